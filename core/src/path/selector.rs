@@ -1,0 +1,107 @@
+//! Selectors: the address of a metadata document, possibly with wildcards.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::{LogicalPath, PathError, RawPath};
+
+/// Which paths a metadata document speaks about.
+///
+/// Matching is segment by segment: `_` stands for any one segment, a glob (`*`, `?`, `[…]`) matches
+/// within one segment, anything else matches literally.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    segments: Vec<Segment>,
+    collection: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Segment {
+    Any,
+    Glob(String, GlobMatcher),
+    Literal(String),
+}
+
+impl Selector {
+    /// Parses a selector as typed. It addresses a collection when it is the root, ends in `/` or `/_`, or
+    /// contains `_` or a glob segment; one trailing `_` is dropped.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let raw = RawPath::parse(text)?;
+        let mut names: Vec<&str> = raw.as_str().split('/').filter(|name| !name.is_empty()).collect();
+        let collection = names.is_empty()
+            || raw.explicit_collection
+            || names.iter().any(|name| *name == "_" || name.contains(['*', '?', '[']));
+        if names.last() == Some(&"_") {
+            names.pop();
+        }
+        let segments = names.iter().map(|name| Segment::parse(name, text)).collect::<Result<_, _>>()?;
+        Ok(Self { segments, collection })
+    }
+
+    /// The selector of the collection document in `<directory>/_/`, by the directory's path on disk.
+    pub fn of_directory(directory: &str) -> Result<Self, PathError> {
+        Self::parse(&format!("/{directory}/"))
+    }
+
+    /// Whether a collection is addressed rather than one resource.
+    pub fn is_collection(&self) -> bool {
+        self.collection
+    }
+
+    /// The file of the document relative to the metadata root, without its extension:
+    /// `shops/_/tills/_/metadata` or `shops/rio/metadata`.
+    pub fn document_stem(&self) -> String {
+        let mut stem: String = self.segments.iter().flat_map(|segment| [segment.text(), "/"]).collect();
+        stem.push_str(if self.collection { "_/metadata" } else { "metadata" });
+        stem
+    }
+
+    /// The longest leading path without wildcards.
+    pub fn literal_prefix(&self) -> Result<LogicalPath, PathError> {
+        self.segments
+            .iter()
+            .map_while(|segment| match segment {
+                Segment::Literal(name) => Some(name),
+                Segment::Any | Segment::Glob(..) => None,
+            })
+            .try_fold(LogicalPath::root(), |path, name| path.child(name))
+    }
+
+    /// Whether every segment matches the one of `path` at its place.
+    pub fn matches(&self, path: &LogicalPath) -> bool {
+        let mut names = path.segments();
+        self.segments.iter().all(|segment| names.next().is_some_and(|name| segment.matches(name)))
+            && names.next().is_none()
+    }
+}
+
+impl Segment {
+    fn parse(name: &str, selector: &str) -> Result<Self, PathError> {
+        if name == "_" {
+            return Ok(Self::Any);
+        }
+        if !name.contains(['*', '?', '[']) {
+            return Ok(Self::Literal(name.to_owned()));
+        }
+        let glob = GlobBuilder::new(name).literal_separator(true).backslash_escape(false).build();
+        let glob = glob.map_err(|error| PathError::BadPattern {
+            selector: selector.to_owned(),
+            reason: error.kind().to_string(),
+        })?;
+        Ok(Self::Glob(name.to_owned(), glob.compile_matcher()))
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Any => "_",
+            Self::Glob(text, _) | Self::Literal(text) => text,
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Glob(_, glob) => glob.is_match(name),
+            Self::Literal(text) => text == name,
+        }
+    }
+}

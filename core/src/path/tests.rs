@@ -1,0 +1,131 @@
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+
+#[rstest]
+#[case("/shops//rio/", "/shops/rio")]
+#[case("\\shops\\rio", "/shops/rio")]
+#[case("/shops/./rio", "/shops/rio")]
+#[case("/", "/")]
+#[case("/shops/..ava", "/shops/..ava")]
+#[case("/shops/__", "/shops/__")]
+#[case("/shops/São Paulo 1.5", "/shops/São Paulo 1.5")]
+#[case("/shops/a%2Fb", "/shops/a%2Fb")]
+fn accepts(#[case] input: &str, #[case] expected: &str) {
+    assert_eq!(LogicalPath::parse(input).unwrap().as_str(), expected);
+}
+
+#[rstest]
+#[case("", PathError::Blank)]
+#[case("  ", PathError::Blank)]
+#[case("shops/rio", PathError::Relative("shops/rio".into()))]
+#[case("/shops/../ava", PathError::Traversal("/shops/../ava".into()))]
+#[case("/shops/_/rio", PathError::Reserved("/shops/_/rio".into()))]
+#[case("/shops/.GIT/x", PathError::Forbidden("/shops/.GIT/x".into()))]
+#[case("/a\0b", PathError::Forbidden("/a\\0b".into()))]
+fn rejects(#[case] input: &str, #[case] expected: PathError) {
+    assert_eq!(LogicalPath::parse(input), Err(expected));
+}
+
+#[rstest]
+#[case("/shops/", "/shops", true)]
+#[case(" /shops/_/tills ", "/shops/_/tills", false)]
+#[case("/", "/", false)]
+#[case("/v2/{{/a/b}}/x/", "/v2/{{/a/b}}/x", true)]
+#[case("/v2/{{/a", "/v2/{{/a", false)]
+fn raw(#[case] input: &str, #[case] text: &str, #[case] explicit: bool) {
+    let raw = RawPath::parse(input).unwrap();
+    assert_eq!((raw.as_str(), raw.explicit_collection), (text, explicit));
+}
+
+#[rstest]
+#[case("/shops", "/shops/rio", true)]
+#[case("/shop", "/shops", false)]
+#[case("/", "/x", true)]
+#[case("/a", "/a", true)]
+fn overlap(#[case] a: &str, #[case] b: &str, #[case] expected: bool) {
+    let (a, b) = (LogicalPath::parse(a).unwrap(), LogicalPath::parse(b).unwrap());
+    assert_eq!(a.overlaps(&b), expected);
+    assert_eq!(b.overlaps(&a), expected);
+}
+
+#[test]
+fn children_and_joins() {
+    let shops = LogicalPath::parse("/shops").unwrap();
+    assert_eq!(LogicalPath::root().child_of(&shops), Some("shops"));
+    assert_eq!(shops.child_of(&LogicalPath::parse("/shops/rio/tills").unwrap()), None);
+    assert_eq!(shops.join("eu/rio").unwrap().as_str(), "/shops/eu/rio");
+    assert_eq!(shops.join(" "), Err(PathError::Blank));
+    assert_eq!(LogicalPath::parse_scope("shops/").unwrap(), shops);
+    assert_eq!(LogicalPath::root().child("a").unwrap().as_str(), "/a");
+}
+
+#[rstest]
+#[case("rio", true)]
+#[case(" rio ", true)]
+#[case("", false)]
+#[case("..", false)]
+#[case("_", false)]
+#[case("a/b", false)]
+#[case("a\\b", false)]
+fn single_segment(#[case] text: &str, #[case] ok: bool) {
+    assert_eq!(check_segment(text).is_ok(), ok);
+}
+
+#[rstest]
+#[case("/", "_/metadata")]
+#[case("/_", "_/metadata")]
+#[case("/shops/", "shops/_/metadata")]
+#[case("/shops/_", "shops/_/metadata")]
+#[case("/shops/rio", "shops/rio/metadata")]
+#[case("/shops/_/tills", "shops/_/tills/_/metadata")]
+#[case("/shops/r*", "shops/r*/_/metadata")]
+fn selector_files(#[case] selector: &str, #[case] stem: &str) {
+    assert_eq!(Selector::parse(selector).unwrap().document_stem(), stem);
+}
+
+#[rstest]
+#[case("/shops/_/tills", "/shops/rio/tills", true)]
+#[case("/shops/_/tills", "/shops/tills", false)]
+#[case("/shops/r*/", "/shops/rio", true)]
+#[case("/shops/r*/", "/shops/ava", false)]
+#[case("/shops/r[h-j]?/", "/shops/rio", true)]
+#[case("/", "/", true)]
+#[case("/", "/shops", false)]
+fn selector_matches(#[case] selector: &str, #[case] path: &str, #[case] expected: bool) {
+    let selector = Selector::parse(selector).unwrap();
+    assert_eq!(selector.matches(&LogicalPath::parse(path).unwrap()), expected);
+}
+
+#[test]
+fn bad_glob_is_an_error() {
+    assert!(matches!(Selector::parse("/shops/[r"), Err(PathError::BadPattern { .. })));
+}
+
+proptest! {
+    #[test]
+    fn parsing_is_idempotent(text in "[/\\\\a-c._ ]{0,24}") {
+        if let Ok(path) = LogicalPath::parse(&text) {
+            prop_assert_eq!(LogicalPath::parse(path.as_str()).unwrap(), path);
+        }
+    }
+
+    #[test]
+    fn a_parent_contains_and_precedes_its_child(text in "/[a-c/-]{1,20}") {
+        if let Ok(path) = LogicalPath::parse(&text) {
+            for ancestor in path.ancestors() {
+                prop_assert!(path.is_within(&ancestor));
+                prop_assert!(ancestor < path);
+            }
+            prop_assert_eq!(path.segments().count(), path.ancestors().count());
+        }
+    }
+
+    #[test]
+    fn never_panics(text in any::<String>()) {
+        let _ = LogicalPath::parse(&text);
+        let _ = RawPath::parse(&text);
+        let _ = Selector::parse(&text);
+    }
+}
