@@ -1,0 +1,45 @@
+//! Secret values: a type that cannot be printed, the redactor, and placeholders in payloads.
+
+mod placeholder;
+mod redact;
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+pub use placeholder::find_placeholder;
+pub use redact::Redactor;
+
+/// A secret text. It has no `Display` and no `Serialize`, its `Debug` is `<redacted>`, and its memory is
+/// zeroed when the last owner drops it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// The value, for the one place that sends it where it belongs.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self(Zeroizing::new(value))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_hides_the_value() {
+        assert_eq!(format!("{:?}", Some(Secret::from("canary".to_owned()))), "Some(<redacted>)");
+    }
+}

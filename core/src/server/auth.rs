@@ -1,0 +1,120 @@
+//! How a request proves who sends it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use zeroize::Zeroizing;
+
+use super::ServerError;
+use crate::secrets::Secret;
+
+/// The credentials of a managed server.
+#[derive(Clone, Debug, Default)]
+pub enum Auth {
+    /// Requests carry no credentials.
+    #[default]
+    None,
+    /// `Authorization: Basic` (RFC 7617).
+    Basic {
+        /// The user.
+        username: Secret,
+        /// The password.
+        password: Secret,
+    },
+    /// Headers with secret values, in order; a repeated name overwrites.
+    Headers(Vec<HeaderCredential>),
+}
+
+/// One header that carries a credential.
+#[derive(Clone, Debug)]
+pub struct HeaderCredential {
+    /// The header's name.
+    pub header: String,
+    /// Put before the value with one space, when not empty: `Bearer`.
+    pub prefix: String,
+    /// The secret part.
+    pub value: Secret,
+}
+
+impl Auth {
+    /// The secrets in these credentials, for the redactor.
+    pub(super) fn secrets(&self) -> Vec<&Secret> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Basic { username: _, password } => vec![password],
+            Self::Headers(headers) => headers.iter().map(|credential| &credential.value).collect(),
+        }
+    }
+
+    /// The headers to add to every request; their values are marked sensitive, so that no layer below
+    /// prints or indexes them (HTTP/2 never-indexed literals).
+    pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, ServerError> {
+        match self {
+            Self::None => Ok(Vec::new()),
+            Self::Basic { username, password } => {
+                let pair = Zeroizing::new(format!("{}:{}", username.expose(), password.expose()));
+                let encoded = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+                Ok(vec![(AUTHORIZATION, sensitive(&encoded, "http.auth.basic")?)])
+            }
+            Self::Headers(headers) => headers.iter().map(HeaderCredential::header).collect(),
+        }
+    }
+}
+
+impl HeaderCredential {
+    fn header(&self) -> Result<(HeaderName, HeaderValue), ServerError> {
+        const SETTING: &str = "http.auth.customHeaders";
+        let name = HeaderName::try_from(self.header.trim()).map_err(|_| ServerError::Setting {
+            setting: SETTING,
+            reason: format!("\"{}\" is not a header name", self.header),
+        })?;
+        let (prefix, value) = (self.prefix.trim(), self.value.expose().trim());
+        if value.is_empty() {
+            return Err(ServerError::Setting {
+                setting: SETTING,
+                reason: format!("{name} has an empty value"),
+            });
+        }
+        let text = if prefix.is_empty() { value.to_owned() } else { format!("{prefix} {value}") };
+        Ok((name, sensitive(&Zeroizing::new(text), SETTING)?))
+    }
+}
+
+fn sensitive(text: &str, setting: &'static str) -> Result<HeaderValue, ServerError> {
+    let mut value = HeaderValue::try_from(text).map_err(|_| ServerError::Setting {
+        setting,
+        reason: "the value holds characters that no header can carry (such as a line break)".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credential(header: &str, prefix: &str, value: &str) -> HeaderCredential {
+        HeaderCredential {
+            header: header.to_owned(),
+            prefix: prefix.to_owned(),
+            value: Secret::from(value.to_owned()),
+        }
+    }
+
+    #[test]
+    fn basic_and_bearer_spelling() {
+        let basic = Auth::Basic {
+            username: Secret::from("ops".to_owned()),
+            password: Secret::from("pa:ss".to_owned()),
+        };
+        assert_eq!(basic.headers().unwrap()[0].1, "Basic b3BzOnBhOnNz");
+        let bearer = Auth::Headers(vec![credential("Authorization", "Bearer", " tok \n")]);
+        assert_eq!(bearer.headers().unwrap()[0].1, "Bearer tok");
+    }
+
+    #[test]
+    fn header_injection_is_refused_without_echoing_the_value() {
+        let error = Auth::Headers(vec![credential("X-Key", "", "canary\r\nX: y")]).headers().unwrap_err();
+        assert!(!error.to_string().contains("canary"), "{error}");
+    }
+}

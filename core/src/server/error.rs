@@ -1,0 +1,155 @@
+//! What can go wrong between a request and its decoded answer.
+
+use http::{Method, StatusCode};
+
+use crate::error::{Categorized, Category};
+
+/// A failed request, or settings that can never make one.
+///
+/// Texts from the server appear shortened and redacted; credentials never appear.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The base URL cannot be used.
+    #[error("base URL: {reason}")]
+    BaseUrl {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A setting of the client cannot be used.
+    #[error("{setting}: {reason}")]
+    Setting {
+        /// Which setting.
+        setting: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A request that must not be sent: its path would leave the base URL, or a header cannot be encoded.
+    #[error("{method} {path}: {reason}")]
+    Request {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// What is wrong with the request.
+        reason: String,
+    },
+    /// The server answered with a status of 400 or more, or a redirect that may not be followed.
+    #[error("{method} {path}: remote request failed with status {status}: {excerpt}", status = .status.as_u16())]
+    Status {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// The answer's status.
+        status: StatusCode,
+        /// The first 256 characters of the body, `<empty>` for none.
+        excerpt: String,
+    },
+    /// The server could not be reached or stopped answering.
+    #[error("{method} {path}: {reason}")]
+    Transport {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// What happened on the way.
+        reason: String,
+    },
+    /// An answer larger than we read.
+    #[error("{method} {path}: the answer is larger than the limit of {limit} bytes")]
+    TooLarge {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// An answer that does not decode as what it claims to be.
+    #[error("{method} {path}: cannot decode the answer ({content_type}): {reason}")]
+    Decode {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// The answer's Content-Type, `no content type` for none.
+        content_type: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Too many requests wait already (`requestThrottling.queueSize`).
+    #[error(
+        "{method} {path}: queue_full: {waiting} requests wait already; raise requestThrottling.queueSize"
+    )]
+    QueueFull {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// The configured queue size.
+        waiting: usize,
+    },
+}
+
+impl ServerError {
+    /// The status of the answer, where there was one that decided the failure.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Whether the server said that the resource exists already (HTTP 409; a full queue is not that).
+    pub fn is_already_exists(&self) -> bool {
+        self.status() == Some(StatusCode::CONFLICT)
+    }
+}
+
+impl Categorized for ServerError {
+    fn category(&self) -> Category {
+        match self {
+            Self::BaseUrl { .. } | Self::Setting { .. } | Self::Request { .. } | Self::Decode { .. } => {
+                Category::Validation
+            }
+            Self::Status { status, .. } => status_category(*status),
+            Self::Transport { .. } | Self::TooLarge { .. } => Category::Transport,
+            Self::QueueFull { .. } => Category::Conflict,
+        }
+    }
+}
+
+fn status_category(status: StatusCode) -> Category {
+    match status.as_u16() {
+        401 | 403 => Category::Auth,
+        404 | 410 => Category::NotFound,
+        409 => Category::Conflict,
+        408 | 425 | 429 => Category::Transport,
+        400..=499 => Category::Validation,
+        _ => Category::Transport,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(401, Category::Auth)]
+    #[case(403, Category::Auth)]
+    #[case(404, Category::NotFound)]
+    #[case(410, Category::NotFound)]
+    #[case(409, Category::Conflict)]
+    #[case(408, Category::Transport)]
+    #[case(425, Category::Transport)]
+    #[case(429, Category::Transport)]
+    #[case(400, Category::Validation)]
+    #[case(422, Category::Validation)]
+    #[case(302, Category::Transport)]
+    #[case(503, Category::Transport)]
+    fn statuses_map_to_categories(#[case] status: u16, #[case] expected: Category) {
+        assert_eq!(status_category(StatusCode::from_u16(status).unwrap()), expected);
+    }
+}

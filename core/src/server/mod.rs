@@ -1,0 +1,16 @@
+//! The HTTP client of one managed server: addresses, authentication, throttling, retries and decoding.
+
+mod auth;
+mod client;
+mod error;
+mod gate;
+mod request;
+mod response;
+mod retry;
+
+pub use auth::{Auth, HeaderCredential};
+pub use client::{Client, RequestObserver, Settings};
+pub use error::ServerError;
+pub use gate::{DEFAULT_CONCURRENCY, Gate, Throttling};
+pub use request::{BaseUrl, Body, Request};
+pub use response::Response;
