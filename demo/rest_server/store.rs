@@ -1,0 +1,264 @@
+//! What the server holds, and the rules of its methods. Knows nothing of HTTP but status codes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::pattern::{is_below, join, matches, normalise, owner, split_last};
+
+/// Entries of `collection` must have a non-null value at `pointer`.
+#[derive(Clone, Debug)]
+pub struct Requirement {
+    /// A pattern: `*` is any one segment.
+    pub collection: String,
+    /// A JSON Pointer (RFC 6901).
+    pub pointer: String,
+}
+
+/// Several entries of one collection that claim the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    pub collection: String,
+    pub name: String,
+    /// The paths of the entries, oldest first.
+    pub paths: Vec<String>,
+}
+
+/// A refusal, with the status and the text that go into the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: u16,
+    pub message: String,
+}
+
+fn refuse<T>(status: u16, message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { status, message: message.into() })
+}
+
+/// A created resource, and where.
+#[derive(Debug)]
+pub struct Created {
+    pub path: String,
+    pub body: Value,
+}
+
+#[derive(Debug)]
+pub struct Store {
+    resources: BTreeMap<String, Value>,
+    /// Collections that had an entry once: they stay when the last entry goes.
+    known: BTreeSet<String>,
+    declared: Vec<String>,
+    server_ids: Vec<String>,
+    requirements: Vec<Requirement>,
+    id_prefix: String,
+    last_id: u64,
+    upsert: bool,
+    refuse_delete_with_children: bool,
+}
+
+impl Store {
+    pub fn new(config: &Config) -> Store {
+        Store {
+            resources: BTreeMap::new(),
+            known: BTreeSet::new(),
+            declared: config.collections.iter().chain(&config.server_ids).cloned().collect(),
+            server_ids: config.server_ids.clone(),
+            requirements: config.requirements.clone(),
+            id_prefix: config.id_prefix.clone(),
+            last_id: 0,
+            upsert: config.upsert,
+            refuse_delete_with_children: config.refuse_delete_with_children,
+        }
+    }
+
+    pub fn get(&self, path: &str) -> Option<&Value> {
+        self.resources.get(&normalise(path))
+    }
+
+    pub fn all(&self) -> Vec<(String, Value)> {
+        self.resources.iter().map(|(path, body)| (path.clone(), body.clone())).collect()
+    }
+
+    /// The entries of a collection in path order, or none when there is no such collection.
+    pub fn list(&self, path: &str) -> Option<Vec<Value>> {
+        let known = self.known.contains(path)
+            || (self.pattern_of(path).is_some() && self.missing_owner(path).is_none());
+        known.then(|| self.entries(path).map(|(_, body)| body.clone()).collect())
+    }
+
+    pub fn create(&mut self, collection: &str, mut body: Value) -> Result<Created, Refusal> {
+        let assigns_ids = self.assigns_ids(collection);
+        if !body.is_object() {
+            return refuse(400, "the body must be a JSON object");
+        }
+        if let Some(owner) = self.missing_owner(collection) {
+            return refuse(404, format!("no resource {owner}"));
+        }
+        self.check(collection, &body)?;
+        let id = if assigns_ids {
+            self.last_id += 1;
+            let id = format!("{}{}", self.id_prefix, self.last_id);
+            body["id"] = json!(id);
+            id
+        } else {
+            match client_id(&body) {
+                Some(id) => id,
+                None => return refuse(400, "the body needs an id or a name without a slash"),
+            }
+        };
+        let path = join(collection, &id);
+        if self.resources.contains_key(&path) {
+            return refuse(409, format!("{path} exists"));
+        }
+        self.insert(&path, body.clone());
+        Ok(Created { path, body })
+    }
+
+    /// Replaces a resource. The flag tells whether it was created.
+    pub fn replace(&mut self, path: &str, mut body: Value) -> Result<(Value, bool), Refusal> {
+        if !body.is_object() {
+            return refuse(400, "the body must be a JSON object");
+        }
+        let Some((collection, id)) = split_last(path) else { return refuse(405, "the root is no resource") };
+        let exists = self.resources.contains_key(path);
+        if !exists && !self.upsert {
+            return refuse(404, format!("no resource {path}"));
+        }
+        if let (false, Some(owner)) = (exists, self.missing_owner(collection)) {
+            return refuse(404, format!("no resource {owner}"));
+        }
+        self.check(collection, &body)?;
+        if self.assigns_ids(collection) {
+            body["id"] = json!(id);
+        }
+        self.insert(path, body.clone());
+        Ok((body, !exists))
+    }
+
+    /// Applies a JSON merge patch (RFC 7396).
+    pub fn patch(&mut self, path: &str, changes: &Value) -> Result<Value, Refusal> {
+        let Some(mut body) = self.get(path).cloned() else {
+            return refuse(404, format!("no resource {path}"));
+        };
+        merge(&mut body, changes);
+        self.replace(path, body).map(|(body, _)| body)
+    }
+
+    pub fn delete(&mut self, path: &str) -> Result<(), Refusal> {
+        if !self.resources.contains_key(path) {
+            return refuse(404, format!("no resource {path}"));
+        }
+        if self.refuse_delete_with_children && self.has_children(path) {
+            return refuse(409, format!("{path} has children"));
+        }
+        self.delete_by_hand(path);
+        Ok(())
+    }
+
+    pub fn put_by_hand(&mut self, path: &str, body: Value) {
+        self.insert(&normalise(path), body);
+    }
+
+    pub fn delete_by_hand(&mut self, path: &str) -> bool {
+        let path = normalise(path);
+        self.resources.retain(|other, _| !is_below(other, &path));
+        self.known.retain(|collection| !is_below(collection, &path));
+        self.resources.remove(&path).is_some()
+    }
+
+    pub fn duplicates(&self) -> Vec<Duplicate> {
+        let mut paths: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+        for (path, body) in &self.resources {
+            let Some((collection, _)) = split_last(path) else { continue };
+            if let (true, Some(name)) = (self.assigns_ids(collection), body["name"].as_str()) {
+                paths.entry((collection, name)).or_default().push(path.clone());
+            }
+        }
+        let several = paths.into_iter().filter(|(_, paths)| paths.len() > 1);
+        several
+            .map(|((collection, name), mut paths)| {
+                // Ids count up, so a shorter one is older.
+                paths.sort_by_key(|path| (path.len(), path.clone()));
+                Duplicate { collection: collection.to_owned(), name: name.to_owned(), paths }
+            })
+            .collect()
+    }
+
+    fn insert(&mut self, path: &str, body: Value) {
+        if let Some((collection, _)) = split_last(path) {
+            self.known.insert(collection.to_owned());
+        }
+        self.resources.insert(path.to_owned(), body);
+    }
+
+    fn entries<'s>(&'s self, collection: &'s str) -> impl Iterator<Item = (&'s String, &'s Value)> {
+        self.resources
+            .iter()
+            .filter(move |(path, _)| split_last(path).is_some_and(|(parent, _)| parent == collection))
+    }
+
+    fn has_children(&self, path: &str) -> bool {
+        self.resources.keys().any(|other| is_below(other, path))
+    }
+
+    fn assigns_ids(&self, collection: &str) -> bool {
+        self.server_ids.iter().any(|pattern| matches(pattern, collection))
+    }
+
+    fn pattern_of(&self, collection: &str) -> Option<&String> {
+        self.declared.iter().find(|pattern| matches(pattern, collection))
+    }
+
+    /// The resource that must exist before the collection can have entries, when it does not.
+    fn missing_owner(&self, collection: &str) -> Option<String> {
+        let owner = match self.pattern_of(collection) {
+            Some(pattern) => owner(pattern, collection)?,
+            // A collection that is itself a resource needs nothing above it.
+            None if self.resources.contains_key(collection) => return None,
+            None => split_last(collection).map(|(parent, _)| parent.to_owned()).filter(|p| p != "/")?,
+        };
+        (!self.resources.contains_key(&owner)).then_some(owner)
+    }
+
+    fn check(&self, collection: &str, body: &Value) -> Result<(), Refusal> {
+        let broken = self.requirements.iter().find(|requirement| {
+            matches(&requirement.collection, collection)
+                && body.pointer(&requirement.pointer).is_none_or(Value::is_null)
+        });
+        match broken {
+            Some(requirement) => refuse(422, format!("{} is required", requirement.pointer)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The id that a body asks for.
+fn client_id(body: &Value) -> Option<String> {
+    let value = ["id", "name"].iter().map(|key| &body[key]).find(|value| !value.is_null())?;
+    let id = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    (!id.is_empty() && !id.contains('/')).then_some(id)
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            if let Some(object) = target.as_object_mut() {
+                object.remove(key);
+            }
+        } else {
+            merge(&mut target[key], value);
+        }
+    }
+}
