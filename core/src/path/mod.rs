@@ -90,9 +90,12 @@ impl LogicalPath {
         Self::parse(&format!("/{text}"))
     }
 
-    /// Wraps directory names that are already known to be clean, as when walking a tree.
+    /// The path one level down, as when walking a tree: the name of a directory is a segment verbatim, so
+    /// unlike in [`check_segment`] its outer white space counts.
     pub fn child(&self, segment: &str) -> Result<Self, PathError> {
-        check_segment(segment)?;
+        if !is_single_segment(segment) {
+            return Err(PathError::NotASegment(segment.to_owned()));
+        }
         if segment.eq_ignore_ascii_case(".git") || segment.contains('\0') {
             return Err(PathError::Forbidden(segment.to_owned()));
         }
@@ -206,10 +209,14 @@ impl RawPath {
 /// Checks that a rendered alias or remote id is one plain segment and returns it trimmed.
 pub fn check_segment(text: &str) -> Result<&str, PathError> {
     let segment = text.trim();
-    if matches!(segment, "" | "." | ".." | "_") || segment.contains(['/', '\\']) {
+    if !is_single_segment(segment) {
         return Err(PathError::NotASegment(text.to_owned()));
     }
     Ok(segment)
+}
+
+fn is_single_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | ".." | "_") && !text.contains(['/', '\\'])
 }
 
 #[derive(Clone, Copy, PartialEq)]

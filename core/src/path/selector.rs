@@ -82,7 +82,10 @@ impl Segment {
         if !name.contains(['*', '?', '[']) {
             return Ok(Self::Literal(name.to_owned()));
         }
-        let glob = GlobBuilder::new(name).literal_separator(true).backslash_escape(false).build();
+        let glob = GlobBuilder::new(&without_alternates(name))
+            .literal_separator(true)
+            .backslash_escape(false)
+            .build();
         let glob = glob.map_err(|error| PathError::BadPattern {
             selector: selector.to_owned(),
             reason: error.kind().to_string(),
@@ -104,4 +107,28 @@ impl Segment {
             Self::Literal(text) => text == name,
         }
     }
+}
+
+/// Puts braces outside of a class into one: `globset` reads `{a,b}` as alternatives, selectors do not.
+fn without_alternates(pattern: &str) -> String {
+    let mut literal = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(char) = rest.chars().next() {
+        let length = if char == '[' { class_length(rest) } else { char.len_utf8() };
+        let (part, after) = rest.split_at(length);
+        match part {
+            "{" | "}" => literal.extend(["[", part, "]"]),
+            _ => literal.push_str(part),
+        }
+        rest = after;
+    }
+    literal
+}
+
+/// The bytes of the class that `text` starts with; a `]` in its first place is a member.
+fn class_length(text: &str) -> usize {
+    let negated = usize::from(text[1..].starts_with(['!', '^']));
+    let first = 1 + negated;
+    let member = usize::from(text[first..].starts_with(']'));
+    text[first + member..].find(']').map_or(text.len(), |end| first + member + end + 1)
 }

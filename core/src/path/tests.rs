@@ -58,7 +58,12 @@ fn children_and_joins() {
     assert_eq!(shops.join("eu/rio").unwrap().as_str(), "/shops/eu/rio");
     assert_eq!(shops.join(" "), Err(PathError::Blank));
     assert_eq!(LogicalPath::parse_scope("shops/").unwrap(), shops);
+    assert_eq!(shops.join("../x"), Err(PathError::Traversal("/shops/../x".into())));
+    assert_eq!(shops.join("_"), Err(PathError::Reserved("/shops/_".into())));
     assert_eq!(LogicalPath::root().child("a").unwrap().as_str(), "/a");
+    assert_eq!(shops.child(" ").unwrap(), LogicalPath::parse("/shops/ ").unwrap());
+    assert_eq!(shops.child("_"), Err(PathError::NotASegment("_".into())));
+    assert_eq!(shops.child(".Git"), Err(PathError::Forbidden(".Git".into())));
 }
 
 #[rstest]
@@ -81,6 +86,8 @@ fn single_segment(#[case] text: &str, #[case] ok: bool) {
 #[case("/shops/rio", "shops/rio/metadata")]
 #[case("/shops/_/tills", "shops/_/tills/_/metadata")]
 #[case("/shops/r*", "shops/r*/_/metadata")]
+#[case("/_/_", "_/_/metadata")]
+#[case(" /shops\\rio ", "shops/rio/metadata")]
 fn selector_files(#[case] selector: &str, #[case] stem: &str) {
     assert_eq!(Selector::parse(selector).unwrap().document_stem(), stem);
 }
@@ -93,6 +100,14 @@ fn selector_files(#[case] selector: &str, #[case] stem: &str) {
 #[case("/shops/r[h-j]?/", "/shops/rio", true)]
 #[case("/", "/", true)]
 #[case("/", "/shops", false)]
+#[case("/shops/{a,b}*/", "/shops/{a,b}c", true)]
+#[case("/shops/{a,b}*/", "/shops/bc", false)]
+#[case("/shops/[{]*/", "/shops/{a", true)]
+#[case("/shops/[]{]*/", "/shops/{a", true)]
+#[case("/shops/[!]{]*/", "/shops/{a", false)]
+#[case("/shops/*", "/shops/rio/tills", false)]
+#[case("/shops/*", "/shops/.hidden", true)]
+#[case("/shops/R*", "/shops/rio", false)]
 fn selector_matches(#[case] selector: &str, #[case] path: &str, #[case] expected: bool) {
     let selector = Selector::parse(selector).unwrap();
     assert_eq!(selector.matches(&LogicalPath::parse(path).unwrap()), expected);

@@ -2,6 +2,15 @@
 //!
 //! [`Descriptor`] says what a payload is; [`decode`] and [`encode`] translate between bytes and [`Value`].
 //! Nothing here knows files or servers.
+//!
+//! ```
+//! use declarest_core::payload::{Descriptor, PayloadType, decode, encode};
+//!
+//! let descriptor = Descriptor::from_extension(".yml");
+//! let value = decode(descriptor.payload_type, b"name: Rio\nopen: yes\n")?;
+//! assert_eq!(encode(PayloadType::Properties, &value)?, b"name=Rio\nopen=yes\n");
+//! # Ok::<(), declarest_core::payload::PayloadError>(())
+//! ```
 
 mod codec;
 mod error;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::pointer::Pointer;
-use super::{PayloadError, PayloadType};
+use super::{PayloadError, PayloadType, codec};
 
 /// Members of an object. Order carries no meaning; iteration is by key, bytewise.
 pub type Object = BTreeMap<String, Value>;
@@ -48,6 +48,14 @@ impl Value {
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Self::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is an array.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Self::Array(items) => Some(items),
             _ => None,
         }
     }
@@ -107,34 +115,11 @@ impl Value {
         })
     }
 
-    /// Converts to a JSON value. Bytes and non-finite floats are [`PayloadError::Encode`].
+    /// Converts to a JSON value. Bytes, non-finite floats and nesting beyond
+    /// [`MAX_DEPTH`](super::MAX_DEPTH) are [`PayloadError::Encode`].
     pub fn to_json(&self) -> Result<serde_json::Value, PayloadError> {
-        let refuse = |reason: &'static str| Err(PayloadError::encode(PayloadType::Json, reason));
-        Ok(match self {
-            Self::Null => serde_json::Value::Null,
-            Self::Bool(value) => (*value).into(),
-            Self::Int(value) => (*value).into(),
-            Self::Float(value) => match (exact_integer(*value), serde_json::Number::from_f64(*value)) {
-                (Some(integer), _) => integer.into(),
-                (None, Some(number)) => number.into(),
-                (None, None) => return refuse("a number that is not finite as a 64-bit float"),
-            },
-            Self::String(text) => text.clone().into(),
-            Self::Bytes(_) => return refuse("bytes cannot be part of a structured payload"),
-            Self::Array(items) => {
-                let convert = |(index, item): (usize, &Self)| {
-                    item.to_json().map_err(|error| error.below(&index.to_string()))
-                };
-                items.iter().enumerate().map(convert).collect::<Result<Vec<_>, _>>()?.into()
-            }
-            Self::Object(members) => {
-                let convert = |(key, member): (&String, &Self)| match member.to_json() {
-                    Ok(member) => Ok((key.clone(), member)),
-                    Err(error) => Err(error.below(key)),
-                };
-                serde_json::Value::Object(members.iter().map(convert).collect::<Result<_, _>>()?)
-            }
-        })
+        codec::check_tree(PayloadType::Json, self, 0)?;
+        serde_json::to_value(self).map_err(|error| PayloadError::encode(PayloadType::Json, error.to_string()))
     }
 
     /// A scalar as the text that stands for it in paths and queries: strings verbatim, integers decimal,
@@ -143,7 +128,9 @@ impl Value {
         match self {
             Self::Bool(value) => Some(value.to_string()),
             Self::Int(value) => Some(value.to_string()),
-            Self::Float(value) => Some(value.to_string()),
+            Self::Float(value) => {
+                Some(exact_integer(*value).map_or_else(|| value.to_string(), |integer| integer.to_string()))
+            }
             Self::String(value) => Some(value.clone()),
             Self::Null | Self::Array(_) | Self::Object(_) | Self::Bytes(_) => None,
         }
@@ -228,5 +215,64 @@ impl From<i64> for Value {
 impl From<bool> for Value {
     fn from(value: bool) -> Self {
         Self::Bool(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const TWO_POW_53: i64 = 1 << 53;
+
+    #[rstest]
+    #[case(Value::Int(1), Value::Float(1.0), true)]
+    #[case(Value::Int(0), Value::Float(-0.0), true)]
+    #[case(Value::Int(1), Value::Float(1.5), false)]
+    #[case(Value::Int(TWO_POW_53 + 1), Value::Float(9_007_199_254_740_992.0), false)]
+    #[case(Value::Int(i64::MIN), Value::Float(-9_223_372_036_854_775_808.0), true)]
+    #[case(Value::Int(i64::MAX), Value::Float(9_223_372_036_854_775_808.0), false)]
+    #[case(Value::Int(1), Value::from("1"), false)]
+    #[case(Value::Int(1), Value::Bool(true), false)]
+    #[case(Value::Null, Value::from(""), false)]
+    #[case(Value::from("a"), Value::Bytes(b"a".to_vec()), false)]
+    #[case(Value::Array(vec![Value::Int(1)]), Value::Array(vec![Value::Float(1.0)]), true)]
+    fn equality(#[case] a: Value, #[case] b: Value, #[case] equal: bool) {
+        assert_eq!(a == b, equal);
+        assert_eq!(b == a, equal);
+    }
+
+    #[rstest]
+    #[case(Value::Bool(false), Some("false"))]
+    #[case(Value::Int(-7), Some("-7"))]
+    #[case(Value::Float(2.0), Some("2"))]
+    #[case(Value::Float(-0.0), Some("0"))]
+    #[case(Value::Float(1e21), Some("1000000000000000000000"))]
+    #[case(Value::Float(0.1), Some("0.1"))]
+    #[case(Value::from(" a "), Some(" a "))]
+    #[case(Value::Null, None)]
+    #[case(Value::Array(vec![]), None)]
+    #[case(Value::Bytes(vec![]), None)]
+    fn text_of_scalars(#[case] value: Value, #[case] text: Option<&str>) {
+        assert_eq!(value.scalar_text().as_deref(), text);
+    }
+
+    #[test]
+    fn json_values_convert_both_ways() {
+        let json = serde_json::json!({"a": [null, true, -1, 1.5, "x"], "b": {}});
+        let value = Value::from_json(&json).unwrap();
+        assert_eq!(value.get("a").and_then(Value::as_array).map(<[Value]>::len), Some(5));
+        assert_eq!(value.to_json().unwrap(), json);
+        assert_eq!(Value::Float(2.0).to_json().unwrap(), serde_json::json!(2));
+    }
+
+    #[test]
+    fn json_values_outside_of_the_model_are_refused() {
+        let wide =
+            Value::from_json(&serde_json::json!({"a": [0, 9_223_372_036_854_775_808_u64]})).unwrap_err();
+        assert_eq!(wide.to_string(), "the number at \"/a/1\" is outside of the 64-bit signed integers");
+        assert!(matches!(Value::Float(f64::NAN).to_json(), Err(PayloadError::Encode { .. })));
+        assert!(matches!(Value::Bytes(vec![]).to_json(), Err(PayloadError::Encode { .. })));
     }
 }

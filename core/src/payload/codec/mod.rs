@@ -21,7 +21,8 @@ const TOO_DEEP: &str = "arrays and objects nested deeper than 127 levels";
 /// Reads a payload.
 ///
 /// Structured types give what their syntax says, text types a string (bytes if the content is not UTF-8,
-/// so that it survives unchanged), binary ones bytes. Fails with [`PayloadError::Decode`].
+/// so that it survives unchanged), binary ones bytes. Fails with [`PayloadError::Decode`], also for nesting
+/// beyond [`MAX_DEPTH`] and, in YAML, for aliases that expand to more than 64 MiB.
 pub fn decode(payload_type: PayloadType, bytes: &[u8]) -> Result<Value, PayloadError> {
     match payload_type {
         PayloadType::Json => json::decode(bytes),
@@ -60,7 +61,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Refuses what JSON and YAML cannot hold: bytes, non-finite floats, nesting too deep to be read again.
-fn check_tree(payload_type: PayloadType, value: &Value, depth: usize) -> Result<(), PayloadError> {
+pub(super) fn check_tree(payload_type: PayloadType, value: &Value, depth: usize) -> Result<(), PayloadError> {
     let refuse = |reason: &'static str| Err(PayloadError::encode(payload_type, reason));
     match value {
         Value::Bytes(_) => refuse("bytes cannot be part of a structured payload"),

@@ -61,8 +61,6 @@ fn again(payload_type: PayloadType, value: &Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
     #[test]
     fn json_and_yaml_give_every_tree_back(value in tree()) {
         prop_assert_eq!(&again(PayloadType::Json, &value), &value);
@@ -119,10 +117,13 @@ proptest! {
     ]) {
         for payload_type in PayloadType::ALL {
             let Ok(value) = decode(payload_type, &bytes) else { continue };
-            let written = encode(payload_type, &value);
-            // INI reads keys that it cannot write, such as one with `[` in front and `]` in the value.
-            if payload_type != PayloadType::Ini || written.is_ok() {
-                prop_assert_eq!(decode(payload_type, &written.unwrap()).unwrap(), value);
+            match encode(payload_type, &value) {
+                Ok(written) => prop_assert_eq!(decode(payload_type, &written).unwrap(), value),
+                // Only at the start of a file a byte order mark is not text, and INI has no escapes.
+                Err(error) => {
+                    prop_assert_eq!(payload_type, PayloadType::Ini);
+                    prop_assert!(error.to_string().contains('\u{feff}'), "{}", error);
+                }
             }
         }
     }
