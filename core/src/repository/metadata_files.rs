@@ -1,5 +1,8 @@
 //! Which metadata documents speak about a path, found without reading any of them.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::tree::join;
 use super::{EntryKind, RepositoryError, Tree};
 use crate::path::{LogicalPath, Selector};
@@ -25,53 +28,68 @@ pub enum MetadataReach {
     Descendants,
 }
 
-/// The documents that may govern `path`, in the order in which they merge: the root's, then by depth
-/// those found through wildcards (`_` and globs, lexicographically) before the literal one, then the
-/// document of the resource itself.
-///
-/// Only directories along `path` and its wildcards are listed. In one directory `metadata.yaml` wins over
-/// `metadata.json`. A glob that does not compile is an error only where it holds a document.
-pub fn metadata_documents(
-    tree: &dyn Tree,
-    path: &LogicalPath,
-) -> Result<Vec<MetadataDocument>, RepositoryError> {
-    let mut documents = Vec::new();
-    let depth = path.segments().count();
-    let mut directories = vec![String::new()];
-    collect(tree, &directories, reach(0, depth), &mut documents)?;
-    for (level, segment) in (1..).zip(path.segments()) {
-        let mut matching = Vec::new();
-        for directory in &directories {
-            matching.extend(step(tree, directory, segment)?);
+/// Finds metadata documents. What a directory holds by way of wildcards is looked up once and kept, so one
+/// value serves all paths of one tree.
+#[derive(Debug, Default)]
+pub struct MetadataFiles {
+    wildcards: Mutex<HashMap<String, Arc<[String]>>>,
+}
+
+impl MetadataFiles {
+    /// The documents that may govern `path` in `tree`, in the order in which they merge: the root's, then
+    /// by depth those found through wildcards (`_` and globs, lexicographically) before the literal one,
+    /// then the document of the resource itself.
+    ///
+    /// Only directories along `path` and its wildcards are listed. In one directory `metadata.yaml` wins
+    /// over `metadata.json`. A glob that does not compile is an error only where it holds a document.
+    pub fn documents(
+        &self,
+        tree: &dyn Tree,
+        path: &LogicalPath,
+    ) -> Result<Vec<MetadataDocument>, RepositoryError> {
+        let mut documents = Vec::new();
+        let depth = path.segments().count();
+        let mut directories = vec![String::new()];
+        collect(tree, &directories, reach(0, depth), &mut documents)?;
+        for (level, segment) in (1..).zip(path.segments()) {
+            let mut matching = Vec::new();
+            for directory in &directories {
+                let wildcards = self.wildcards(tree, directory)?;
+                let fitting = wildcards.iter().filter(|name| *name == "_" || glob_matches(name, segment));
+                matching.extend(fitting.map(|name| join(directory, name)));
+                matching.push(join(directory, segment));
+            }
+            directories = matching;
+            collect(tree, &directories, reach(level, depth), &mut documents)?;
         }
-        directories = matching;
-        collect(tree, &directories, reach(level, depth), &mut documents)?;
+        if let Some(file) = document_in(tree, path.relative())?.filter(|_| !path.is_root()) {
+            let selector = selector_of(path.relative(), path.as_str())?;
+            documents.push(MetadataDocument { file, selector, reach: MetadataReach::Direct });
+        }
+        Ok(documents)
     }
-    if let Some(file) = document_in(tree, path.relative())?.filter(|_| !path.is_root()) {
-        let selector = selector_of(path.relative(), path.as_str())?;
-        documents.push(MetadataDocument { file, selector, reach: MetadataReach::Direct });
+
+    /// The names of subdirectories that stand for more than one segment, sorted.
+    fn wildcards(&self, tree: &dyn Tree, directory: &str) -> Result<Arc<[String]>, RepositoryError> {
+        let mut known = self.wildcards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(names) = known.get(directory) {
+            return Ok(Arc::clone(names));
+        }
+        let entries = tree.entries(directory)?.unwrap_or_default();
+        let names: Arc<[String]> = entries
+            .into_iter()
+            .filter(|entry| entry.kind == EntryKind::Directory)
+            .filter(|entry| entry.name == "_" || entry.name.contains(['*', '?', '[']))
+            .map(|entry| entry.name)
+            .collect();
+        known.insert(directory.to_owned(), Arc::clone(&names));
+        Ok(names)
     }
-    Ok(documents)
 }
 
 /// How a collection document `level` segments deep reaches a path of `depth` segments.
 fn reach(level: usize, depth: usize) -> MetadataReach {
     if level == 0 || level + 1 >= depth { MetadataReach::Direct } else { MetadataReach::Descendants }
-}
-
-/// The directories below `directory` that stand for `segment`: wildcards sorted, then the literal.
-fn step(tree: &dyn Tree, directory: &str, segment: &str) -> Result<Vec<String>, RepositoryError> {
-    let Some(entries) = tree.entries(directory)? else { return Ok(Vec::new()) };
-    let names = entries.iter().filter(|entry| entry.kind == EntryKind::Directory).map(|entry| &*entry.name);
-    let (mut wildcards, mut literal) = (Vec::new(), None);
-    for name in names {
-        if name == segment {
-            literal = Some(join(directory, name));
-        } else if name == "_" || glob_matches(name, segment) {
-            wildcards.push(join(directory, name));
-        }
-    }
-    Ok(wildcards.into_iter().chain(literal).collect())
 }
 
 fn glob_matches(name: &str, segment: &str) -> bool {
@@ -120,7 +138,8 @@ mod tests {
 
     fn found(files: &[(&str, &str)], path: &str) -> Vec<(String, MetadataReach)> {
         let (_root, tree) = dir(files);
-        let documents = metadata_documents(&tree, &LogicalPath::parse(path).unwrap()).unwrap();
+        let documents =
+            MetadataFiles::default().documents(&tree, &LogicalPath::parse(path).unwrap()).unwrap();
         documents.into_iter().map(|document| (document.file, document.reach)).collect()
     }
 
@@ -166,7 +185,8 @@ mod tests {
     #[test]
     fn a_selector_on_disk_matches_what_it_governs() {
         let (_root, tree) = dir(&[("shops/_/_/metadata.yaml", "")]);
-        let documents = metadata_documents(&tree, &LogicalPath::parse("/shops/rio").unwrap()).unwrap();
+        let documents =
+            MetadataFiles::default().documents(&tree, &LogicalPath::parse("/shops/rio").unwrap()).unwrap();
         assert_eq!(documents[0].selector.document_stem(), "shops/_/_/metadata");
     }
 

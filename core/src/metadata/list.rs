@@ -1,0 +1,170 @@
+//! List answers: finding the entries, and among them the one that is meant.
+
+use std::collections::HashMap;
+
+use super::MetadataError;
+use super::identity::{own_id, scalar_member};
+use crate::path::LogicalPath;
+use crate::payload::Value;
+
+/// Members that identify an entry when the identity rules do not, in order.
+pub(super) const WELL_KNOWN: [&str; 7] = ["/id", "/clientId", "/name", "/alias", "/key", "/uuid", "/uid"];
+
+/// One member of a collection, as its list shows it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The segment that addresses it on the server.
+    pub remote_id: String,
+    /// The listed representation, possibly partial.
+    pub payload: Value,
+}
+
+/// The entries of `answer`: an array; or an object's `items`; or an object's only array.
+pub(super) fn entries(collection: &LogicalPath, answer: Value) -> Result<Vec<Entry>, MetadataError> {
+    let items = array_in(collection, answer)?;
+    items.into_iter().enumerate().map(|(index, payload)| entry(collection, index, payload)).collect()
+}
+
+fn array_in(collection: &LogicalPath, answer: Value) -> Result<Vec<Value>, MetadataError> {
+    let shape = |reason: String| MetadataError::ListShape { collection: collection.clone(), reason };
+    let mut members = match answer {
+        Value::Array(items) => return Ok(items),
+        Value::Object(members) => members,
+        _ => return Err(shape("the answer is neither an array nor an object with an array".to_owned())),
+    };
+    match members.remove("items") {
+        Some(Value::Array(items)) => return Ok(items),
+        Some(_) => return Err(shape("the member \"items\" is not an array".to_owned())),
+        None => {}
+    }
+    let mut arrays: Vec<(String, Vec<Value>)> = members
+        .into_iter()
+        .filter_map(|(key, member)| match member {
+            Value::Array(items) => Some((key, items)),
+            _ => None,
+        })
+        .collect();
+    match arrays.len() {
+        0 => Err(shape("the answer is an object without an array".to_owned())),
+        1 => Ok(arrays.remove(0).1),
+        _ => {
+            let names: Vec<&str> = arrays.iter().map(|(name, _)| name.as_str()).collect();
+            Err(shape(format!("the answer is an object with several arrays: {}", names.join(", "))))
+        }
+    }
+}
+
+fn entry(collection: &LogicalPath, index: usize, payload: Value) -> Result<Entry, MetadataError> {
+    if payload.as_object().is_none() {
+        let reason = format!("entry {index} is not an object");
+        return Err(MetadataError::ListShape { collection: collection.clone(), reason });
+    }
+    let remote_id = own_id(&payload)
+        .or_else(|| WELL_KNOWN.iter().find_map(|pointer| scalar_member(&payload, &pointer[1..])));
+    match remote_id {
+        Some(remote_id) => Ok(Entry { remote_id, payload }),
+        None => Err(MetadataError::AnonymousEntry { collection: collection.clone(), index }),
+    }
+}
+
+/// The entries of one list, found by the names they answer to.
+#[derive(Debug, Default)]
+pub struct Listing {
+    entries: Vec<Entry>,
+    by_id: HashMap<String, Vec<usize>>,
+    by_name: HashMap<String, Vec<usize>>,
+}
+
+impl Listing {
+    /// Indexes `entries`.
+    pub fn new(entries: Vec<Entry>) -> Self {
+        let (mut by_id, mut by_name) = (HashMap::new(), HashMap::new());
+        for (place, entry) in entries.iter().enumerate() {
+            add(&mut by_id, entry.remote_id.clone(), place);
+            for name in WELL_KNOWN.iter().filter_map(|pointer| scalar_member(&entry.payload, &pointer[1..])) {
+                add(&mut by_name, name, place);
+            }
+        }
+        Self { entries, by_id, by_name }
+    }
+
+    /// The entry that `wanted` names: by its id first, else by one of the well-known members. Several are
+    /// a conflict, because guessing would overwrite somebody else's resource.
+    pub fn find(&self, path: &LogicalPath, wanted: &str) -> Result<Option<&Entry>, MetadataError> {
+        let places = self.by_id.get(wanted).or_else(|| self.by_name.get(wanted));
+        match places.map_or(&[][..], Vec::as_slice) {
+            [] => Ok(None),
+            [place] => Ok(self.entries.get(*place)),
+            several => Err(MetadataError::Ambiguous {
+                path: path.clone(),
+                wanted: wanted.to_owned(),
+                count: several.len(),
+            }),
+        }
+    }
+}
+
+/// One entry may carry a name in several members; it counts once.
+fn add(index: &mut HashMap<String, Vec<usize>>, name: String, place: usize) {
+    let places = index.entry(name).or_default();
+    if places.last() != Some(&place) {
+        places.push(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    fn parse(json: &str) -> Value {
+        decode(PayloadType::Json, json.as_bytes()).unwrap()
+    }
+
+    fn collection() -> LogicalPath {
+        LogicalPath::parse("/tills").unwrap()
+    }
+
+    #[rstest]
+    #[case(r#"[{"id":1},{"id":2}]"#, &["1", "2"])]
+    #[case(r#"{"items":[{"id":"a"}],"others":[]}"#, &["a"])]
+    #[case(r#"{"total":2,"tills":[{"uid":8,"name":"b"},{"uid":7}]}"#, &["b", "7"])]
+    #[case("[]", &[])]
+    fn shapes(#[case] json: &str, #[case] expected: &[&str]) {
+        let entries = entries(&collection(), parse(json)).unwrap();
+        let ids: Vec<&str> = entries.iter().map(|entry| entry.remote_id.as_str()).collect();
+        assert_eq!(ids, expected);
+    }
+
+    #[rstest]
+    #[case("3", "neither an array")]
+    #[case("{}", "without an array")]
+    #[case(r#"{"items":{}}"#, "\"items\" is not an array")]
+    #[case(r#"{"a":[],"b":[]}"#, "several arrays: a, b")]
+    #[case("[1]", "entry 0 is not an object")]
+    #[case(r#"[{"id":1},{"size":2}]"#, "entry 1 has none of /id")]
+    fn bad_shapes(#[case] json: &str, #[case] expected: &str) {
+        let error = entries(&collection(), parse(json)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[rstest]
+    #[case("7", Some("7"))]
+    #[case("blue", Some("9"))]
+    #[case("none", None)]
+    fn matches_by_id_before_names(#[case] wanted: &str, #[case] expected: Option<&str>) {
+        let list = parse(r#"[{"id":7,"name":"red"},{"id":8,"name":"7"},{"id":9,"name":"blue"}]"#);
+        let listing = Listing::new(entries(&collection(), list).unwrap());
+        let found = listing.find(&collection(), wanted).unwrap();
+        assert_eq!(found.map(|entry| entry.remote_id.as_str()), expected);
+    }
+
+    #[test]
+    fn two_of_a_name_are_ambiguous() {
+        let entries = entries(&collection(), parse(r#"[{"id":1,"name":"x"},{"id":2,"name":"x"}]"#)).unwrap();
+        let listing = Listing::new(entries);
+        assert!(matches!(listing.find(&collection(), "x"), Err(MetadataError::Ambiguous { count: 2, .. })));
+    }
+}
