@@ -1,7 +1,7 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
 //! Data flows through the modules in this order; each may use only those before it:
-//! [`path`] → [`payload`] → [`secrets`] → [`repository`] → [`metadata`] → [`server`] → `sync`.
+//! [`path`] → [`payload`] → [`secrets`] → [`repository`] → [`metadata`] → [`server`] → [`sync`].
 //! Nothing here knows Kubernetes or a terminal.
 #![warn(missing_docs)]
 
@@ -12,3 +12,4 @@ pub mod payload;
 pub mod repository;
 pub mod secrets;
 pub mod server;
+pub mod sync;

@@ -1,0 +1,243 @@
+//! Executing a plan: parents before children, then deletions, children before parents.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::plan::{Action, Plan, Step};
+use super::remote::Remote;
+use super::report::{Failure, PRUNE, Stats};
+use super::{Report, Session, Stop, SyncError};
+use crate::path::LogicalPath;
+
+/// Sends everything that `plan` holds and reports on all of it.
+pub(super) async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
+    let Plan { actions, targeted, mut failures, prune_refused, .. } = plan;
+    let remote = Remote::new(session);
+    let mut stats = Stats { targeted, ..Stats::default() };
+    let (mut writes, mut deletions) = (Vec::new(), Vec::new());
+    for action in actions {
+        match action.step {
+            Step::Skip => stats.unchanged += 1,
+            Step::Create | Step::Update => writes.push(action),
+            Step::Delete => deletions.push(action),
+        }
+    }
+
+    let concurrency = session.client.concurrency();
+    let order = Order::parents_first(&writes);
+    let done = execute(&writes, order, concurrency, |action, failed_parent| {
+        write(&remote, action, failed_parent, stop)
+    });
+    for (action, outcome) in done.await {
+        match (outcome, action.step) {
+            (Ok(()), Step::Create) => stats.created += 1,
+            (Ok(()), _) => stats.updated += 1,
+            (Err(error), _) => failures.push(failure(action, &error)),
+        }
+    }
+    stats.applied = stats.created + stats.updated + stats.unchanged;
+
+    let order = Order::children_first(&deletions);
+    let done = execute(&deletions, order, concurrency, |action, _| delete(&remote, action, stop));
+    for (action, outcome) in done.await {
+        match outcome {
+            Ok(()) => stats.pruned += 1,
+            Err(error) => failures.push(failure(action, &error)),
+        }
+    }
+    Report::new(stats, failures, prune_refused, stop)
+}
+
+async fn write(
+    remote: &Remote<'_>,
+    action: &Action,
+    failed_parent: Option<&LogicalPath>,
+    stop: &Stop,
+) -> Result<(), SyncError> {
+    if let Some(parent) = failed_parent {
+        return Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() });
+    }
+    send(remote, action, stop).await
+}
+
+async fn delete(remote: &Remote<'_>, action: &Action, stop: &Stop) -> Result<(), SyncError> {
+    match send(remote, action, stop).await {
+        Err(error) if error.is_gone() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+async fn send(remote: &Remote<'_>, action: &Action, stop: &Stop) -> Result<(), SyncError> {
+    if let Some(reason) = stop.reason() {
+        return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
+    }
+    let Some(call) = &action.call else { return Ok(()) };
+    let outcome = remote.send(&action.path, call).await.map(drop);
+    stop.note(outcome.as_ref().err());
+    tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
+    outcome
+}
+
+fn failure(action: &Action, error: &SyncError) -> Failure {
+    let operation = match action.step {
+        Step::Create => "create",
+        Step::Update => "update",
+        Step::Delete => PRUNE,
+        Step::Skip => "read",
+    };
+    Failure::new(action.path.clone(), operation, error)
+}
+
+/// Which actions wait for which: a graph over indices, not levels, so that nobody waits without need.
+struct Order {
+    /// How many actions each one waits for.
+    waits_for: Vec<usize>,
+    /// Who waits for each one.
+    releases: Vec<Vec<usize>>,
+    /// Whether a failed creation condemns those who wait for it.
+    condemns: bool,
+}
+
+impl Order {
+    /// Each action waits for its nearest ancestor among the actions.
+    fn parents_first(actions: &[Action]) -> Self {
+        let mut order = Self::unordered(actions.len(), true);
+        for (child, parent) in nearest_ancestors(actions) {
+            order.waits_for[child] = 1;
+            order.releases[parent].push(child);
+        }
+        order
+    }
+
+    /// Each action waits for its descendants among the actions.
+    fn children_first(actions: &[Action]) -> Self {
+        let mut order = Self::unordered(actions.len(), false);
+        for (child, parent) in nearest_ancestors(actions) {
+            order.waits_for[parent] += 1;
+            order.releases[child].push(parent);
+        }
+        order
+    }
+
+    fn unordered(len: usize, condemns: bool) -> Self {
+        Self { waits_for: vec![0; len], releases: vec![Vec::new(); len], condemns }
+    }
+}
+
+/// Pairs of (descendant, nearest ancestor) by index.
+fn nearest_ancestors(actions: &[Action]) -> Vec<(usize, usize)> {
+    let places: HashMap<&LogicalPath, usize> =
+        actions.iter().enumerate().map(|(place, action)| (&action.path, place)).collect();
+    let nearest = |path: &LogicalPath| path.ancestors().find_map(|ancestor| places.get(&ancestor).copied());
+    actions.iter().enumerate().filter_map(|(place, action)| Some((place, nearest(&action.path)?))).collect()
+}
+
+/// Runs `work` over `actions` in `order`, at most `concurrency` at once. `work` is told the ancestor whose
+/// creation failed, if one did.
+async fn execute<'a, F>(
+    actions: &'a [Action],
+    order: Order,
+    concurrency: usize,
+    work: impl Fn(&'a Action, Option<&'a LogicalPath>) -> F,
+) -> Vec<(&'a Action, Result<(), SyncError>)>
+where
+    F: Future<Output = Result<(), SyncError>> + 'a,
+{
+    let Order { mut waits_for, releases, condemns } = order;
+    let mut failed_parents: Vec<Option<&LogicalPath>> = vec![None; actions.len()];
+    let mut ready: VecDeque<usize> = (0..actions.len()).filter(|place| waits_for[*place] == 0).collect();
+    let mut running = FuturesUnordered::new();
+    let mut done = Vec::with_capacity(actions.len());
+    loop {
+        while running.len() < concurrency
+            && let Some(place) = ready.pop_front()
+        {
+            let future = work(&actions[place], failed_parents[place]);
+            running.push(async move { (place, future.await) });
+        }
+        let Some((place, outcome)) = running.next().await else { break };
+        let action = &actions[place];
+        let lost = condemns && outcome.is_err() && action.step == Step::Create;
+        for &next in &releases[place] {
+            waits_for[next] -= 1;
+            if lost {
+                failed_parents[next] = Some(&action.path);
+            }
+            if waits_for[next] == 0 {
+                ready.push_back(next);
+            }
+        }
+        done.push((action, outcome));
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::Reason;
+    use super::*;
+
+    fn actions(paths: &[&str], step: Step) -> Vec<Action> {
+        let action = |path: &&str| Action {
+            path: LogicalPath::parse(path).unwrap(),
+            step,
+            reason: Reason::Missing,
+            differences: Vec::new(),
+            call: None,
+        };
+        paths.iter().map(action).collect()
+    }
+
+    async fn sequence(actions: &[Action], order: Order, failing: &str) -> Vec<String> {
+        let seen = Mutex::new(Vec::new());
+        execute(actions, order, 2, |action, failed_parent| {
+            let outcome = match failed_parent {
+                Some(parent) => {
+                    Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() })
+                }
+                None if action.path.as_str() == failing => {
+                    Err(SyncError::NotAttempted { path: action.path.clone(), reason: String::new() })
+                }
+                None => Ok(()),
+            };
+            let mark = if failed_parent.is_some() { "!" } else { "" };
+            seen.lock().unwrap().push(format!("{mark}{}", action.path));
+            async move { outcome }
+        })
+        .await;
+        seen.into_inner().unwrap()
+    }
+
+    #[tokio::test]
+    async fn parents_before_children_whatever_the_gap() {
+        let actions = actions(&["/a", "/a/x/y", "/b", "/a/x/y/z"], Step::Create);
+        let seen = sequence(&actions, Order::parents_first(&actions), "").await;
+        assert_eq!(seen, ["/a", "/b", "/a/x/y", "/a/x/y/z"]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_creation_condemns_all_its_descendants() {
+        let actions = actions(&["/a", "/a/b", "/a/b/c", "/d"], Step::Create);
+        let seen = sequence(&actions, Order::parents_first(&actions), "/a").await;
+        assert_eq!(seen, ["/a", "/d", "!/a/b", "!/a/b/c"]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_update_condemns_nobody() {
+        let actions = actions(&["/a", "/a/b"], Step::Update);
+        let seen = sequence(&actions, Order::parents_first(&actions), "/a").await;
+        assert_eq!(seen, ["/a", "/a/b"]);
+    }
+
+    #[tokio::test]
+    async fn deletions_go_children_first_and_on_after_a_failure() {
+        let actions = actions(&["/a", "/a/b", "/a/c/d"], Step::Delete);
+        let seen = sequence(&actions, Order::children_first(&actions), "/a/b").await;
+        assert_eq!(seen, ["/a/b", "/a/c/d", "/a"]);
+    }
+}

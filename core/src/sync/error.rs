@@ -1,0 +1,130 @@
+//! Why one resource could not be synced.
+
+use http::StatusCode;
+
+use super::report::FailureReason;
+use crate::error::{Categorized, Category};
+use crate::metadata::MetadataError;
+use crate::path::LogicalPath;
+use crate::payload::PayloadError;
+use crate::repository::RepositoryError;
+use crate::server::ServerError;
+
+/// A failure that concerns one resource.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// The desired payload could not be read.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// No rules, or rules that do not fit the payload.
+    #[error("{}", with_source(.0))]
+    Metadata(#[from] MetadataError),
+    /// The server, or the way to it, failed.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The payload cannot be encoded for the wire.
+    #[error("{path}: cannot encode the payload as {media_type}: {source}")]
+    Encode {
+        /// The resource.
+        path: LogicalPath,
+        /// The media type on the wire.
+        media_type: String,
+        /// What does not fit.
+        #[source]
+        source: PayloadError,
+    },
+    /// The list that must tell whether a resource exists failed.
+    #[error("cannot tell whether {path} exists: {message}")]
+    List {
+        /// The resource.
+        path: LogicalPath,
+        /// The category of the list's failure.
+        category: Category,
+        /// Whether the server answered 401.
+        unauthorized: bool,
+        /// What failed.
+        message: String,
+    },
+    /// A placeholder that nobody can resolve; sending it would overwrite the live credential.
+    #[error("{path}: the value at \"{pointer}\" is a secret placeholder and no secret store is configured")]
+    SecretStoreMissing {
+        /// The resource.
+        path: LogicalPath,
+        /// Where the placeholder is.
+        pointer: String,
+    },
+    /// The parent could not be created, so there is nowhere to put this.
+    #[error("{path}: not created because its parent {parent} could not be created")]
+    ParentFailed {
+        /// The resource.
+        path: LogicalPath,
+        /// The ancestor whose creation failed.
+        parent: LogicalPath,
+    },
+    /// The run ended first.
+    #[error("{path}: not attempted: {reason}")]
+    NotAttempted {
+        /// The resource.
+        path: LogicalPath,
+        /// Why the run ended.
+        reason: String,
+    },
+    /// A task of ours died.
+    #[error("{path}: internal failure while working on it: {reason}")]
+    Task {
+        /// The resource.
+        path: LogicalPath,
+        /// What the runtime says.
+        reason: String,
+    },
+}
+
+impl SyncError {
+    /// Whether the server said 401: the credentials themselves are refused, for every resource alike.
+    pub(super) fn is_unauthorized(&self) -> bool {
+        match self {
+            Self::Server(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
+            Self::List { unauthorized, .. } => *unauthorized,
+            _ => false,
+        }
+    }
+
+    /// The bounded reason shown in status.
+    pub fn reason(&self) -> FailureReason {
+        match self {
+            Self::SecretStoreMissing { .. } => FailureReason::SecretStoreMissing,
+            Self::ParentFailed { .. } => FailureReason::ParentFailed,
+            Self::NotAttempted { .. } => FailureReason::NotAttempted,
+            other => FailureReason::Category(other.category()),
+        }
+    }
+}
+
+impl Categorized for SyncError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Repository(error) => error.category(),
+            Self::Metadata(error) => error.category(),
+            Self::Server(error) => error.category(),
+            Self::List { category, .. } => *category,
+            Self::Encode { .. } | Self::SecretStoreMissing { .. } => Category::Validation,
+            Self::ParentFailed { .. } => Category::Conflict,
+            Self::NotAttempted { .. } => Category::Transport,
+            Self::Task { .. } => Category::Internal,
+        }
+    }
+}
+
+/// Joins an error with its causes; a status field has room for one text only.
+fn with_source(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,94 @@
+//! The engine: observe → plan → apply → report.
+//!
+//! [`observe`](run) reads desired payloads from a [`Tree`](crate::repository::Tree) and their live
+//! counterparts from the server; [`decide`] and [`Plan::new`] turn both into a [`Plan`] without any I/O;
+//! applying a plan decides nothing. One bad resource is one bad resource: its failure is recorded with
+//! its reason and the others go on.
+
+mod apply;
+mod error;
+mod observe;
+mod plan;
+mod prune;
+mod remote;
+mod report;
+mod selection;
+mod stop;
+
+use std::sync::Arc;
+
+use crate::metadata::Metadata;
+use crate::repository::Tree;
+use crate::server::Client;
+
+pub use error::SyncError;
+pub use plan::{Action, Desired, Observed, Plan, Reason, Step, decide};
+pub use prune::{PruneLimit, PruneRefused};
+pub use report::{Failure, FailureReason, Outcome, Report, Stats};
+pub use selection::{Candidate, Selection};
+pub use stop::Stop;
+
+/// Everything one run works with: one revision, one server, one set of compiled rules.
+#[derive(Clone)]
+pub struct Session {
+    /// The desired state.
+    pub tree: Arc<dyn Tree>,
+    /// The rules of that revision.
+    pub metadata: Arc<Metadata>,
+    /// The managed server.
+    pub client: Client,
+}
+
+/// Whether a run writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Differences are corrected.
+    Apply,
+    /// Differences are reported as drift.
+    Observe,
+}
+
+/// What a run may do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether anything is written.
+    pub mode: Mode,
+    /// Update resources that are equal, too.
+    pub force: bool,
+    /// How many deletions are too many.
+    pub prune_limit: PruneLimit,
+    /// Whether a scope that declares nothing any more may be pruned to nothing.
+    pub allow_empty: bool,
+    /// Whether a placeholder can be resolved; without a store it fails its resource.
+    pub secret_store: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Apply,
+            force: false,
+            prune_limit: PruneLimit::Percent(50),
+            allow_empty: false,
+            secret_store: false,
+        }
+    }
+}
+
+/// Brings the server to the desired state of `selection`, or in observe-only mode tells how it departs.
+///
+/// Work runs concurrently up to the server's gate. `stop` is looked at before each resource; a request in
+/// flight is finished. The report covers every selected resource.
+pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
+    let plan = plan(session, selection, options, stop).await;
+    if options.mode == Mode::Observe {
+        return report::of_observation(&plan, stop);
+    }
+    apply::apply(session, plan, stop).await
+}
+
+/// Observes `selection` and decides what to do, without doing it.
+pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
+    let observation = observe::observe(session, selection, options, stop).await;
+    Plan::new(session.tree.revision().cloned(), observation, options)
+}

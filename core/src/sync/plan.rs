@@ -1,0 +1,242 @@
+//! Deciding what to do, without doing anything.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::Options;
+use super::observe::Observation;
+use super::prune::{self, PruneRefused};
+use super::report::Failure;
+use crate::metadata::{Difference, Identity, Operation, Rendered, Rules, Scope};
+use crate::path::LogicalPath;
+use crate::payload::{Descriptor, Value};
+use crate::repository::Revision;
+
+/// Everything a run will do, as a value. It serialises to JSON; executing it decides nothing.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    /// The commit it was made from, if the tree is one.
+    pub revision: Option<Revision>,
+    /// One action per observed resource, sorted by path.
+    pub actions: Vec<Action>,
+    /// Distinct desired resources selected.
+    pub targeted: usize,
+    /// What could not be read, rendered or observed.
+    pub failures: Vec<Failure>,
+    /// Set when pruning was refused as a whole; then no action deletes.
+    pub prune_refused: Option<PruneRefused>,
+}
+
+/// What will be done to one resource, and why.
+#[derive(Debug, Serialize)]
+pub struct Action {
+    /// The resource.
+    pub path: LogicalPath,
+    /// What will be done.
+    pub step: Step,
+    /// Why.
+    pub reason: Reason,
+    /// How the server departs from what is desired; empty unless the step is an update.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Difference>,
+    /// The request to send; `None` for a skip.
+    #[serde(skip)]
+    pub(super) call: Option<Call>,
+}
+
+/// What an action does on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Makes the resource exist.
+    Create,
+    /// Replaces its content.
+    Update,
+    /// Removes it.
+    Delete,
+    /// Nothing.
+    Skip,
+}
+
+/// Why an action was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// The server does not have it.
+    Missing,
+    /// The server has something else.
+    Different,
+    /// It is equal, and updates are forced.
+    Forced,
+    /// It is equal.
+    Equal,
+    /// It was declared once and is not any more.
+    Undeclared,
+}
+
+/// A request ready to be sent.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub request: Rendered,
+    pub payload: Option<Arc<Value>>,
+    /// Sent once when a create is answered with 409: the resource exists after all.
+    pub on_conflict: Option<Rendered>,
+}
+
+/// One desired resource with its rules.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// Where it is declared.
+    pub path: LogicalPath,
+    /// How it is stored.
+    pub descriptor: Descriptor,
+    /// What it should be.
+    pub payload: Arc<Value>,
+    /// Its names.
+    pub identity: Identity,
+    /// The rules that govern it.
+    pub rules: Arc<Rules>,
+}
+
+/// What the server has.
+#[derive(Clone, Debug)]
+pub enum Observed {
+    /// Nothing.
+    Absent,
+    /// This.
+    Present {
+        /// The segment that addresses it on the server.
+        remote_id: String,
+        /// Its content.
+        payload: Value,
+    },
+}
+
+/// Decides what one desired resource needs. Pure: same input, same action.
+pub fn decide(desired: &Desired, observed: &Observed, force: bool) -> Action {
+    let render = |operation, remote_id: &str| {
+        let scope = Scope { path: &desired.path, remote_id, descriptor: Some(&desired.descriptor) };
+        desired.rules.render(operation, scope)
+    };
+    let action = |step, reason, differences, call| Action {
+        path: desired.path.clone(),
+        step,
+        reason,
+        differences,
+        call,
+    };
+    let call = |request, on_conflict| {
+        Some(Call { request, payload: Some(Arc::clone(&desired.payload)), on_conflict })
+    };
+    match observed {
+        Observed::Absent => {
+            let remote_id = &desired.identity.remote_id;
+            let update = render(Operation::Update, remote_id);
+            let create = call(render(Operation::Create, remote_id), Some(update));
+            action(Step::Create, Reason::Missing, Vec::new(), create)
+        }
+        Observed::Present { remote_id, payload } => {
+            let differences = desired.rules.compare(&desired.payload, payload);
+            if differences.is_empty() && !force {
+                return action(Step::Skip, Reason::Equal, differences, None);
+            }
+            let reason = if differences.is_empty() { Reason::Forced } else { Reason::Different };
+            action(Step::Update, reason, differences, call(render(Operation::Update, remote_id), None))
+        }
+    }
+}
+
+/// The deletion of a resource that is not declared any more; `None` when the server has not got it.
+pub(super) fn decide_prune(path: &LogicalPath, rules: &Rules, observed: &Observed) -> Option<Action> {
+    let Observed::Present { remote_id, .. } = observed else { return None };
+    let request = rules.render(Operation::Delete, Scope { path, remote_id, descriptor: None });
+    Some(Action {
+        path: path.clone(),
+        step: Step::Delete,
+        reason: Reason::Undeclared,
+        differences: Vec::new(),
+        call: Some(Call { request, payload: None, on_conflict: None }),
+    })
+}
+
+impl Plan {
+    /// Puts the decisions together: in path order, and without deletions when there are too many.
+    pub(super) fn new(revision: Option<Revision>, observation: Observation, options: &Options) -> Self {
+        let Observation { mut actions, targeted, failures, whole_scope } = observation;
+        actions.sort_by(|a, b| a.path.cmp(&b.path));
+        let doomed: Vec<LogicalPath> = actions
+            .iter()
+            .filter(|action| action.step == Step::Delete)
+            .map(|action| action.path.clone())
+            .collect();
+        let prune_refused =
+            prune::check(&doomed, targeted, whole_scope, options.prune_limit, options.allow_empty);
+        if prune_refused.is_some() {
+            actions.retain(|action| action.step != Step::Delete);
+        }
+        Self { revision, actions, targeted, failures, prune_refused }
+    }
+
+    /// Whether executing the plan would send nothing.
+    pub fn is_settled(&self) -> bool {
+        self.actions.iter().all(|action| action.step == Step::Skip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::metadata::Metadata;
+    use crate::payload::{PayloadType, decode};
+
+    fn parse(json: &str) -> Value {
+        decode(PayloadType::Json, json.as_bytes()).unwrap()
+    }
+
+    fn desired(json: &str) -> Desired {
+        let path = LogicalPath::parse("/shops/rio").unwrap();
+        let rules = Metadata::conventions();
+        let payload = parse(json);
+        let identity = rules.identify(&path, Some(&payload)).unwrap();
+        Desired {
+            path,
+            descriptor: Descriptor::from_extension(".json"),
+            payload: Arc::new(payload),
+            identity,
+            rules,
+        }
+    }
+
+    fn present(json: &str) -> Observed {
+        Observed::Present { remote_id: "17".to_owned(), payload: parse(json) }
+    }
+
+    #[rstest]
+    #[case(Observed::Absent, false, Step::Create, Reason::Missing, Some("POST /shops"))]
+    #[case(present(r#"{"a":1,"id":17}"#), false, Step::Skip, Reason::Equal, None)]
+    #[case(present(r#"{"a":1,"id":17}"#), true, Step::Update, Reason::Forced, Some("PUT /shops/17"))]
+    #[case(present(r#"{"a":2}"#), false, Step::Update, Reason::Different, Some("PUT /shops/17"))]
+    fn decisions(
+        #[case] observed: Observed,
+        #[case] force: bool,
+        #[case] step: Step,
+        #[case] reason: Reason,
+        #[case] request: Option<&str>,
+    ) {
+        let action = decide(&desired(r#"{"a":1}"#), &observed, force);
+        let sent = action.call.map(|call| format!("{} {}", call.request.method, call.request.path));
+        assert_eq!((action.step, action.reason, sent.as_deref()), (step, reason, request));
+    }
+
+    #[test]
+    fn a_plan_serialises() {
+        let action = decide(&desired(r#"{"a":1}"#), &present(r#"{"a":2}"#), false);
+        let observation =
+            Observation { actions: vec![action], targeted: 1, failures: Vec::new(), whole_scope: true };
+        let plan = Plan::new(None, observation, &Options::default());
+        insta::assert_snapshot!(serde_json::to_string(&plan).unwrap(), @r#"{"revision":null,"actions":[{"path":"/shops/rio","step":"update","reason":"different","differences":[{"path":"/a","change":"replace","desired":1,"observed":2}]}],"targeted":1,"failures":[],"prune_refused":null}"#);
+    }
+}

@@ -1,0 +1,161 @@
+//! What a run did.
+
+use serde::Serialize;
+
+use super::plan::{Plan, Step};
+use super::{PruneRefused, Stop, SyncError};
+use crate::error::Category;
+use crate::path::LogicalPath;
+
+/// The result of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was counted.
+    pub stats: Stats,
+    /// What failed, sorted by path.
+    pub failures: Vec<Failure>,
+    /// Set when pruning was refused as a whole.
+    pub prune_refused: Option<PruneRefused>,
+    /// Why the run ended early, if it did.
+    pub stopped: Option<String>,
+    /// The category of the failures that made it give up, if it gave up by itself.
+    pub aborted_by: Option<Category>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Outcome {
+    /// Everything selected is in its desired state.
+    Succeeded,
+    /// The run completed and some resources failed.
+    PartiallyFailed,
+    /// The run was ended early.
+    Failed,
+}
+
+/// Numbers of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Distinct desired resources selected; prune targets do not count.
+    pub targeted: usize,
+    /// Targeted resources confirmed in their desired state: created, updated or unchanged.
+    pub applied: usize,
+    /// Of those, created.
+    pub created: usize,
+    /// Of those, updated.
+    pub updated: usize,
+    /// Of those, equal already.
+    pub unchanged: usize,
+    /// Resources that differ and were left alone, in observe-only mode.
+    pub drifted: usize,
+    /// Remote resources deleted.
+    pub pruned: usize,
+    /// Targeted but not applied, plus failed deletions.
+    pub failed: usize,
+}
+
+/// One resource that is not in its desired state.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// The resource.
+    pub path: LogicalPath,
+    /// What was being done to it.
+    pub operation: &'static str,
+    /// The bounded reason.
+    pub reason: FailureReason,
+    /// What happened and what to do, for people; never holds a secret.
+    pub message: String,
+}
+
+/// The bounded reason of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    /// The category says enough.
+    Category(Category),
+    /// A placeholder without a store.
+    SecretStoreMissing,
+    /// The parent's creation failed.
+    ParentFailed,
+    /// The run ended first.
+    NotAttempted,
+}
+
+impl FailureReason {
+    /// The CamelCase spelling used in status fields.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Category(category) => category.reason(),
+            Self::SecretStoreMissing => "SecretStoreMissing",
+            Self::ParentFailed => "ParentFailed",
+            Self::NotAttempted => "NotAttempted",
+        }
+    }
+}
+
+impl Serialize for FailureReason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The operation of a failed deletion; retries must know it from a failed apply.
+pub const PRUNE: &str = "prune";
+
+impl Failure {
+    /// A failure of `operation` on `path`.
+    pub fn new(path: LogicalPath, operation: &'static str, error: &SyncError) -> Self {
+        Self { path, operation, reason: error.reason(), message: error.to_string() }
+    }
+}
+
+impl Report {
+    /// Puts a report together; `failures` of deletions count on top of the targeted ones.
+    pub(super) fn new(
+        stats: Stats,
+        mut failures: Vec<Failure>,
+        refused: Option<PruneRefused>,
+        stop: &Stop,
+    ) -> Self {
+        failures.sort_by(|a, b| a.path.cmp(&b.path));
+        let stopped = stop.reason().map(str::to_owned);
+        let outcome = match (stopped.is_some(), failures.is_empty()) {
+            (true, _) => Outcome::Failed,
+            (false, true) => Outcome::Succeeded,
+            (false, false) => Outcome::PartiallyFailed,
+        };
+        Self {
+            outcome,
+            stats: Stats { failed: failures.len(), ..stats },
+            failures,
+            prune_refused: refused,
+            stopped,
+            aborted_by: stop.aborted_by(),
+        }
+    }
+}
+
+/// The report of a run that only looked.
+pub(super) fn of_observation(plan: &Plan, stop: &Stop) -> Report {
+    let count = |step| plan.actions.iter().filter(|action| action.step == step).count();
+    let stats = Stats {
+        targeted: plan.targeted,
+        applied: count(Step::Skip),
+        unchanged: count(Step::Skip),
+        drifted: count(Step::Create) + count(Step::Update) + count(Step::Delete),
+        ..Stats::default()
+    };
+    Report::new(stats, plan.failures.clone(), plan.prune_refused.clone(), stop)
+}
+
+impl Outcome {
+    /// The spelling used in status fields.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "Succeeded",
+            Self::PartiallyFailed => "PartiallyFailed",
+            Self::Failed => "Failed",
+        }
+    }
+}

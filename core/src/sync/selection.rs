@@ -1,0 +1,87 @@
+//! Which resources a run is about.
+
+use super::report::{Failure, PRUNE};
+use super::{FailureReason, SyncError};
+use crate::error::Categorized;
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFile, Tree};
+
+/// The resources of one run.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// Resources to bring to their desired state; distinct, sorted by path.
+    pub resources: Vec<ResourceFile>,
+    /// Resources that exist in the tree but cannot be read from it.
+    pub broken: Vec<Failure>,
+    /// Paths to delete where they still exist.
+    pub prune: Vec<Candidate>,
+    /// Whether `resources` and `broken` are all that the scope declares.
+    pub whole_scope: bool,
+}
+
+/// A path that was declared once and is not any more.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The path.
+    pub path: LogicalPath,
+    /// Its payload as last declared, which may know the resource's id on the server.
+    pub payload: Option<Value>,
+}
+
+impl Selection {
+    /// Everything that `scope` declares.
+    pub fn full(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Self, RepositoryError> {
+        let mut selection = Self { whole_scope: true, ..Self::default() };
+        selection.add(repository::resources(tree, scope, recursive)?);
+        Ok(selection)
+    }
+
+    /// What `targets` declare; targets without resources are dropped.
+    pub fn targets(tree: &dyn Tree, targets: &[ApplyTarget]) -> Result<Self, RepositoryError> {
+        let mut selection = Self::default();
+        for target in targets {
+            if target.recursive {
+                selection.add(repository::resources(tree, &target.path, true)?);
+                continue;
+            }
+            match repository::resource_file(tree, &target.path) {
+                Ok(Some(file)) => selection.resources.push(file),
+                Ok(None) => {}
+                Err(error) => selection.broken.push(unreadable(target.path.clone(), error)),
+            }
+        }
+        selection.resources.sort_by(|a, b| a.path.cmp(&b.path));
+        selection.resources.dedup_by(|a, b| a.path == b.path);
+        selection.broken.sort_by(|a, b| a.path.cmp(&b.path));
+        selection.broken.dedup_by(|a, b| a.path == b.path);
+        Ok(selection)
+    }
+
+    /// Distinct desired resources, readable or not.
+    pub fn targeted(&self) -> usize {
+        self.resources.len() + self.broken.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.targeted() == 0 && self.prune.is_empty()
+    }
+
+    fn add(&mut self, listing: Listing) {
+        self.resources.extend(listing.resources);
+        self.broken.extend(listing.broken.into_iter().map(|(path, error)| unreadable(path, error)));
+    }
+}
+
+fn unreadable(path: LogicalPath, error: RepositoryError) -> Failure {
+    let reason = FailureReason::Category(error.category());
+    Failure { path, operation: "read", reason, message: SyncError::from(error).to_string() }
+}
+
+impl Failure {
+    /// Whether a retry of this failure is a deletion.
+    pub fn is_prune(&self) -> bool {
+        self.operation == PRUNE
+    }
+}

@@ -1,0 +1,66 @@
+//! Why a run ends before its work does.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::SyncError;
+use crate::error::{Categorized, Category};
+
+/// Refused credentials on this many resources in a row make further calls pointless.
+const AUTH_FAILURES: u32 = 3;
+/// So does an unreachable server on this many.
+const TRANSPORT_FAILURES: u32 = 5;
+
+/// Ends a run early: on request (deletion, suspension, a new generation, shutdown, a deadline) or because
+/// further calls are pointless. Clones share one state; the first reason stays.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    reason: OnceLock<String>,
+    auth_failures: AtomicU32,
+    transport_failures: AtomicU32,
+    aborted_by: OnceLock<Category>,
+}
+
+impl Stop {
+    /// Asks the run to end; `reason` completes the sentence "not attempted: …".
+    pub fn request(&self, reason: impl Into<String>) {
+        // A second reason is dropped on purpose: the first one is the cause.
+        let _ = self.0.reason.set(reason.into());
+    }
+
+    /// Why the run ends, if it was asked to.
+    pub fn reason(&self) -> Option<&str> {
+        self.0.reason.get().map(String::as_str)
+    }
+
+    /// The category of the failures that made the run give up, if it gave up by itself.
+    pub fn aborted_by(&self) -> Option<Category> {
+        self.0.aborted_by.get().copied()
+    }
+
+    /// Takes note of how the server treated one resource.
+    pub(super) fn note(&self, error: Option<&SyncError>) {
+        let category = error.map(Categorized::category);
+        let unauthorized = error.is_some_and(SyncError::is_unauthorized);
+        self.count(&self.0.auth_failures, unauthorized, AUTH_FAILURES, Category::Auth);
+        let transport = category == Some(Category::Transport);
+        self.count(&self.0.transport_failures, transport, TRANSPORT_FAILURES, Category::Transport);
+    }
+
+    fn count(&self, failures: &AtomicU32, failed: bool, limit: u32, category: Category) {
+        if !failed {
+            failures.store(0, Ordering::Relaxed);
+            return;
+        }
+        if failures.fetch_add(1, Ordering::Relaxed) + 1 >= limit {
+            let _ = self.0.aborted_by.set(category);
+            self.request(match category {
+                Category::Auth => format!("the server refused our credentials {limit} times in a row"),
+                _ => format!("the server could not be reached for {limit} resources in a row"),
+            });
+        }
+    }
+}
