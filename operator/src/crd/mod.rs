@@ -14,9 +14,13 @@ mod prune_limit;
 pub mod resource_repository;
 pub mod secret_store;
 pub mod sync_policy;
+#[cfg(test)]
+mod tests;
 pub mod validation;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResourceExt, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -41,40 +45,36 @@ pub type SecretRefs<'a> = Vec<(String, &'a SecretKeyRef)>;
 
 /// The definitions of all kinds, as they are installed into a cluster.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    [ManagedServer::crd(), ResourceRepository::crd(), SecretStore::crd(), SyncPolicy::crd()]
-        .into_iter()
-        .map(absent_instead_of_null)
-        .collect()
-}
-
-/// Removes `nullable`, so that the API server drops an explicit null like an absent field, as it does for
-/// the built-in kinds. Otherwise `has()` in a CEL rule would count a null as present.
-fn absent_instead_of_null(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
-    for version in &mut crd.spec.versions {
+    let mut crds = [ManagedServer::crd(), ResourceRepository::crd(), SecretStore::crd(), SyncPolicy::crd()];
+    for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-            forbid_null(schema);
+            finish_schema(schema);
         }
     }
-    crd
+    crds.into()
 }
 
-fn forbid_null(
-    schema: &mut k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps,
-) {
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-        JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
-    };
+/// Adapts what the derive macros make to what an API server and kubectl make of it.
+///
+/// - `nullable` goes, so that an explicit null is dropped like an absent field, as for the built-in kinds;
+///   otherwise `has()` in a CEL rule would count it as present.
+/// - Doc comments are wrapped for editors; kubectl wraps again and would print both.
+fn finish_schema(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
+    if let Some(description) = &mut schema.description {
+        let paragraphs: Vec<_> = description.split("\n\n").map(|lines| lines.replace('\n', " ")).collect();
+        *description = paragraphs.join("\n\n");
+    }
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
-        forbid_null(property);
+        finish_schema(property);
     }
     match &mut schema.items {
-        Some(JSONSchemaPropsOrArray::Schema(items)) => forbid_null(items),
-        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(forbid_null),
+        Some(JSONSchemaPropsOrArray::Schema(items)) => finish_schema(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(finish_schema),
         None => {}
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        forbid_null(values);
+        finish_schema(values);
     }
 }
 
@@ -317,7 +317,11 @@ fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
                     "description": "The cause as one CamelCase word."
                 },
-                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "status": {
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                    "description": "Whether the condition holds."
+                },
                 "type": {
                     "type": "string",
                     "maxLength": 316,

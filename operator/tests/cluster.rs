@@ -1,0 +1,139 @@
+//! Against a real API server: the CRDs, the manifests and the rights they grant.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
+
+mod support;
+
+use declarest_operator::crd::SyncPolicy;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use support::admission;
+use support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
+
+#[tokio::test]
+async fn crds_accept_and_refuse_by_their_rules() {
+    let cluster = Cluster::shared();
+    let namespace = cluster.create_namespace().await;
+    admission::check_all(&cluster.admin().await, &namespace).await.unwrap_or_else(|wrong| panic!("{wrong}"));
+}
+
+#[tokio::test]
+async fn crds_fill_in_defaults_and_drop_unknown_fields() {
+    let cluster = Cluster::shared();
+    let (client, namespace) = (cluster.admin().await, cluster.create_namespace().await);
+    admission::check_defaults(&client, &namespace).await;
+    admission::check_pruning(&client, &namespace).await;
+}
+
+#[tokio::test]
+async fn samples_are_accepted_and_listed_with_our_columns() {
+    let cluster = Cluster::shared();
+    let namespace = cluster.create_namespace().await;
+    cluster.kubectl(&["apply", "-n", &namespace, "-k", &config_dir("samples")]).unwrap();
+    let listed = cluster.kubectl(&["get", "-n", &namespace, "declarest", "-o", "name"]).unwrap();
+    assert_eq!(
+        listed.lines().collect::<Vec<_>>(),
+        [
+            "managedserver.declarest.io/shop-api",
+            "resourcerepository.declarest.io/desired-state",
+            "secretstore.declarest.io/shop-secrets",
+            "syncpolicy.declarest.io/shops",
+        ]
+    );
+    let columns = |name: &str| {
+        let table = cluster.kubectl(&["get", "-n", &namespace, name, "-o", "wide"]).unwrap();
+        let header = table.lines().next().unwrap_or_default();
+        header.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect::<Vec<_>>().join(",")
+    };
+    assert_eq!(columns("rr"), "NAME,REVISION,READY,AGE");
+    assert_eq!(columns("ms"), "NAME,READY,AGE,URL");
+    assert_eq!(columns("sst"), "NAME,PROVIDER,READY,AGE");
+    assert_eq!(columns("sp"), "NAME,REPO,SERVER,REVISION,LAST SYNC,READY,MODE,FAILED");
+}
+
+#[tokio::test]
+async fn fields_explain_themselves() {
+    let explained = Cluster::shared().kubectl(&["explain", "sp.spec.sync.pruneLimit"]).unwrap();
+    let words = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("deletes nothing; raise the limit to approve it."), "{explained}");
+}
+
+#[tokio::test]
+async fn the_default_manifests_install_the_operator_without_a_namespace_of_their_own() {
+    let cluster = Cluster::shared();
+    let deployments = Api::<Deployment>::namespaced(cluster.admin().await, OPERATOR_NAMESPACE);
+    let deployment = deployments.get("declarest-operator-controller-manager").await.unwrap();
+    let container = &deployment.spec.unwrap().template.spec.unwrap().containers[0];
+    assert_eq!(container.name, "manager");
+    assert_eq!(container.image.as_deref(), Some("declarest-operator:latest"));
+    let rendered = cluster.kubectl(&["kustomize", &config_dir("default")]).unwrap();
+    assert!(!rendered.contains("kind: Namespace\n"), "{rendered}");
+}
+
+/// Verb, group, resource, subresource, namespace and whether the operator may.
+const RIGHTS: [(&str, &str, &str, &str, &str, bool); 17] = [
+    ("list", "declarest.io", "syncpolicies", "", "default", true),
+    ("watch", "declarest.io", "managedservers", "", "default", true),
+    ("patch", "declarest.io", "resourcerepositories", "", "default", true),
+    ("patch", "declarest.io", "secretstores", "status", "default", true),
+    ("update", "declarest.io", "syncpolicies", "finalizers", "default", true),
+    ("create", "declarest.io", "syncpolicies", "", "default", false),
+    ("delete", "declarest.io", "managedservers", "", "default", false),
+    ("get", "", "secrets", "", "default", true),
+    ("create", "", "secrets", "", "default", false),
+    ("create", "", "persistentvolumeclaims", "", "default", true),
+    ("delete", "", "persistentvolumeclaims", "", "default", false),
+    ("create", "events.k8s.io", "events", "", "default", true),
+    ("patch", "", "events", "", "default", true),
+    ("update", "coordination.k8s.io", "leases", "", OPERATOR_NAMESPACE, true),
+    ("update", "coordination.k8s.io", "leases", "", "default", false),
+    ("get", "", "pods", "", "default", false),
+    ("escalate", "rbac.authorization.k8s.io", "clusterroles", "", "default", false),
+];
+
+#[tokio::test]
+async fn the_operator_may_do_its_work_and_nothing_else() {
+    let reviews = Api::<SelfSubjectAccessReview>::all(Cluster::shared().operator().await);
+    for (verb, group, resource, subresource, namespace, allowed) in RIGHTS {
+        let attributes = ResourceAttributes {
+            verb: Some(verb.to_owned()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            subresource: Some(subresource.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            ..Default::default()
+        };
+        let spec =
+            SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+        let review = SelfSubjectAccessReview { spec, ..Default::default() };
+        let status = reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap();
+        assert_eq!(status.allowed, allowed, "{verb} {group}/{resource}/{subresource} in {namespace}");
+    }
+}
+
+#[tokio::test]
+async fn the_operator_writes_status_apart_from_the_spec() {
+    let cluster = Cluster::shared();
+    let namespace = cluster.create_namespace().await;
+    cluster.kubectl(&["apply", "-n", &namespace, "-k", &config_dir("samples")]).unwrap();
+    let policies = Api::<SyncPolicy>::namespaced(cluster.operator().await, &namespace);
+    let before = policies.list(&ListParams::default()).await.unwrap().items.remove(0);
+
+    let patch = json!({
+        "apiVersion": "declarest.io/v1alpha1",
+        "kind": "SyncPolicy",
+        "spec": {"suspend": true},
+        "status": {"resourceStats": {"targeted": 3, "applied": 2, "failed": 1}}
+    });
+    let params = PatchParams::apply("declarest-operator").force();
+    let after = policies.patch_status("shops", &params, &Patch::Apply(&patch)).await.unwrap();
+
+    assert_eq!(after.spec, before.spec);
+    assert_eq!(after.metadata.generation, before.metadata.generation);
+    let stats = after.status.unwrap().resource_stats.unwrap();
+    assert_eq!((stats.targeted, stats.applied, stats.failed, stats.pruned), (3, 2, 1, 0));
+}

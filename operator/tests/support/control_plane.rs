@@ -1,0 +1,180 @@
+//! A real etcd and kube-apiserver as child processes.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+/// Starting both takes 5 to 10 s on an idle machine; builds may run beside.
+const START_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Runs a program that must not outlive the test process: the shell waits for the end of its stdin, which
+/// comes when the test process ends in any way, kill -9 included, then kills the program and removes the
+/// directory. Ctrl-C reaches the whole process group, so the shell ignores it to get that far.
+const GUARD: &str = r#"trap "" HUP INT TERM
+dir=$1; shift
+"$@" & pid=$!
+cat >/dev/null
+kill -9 $pid; wait $pid; rm -rf "$dir""#;
+
+pub struct ControlPlane {
+    pub dir: PathBuf,
+    pub url: String,
+    /// Bearer token of a member of `system:masters`.
+    pub admin_token: &'static str,
+    /// PEM certificate of the authority that signed the server's certificate.
+    pub ca: String,
+    /// Their stdin keeps the servers alive.
+    _servers: [Child; 2],
+}
+
+impl ControlPlane {
+    pub fn start(assets: &Path) -> Result<Self, String> {
+        let directory = tempfile::Builder::new()
+            .prefix("declarest-cluster-")
+            .tempdir()
+            .map_err(|error| format!("cannot create a directory for the cluster: {error}"))?;
+        let dir = directory.path().to_owned();
+        let [etcd_client, etcd_peer, api_port] = free_ports()?;
+        let admin_token = "admin";
+        let ca = write_credentials(&dir, admin_token)?;
+
+        let etcd_url = format!("http://127.0.0.1:{etcd_client}");
+        let etcd = spawn(&assets.join("etcd"), &dir, &etcd_args(&dir, &etcd_url, etcd_peer))?;
+        let api = spawn(&assets.join("kube-apiserver"), &dir, &api_args(&dir, &etcd_url, api_port))?;
+        // From here on the guards of the two servers remove it.
+        let dir = directory.keep();
+        let url = format!("https://127.0.0.1:{api_port}");
+        Ok(Self { dir, url, admin_token, ca, _servers: [etcd, api] })
+    }
+
+    /// Waits until the API server is as `ready` wants it; the error holds the end of the servers' logs.
+    pub async fn wait_until<F: Future<Output = bool>>(&self, ready: impl Fn() -> F) -> Result<(), String> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        while !ready().await {
+            if Instant::now() > deadline {
+                return Err(format!(
+                    "kube-apiserver is not ready after {}s\n{}\n{}",
+                    START_TIMEOUT.as_secs(),
+                    log_tail(&self.dir, "etcd"),
+                    log_tail(&self.dir, "kube-apiserver")
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+}
+
+/// Ports that nobody listens on. All are held until all are known, so that they differ.
+fn free_ports<const N: usize>() -> Result<[u16; N], String> {
+    let listeners: Vec<TcpListener> = (0..N)
+        .map(|_| TcpListener::bind("127.0.0.1:0"))
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("cannot find a free port: {error}"))?;
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port =
+            listener.local_addr().map_err(|error| format!("cannot read a local address: {error}"))?.port();
+    }
+    Ok(ports)
+}
+
+/// Writes the serving certificate, the key that signs tokens of service accounts and the admin token;
+/// returns the certificate authority.
+fn write_credentials(dir: &Path, admin_token: &str) -> Result<String, String> {
+    let generate = || -> Result<_, rcgen::Error> {
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority_key = KeyPair::generate()?;
+        let authority_certificate = authority.self_signed(&authority_key)?;
+        let issuer = Issuer::new(authority, authority_key);
+        let serving_key = KeyPair::generate()?;
+        let serving = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?
+            .signed_by(&serving_key, &issuer)?;
+        Ok((authority_certificate.pem(), serving.pem(), serving_key, KeyPair::generate()?))
+    };
+    let (ca, serving, serving_key, token_key) =
+        generate().map_err(|error| format!("cannot make the cluster's certificates: {error}"))?;
+    let files = [
+        ("serving.crt", serving),
+        ("serving.key", serving_key.serialize_pem()),
+        ("service-account.key", token_key.serialize_pem()),
+        ("service-account.pub", token_key.public_key_pem()),
+        ("tokens.csv", format!("{admin_token},admin,admin,system:masters\n")),
+    ];
+    for (name, content) in files {
+        fs::write(dir.join(name), content).map_err(|error| format!("cannot write {name}: {error}"))?;
+    }
+    Ok(ca)
+}
+
+fn etcd_args(dir: &Path, client_url: &str, peer_port: u16) -> Vec<OsString> {
+    let peer_url = format!("http://127.0.0.1:{peer_port}");
+    let mut args: Vec<OsString> =
+        vec!["--data-dir".into(), dir.join("etcd").into(), "--unsafe-no-fsync".into()];
+    args.extend(
+        [
+            ("--listen-client-urls", client_url),
+            ("--advertise-client-urls", client_url),
+            ("--listen-peer-urls", &peer_url),
+            ("--initial-advertise-peer-urls", &peer_url),
+            ("--initial-cluster", &format!("default={peer_url}")),
+        ]
+        .into_iter()
+        .flat_map(|(flag, value)| [flag.into(), value.into()]),
+    );
+    args
+}
+
+fn api_args(dir: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
+    let file = |name: &str| dir.join(name).into_os_string();
+    [
+        ("--etcd-servers", etcd_url.into()),
+        ("--bind-address", "127.0.0.1".into()),
+        ("--secure-port", port.to_string().into()),
+        ("--service-cluster-ip-range", "10.96.0.0/24".into()),
+        ("--cert-dir", file("certificates")),
+        ("--tls-cert-file", file("serving.crt")),
+        ("--tls-private-key-file", file("serving.key")),
+        ("--authorization-mode", "RBAC".into()),
+        ("--token-auth-file", file("tokens.csv")),
+        ("--service-account-issuer", "https://kubernetes.default.svc".into()),
+        ("--service-account-signing-key-file", file("service-account.key")),
+        ("--service-account-key-file", file("service-account.pub")),
+    ]
+    .into_iter()
+    .flat_map(|(flag, value)| [flag.into(), value])
+    .collect()
+}
+
+/// Starts `program` under [`GUARD`], logging into `dir`.
+fn spawn(program: &Path, dir: &Path, args: &[OsString]) -> Result<Child, String> {
+    if !program.is_file() {
+        return Err(format!("{} does not exist; build it with `make envtest`", program.display()));
+    }
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let log = File::create(dir.join(format!("{name}.log")))
+        .and_then(|log| Ok((log.try_clone()?, log)))
+        .map_err(|error| format!("cannot create the log of {name}: {error}"))?;
+    Command::new("sh")
+        .args(["-c", GUARD, "sh"])
+        .arg(dir)
+        .arg(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(log.0)
+        .stderr(log.1)
+        .spawn()
+        .map_err(|error| format!("cannot start {}: {error}", program.display()))
+}
+
+fn log_tail(dir: &Path, name: &str) -> String {
+    let log = fs::read_to_string(dir.join(format!("{name}.log"))).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    format!("--- end of the log of {name}\n{}", lines[lines.len().saturating_sub(20)..].join("\n"))
+}
