@@ -1,1 +1,6 @@
+mod args;
+mod controller;
+mod directories;
+mod leader;
+mod telemetry;
 fn main() {}
