@@ -1,0 +1,338 @@
+//! The four kinds of `declarest.io/v1alpha1`: one file per kind, and here the blocks that they share.
+//!
+//! Doc comments on fields become the texts of `kubectl explain`. What a schema or a CEL rule can check is
+//! checked there; the rest, and everything that must hold without an API server in front, is checked by the
+//! `validate` method of each spec, after `${NAME}` placeholders are expanded.
+
+// Kind and field names in texts for kubectl explain, which prints backticks as they are.
+#![allow(clippy::doc_markdown)]
+
+pub mod generate;
+mod interval;
+pub mod managed_server;
+mod prune_limit;
+pub mod resource_repository;
+pub mod secret_store;
+pub mod sync_policy;
+pub mod validation;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResourceExt, KubeSchema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+pub use interval::Interval;
+pub use managed_server::{ManagedServer, ManagedServerSpec, ManagedServerStatus};
+pub use prune_limit::{Limit, PruneLimit};
+pub use resource_repository::{ResourceRepository, ResourceRepositorySpec, ResourceRepositoryStatus};
+pub use secret_store::{SecretStore, SecretStoreSpec, SecretStoreStatus};
+pub use sync_policy::{SyncPolicy, SyncPolicySpec, SyncPolicyStatus};
+pub use validation::{FieldError, FieldErrors, Limits};
+
+/// The API group of all kinds; also the prefix of our annotations and finalizers.
+pub const GROUP: &str = "declarest.io";
+
+/// Conditions as `status.conditions` holds them: a list that is merged by `type`.
+pub type Conditions = Vec<Condition>;
+
+/// A field of a spec that names a Secret, by its path in the object.
+pub type SecretRefs<'a> = Vec<(String, &'a SecretKeyRef)>;
+
+/// The definitions of all kinds, as they are installed into a cluster.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    [ManagedServer::crd(), ResourceRepository::crd(), SecretStore::crd(), SyncPolicy::crd()]
+        .into_iter()
+        .map(absent_instead_of_null)
+        .collect()
+}
+
+/// Removes `nullable`, so that the API server drops an explicit null like an absent field, as it does for
+/// the built-in kinds. Otherwise `has()` in a CEL rule would count a null as present.
+fn absent_instead_of_null(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            forbid_null(schema);
+        }
+    }
+    crd
+}
+
+fn forbid_null(
+    schema: &mut k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps,
+) {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+        JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    };
+    schema.nullable = None;
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+        forbid_null(property);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => forbid_null(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(forbid_null),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        forbid_null(values);
+    }
+}
+
+/// One key of a Secret in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct SecretKeyRef {
+    /// Name of the Secret. A missing Secret is an error.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// Key in the Secret's data. A missing key or an empty value is an error.
+    #[schemars(length(min = 1))]
+    pub key: String,
+}
+
+/// An object in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct LocalRef {
+    /// Name of the object.
+    #[schemars(length(min = 1))]
+    pub name: String,
+}
+
+/// How the other side of a TLS connection is verified, and how we identify ourselves to it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.clientCertRef) == has(self.clientKeyRef)",
+    "set clientCertRef and clientKeyRef together, or neither"
+))]
+pub struct Tls {
+    /// PEM bundle of certificate authorities to trust instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_cert_ref: Option<SecretKeyRef>,
+    /// PEM certificate to present to the server; needs clientKeyRef.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cert_ref: Option<SecretKeyRef>,
+    /// PEM private key of clientCertRef.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key_ref: Option<SecretKeyRef>,
+    /// Accept any certificate. Whoever is on the way can then read and change everything; for tests only.
+    #[serde(default)]
+    pub insecure_skip_verify: bool,
+}
+
+/// The proxy for outgoing connections. A field that is not set is taken from the manager's environment
+/// (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`); an empty block turns proxying off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Proxy {
+    /// Proxy for http targets, as an http or https URL without credentials.
+    #[serde(rename = "httpURL", skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = validation::HTTP_URL))]
+    pub http_url: Option<String>,
+    /// Proxy for https targets, as an http or https URL without credentials.
+    #[serde(rename = "httpsURL", skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = validation::HTTP_URL))]
+    pub https_url: Option<String>,
+    /// Comma-separated targets to reach directly: `*`, IP, CIDR, `host[:port]`, `example.com` (with its
+    /// subdomains), `.example.com` (subdomains only). Loopback is always direct.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_proxy: Option<String>,
+    /// User name and password for the proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<BasicAuth>,
+}
+
+/// A user name and a password, each in a Secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BasicAuth {
+    /// Secret key that holds the user name.
+    pub username_ref: SecretKeyRef,
+    /// Secret key that holds the password.
+    pub password_ref: SecretKeyRef,
+}
+
+/// A volume that outlives the operator's pod. It carries data only if an administrator mounted the claim
+/// into the operator; otherwise the operator's own state directory is used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.existingPVC) != has(self.pvc)",
+    "set exactly one of existingPVC and pvc"
+))]
+pub struct Storage {
+    /// A PersistentVolumeClaim that exists already.
+    #[serde(rename = "existingPVC", default, skip_serializing_if = "Option::is_none")]
+    pub existing_pvc: Option<LocalRef>,
+    /// A PersistentVolumeClaim to create. It is deleted together with this object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pvc: Option<ClaimTemplate>,
+}
+
+/// What a PersistentVolumeClaim asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimTemplate {
+    /// StorageClass; the cluster's default class when not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_class_name: Option<String>,
+    /// How the volume may be mounted.
+    #[schemars(length(min = 1))]
+    pub access_modes: Vec<AccessMode>,
+    /// The resources to ask for.
+    pub requests: ClaimRequests,
+}
+
+/// The resources that a PersistentVolumeClaim asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimRequests {
+    /// Size of the volume as a Kubernetes quantity, for example `10Gi`.
+    #[schemars(regex(pattern = validation::QUANTITY))]
+    pub storage: String,
+}
+
+/// An access mode of a PersistentVolumeClaim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AccessMode {
+    ReadWriteOnce,
+    ReadOnlyMany,
+    ReadWriteMany,
+    ReadWriteOncePod,
+}
+
+impl AccessMode {
+    /// The spelling that the Kubernetes API uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadWriteOnce => "ReadWriteOnce",
+            Self::ReadOnlyMany => "ReadOnlyMany",
+            Self::ReadWriteMany => "ReadWriteMany",
+            Self::ReadWriteOncePod => "ReadWriteOncePod",
+        }
+    }
+}
+
+impl Tls {
+    fn secret_refs<'a>(&'a self, field: &str, refs: &mut SecretRefs<'a>) {
+        let named = [
+            ("caCertRef", &self.ca_cert_ref),
+            ("clientCertRef", &self.client_cert_ref),
+            ("clientKeyRef", &self.client_key_ref),
+        ];
+        refs.extend(
+            named
+                .into_iter()
+                .filter_map(|(name, reference)| Some((format!("{field}.{name}"), reference.as_ref()?))),
+        );
+    }
+
+    fn check(&self, field: &str, errors: &mut FieldErrors) {
+        if self.client_cert_ref.is_some() != self.client_key_ref.is_some() {
+            errors.push(field, "set clientCertRef and clientKeyRef together, or neither");
+        }
+    }
+}
+
+impl Proxy {
+    fn secret_refs<'a>(&'a self, field: &str, refs: &mut SecretRefs<'a>) {
+        if let Some(auth) = &self.auth {
+            auth.secret_refs(&format!("{field}.auth"), refs);
+        }
+    }
+
+    fn check(&self, field: &str, errors: &mut FieldErrors) {
+        for (name, url) in [("httpURL", &self.http_url), ("httpsURL", &self.https_url)] {
+            if let Some(url) = url {
+                errors.check(&format!("{field}.{name}"), validation::http_url(url));
+            }
+        }
+    }
+}
+
+impl BasicAuth {
+    fn secret_refs<'a>(&'a self, field: &str, refs: &mut SecretRefs<'a>) {
+        refs.push((format!("{field}.usernameRef"), &self.username_ref));
+        refs.push((format!("{field}.passwordRef"), &self.password_ref));
+    }
+}
+
+impl Storage {
+    fn check(&self, field: &str, errors: &mut FieldErrors) {
+        if self.existing_pvc.is_some() == self.pvc.is_some() {
+            errors.push(field, "set exactly one of existingPVC and pvc");
+        }
+        if let Some(claim) = &self.existing_pvc {
+            claim.check(&format!("{field}.existingPVC"), errors);
+        }
+        if let Some(claim) = &self.pvc {
+            if claim.access_modes.is_empty() {
+                errors.push(&format!("{field}.pvc.accessModes"), "name at least one access mode");
+            }
+            errors.check(
+                &format!("{field}.pvc.requests.storage"),
+                validation::quantity(&claim.requests.storage),
+            );
+        }
+    }
+}
+
+impl LocalRef {
+    fn check(&self, field: &str, errors: &mut FieldErrors) {
+        if self.name.trim().is_empty() {
+            errors.push(&format!("{field}.name"), "must not be empty");
+        }
+    }
+}
+
+/// Schema of `status.conditions`: a list merged by type, with the bounds of the Kubernetes API conventions.
+fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "description": "The latest observations of the object; `Ready` sums them up.",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "When status last changed."
+                },
+                "message": {
+                    "type": "string",
+                    "maxLength": 32768,
+                    "description": "What happened and what to do about it."
+                },
+                "observedGeneration": {
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                    "description": "The metadata.generation that the condition describes."
+                },
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                    "description": "The cause as one CamelCase word."
+                },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "type": {
+                    "type": "string",
+                    "maxLength": 316,
+                    "description": "Name of the condition in CamelCase."
+                }
+            }
+        }
+    })
+}
+
+/// Schema of a point in time (RFC 3339).
+fn time_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time" })
+}
+
+const fn enabled() -> bool {
+    true
+}

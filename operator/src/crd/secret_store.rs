@@ -1,0 +1,318 @@
+//! SecretStore: where the secrets live that desired state only names.
+
+use std::path::PathBuf;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BasicAuth, Conditions, FieldErrors, Limits, Proxy, SecretKeyRef, SecretRefs, Storage, Tls,
+    conditions_schema, validation,
+};
+
+/// Where secrets are read from: exactly one of the two blocks.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "declarest.io",
+    version = "v1alpha1",
+    kind = "SecretStore",
+    plural = "secretstores",
+    shortname = "sst",
+    category = "declarest",
+    namespaced,
+    status = "SecretStoreStatus",
+    derive = "PartialEq",
+    doc = "Where the values of secret placeholders in a ResourceRepository come from.",
+    printcolumn = r#"{"name": "Provider", "type": "string", "jsonPath": ".status.provider"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("has(self.vault) != has(self.file)", "set exactly one of vault and file"))]
+pub struct SecretStoreSpec {
+    /// A HashiCorp Vault or OpenBao server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vault: Option<VaultStore>,
+    /// An encrypted file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileStore>,
+}
+
+/// A key/value engine of a Vault server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VaultStore {
+    /// URL of the server, http or https.
+    #[schemars(regex(pattern = validation::HTTP_URL))]
+    pub address: String,
+    /// Mount path of the key/value engine.
+    #[serde(default = "default_mount")]
+    #[schemars(length(min = 1))]
+    pub mount: String,
+    /// Path inside the engine that all secrets are below; its root when not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_prefix: Option<String>,
+    /// Version of the key/value engine, 1 or 2.
+    #[serde(default = "default_kv_version")]
+    #[schemars(range(min = 1, max = 2))]
+    pub kv_version: i32,
+    /// How to log in.
+    pub auth: VaultAuth,
+    /// Trust and client certificate; the system's certificate authorities when not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+    /// Proxy on the way to the server; that of the manager's environment when not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
+}
+
+/// How to log in to Vault: exactly one of the three blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "(has(self.token) ? 1 : 0) + (has(self.userpass) ? 1 : 0) + (has(self.appRole) ? 1 : 0) == 1",
+    "set exactly one of token, userpass and appRole"
+))]
+pub struct VaultAuth {
+    /// A token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<VaultToken>,
+    /// User name and password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub userpass: Option<VaultUserpass>,
+    /// An AppRole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_role: Option<VaultAppRole>,
+}
+
+/// A Vault token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VaultToken {
+    /// Secret key that holds the token.
+    pub secret_ref: SecretKeyRef,
+}
+
+/// A login with Vault's userpass method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VaultUserpass {
+    #[serde(flatten)]
+    pub credentials: BasicAuth,
+    /// Mount path of the login method.
+    #[serde(default = "default_userpass_mount")]
+    #[schemars(length(min = 1))]
+    pub mount: String,
+}
+
+/// A login with Vault's AppRole method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VaultAppRole {
+    /// Secret key that holds the role id.
+    #[serde(rename = "roleIDRef")]
+    pub role_id_ref: SecretKeyRef,
+    /// Secret key that holds the secret id.
+    #[serde(rename = "secretIDRef")]
+    pub secret_id_ref: SecretKeyRef,
+    /// Mount path of the login method.
+    #[serde(default = "default_approle_mount")]
+    #[schemars(length(min = 1))]
+    pub mount: String,
+}
+
+/// An encrypted file, private to this object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileStore {
+    /// Path of the file below the directory that the operator keeps for this object.
+    #[schemars(length(min = 1))]
+    pub path: String,
+    /// How the file is encrypted.
+    pub encryption: FileEncryption,
+    /// Volume for the file. Without it and without seedRef the store is lost together with the operator's
+    /// state directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
+    /// Secret key that holds the encrypted file; it replaces the file whenever it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed_ref: Option<SecretKeyRef>,
+}
+
+/// How a file store is encrypted: exactly one of the two.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.keyRef) != has(self.passphraseRef)",
+    "set exactly one of keyRef and passphraseRef"
+))]
+pub struct FileEncryption {
+    /// Secret key that holds the encryption key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_ref: Option<SecretKeyRef>,
+    /// Secret key that holds a passphrase, from which the encryption key is derived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passphrase_ref: Option<SecretKeyRef>,
+}
+
+/// What the operator knows about the store.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SecretStoreStatus {
+    /// The metadata.generation that this status describes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Kind of store: `vault` or `file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The file inside the operator; only for file stores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved_path: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Conditions,
+}
+
+fn default_mount() -> String {
+    "secret".to_owned()
+}
+
+fn default_userpass_mount() -> String {
+    "userpass".to_owned()
+}
+
+fn default_approle_mount() -> String {
+    "approle".to_owned()
+}
+
+const fn default_kv_version() -> i32 {
+    2
+}
+
+impl SecretStoreSpec {
+    /// Kind of store, as `status.provider` and metrics name it; `None` when the spec is invalid.
+    pub const fn provider(&self) -> Option<&'static str> {
+        match (&self.vault, &self.file) {
+            (Some(_), None) => Some("vault"),
+            (None, Some(_)) => Some("file"),
+            _ => None,
+        }
+    }
+
+    /// Checks, after expansion, everything that makes a spec usable.
+    pub fn validate(&self, limits: &Limits) -> Result<(), FieldErrors> {
+        let mut errors = FieldErrors::default();
+        if self.provider().is_none() {
+            errors.push("spec", "set exactly one of vault and file");
+        }
+        if let Some(vault) = &self.vault {
+            vault.check(&mut errors);
+        }
+        if let Some(file) = &self.file {
+            file.check(limits, &mut errors);
+        }
+        errors.check_secret_refs(self.secret_refs());
+        errors.into_result()
+    }
+
+    /// Every Secret that the spec refers to, with the field that does.
+    pub fn secret_refs(&self) -> SecretRefs<'_> {
+        let mut refs = SecretRefs::new();
+        if let Some(vault) = &self.vault {
+            vault.secret_refs(&mut refs);
+        }
+        if let Some(file) = &self.file {
+            let named = [
+                ("encryption.keyRef", &file.encryption.key_ref),
+                ("encryption.passphraseRef", &file.encryption.passphrase_ref),
+                ("seedRef", &file.seed_ref),
+            ];
+            refs.extend(
+                named
+                    .into_iter()
+                    .filter_map(|(name, secret)| Some((format!("spec.file.{name}"), secret.as_ref()?))),
+            );
+        }
+        refs
+    }
+}
+
+impl VaultStore {
+    fn secret_refs<'a>(&'a self, refs: &mut SecretRefs<'a>) {
+        if let Some(token) = &self.auth.token {
+            refs.push(("spec.vault.auth.token.secretRef".to_owned(), &token.secret_ref));
+        }
+        if let Some(userpass) = &self.auth.userpass {
+            userpass.credentials.secret_refs("spec.vault.auth.userpass", refs);
+        }
+        if let Some(app_role) = &self.auth.app_role {
+            refs.push(("spec.vault.auth.appRole.roleIDRef".to_owned(), &app_role.role_id_ref));
+            refs.push(("spec.vault.auth.appRole.secretIDRef".to_owned(), &app_role.secret_id_ref));
+        }
+        if let Some(tls) = &self.tls {
+            tls.secret_refs("spec.vault.tls", refs);
+        }
+        if let Some(proxy) = &self.proxy {
+            proxy.secret_refs("spec.vault.proxy", refs);
+        }
+    }
+
+    fn check(&self, errors: &mut FieldErrors) {
+        errors.check("spec.vault.address", validation::http_url(&self.address));
+        errors.check("spec.vault.mount", vault_path(&self.mount));
+        if let Some(prefix) = self.path_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+            errors.check("spec.vault.pathPrefix", vault_path(prefix));
+        }
+        if !matches!(self.kv_version, 1 | 2) {
+            errors.push("spec.vault.kvVersion", "must be 1 or 2");
+        }
+        let modes = [self.auth.token.is_some(), self.auth.userpass.is_some(), self.auth.app_role.is_some()];
+        if modes.into_iter().filter(|set| *set).count() != 1 {
+            errors.push("spec.vault.auth", "set exactly one of token, userpass and appRole");
+        }
+        if let Some(userpass) = &self.auth.userpass {
+            errors.check("spec.vault.auth.userpass.mount", vault_path(&userpass.mount));
+        }
+        if let Some(app_role) = &self.auth.app_role {
+            errors.check("spec.vault.auth.appRole.mount", vault_path(&app_role.mount));
+        }
+        if let Some(tls) = &self.tls {
+            tls.check("spec.vault.tls", errors);
+        }
+        if let Some(proxy) = &self.proxy {
+            proxy.check("spec.vault.proxy", errors);
+        }
+    }
+}
+
+/// A path inside Vault: plain segments, so that it cannot leave the mount it is appended to.
+fn vault_path(text: &str) -> Result<(), String> {
+    let path = text.trim().trim_matches('/');
+    if path.is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    if path.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+        return Err(format!("{text:?} has an empty, . or .. segment"));
+    }
+    Ok(())
+}
+
+impl FileStore {
+    /// The path of the file relative to the directory of its object. An absolute path below the base
+    /// directory of all file stores counts as relative to it; any other, or one with `..`, is refused.
+    pub fn relative_path(&self, limits: &Limits) -> Result<PathBuf, String> {
+        validation::confined(&limits.secrets_base_dir, &self.path)
+            .ok_or_else(|| format!("{:?} leaves the store's directory; write a relative path", self.path))
+    }
+
+    fn check(&self, limits: &Limits, errors: &mut FieldErrors) {
+        errors.check("spec.file.path", self.relative_path(limits));
+        if self.encryption.key_ref.is_some() == self.encryption.passphrase_ref.is_some() {
+            errors.push("spec.file.encryption", "set exactly one of keyRef and passphraseRef");
+        }
+        if let Some(storage) = &self.storage {
+            storage.check("spec.file.storage", errors);
+        }
+    }
+}

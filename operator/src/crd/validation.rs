@@ -1,0 +1,169 @@
+//! What every spec is checked with: field errors, and the texts that occur in several kinds.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use declarest_core::error::{Categorized, Category};
+use url::Url;
+
+use super::{SecretKeyRef, SecretRefs};
+
+/// Schema pattern of an http or https URL with a host.
+pub(super) const HTTP_URL: &str = r"^(https?://[^/?#\s][^\s]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
+
+/// Schema pattern of a remote Git repository; which of these schemes is allowed is decided in code.
+pub(super) const GIT_URL: &str = concat!(
+    r"^((https?|ssh)://[^/?#\s][^\s]*|file:///[^\s]+|[^@:/\s]+@[^:/\s]+:[^\s]+",
+    r"|\$\{[A-Za-z_][A-Za-z0-9_]*\})$"
+);
+
+/// Schema pattern of a Kubernetes quantity of storage.
+pub(super) const QUANTITY: &str =
+    r"^([0-9]+(\.[0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
+
+/// The whole of a string must match `pattern`, unless it is one `${NAME}` placeholder.
+pub(super) fn or_placeholder(pattern: &str) -> String {
+    format!(r"^({pattern}|\$\{{[A-Za-z_][A-Za-z0-9_]*\}})$")
+}
+
+/// What this manager allows beyond what an object alone can tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Whether `spec.git.url` may be a `file:///` URL.
+    pub allow_file_repositories: bool,
+    /// The directory that local metadata bundles must lie in.
+    pub bundle_dir: PathBuf,
+    /// The directory below which file stores live.
+    pub secrets_base_dir: PathBuf,
+}
+
+/// One wrong field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Path of the field in the object: `spec.git.url`.
+    pub field: String,
+    /// What is wrong and what to do. Never holds a credential.
+    pub message: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+/// All wrong fields of an object, in the order of its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    pub(super) fn push(&mut self, field: &str, message: impl Into<String>) {
+        self.0.push(FieldError { field: field.to_owned(), message: message.into() });
+    }
+
+    /// Records the error of `result` under `field`; hands on its value.
+    pub(super) fn check<T>(&mut self, field: &str, result: Result<T, String>) -> Option<T> {
+        result.map_err(|message| self.push(field, message)).ok()
+    }
+
+    pub(super) fn check_secret_refs(&mut self, refs: SecretRefs<'_>) {
+        for (field, SecretKeyRef { name, key }) in refs {
+            for (part, text) in [("name", name), ("key", key)] {
+                if text.trim().is_empty() {
+                    self.push(&format!("{field}.{part}"), "must not be empty");
+                }
+            }
+        }
+    }
+
+    /// `Ok` when nothing was recorded.
+    pub(super) fn into_result(self) -> Result<(), Self> {
+        if self.0.is_empty() { Ok(()) } else { Err(self) }
+    }
+
+    /// The errors in the order of the fields.
+    pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
+        self.0.iter()
+    }
+}
+
+impl fmt::Display for FieldErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            write!(f, "{}{error}", if index == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for FieldErrors {}
+
+impl Categorized for FieldErrors {
+    fn category(&self) -> Category {
+        Category::Validation
+    }
+}
+
+/// Reads an http or https URL that has a host and neither credentials nor a fragment.
+pub(super) fn http_url(text: &str) -> Result<Url, String> {
+    // The text itself is not repeated in errors: it may hold the password that is complained about.
+    let url =
+        Url::parse(text.trim()).map_err(|error| format!("is no URL ({error}); write https://host/path"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("has the scheme {:?}; write an http or https URL", url.scheme()));
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err("has no host; write https://host/path".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("holds credentials; remove them and refer to a Secret".to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("has a fragment; remove # and what follows".to_owned());
+    }
+    Ok(url)
+}
+
+/// Checks the syntax of a quantity of storage.
+pub(super) fn quantity(text: &str) -> Result<(), String> {
+    const SUFFIXES: [&str; 13] = ["", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let exponent = suffix.strip_prefix(['e', 'E']).is_some_and(|digits| digits.parse::<u8>().is_ok());
+    match number.parse::<f64>() {
+        Ok(amount) if amount > 0.0 && (exponent || SUFFIXES.contains(&suffix)) => Ok(()),
+        _ => Err(format!("{text:?} is no size; write a quantity above zero such as 10Gi")),
+    }
+}
+
+/// Checks a branch name against the rules of git-check-ref-format(1) for `--branch`.
+pub(super) fn branch_name(name: &str) -> Result<(), String> {
+    let problem = if name.is_empty() {
+        Some("is empty")
+    } else if name.starts_with('-') || matches!(name, "@" | "HEAD") {
+        Some("is reserved by Git")
+    } else if name.contains("..") || name.contains("@{") || name.ends_with('.') {
+        Some("holds .. or @{, or ends in a dot")
+    } else if name.chars().any(|c| c.is_ascii_control() || " ~^:?*[\\".contains(c)) {
+        Some("holds a space, a control character or one of ~^:?*[\\")
+    } else if name
+        .split('/')
+        .any(|part| part.is_empty() || part.starts_with('.') || part.strip_suffix(".lock").is_some())
+    {
+        Some("has a part that is empty, starts with a dot or ends in .lock")
+    } else {
+        None
+    };
+    problem.map_or(Ok(()), |problem| Err(format!("{name:?} is no branch name: it {problem}")))
+}
+
+/// The part of `path` below `base`, if it lies there: relative paths count from `base`, absolute ones must
+/// start with it, and neither may climb with `..`.
+pub(super) fn confined(base: &Path, path: &str) -> Option<PathBuf> {
+    let path = Path::new(path.trim());
+    let relative = if path.is_absolute() { path.strip_prefix(base).ok()? } else { path };
+    let plain =
+        relative.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
+    let clean: PathBuf = relative.components().filter(|component| *component != Component::CurDir).collect();
+    (plain && !clean.as_os_str().is_empty()).then_some(clean)
+}

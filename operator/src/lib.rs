@@ -1,0 +1,3 @@
+//! The DeclaREST operator: its resource kinds and everything that works on them.
+
+pub mod crd;
