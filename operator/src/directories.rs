@@ -49,7 +49,9 @@ impl Directories {
     /// The base directories as the environment names them; `variable` looks one up.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let directory = |name: &str, default: &str| {
-            variable(name).filter(|value| !value.is_empty()).map_or_else(|| PathBuf::from(default), PathBuf::from)
+            variable(name)
+                .filter(|value| !value.is_empty())
+                .map_or_else(|| PathBuf::from(default), PathBuf::from)
         };
         Self {
             repositories: directory("DECLAREST_OPERATOR_REPO_BASE_DIR", "/tmp/declarest-operator/repos"),
@@ -84,6 +86,16 @@ impl Directories {
     /// Where a claim's data appears if the administrator mounted it.
     pub fn claim(&self, namespace: &str, claim: &str) -> PathBuf {
         self.volumes.join(namespace).join(claim)
+    }
+
+    /// Below which file stores live.
+    pub fn secrets(&self) -> &Path {
+        &self.secrets
+    }
+
+    /// In which metadata bundles of this machine must lie.
+    pub fn bundles(&self) -> &Path {
+        &self.bundles
     }
 
     /// Makes the bases that the operator writes to, so that a read-only file system fails at start-up.
@@ -167,10 +179,7 @@ mod tests {
             (name == "DECLAREST_OPERATOR_REPO_BASE_DIR").then(|| "/data/repos".to_owned())
         });
         let owner = Owner::new("resourcerepositories", "team", "config");
-        assert_eq!(
-            directories.repository(&owner),
-            Path::new("/data/repos/resourcerepositories/team/config")
-        );
+        assert_eq!(directories.repository(&owner), Path::new("/data/repos/resourcerepositories/team/config"));
         assert_eq!(
             directories.cache(&owner),
             Path::new("/tmp/declarest-operator/cache/resourcerepositories/team/config")
@@ -204,7 +213,8 @@ mod tests {
         ensure_private(&store).unwrap();
         let elsewhere = state.path().join("elsewhere");
         ensure_private(&elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, state.path().join("repos/resourcerepositories/team/link")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, state.path().join("repos/resourcerepositories/team/link"))
+            .unwrap();
 
         let mut removed = directories.sweep(&HashSet::from([alive.clone()])).unwrap();
         removed.sort();

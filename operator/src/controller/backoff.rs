@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(5);
-const CAP: Duration = Duration::from_secs(300);
+const CAP: Duration = Duration::from_mins(5);
 
 /// How many failures in a row each object has behind it. A success or a new generation starts over.
 #[derive(Debug)]

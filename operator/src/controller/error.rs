@@ -37,7 +37,12 @@ impl Failure {
 
     /// Maps an error of the core by its category: what a change of the spec cures is `invalid`, refused
     /// credentials are `auth`, the rest is `unavailable` and tried again.
-    pub fn from_category(error: &impl Categorized, invalid: Reason, auth: Reason, unavailable: Reason) -> Self {
+    pub fn from_category(
+        error: &impl Categorized,
+        invalid: Reason,
+        auth: Reason,
+        unavailable: Reason,
+    ) -> Self {
         let reason = match error.category() {
             Category::Validation | Category::NotFound => invalid,
             Category::Auth => auth,

@@ -14,7 +14,7 @@ use super::outcome::Notice;
 use super::status::FIELD_MANAGER;
 
 /// For this long an event like the last one is not published again.
-const QUIET: Duration = Duration::from_secs(600);
+const QUIET: Duration = Duration::from_mins(10);
 
 /// Longest note in bytes, by the Kubernetes API.
 const NOTE_LIMIT: usize = 1024;
@@ -96,7 +96,7 @@ mod tests {
         assert!(!events.is_news(&object("a"), &notice, start + Duration::from_secs(599)));
         assert!(events.is_news(&object("b"), &notice, start));
         assert!(events.is_news(&object("a"), &Notice::warning("FetchFailed", "timed out"), start));
-        assert!(events.is_news(&object("a"), &notice, start + Duration::from_secs(600)));
+        assert!(events.is_news(&object("a"), &notice, start + Duration::from_mins(10)));
     }
 
     #[test]

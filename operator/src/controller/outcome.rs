@@ -106,7 +106,9 @@ impl Reason {
     pub const fn retry(self) -> Retry {
         match self {
             Self::Ready | Self::PruneRefused => Retry::Interval,
-            Self::Reconciling | Self::SpecInvalid | Self::Suspended | Self::OverlappingPolicy => Retry::OnChange,
+            Self::Reconciling | Self::SpecInvalid | Self::Suspended | Self::OverlappingPolicy => {
+                Retry::OnChange
+            }
             Self::DependencyNotReady => Retry::After(Duration::from_secs(30)),
             Self::DependencyInvalid
             | Self::RepositoryUnavailable

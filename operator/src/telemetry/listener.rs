@@ -18,7 +18,10 @@ pub struct ListenError {
 }
 
 /// Binds `address`; `None` if it is off.
-pub async fn listen(address: &BindAddress, purpose: &'static str) -> Result<Option<TcpListener>, ListenError> {
+pub async fn listen(
+    address: &BindAddress,
+    purpose: &'static str,
+) -> Result<Option<TcpListener>, ListenError> {
     let (shown, bound) = match address {
         BindAddress::Off => return Ok(None),
         BindAddress::Host(host) => (host.clone(), TcpListener::bind(host).await),

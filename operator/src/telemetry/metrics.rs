@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
-    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
 
 const PREFIX: &str = "declarest_operator";
@@ -146,7 +146,10 @@ impl Metrics {
     fn describe_build(&self) -> Result<(), prometheus::Error> {
         let build = registered(
             &self.registry,
-            IntGaugeVec::new(opts("build_info", "Always 1; the labels tell the build"), &["version", "commit"])?,
+            IntGaugeVec::new(
+                opts("build_info", "Always 1; the labels tell the build"),
+                &["version", "commit"],
+            )?,
         )?;
         let commit = option_env!("DECLAREST_BUILD_COMMIT").unwrap_or("unknown");
         build.with_label_values(&[env!("CARGO_PKG_VERSION"), commit]).set(1);
@@ -230,9 +233,12 @@ impl Metrics {
             "SyncPolicy" => {
                 remove_series(&self.reconciles, subject, None);
                 remove_series(&self.reconcile_duration, subject, None);
-                for counter in
-                    [&self.resources_applied, &self.resources_pruned, &self.resources_failed, &self.drift_corrected]
-                {
+                for counter in [
+                    &self.resources_applied,
+                    &self.resources_pruned,
+                    &self.resources_failed,
+                    &self.drift_corrected,
+                ] {
                     remove_series(counter, subject, None);
                 }
                 remove_series(&self.last_success, subject, None);
@@ -291,7 +297,10 @@ fn histogram(
     registered(registry, HistogramVec::new(opts, &labels(more))?)
 }
 
-fn registered<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> Result<C, prometheus::Error> {
+fn registered<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    collector: C,
+) -> Result<C, prometheus::Error> {
     registry.register(Box::new(collector.clone()))?;
     Ok(collector)
 }

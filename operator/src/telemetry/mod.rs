@@ -8,4 +8,4 @@ mod metrics;
 pub use health::{Health, probes};
 pub use listener::{ListenError, listen, serve};
 pub use logs::install as install_logs;
-pub use metrics::{Metrics, scrape};
+pub use metrics::{Metrics, Subject, SyncCounts, scrape};
