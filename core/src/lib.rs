@@ -1,10 +1,12 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
 //! Data flows through the modules in this order; each may use only those before it:
-//! [`path`] → [`payload`] → `repository` → `metadata` → `server` → `secrets` → `sync`.
+//! [`path`] → [`payload`] → [`repository`] → `metadata` → `server` → `secrets` → `sync`.
 //! Nothing here knows Kubernetes or a terminal.
 #![warn(missing_docs)]
 
 pub mod error;
 pub mod path;
 pub mod payload;
+pub mod repository;
+pub mod secrets;

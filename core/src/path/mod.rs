@@ -81,7 +81,7 @@ impl LogicalPath {
         Ok(Self(path.into()))
     }
 
-    /// Like [`LogicalPath::parse`] for the `source.path` of a SyncPolicy, whose leading slash is optional.
+    /// Like [`LogicalPath::parse`] for the `source.path` of a `SyncPolicy`, whose leading slash is optional.
     pub fn parse_scope(text: &str) -> Result<Self, PathError> {
         let text = text.trim();
         if text.is_empty() || text.starts_with(['/', '\\']) {

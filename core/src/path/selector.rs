@@ -39,7 +39,8 @@ impl Selector {
 
     /// The selector of the collection document in `<directory>/_/`, by the directory's path on disk.
     pub fn of_directory(directory: &str) -> Result<Self, PathError> {
-        Self::parse(&format!("/{directory}/"))
+        // The `_` is what parsing drops again; without it, a directory called `_` would be dropped.
+        Self::parse(&format!("/{directory}/_"))
     }
 
     /// Whether a collection is addressed rather than one resource.

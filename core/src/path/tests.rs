@@ -98,6 +98,15 @@ fn selector_matches(#[case] selector: &str, #[case] path: &str, #[case] expected
     assert_eq!(selector.matches(&LogicalPath::parse(path).unwrap()), expected);
 }
 
+#[rstest]
+#[case("", "_/metadata")]
+#[case("shops", "shops/_/metadata")]
+#[case("shops/_", "shops/_/_/metadata")]
+#[case("shops/r*", "shops/r*/_/metadata")]
+fn a_directory_has_the_selector_that_leads_back_to_it(#[case] directory: &str, #[case] stem: &str) {
+    assert_eq!(Selector::of_directory(directory).unwrap().document_stem(), stem);
+}
+
 #[test]
 fn bad_glob_is_an_error() {
     assert!(matches!(Selector::parse("/shops/[r"), Err(PathError::BadPattern { .. })));

@@ -1,0 +1,244 @@
+//! JSON (RFC 8259), read and written with `serde_json`.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::ser::PrettyFormatter;
+
+use super::{WIDE_INTEGER, check_tree};
+use crate::payload::{Object, PayloadError, PayloadType, Value};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// One document: trailing content is an error, of equal keys the last wins.
+pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
+    let fail = |line, column, reason| Err(PayloadError::decode(PayloadType::Json, line, column, reason));
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        return fail(1, Some(1), "the file starts with a byte order mark; save it as UTF-8 without one");
+    }
+    if bytes.trim_ascii().is_empty() {
+        return fail(1, None, "the document is empty");
+    }
+    if let Some((line, column)) = wide_integer(bytes) {
+        return fail(line, Some(column), WIDE_INTEGER);
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Decoded::deserialize(&mut deserializer).map_err(|error| described(&error))?;
+    deserializer.end().map_err(|error| described(&error))?;
+    Ok(value.0)
+}
+
+/// Two spaces of indentation, keys ascending bytewise, no newline at the end.
+pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
+    check_tree(PayloadType::Json, value, 0)?;
+    let mut bytes = Vec::new();
+    let mut serializer =
+        serde_json::Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(b"  "));
+    value
+        .serialize(&mut serializer)
+        .map_err(|error| PayloadError::encode(PayloadType::Json, error.to_string()))?;
+    Ok(bytes)
+}
+
+/// `serde_json` ends its messages with the position, which ours carry apart. Its messages hold no content,
+/// because [`Decoded`] accepts every type.
+fn described(error: &serde_json::Error) -> PayloadError {
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+    PayloadError::decode(PayloadType::Json, line, Some(column), reason.to_owned())
+}
+
+/// The place of the first integer literal that is not an `i64`.
+///
+/// A parser that has seen one gives back a float, which is indistinguishable from `1e20`.
+fn wide_integer(bytes: &[u8]) -> Option<(usize, usize)> {
+    let (mut line, mut line_start, mut at) = (1, 0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\n' => {
+                at += 1;
+                (line, line_start) = (line + 1, at);
+            }
+            b'"' => at += string_length(&bytes[at..]),
+            b'-' | b'0'..=b'9' => {
+                let number = number_at(&bytes[at..]);
+                let digits = number.strip_prefix('-').unwrap_or(number);
+                let integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+                if integer && number.parse::<i64>().is_err() {
+                    return Some((line, at - line_start + 1));
+                }
+                at += number.len();
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The bytes of a string literal with both quotes, or the rest if it never ends.
+fn string_length(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn number_at(bytes: &[u8]) -> &str {
+    let end = bytes.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+    std::str::from_utf8(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
+}
+
+/// Any JSON value. Kept apart from [`Value`] so that nobody deserialises that from a format whose types
+/// differ from ours.
+struct Decoded(Value);
+
+impl<'de> Deserialize<'de> for Decoded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor).map(Self)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Int(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        i64::try_from(value).map(Value::Int).map_err(|_| E::custom(WIDE_INTEGER))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Float(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Decoded(item)) = elements.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut members = Object::new();
+        while let Some((key, Decoded(member))) = entries.next_entry()? {
+            members.insert(key, member);
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("null", Value::Null)]
+    #[case(" true\n", Value::Bool(true))]
+    #[case("9223372036854775807", Value::Int(i64::MAX))]
+    #[case("-9223372036854775808", Value::Int(i64::MIN))]
+    #[case("1e3", Value::Float(1000.0))]
+    #[case("1.0", Value::Float(1.0))]
+    #[case("1e19", Value::Float(1e19))]
+    #[case("\"99999999999999999999\\\" 1\"", Value::from("99999999999999999999\" 1"))]
+    #[case("\"\\ud83d\\ude00\"", Value::from("😀"))]
+    #[case("[]", Value::Array(vec![]))]
+    fn decodes(#[case] text: &str, #[case] expected: Value) {
+        let value = decode(text.as_bytes()).unwrap();
+        assert_eq!(value, expected);
+        assert_eq!(value.kind(), expected.kind());
+    }
+
+    #[test]
+    fn of_equal_keys_the_last_wins() {
+        let value = decode(br#"{"a": 1, "a": {"b": 2}}"#).unwrap();
+        assert_eq!(value, decode(br#"{"a": {"b": 2}}"#).unwrap());
+    }
+
+    #[rstest]
+    #[case::empty("", "cannot decode json, line 1: the document is empty")]
+    #[case::blank(" \n", "cannot decode json, line 1: the document is empty")]
+    #[case::trailing("{}\n {}", "cannot decode json, line 2, column 2: trailing characters")]
+    #[case::cut("{\n\"a\": [", "cannot decode json, line 2, column 6: EOF while parsing a list")]
+    #[case::bom(
+        "\u{feff}{}",
+        "cannot decode json, line 1, column 1: the file starts with a byte order mark; \
+        save it as UTF-8 without one"
+    )]
+    #[case::wide(
+        "[1,\n 9223372036854775808]",
+        "cannot decode json, line 2, column 2: an integer outside of \
+        the 64-bit signed range; write it as a string"
+    )]
+    #[case::wider(
+        "{\"a\": -99999999999999999999}",
+        "cannot decode json, line 1, column 7: an integer outside \
+        of the 64-bit signed range; write it as a string"
+    )]
+    #[case::infinite("1e999", "cannot decode json, line 1, column 5: number out of range")]
+    #[case::nan("NaN", "cannot decode json, line 1, column 1: expected value")]
+    #[case::comment("// c\n{}", "cannot decode json, line 1, column 1: expected value")]
+    fn rejects(#[case] text: &str, #[case] message: &str) {
+        assert_eq!(decode(text.as_bytes()).unwrap_err().to_string(), message);
+    }
+
+    #[test]
+    fn errors_show_nothing_of_the_document() {
+        for text in ["{\"a\": \"s3cret\" \"b\"}", "[\"s3cret\\x\"]", "{\"a\": s3cret}", "\"s3cret"] {
+            let message = decode(text.as_bytes()).unwrap_err().to_string();
+            assert!(!message.contains("s3cret"), "{message}");
+        }
+    }
+
+    #[test]
+    fn encodes() {
+        let text = r#"{"b":[1.0,1.5,-0.0,1e19,{}],"B":"<a & b>\u0001","a":{"é":null,"d":[]}}"#;
+        let bytes = encode(&decode(text.as_bytes()).unwrap()).unwrap();
+        assert_snapshot!(String::from_utf8(bytes).unwrap(), @r##"
+        {
+          "B": "<a & b>\u0001",
+          "a": {
+            "d": [],
+            "é": null
+          },
+          "b": [
+            1,
+            1.5,
+            0,
+            1e+19,
+            {}
+          ]
+        }
+        "##);
+    }
+}

@@ -1,0 +1,175 @@
+//! JSON Pointer (RFC 6901): the address of a part of a value.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Value;
+use crate::error::{Categorized, Category};
+
+/// Why a text is not a JSON Pointer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PointerError {
+    /// Not empty, and the first character is not a slash.
+    #[error("JSON Pointer \"{0}\" must be empty or start with \"/\"")]
+    Relative(String),
+    /// A `~` that escapes nothing.
+    #[error("JSON Pointer \"{0}\" has a \"~\" that is not \"~0\" (tilde) or \"~1\" (slash)")]
+    BadEscape(String),
+}
+
+impl Categorized for PointerError {
+    fn category(&self) -> Category {
+        Category::Validation
+    }
+}
+
+/// A parsed pointer. The empty pointer is the whole document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pointer {
+    tokens: Vec<String>,
+}
+
+impl Pointer {
+    /// Parses the string form of RFC 6901, section 3.
+    pub fn parse(text: &str) -> Result<Self, PointerError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(PointerError::Relative(text.to_owned()));
+        };
+        let tokens = rest.split('/').map(unescape).collect::<Option<_>>();
+        tokens.map(|tokens| Self { tokens }).ok_or_else(|| PointerError::BadEscape(text.to_owned()))
+    }
+
+    /// The reference tokens from the top, unescaped.
+    pub fn tokens(&self) -> &[String] {
+        &self.tokens
+    }
+
+    /// Whether this is the whole document.
+    pub fn is_root(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The part of `value` at this address. `None` for a missing member or index, for `-`, and when a token
+    /// would descend into a scalar.
+    pub fn get<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.tokens.iter().try_fold(value, |value, token| match value {
+            Value::Object(members) => members.get(token),
+            Value::Array(items) => items.get(array_index(token)?),
+            _ => None,
+        })
+    }
+
+    pub(super) fn prepend(&mut self, token: &str) {
+        self.tokens.insert(0, token.to_owned());
+    }
+}
+
+/// The index that a token means on an array: decimal digits without a leading zero (RFC 6901, section 4).
+pub fn array_index(token: &str) -> Option<usize> {
+    let canonical = token == "0" || !token.starts_with('0');
+    (canonical && token.bytes().all(|byte| byte.is_ascii_digit())).then(|| token.parse().ok()).flatten()
+}
+
+fn unescape(token: &str) -> Option<String> {
+    let mut parts = token.split('~');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (plain, rest) = match part.as_bytes().first() {
+            Some(b'0') => ('~', &part[1..]),
+            Some(b'1') => ('/', &part[1..]),
+            _ => return None,
+        };
+        text.push(plain);
+        text.push_str(rest);
+    }
+    Some(text)
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tokens.iter().try_for_each(|token| write!(f, "/{}", token.replace('~', "~0").replace('/', "~1")))
+    }
+}
+
+impl FromStr for Pointer {
+    type Err = PointerError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    /// The document and pointers of RFC 6901, section 5.
+    const DOCUMENT: &[u8] = br#"{"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4,
+        "i\\j": 5, "k\"l": 6, " ": 7, "m~n": 8}"#;
+
+    #[rstest]
+    #[case("/foo/0", Some(Value::from("bar")))]
+    #[case("/", Some(Value::Int(0)))]
+    #[case("/a~1b", Some(Value::Int(1)))]
+    #[case("/c%d", Some(Value::Int(2)))]
+    #[case("/e^f", Some(Value::Int(3)))]
+    #[case("/g|h", Some(Value::Int(4)))]
+    #[case("/i\\j", Some(Value::Int(5)))]
+    #[case("/k\"l", Some(Value::Int(6)))]
+    #[case("/ ", Some(Value::Int(7)))]
+    #[case("/m~0n", Some(Value::Int(8)))]
+    #[case("/foo/2", None)]
+    #[case("/foo/-", None)]
+    #[case("/foo/00", None)]
+    #[case("/foo/+1", None)]
+    #[case("/foo/", None)]
+    #[case("/foo/0/x", None)]
+    #[case("/absent", None)]
+    fn finds(#[case] pointer: &str, #[case] expected: Option<Value>) {
+        let document = decode(PayloadType::Json, DOCUMENT).unwrap();
+        assert_eq!(Pointer::parse(pointer).unwrap().get(&document), expected.as_ref());
+    }
+
+    #[test]
+    fn the_empty_pointer_is_the_document() {
+        let pointer: Pointer = "".parse().unwrap();
+        assert!(pointer.is_root());
+        assert_eq!(pointer.get(&Value::Int(1)), Some(&Value::Int(1)));
+    }
+
+    #[test]
+    fn order_of_unescaping_keeps_an_escaped_tilde() {
+        assert_eq!(Pointer::parse("/~01").unwrap().tokens(), ["~1"]);
+    }
+
+    #[rstest]
+    #[case("foo", PointerError::Relative("foo".into()))]
+    #[case("/~", PointerError::BadEscape("/~".into()))]
+    #[case("/a~2b", PointerError::BadEscape("/a~2b".into()))]
+    #[case("/a~é", PointerError::BadEscape("/a~é".into()))]
+    fn rejects(#[case] text: &str, #[case] expected: PointerError) {
+        assert_eq!(Pointer::parse(text), Err(expected));
+    }
+
+    proptest! {
+        #[test]
+        fn text_and_tokens_agree(tokens in prop::collection::vec("[a~/0é-]{0,4}", 0..5)) {
+            let pointer = Pointer { tokens };
+            prop_assert_eq!(Pointer::parse(&pointer.to_string()), Ok(pointer));
+        }
+
+        #[test]
+        fn never_panics(text in any::<String>()) {
+            if let Ok(pointer) = Pointer::parse(&text) {
+                prop_assert_eq!(pointer.to_string(), text);
+            }
+        }
+    }
+}

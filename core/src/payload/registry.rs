@@ -1,0 +1,275 @@
+//! The payload types: their names, media types, extensions, and how the three describe one payload.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::PayloadError;
+
+/// A payload format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PayloadType {
+    /// JSON (RFC 8259).
+    Json,
+    /// YAML, the core types.
+    Yaml,
+    /// Sections of `key = value` lines.
+    Ini,
+    /// Java properties.
+    Properties,
+    /// XML, carried as text.
+    Xml,
+    /// HCL, carried as text.
+    Hcl,
+    /// Any other text.
+    Text,
+    /// Bytes without meaning to us.
+    OctetStream,
+}
+
+/// What operations a format allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Decodes into objects, arrays and scalars.
+    Structured,
+    /// One string.
+    Text,
+    /// Bytes.
+    Binary,
+}
+
+impl PayloadType {
+    /// All types, in the order of the documentation.
+    pub const ALL: [Self; 8] = [
+        Self::Json,
+        Self::Yaml,
+        Self::Ini,
+        Self::Properties,
+        Self::Xml,
+        Self::Hcl,
+        Self::Text,
+        Self::OctetStream,
+    ];
+
+    /// The short name, as in metadata and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+            Self::Ini => "ini",
+            Self::Properties => "properties",
+            Self::Xml => "xml",
+            Self::Hcl => "hcl",
+            Self::Text => "text",
+            Self::OctetStream => "octet-stream",
+        }
+    }
+
+    /// What operations the format allows.
+    pub const fn class(self) -> Class {
+        match self {
+            Self::Json | Self::Yaml | Self::Ini | Self::Properties => Class::Structured,
+            Self::Xml | Self::Hcl | Self::Text => Class::Text,
+            Self::OctetStream => Class::Binary,
+        }
+    }
+
+    /// The type with this short name, or the alias `binary` or `txt`; case and outer white space are ignored.
+    pub fn parse_name(name: &str) -> Option<Self> {
+        let name = name.trim();
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        if is("binary") {
+            return Some(Self::OctetStream);
+        }
+        if is("txt") {
+            return Some(Self::Text);
+        }
+        Self::ALL.into_iter().find(|payload_type| is(payload_type.name()))
+    }
+
+    /// The canonical media type.
+    pub fn media_type(self) -> &'static str {
+        self.row().media_types[0]
+    }
+
+    /// The canonical extension, with its dot.
+    pub fn extension(self) -> &'static str {
+        self.row().extensions[0]
+    }
+
+    /// The first row of a type is the canonical one.
+    fn row(self) -> &'static Row {
+        match self {
+            Self::Json => &JSON,
+            Self::Yaml => &YAML,
+            Self::Ini => &INI,
+            Self::Properties => &PROPERTIES,
+            Self::Xml => &XML,
+            Self::Hcl => &HCL,
+            Self::Text => &PLAIN,
+            Self::OctetStream => &OCTETS,
+        }
+    }
+}
+
+impl fmt::Display for PayloadType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl serde::Serialize for PayloadType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// Spellings that mean the same; the first of each list is canonical.
+struct Row {
+    payload_type: PayloadType,
+    extensions: &'static [&'static str],
+    media_types: &'static [&'static str],
+}
+
+const fn row(
+    payload_type: PayloadType,
+    extensions: &'static [&'static str],
+    media_types: &'static [&'static str],
+) -> Row {
+    Row { payload_type, extensions, media_types }
+}
+
+static JSON: Row = row(PayloadType::Json, &[".json"], &["application/json"]);
+static YAML: Row = row(
+    PayloadType::Yaml,
+    &[".yaml", ".yml"],
+    &["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"],
+);
+static INI: Row = row(PayloadType::Ini, &[".ini"], &["application/ini", "text/ini"]);
+static PROPERTIES: Row = row(
+    PayloadType::Properties,
+    &[".properties", ".props"],
+    &["text/x-java-properties", "text/properties", "application/properties"],
+);
+static XML: Row = row(PayloadType::Xml, &[".xml"], &["application/xml", "text/xml"]);
+static HCL: Row = row(PayloadType::Hcl, &[".hcl"], &["application/hcl", "text/hcl"]);
+static PLAIN: Row = row(PayloadType::Text, &[".txt", ".text"], &["text/plain"]);
+static CSV: Row = row(PayloadType::Text, &[".csv"], &["text/csv"]);
+static HTML: Row = row(PayloadType::Text, &[".html", ".htm"], &["text/html"]);
+static CSS: Row = row(PayloadType::Text, &[".css"], &["text/css"]);
+static JAVASCRIPT: Row = row(
+    PayloadType::Text,
+    &[".js"],
+    &["text/javascript", "application/javascript", "application/x-javascript"],
+);
+static OCTETS: Row = row(PayloadType::OctetStream, &[".bin"], &["application/octet-stream"]);
+
+static ROWS: [&Row; 12] =
+    [&JSON, &YAML, &INI, &PROPERTIES, &XML, &HCL, &PLAIN, &CSV, &HTML, &CSS, &JAVASCRIPT, &OCTETS];
+
+/// What one payload is: its type, the media type it travels as, and the extension of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// The format.
+    pub payload_type: PayloadType,
+    /// A media type without parameters, in lower case.
+    pub media_type: &'static str,
+    /// The extension with its dot, in the case of the file it came from.
+    pub extension: Cow<'static, str>,
+}
+
+impl Descriptor {
+    /// The canonical descriptor of a type.
+    pub fn of(payload_type: PayloadType) -> Self {
+        Self::of_row(payload_type.row())
+    }
+
+    /// The descriptor of a file with this extension, whose leading dot is optional. Case is ignored in the
+    /// look-up and kept in the result; an unknown extension is binary and kept.
+    pub fn from_extension(extension: &str) -> Self {
+        let extension = with_dot(extension);
+        let row = row_of_extension(&extension).unwrap_or(&OCTETS);
+        Self::of_row(row).with_extension(extension)
+    }
+
+    /// The descriptor of a media type, or `None` if we do not know it. Parameters are dropped and case is
+    /// ignored; structured suffixes (RFC 6839) and short type names count.
+    pub fn from_media_type(media_type: &str) -> Option<Self> {
+        let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if let Some(row) = ROWS.iter().find(|row| row.media_types.contains(&essence.as_str())) {
+            return Some(Self::of_row(row));
+        }
+        if let Some(payload_type) = PayloadType::parse_name(&essence) {
+            return Some(Self::of(payload_type));
+        }
+        let (kind, subtype) = essence.split_once('/')?;
+        let (prefix, suffix) = subtype.rsplit_once('+')?;
+        if kind.is_empty() || prefix.is_empty() {
+            return None;
+        }
+        match suffix {
+            "json" => Some(Self::of(PayloadType::Json)),
+            "xml" => Some(Self::of(PayloadType::Xml)),
+            "yaml" => Some(Self::of(PayloadType::Yaml)),
+            _ => None,
+        }
+    }
+
+    /// Completes a partial description. The first that applies decides: a known extension that stands
+    /// alone, a known media type, the payload type, an unknown extension, plain bytes. The extension given
+    /// stays unless it belongs to another type. Blank texts and unknown media types count as absent.
+    pub fn normalise(
+        payload_type: Option<&str>,
+        media_type: Option<&str>,
+        extension: Option<&str>,
+    ) -> Result<Self, PayloadError> {
+        let given = |text: Option<&'_ str>| text.is_some_and(|text| !text.trim().is_empty());
+        let by_media_type = media_type.and_then(Self::from_media_type);
+        let base = match (by_media_type, payload_type.filter(|_| given(payload_type))) {
+            (Some(descriptor), _) => Some(descriptor),
+            (None, Some(name)) => Some(Self::of(
+                PayloadType::parse_name(name)
+                    .ok_or_else(|| PayloadError::UnsupportedType(name.trim().to_owned()))?,
+            )),
+            (None, None) => None,
+        };
+        let extension = extension.filter(|_| given(extension));
+        Ok(match (base, extension) {
+            (Some(base), None) => base,
+            (Some(base), Some(extension)) => base.keeping(with_dot(extension)),
+            (None, Some(extension)) => Self::from_extension(extension),
+            (None, None) => Self::of(PayloadType::OctetStream),
+        })
+    }
+
+    fn of_row(row: &'static Row) -> Self {
+        Self {
+            payload_type: row.payload_type,
+            media_type: row.media_types[0],
+            extension: Cow::Borrowed(row.extensions[0]),
+        }
+    }
+
+    fn keeping(self, extension: String) -> Self {
+        match row_of_extension(&extension) {
+            Some(row) if row.payload_type != self.payload_type => self,
+            _ => self.with_extension(extension),
+        }
+    }
+
+    fn with_extension(self, extension: String) -> Self {
+        if self.extension == extension { self } else { Self { extension: Cow::Owned(extension), ..self } }
+    }
+}
+
+fn with_dot(extension: &str) -> String {
+    let extension = extension.trim();
+    if extension.starts_with('.') { extension.to_owned() } else { format!(".{extension}") }
+}
+
+fn row_of_extension(extension: &str) -> Option<&'static Row> {
+    ROWS.into_iter().find(|row| row.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::tree::segments;
+use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
+
+/// A directory as a [`Tree`]: what the CLI works on.
+///
+/// Symbolic links in a name are resolved, and refused when they lead outside of the root. It is as
+/// immutable as nobody writes to the directory meanwhile.
+#[derive(Debug)]
+pub struct DirTree {
+    root: PathBuf,
+}
+
+impl DirTree {
+    /// A view of the directory `root`, which must exist.
+    pub fn open(root: &Path) -> Result<Self, RepositoryError> {
+        let directory = || root.display().to_string();
+        let root = match root.canonicalize() {
+            Ok(root) => root,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(RepositoryError::RootMissing { directory: directory() });
+            }
+            Err(error) => return Err(RepositoryError::io("open", root)(error)),
+        };
+        if !root.is_dir() {
+            return Err(RepositoryError::RootNotDirectory { directory: directory() });
+        }
+        Ok(Self { root })
+    }
+
+    /// The place on disk with all links resolved; `None` if there is nothing.
+    fn resolve(&self, file: &str) -> Result<Option<PathBuf>, RepositoryError> {
+        let place = self.root.join(segments(file)?.iter().collect::<PathBuf>());
+        match place.canonicalize() {
+            Ok(place) if place.starts_with(&self.root) => Ok(Some(place)),
+            Ok(_) => Err(RepositoryError::SymlinkEscape { file: file.to_owned() }),
+            Err(error) if is_absence(&error) => Ok(None),
+            Err(error) => Err(RepositoryError::io("resolve", &place)(error)),
+        }
+    }
+}
+
+/// Whether a name leads nowhere, also because a file stands where a directory was expected.
+fn is_absence(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn kind_of(file_type: fs::FileType) -> EntryKind {
+    if file_type.is_dir() {
+        EntryKind::Directory
+    } else if file_type.is_file() {
+        EntryKind::File
+    } else {
+        EntryKind::Other
+    }
+}
+
+impl Tree for DirTree {
+    fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
+        let Some(place) = self.resolve(directory)? else { return Ok(None) };
+        let listing = match fs::read_dir(&place) {
+            Ok(listing) => listing,
+            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) => return Err(RepositoryError::io("list", &place)(error)),
+        };
+        let mut entries = Vec::new();
+        for item in listing {
+            let item = item.map_err(RepositoryError::io("list", &place))?;
+            let kind = kind_of(item.file_type().map_err(RepositoryError::io("inspect", &item.path()))?);
+            entries.push(Entry::new(item.file_name().as_encoded_bytes(), kind));
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Some(entries))
+    }
+
+    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+        let Some(place) = self.resolve(file)? else { return Ok(None) };
+        if !place.is_file() {
+            return Ok(None);
+        }
+        match fs::read(&place) {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if is_absence(&error) => Ok(None),
+            Err(error) => Err(RepositoryError::io("read", &place)(error)),
+        }
+    }
+
+    fn revision(&self) -> Option<&Revision> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, DirTree) {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("root");
+        fs::create_dir_all(root.join("shops/rio")).unwrap();
+        fs::write(root.join("shops/rio/resource.yaml"), "a: 1").unwrap();
+        fs::write(outer.path().join("secret"), "outside").unwrap();
+        symlink("../secret", root.join("escape")).unwrap();
+        symlink("shops/rio/resource.yaml", root.join("inside")).unwrap();
+        symlink("..", root.join("up")).unwrap();
+        let tree = DirTree::open(&root).unwrap();
+        (outer, tree)
+    }
+
+    #[test]
+    fn lists_in_byte_order_without_following_links() {
+        let (_outer, tree) = tree();
+        let entries = tree.entries("").unwrap().unwrap();
+        let seen: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.kind)).collect();
+        let expected = [
+            ("escape", EntryKind::Other),
+            ("inside", EntryKind::Other),
+            ("shops", EntryKind::Directory),
+            ("up", EntryKind::Other),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(tree.entries("none").unwrap(), None);
+        assert_eq!(tree.entries("shops/rio/resource.yaml").unwrap(), None);
+    }
+
+    #[test]
+    fn reads_only_regular_files_inside_of_the_root() {
+        let (_outer, tree) = tree();
+        assert_eq!(tree.read("shops/rio/resource.yaml").unwrap().unwrap(), b"a: 1");
+        assert_eq!(tree.read("inside").unwrap().unwrap(), b"a: 1");
+        assert_eq!(tree.read("shops").unwrap(), None);
+        assert_eq!(tree.read("shops/rio/resource.yaml/x").unwrap(), None);
+        for file in ["escape", "up/secret"] {
+            assert_eq!(tree.read(file), Err(RepositoryError::SymlinkEscape { file: file.into() }));
+        }
+        for file in ["../secret", "/etc/passwd", "shops//rio", "shops/./rio"] {
+            assert_eq!(tree.read(file), Err(RepositoryError::OutsidePath { file: file.into() }));
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_are_marked() {
+        let (outer, tree) = tree();
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+        fs::create_dir(outer.path().join("root/shops").join(name)).unwrap();
+        let entries = tree.entries("shops").unwrap().unwrap();
+        assert_eq!(
+            entries[0],
+            Entry { name: "caf\u{fffd}".into(), kind: EntryKind::NotUtf8 { directory: true } }
+        );
+    }
+
+    #[test]
+    fn the_root_must_be_a_directory() {
+        let (outer, _tree) = tree();
+        let missing = DirTree::open(&outer.path().join("none")).unwrap_err();
+        assert!(matches!(missing, RepositoryError::RootMissing { .. }));
+        let file = DirTree::open(&outer.path().join("secret")).unwrap_err();
+        assert!(matches!(file, RepositoryError::RootNotDirectory { .. }));
+    }
+}

@@ -1,0 +1,249 @@
+use super::HostKeyError;
+use crate::error::{Categorized, Category};
+use crate::path::{LogicalPath, PathError};
+use crate::payload::PayloadError;
+
+/// Why desired state could not be read or fetched.
+///
+/// URLs are shown without userinfo and query; secret material never appears.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RepositoryError {
+    /// A file or directory name given to a tree is absolute or climbs out of it.
+    #[error("\"{file}\" is not a path inside the repository")]
+    OutsidePath {
+        /// The name as given.
+        file: String,
+    },
+    /// A symbolic link leads out of the root directory.
+    #[error("\"{file}\" leads outside of the repository through a symbolic link; replace it by a file")]
+    SymlinkEscape {
+        /// The file relative to the root.
+        file: String,
+    },
+    /// The configured root of a directory tree does not exist.
+    #[error("repository root {directory} does not exist")]
+    RootMissing {
+        /// The directory on disk.
+        directory: String,
+    },
+    /// The configured root of a directory tree is a file.
+    #[error("repository root {directory} is not a directory")]
+    RootNotDirectory {
+        /// The directory on disk.
+        directory: String,
+    },
+    /// A directory or payload file has a name that is not UTF-8.
+    #[error("directory \"/{directory}\" holds \"{name}\", whose name is not UTF-8; rename it")]
+    NameNotUtf8 {
+        /// The directory relative to the root.
+        directory: String,
+        /// The name with its bad bytes replaced.
+        name: String,
+    },
+    /// A directory name cannot be a segment of a logical path, or a selector on disk does not compile.
+    #[error("directory \"/{directory}\": {source}")]
+    DirectoryName {
+        /// The directory relative to the root.
+        directory: String,
+        /// What is wrong with its name.
+        source: PathError,
+    },
+    /// One directory holds several `resource.*` files.
+    #[error("resource {path} has several payload files ({}); keep one of them", files.join(", "))]
+    SeveralPayloads {
+        /// The resource.
+        path: LogicalPath,
+        /// Their names relative to the root, sorted.
+        files: Vec<String>,
+    },
+    /// A payload was listed but is not there any more; only a directory tree can change like this.
+    #[error("payload file \"{file}\" of resource {path} does not exist")]
+    PayloadMissing {
+        /// The resource.
+        path: LogicalPath,
+        /// The file relative to the root.
+        file: String,
+    },
+    /// A payload file does not decode.
+    #[error("\"{file}\": {source}")]
+    Payload {
+        /// The file relative to the root.
+        file: String,
+        /// What is wrong and where in the file.
+        source: PayloadError,
+    },
+    /// A text is not a commit id.
+    #[error("\"{text}\" is not a commit id (40 hexadecimal digits)")]
+    InvalidRevision {
+        /// The text as given.
+        text: String,
+    },
+    /// A commit is not in the mirror, or not completely: never fetched, or lost to a force-push.
+    #[error("revision {revision} is not in the mirror of the repository")]
+    RevisionMissing {
+        /// The commit id.
+        revision: String,
+    },
+    /// A pin name cannot be part of a ref.
+    #[error("\"{name}\" cannot name a pinned revision")]
+    InvalidPin {
+        /// The name as given.
+        name: String,
+    },
+    /// A repository URL is malformed or of an unsupported kind.
+    #[error("repository URL {url}: {reason}")]
+    InvalidUrl {
+        /// The URL.
+        url: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A branch name breaks Git's rules for ref names.
+    #[error("\"{branch}\" is not a legal branch name")]
+    InvalidBranch {
+        /// The name as given.
+        branch: String,
+    },
+    /// The remote has no such branch.
+    #[error("repository {url} has no branch \"{branch}\"")]
+    BranchMissing {
+        /// The remote.
+        url: String,
+        /// The branch asked for.
+        branch: String,
+    },
+    /// The remote says that there is no such repository (or none that these credentials may see).
+    #[error("repository {url} does not exist or is hidden from these credentials")]
+    RemoteMissing {
+        /// The remote.
+        url: String,
+    },
+    /// The remote wants credentials of a kind that is not configured.
+    #[error("repository {url} asks for credentials, but {configured}")]
+    CredentialsMissing {
+        /// The remote.
+        url: String,
+        /// What is configured instead.
+        configured: &'static str,
+    },
+    /// The remote refused the configured credentials.
+    #[error("repository {url} refused the configured credentials")]
+    CredentialsRejected {
+        /// The remote.
+        url: String,
+    },
+    /// The remote redirected to another host, which then asked for credentials.
+    #[error("repository {url} redirects to {host}, which must not see its credentials; configure that URL")]
+    CredentialsElsewhere {
+        /// The remote.
+        url: String,
+        /// Where the redirect led.
+        host: String,
+    },
+    /// The private key cannot be used: malformed, of an unsupported kind, or the passphrase is wrong.
+    #[error("repository {url}: the private key or its passphrase cannot be used: {reason}")]
+    PrivateKey {
+        /// The remote.
+        url: String,
+        /// What the SSH library says.
+        reason: String,
+    },
+    /// The identity of the SSH server could not be established.
+    #[error("repository {url}: {source}")]
+    HostKey {
+        /// The remote.
+        url: String,
+        /// What is wrong with the key.
+        source: Box<HostKeyError>,
+    },
+    /// A fetch did not end before its deadline.
+    #[error("repository {url}: fetching branch \"{branch}\" took too long and was given up")]
+    Timeout {
+        /// The remote.
+        url: String,
+        /// The branch asked for.
+        branch: String,
+    },
+    /// Too many earlier fetches still hang in connections that neither answer nor close.
+    #[error(
+        "repository {url}: {count} earlier fetches still hang in silent connections; not starting another"
+    )]
+    Hanging {
+        /// The remote.
+        url: String,
+        /// How many.
+        count: usize,
+    },
+    /// The remote could not be reached or did not answer usefully.
+    #[error("repository {url}: {reason}")]
+    Network {
+        /// The remote.
+        url: String,
+        /// What the transport says.
+        reason: String,
+    },
+    /// A local Git operation failed.
+    #[error("could not {action}: {reason}")]
+    Git {
+        /// What was being done, with its object.
+        action: String,
+        /// What the Git library says.
+        reason: String,
+    },
+    /// A local file operation failed.
+    #[error("could not {action} {file}: {reason}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file on disk.
+        file: String,
+        /// What the system says.
+        reason: String,
+    },
+}
+
+impl RepositoryError {
+    /// A local Git failure while doing `action`.
+    pub(super) fn git(action: impl Into<String>) -> impl FnOnce(git2::Error) -> Self {
+        |error| Self::Git { action: action.into(), reason: error.message().to_owned() }
+    }
+
+    /// A file failure while doing `action` to `file`.
+    pub(super) fn io(
+        action: &'static str,
+        file: &std::path::Path,
+    ) -> impl FnOnce(std::io::Error) -> Self + use<> {
+        let file = file.display().to_string();
+        move |error| Self::Io { action, file, reason: error.to_string() }
+    }
+}
+
+impl Categorized for RepositoryError {
+    fn category(&self) -> Category {
+        match self {
+            Self::OutsidePath { .. }
+            | Self::SymlinkEscape { .. }
+            | Self::RootNotDirectory { .. }
+            | Self::NameNotUtf8 { .. }
+            | Self::DirectoryName { .. }
+            | Self::Payload { .. }
+            | Self::InvalidRevision { .. }
+            | Self::InvalidPin { .. }
+            | Self::InvalidUrl { .. }
+            | Self::InvalidBranch { .. } => Category::Validation,
+            Self::RootMissing { .. }
+            | Self::PayloadMissing { .. }
+            | Self::RevisionMissing { .. }
+            | Self::BranchMissing { .. }
+            | Self::RemoteMissing { .. } => Category::NotFound,
+            Self::SeveralPayloads { .. } => Category::Conflict,
+            Self::CredentialsMissing { .. }
+            | Self::CredentialsRejected { .. }
+            | Self::CredentialsElsewhere { .. }
+            | Self::PrivateKey { .. }
+            | Self::HostKey { .. } => Category::Auth,
+            Self::Timeout { .. } | Self::Hanging { .. } | Self::Network { .. } => Category::Transport,
+            Self::Git { .. } | Self::Io { .. } => Category::Internal,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Trees and repositories for the tests of this module.
+
+use std::fs;
+
+use git2::{Oid, Repository, Signature, Time};
+
+use super::{DirTree, Revision};
+
+/// A directory tree of these files.
+pub fn dir(files: &[(&str, &str)]) -> (tempfile::TempDir, DirTree) {
+    let root = tempfile::tempdir().unwrap();
+    for (file, content) in files {
+        let place = root.path().join(file);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, content).unwrap();
+    }
+    let tree = DirTree::open(root.path()).unwrap();
+    (root, tree)
+}
+
+/// A bare repository that plays the remote.
+pub struct Origin {
+    directory: tempfile::TempDir,
+    repository: Repository,
+}
+
+/// One file of a commit.
+pub enum File<'a> {
+    Text(&'a str),
+    Executable(&'a str),
+    Link(&'a str),
+    Submodule,
+}
+
+impl Origin {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(directory.path()).unwrap();
+        Self { directory, repository }
+    }
+
+    pub fn url(&self) -> String {
+        format!("file://{}", self.directory.path().display())
+    }
+
+    /// A commit holding exactly these files, made `at` seconds after the epoch, on no branch.
+    pub fn commit_at(&self, at: i64, parents: &[&Revision], files: &[(&str, File<'_>)]) -> Revision {
+        let mut index = git2::Index::new().unwrap();
+        for (path, file) in files {
+            let (mode, id) = match file {
+                File::Text(text) => (0o100_644, self.blob(text)),
+                File::Executable(text) => (0o100_755, self.blob(text)),
+                File::Link(target) => (0o120_000, self.blob(target)),
+                File::Submodule => (0o160_000, Oid::from_str(&"1".repeat(40)).unwrap()),
+            };
+            let mut entry = blank_entry();
+            (entry.mode, entry.id, entry.path) = (mode, id, path.as_bytes().to_vec());
+            index.add(&entry).unwrap();
+        }
+        let tree = self.repository.find_tree(index.write_tree_to(&self.repository).unwrap()).unwrap();
+        let who = Signature::new("a", "a@example.org", &Time::new(at, 0)).unwrap();
+        let parents: Vec<_> =
+            parents.iter().map(|id| self.repository.find_commit(id.oid().unwrap()).unwrap()).collect();
+        let parents: Vec<_> = parents.iter().collect();
+        let message = format!("at {at}");
+        Revision::of(self.repository.commit(None, &who, &who, &message, &tree, &parents).unwrap())
+    }
+
+    /// A commit of text files one second after its newest parent.
+    pub fn commit(&self, parents: &[&Revision], files: &[(&str, &str)]) -> Revision {
+        let time = |id: &&Revision| self.repository.find_commit(id.oid().unwrap()).unwrap().time().seconds();
+        let at = parents.iter().map(time).max().unwrap_or(1_000_000_000) + 1;
+        let files: Vec<_> = files.iter().map(|(path, text)| (*path, File::Text(text))).collect();
+        self.commit_at(at, parents, &files)
+    }
+
+    /// Moves a branch, by force.
+    pub fn branch(&self, name: &str, to: &Revision) {
+        let reference = format!("refs/heads/{name}");
+        self.repository.reference(&reference, to.oid().unwrap(), true, "test").unwrap();
+    }
+
+    fn blob(&self, text: &str) -> Oid {
+        self.repository.blob(text.as_bytes()).unwrap()
+    }
+}
+
+fn blank_entry() -> git2::IndexEntry {
+    git2::IndexEntry {
+        ctime: git2::IndexTime::new(0, 0),
+        mtime: git2::IndexTime::new(0, 0),
+        dev: 0,
+        ino: 0,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id: Oid::ZERO_SHA1,
+        flags: 0,
+        flags_extended: 0,
+        path: Vec::new(),
+    }
+}

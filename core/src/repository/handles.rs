@@ -1,0 +1,67 @@
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use git2::{Config, ConfigLevel, Repository};
+
+use super::RepositoryError;
+
+/// Open handles of one bare repository, lent to one thread at a time.
+///
+/// libgit2 objects may move between threads but not be shared, so each concurrent caller gets a handle
+/// of its own; a handle that comes back keeps its caches for the next one.
+#[derive(Debug)]
+pub(super) struct Handles {
+    directory: PathBuf,
+    idle: Mutex<Vec<IdleHandle>>,
+}
+
+struct IdleHandle(Repository);
+
+impl std::fmt::Debug for IdleHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Repository")
+    }
+}
+
+/// Handles kept for reuse; more are opened while needed and dropped afterwards.
+const KEPT: usize = 8;
+
+impl Handles {
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory, idle: Mutex::default() }
+    }
+
+    /// Runs `work` with a handle that nobody else uses meanwhile.
+    pub fn with<T>(
+        &self,
+        work: impl FnOnce(&Repository) -> Result<T, RepositoryError>,
+    ) -> Result<T, RepositoryError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let handle = match idle {
+            Some(IdleHandle(handle)) => handle,
+            None => open(&self.directory)?,
+        };
+        let result = work(&handle);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < KEPT {
+            idle.push(IdleHandle(handle));
+        }
+        result
+    }
+}
+
+/// Opens a bare repository that reads no configuration but its own file.
+///
+/// The user's and the system's Git configuration could rewrite URLs (`url.insteadOf`), add proxies or
+/// turn off TLS verification. Opening as bare also skips the check that the directory belongs to the
+/// current user, which fails on volumes written under another user id.
+pub(super) fn open(directory: &Path) -> Result<Repository, RepositoryError> {
+    let action = || format!("open the mirror {}", directory.display());
+    let repository = Repository::open_bare(directory).map_err(RepositoryError::git(action()))?;
+    let mut config = Config::new().map_err(RepositoryError::git(action()))?;
+    config
+        .add_file(&directory.join("config"), ConfigLevel::Local, true)
+        .and_then(|()| repository.set_config(&config))
+        .map_err(RepositoryError::git(action()))?;
+    Ok(repository)
+}

@@ -1,0 +1,184 @@
+use std::time::{Duration, Instant};
+
+use super::super::fixtures::{File, Origin};
+use super::super::{Mirror, Remote, RemoteAuth, RemoteUrl};
+use super::*;
+
+/// Fetches `tips` in turn as `main`, each pinned, so that all of them stay in the mirror.
+fn mirror(origin: &Origin, tips: &[&Revision]) -> (tempfile::TempDir, Mirror) {
+    let directory = tempfile::tempdir().unwrap();
+    let mirror = Mirror::open(directory.path(), "").unwrap();
+    let url = RemoteUrl::parse_local_allowed(&origin.url()).unwrap();
+    let remote = Remote { url, branch: "main".into(), auth: RemoteAuth::None };
+    for tip in tips {
+        origin.branch("main", tip);
+        mirror.fetch(&remote, Instant::now() + Duration::from_mins(1)).unwrap();
+        mirror.pin(tip.as_str(), tip).unwrap();
+    }
+    (directory, mirror)
+}
+
+fn undeclared(
+    mirror: &Mirror,
+    base: &Revision,
+    target: &Revision,
+    scope: &str,
+) -> Vec<(String, Revision, String)> {
+    let scope = LogicalPath::parse(scope).unwrap();
+    let found = mirror.undeclared_since(base, target, &scope).unwrap();
+    found.into_iter().map(|gone| (gone.path.to_string(), gone.revision, gone.file)).collect()
+}
+
+const A: (&str, &str) = ("s/a/resource.json", "1");
+const B: (&str, &str) = ("s/b/resource.json", "1");
+const KEEP: (&str, &str) = ("s/keep/resource.json", "1");
+
+fn gone(path: &str, revision: &Revision) -> (String, Revision, String) {
+    (path.to_owned(), revision.clone(), format!("{}/resource.json", &path[1..]))
+}
+
+#[test]
+fn a_deleted_payload_is_undeclared_with_its_last_commit() {
+    let origin = Origin::new();
+    let one = origin.commit(&[], &[A, KEEP]);
+    let two = origin.commit(&[&one], &[("s/a/resource.json", "2"), KEEP]);
+    let three = origin.commit(&[&two], &[KEEP]);
+    let (_directory, mirror) = mirror(&origin, &[&three]);
+    assert_eq!(undeclared(&mirror, &one, &three, "/"), [gone("/s/a", &two)]);
+    assert_eq!(undeclared(&mirror, &one, &three, "/s/a"), [gone("/s/a", &two)]);
+    assert_eq!(undeclared(&mirror, &one, &three, "/s/keep"), []);
+    assert_eq!(undeclared(&mirror, &one, &three, "/other"), []);
+    assert_eq!(undeclared(&mirror, &three, &three, "/"), []);
+    let last = mirror.tree(&two).unwrap();
+    assert_eq!(last.read("s/a/resource.json").unwrap().unwrap(), b"2");
+}
+
+#[test]
+fn what_appeared_and_vanished_in_between_is_undeclared() {
+    let origin = Origin::new();
+    let one = origin.commit(&[], &[KEEP]);
+    let two = origin.commit(&[&one], &[A, KEEP]);
+    let three = origin.commit(&[&two], &[KEEP]);
+    let (_directory, mirror) = mirror(&origin, &[&three]);
+    assert_eq!(undeclared(&mirror, &one, &three, "/"), [gone("/s/a", &two)]);
+}
+
+#[test]
+fn what_was_gone_before_the_base_was_never_seen() {
+    let origin = Origin::new();
+    let one = origin.commit(&[], &[A, KEEP]);
+    let two = origin.commit(&[&one], &[KEEP]);
+    let three = origin.commit(&[&two], &[KEEP, B]);
+    let (_directory, mirror) = mirror(&origin, &[&three]);
+    assert_eq!(undeclared(&mirror, &two, &three, "/"), []);
+}
+
+#[test]
+fn what_came_back_is_declared_whatever_its_format() {
+    let origin = Origin::new();
+    let one = origin.commit(&[], &[A, B, ("s/c/resource.json", "")]);
+    let two = origin.commit(&[&one], &[KEEP]);
+    let back = [A, KEEP, ("s/b/resource.yaml", ""), ("s/c/resource.xml", ""), ("s/c/resource.ini", "")];
+    let three = origin.commit(&[&two], &back);
+    let (_directory, mirror) = mirror(&origin, &[&three]);
+    assert_eq!(undeclared(&mirror, &one, &three, "/"), []);
+    let four = origin.commit(&[&three], &[KEEP]);
+    origin.branch("main", &four);
+    let (_directory, mirror) = self::mirror(&origin, &[&four]);
+    let last = undeclared(&mirror, &one, &four, "/s/b");
+    assert_eq!(last, [("/s/b".to_owned(), three.clone(), "s/b/resource.yaml".to_owned())]);
+}
+
+#[test]
+fn both_sides_of_a_merge_count() {
+    let origin = Origin::new();
+    let base = origin.commit(&[], &[A, B, KEEP]);
+    let left = origin.commit(&[&base], &[B, KEEP]);
+    let right = origin.commit(&[&base], &[A, B, KEEP, ("s/r/resource.json", "")]);
+    let merge = origin.commit(&[&left, &right], &[KEEP]);
+    let (_directory, mirror) = mirror(&origin, &[&merge]);
+    let found = undeclared(&mirror, &base, &merge, "/s");
+    let paths: Vec<_> = found.iter().map(|(path, _, _)| path.as_str()).collect();
+    assert_eq!(paths, ["/s/a", "/s/b", "/s/r"]);
+    assert_eq!(found[0].1, right, "the merge dropped what the right side still had");
+    assert_eq!(found[2].1, right);
+}
+
+#[test]
+fn a_parent_from_before_the_base_was_never_seen() {
+    let origin = Origin::new();
+    let old = origin.commit(&[], &[A, KEEP]);
+    let base = origin.commit(&[&old], &[KEEP]);
+    let merge = origin.commit(&[&base, &old], &[KEEP]);
+    let (_directory, mirror) = mirror(&origin, &[&merge]);
+    assert_eq!(undeclared(&mirror, &base, &merge, "/"), []);
+}
+
+#[test]
+fn after_a_force_push_the_base_itself_counts() {
+    let origin = Origin::new();
+    let one = origin.commit(&[], &[KEEP]);
+    let base = origin.commit(&[&one], &[A, KEEP]);
+    let other = origin.commit(&[&one], &[B, KEEP]);
+    let target = origin.commit(&[&other], &[KEEP]);
+    let (_directory, mirror) = mirror(&origin, &[&base, &target]);
+    assert_eq!(undeclared(&mirror, &base, &target, "/"), [gone("/s/a", &base), gone("/s/b", &other)]);
+}
+
+#[test]
+fn only_payloads_of_addressable_resources_count() {
+    let origin = Origin::new();
+    let files = [
+        ("resource.json", ""),
+        ("s/_/resource.json", ""),
+        ("s/.git-not/resource.json", ""),
+        ("s/a/metadata.yaml", ""),
+        ("s/a/open.sh", ""),
+        ("s/a/resources.json", ""),
+    ];
+    let base = origin.commit(&[], &files);
+    let target = origin.commit(&[&base], &[KEEP]);
+    let (_directory, mirror) = mirror(&origin, &[&target]);
+    assert_eq!(undeclared(&mirror, &base, &target, "/"), [gone("/s/.git-not", &base)]);
+}
+
+#[test]
+fn a_payload_that_became_a_link_is_not_taken_for_a_deletion() {
+    let origin = Origin::new();
+    let base = origin.commit(&[], &[A]);
+    let target = origin.commit_at(2_000_000_000, &[&base], &[("s/a/resource.json", File::Link("x"))]);
+    let (_directory, mirror) = mirror(&origin, &[&target]);
+    assert_eq!(undeclared(&mirror, &base, &target, "/"), []);
+}
+
+#[test]
+fn wrong_clocks_do_not_widen_the_range() {
+    let origin = Origin::new();
+    let hour = 3600;
+    // The old side of history carries later times than the commits on top of it.
+    let seen =
+        origin.commit_at(10 * hour, &[], &[("s/a/resource.json", File::Text("")), ("k", File::Text(""))]);
+    let dropped = origin.commit_at(9 * hour, &[&seen], &[("k", File::Text(""))]);
+    let base = origin.commit_at(2 * hour, &[&dropped], &[("k", File::Text("1"))]);
+    let side = origin.commit_at(8 * hour, &[&dropped], &[("k", File::Text("2"))]);
+    let target = origin.commit_at(3 * hour, &[&base, &side], &[("k", File::Text("3"))]);
+    let (_directory, mirror) = mirror(&origin, &[&target]);
+    assert_eq!(undeclared(&mirror, &base, &target, "/"), []);
+    assert!(mirror.descends(&target, &seen).unwrap());
+    assert!(mirror.descends(&base, &base).unwrap());
+    assert!(!mirror.descends(&base, &target).unwrap());
+}
+
+#[test]
+fn an_unknown_revision_is_an_error() {
+    let origin = Origin::new();
+    let base = origin.commit(&[], &[A]);
+    let (_directory, mirror) = mirror(&origin, &[&base]);
+    let unknown: Revision = "1".repeat(40).parse().unwrap();
+    let scope = LogicalPath::root();
+    for (from, to) in [(&unknown, &base), (&base, &unknown)] {
+        let error = mirror.undeclared_since(from, to, &scope).unwrap_err();
+        assert_eq!(error, RepositoryError::RevisionMissing { revision: unknown.to_string() });
+    }
+    assert!(!mirror.descends(&base, &unknown).unwrap());
+}

@@ -1,0 +1,309 @@
+//! The `known_hosts` format of OpenSSH, described in sshd(8), and the check of a host key against it.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use ring::hmac;
+use sha2::{Digest, Sha256};
+
+/// The keys of a `known_hosts` file.
+///
+/// Lines that do not parse are ignored, like OpenSSH does. So are `@cert-authority` lines: a host that
+/// presents a certificate is checked by the key inside of it.
+#[derive(Clone, Debug, Default)]
+pub struct KnownHosts {
+    entries: Vec<KnownHost>,
+}
+
+#[derive(Clone, Debug)]
+struct KnownHost {
+    revoked: bool,
+    hosts: Hosts,
+    key: HostKey,
+}
+
+#[derive(Clone, Debug)]
+enum Hosts {
+    /// Patterns with `*` and `?`; true for those written with a leading `!`.
+    Patterns(Vec<(bool, String)>),
+    /// HMAC-SHA1 of the name, keyed with the salt.
+    Hashed { salt: Vec<u8>, digest: Vec<u8> },
+}
+
+/// A public key of an SSH server in wire format (RFC 4253 section 6.6).
+#[derive(Clone, PartialEq, Eq)]
+pub struct HostKey {
+    blob: Vec<u8>,
+}
+
+/// Why the key that a host presented is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostKeyError {
+    /// No known hosts are configured at all.
+    #[error("the identity of host {host} cannot be checked: no known hosts are configured")]
+    Unconfigured {
+        /// The host, with its port unless that is 22.
+        host: String,
+    },
+    /// The connection came up without a host key.
+    #[error("host {host} presented no usable host key")]
+    Unreadable {
+        /// The host, with its port unless that is 22.
+        host: String,
+    },
+    /// No line speaks about the host.
+    #[error("host {host} is not among the known hosts; it presented the {algorithm} key {fingerprint}")]
+    UnknownHost {
+        /// The host, with its port unless that is 22.
+        host: String,
+        /// The kind of key presented.
+        algorithm: String,
+        /// Its fingerprint.
+        fingerprint: String,
+    },
+    /// The host is known, but only by keys of other kinds than the presented one.
+    #[error(
+        "host {host} presented the {algorithm} key {fingerprint}, but the known hosts only list its {} key; \
+         add a line for {algorithm} (ssh-keyscan -t {algorithm})",
+        known.join(", ")
+    )]
+    OtherAlgorithm {
+        /// The host, with its port unless that is 22.
+        host: String,
+        /// The kind of key presented.
+        algorithm: String,
+        /// Its fingerprint.
+        fingerprint: String,
+        /// The kinds of key that are listed.
+        known: Vec<String>,
+    },
+    /// The host is known by another key of the same kind.
+    #[error(
+        "host {host} presented the {algorithm} key {fingerprint}, but the known hosts list {}; \
+         somebody may be intercepting the connection, or the key was replaced",
+        known.join(", ")
+    )]
+    Mismatch {
+        /// The host, with its port unless that is 22.
+        host: String,
+        /// The kind of key presented.
+        algorithm: String,
+        /// Its fingerprint.
+        fingerprint: String,
+        /// The fingerprints that are listed.
+        known: Vec<String>,
+    },
+    /// The presented key is marked `@revoked`.
+    #[error("host {host} presented the {algorithm} key {fingerprint}, which is revoked")]
+    Revoked {
+        /// The host, with its port unless that is 22.
+        host: String,
+        /// The kind of key presented.
+        algorithm: String,
+        /// Its fingerprint.
+        fingerprint: String,
+    },
+}
+
+impl KnownHosts {
+    /// Reads the text of a `known_hosts` file.
+    pub fn parse(text: &str) -> Self {
+        Self { entries: text.lines().filter_map(KnownHost::parse).collect() }
+    }
+
+    /// Checks the key that `host` presented on `port`.
+    ///
+    /// A host on another port than 22 is listed as `[host]:port`; where no such line exists, lines for the
+    /// plain name count, like OpenSSH does.
+    pub fn check(&self, host: &str, port: u16, key: &HostKey) -> Result<(), HostKeyError> {
+        let key = key.without_certificate();
+        let name = host.to_lowercase();
+        let qualified = host_and_port(&name, port);
+        let mut lines = self.lines(&qualified);
+        if lines.is_empty() && qualified != name {
+            lines = self.lines(&name);
+        }
+        let (algorithm, fingerprint) = (key.algorithm(), key.fingerprint());
+        let (host, same) = (qualified, |line: &&&KnownHost| line.key == key);
+        if lines.iter().filter(same).any(|line| line.revoked) {
+            return Err(HostKeyError::Revoked { host, algorithm, fingerprint });
+        }
+        lines.retain(|line| !line.revoked);
+        if lines.iter().any(|line| line.key == key) {
+            return Ok(());
+        }
+        let known: Vec<&HostKey> = lines.iter().map(|line| &line.key).collect();
+        Err(distrust(host, algorithm, fingerprint, &known))
+    }
+
+    fn lines(&self, name: &str) -> Vec<&KnownHost> {
+        self.entries.iter().filter(|entry| entry.hosts.match_name(name)).collect()
+    }
+}
+
+/// The error for a key that is not among those known for its host.
+fn distrust(host: String, algorithm: String, fingerprint: String, known: &[&HostKey]) -> HostKeyError {
+    if known.is_empty() {
+        return HostKeyError::UnknownHost { host, algorithm, fingerprint };
+    }
+    let alike: Vec<String> =
+        known.iter().filter(|key| key.algorithm() == algorithm).map(|key| key.fingerprint()).collect();
+    if alike.is_empty() {
+        let mut known: Vec<String> = known.iter().map(|key| key.algorithm()).collect();
+        known.sort();
+        known.dedup();
+        return HostKeyError::OtherAlgorithm { host, algorithm, fingerprint, known };
+    }
+    HostKeyError::Mismatch { host, algorithm, fingerprint, known: alike }
+}
+
+/// How `known_hosts` writes a host: its name, or `[name]:port` on any port but 22.
+pub(super) fn host_and_port(host: &str, port: u16) -> String {
+    if port == 22 { host.to_owned() } else { format!("[{host}]:{port}") }
+}
+
+impl KnownHost {
+    fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.split_ascii_whitespace();
+        let mut first = fields.next()?;
+        let revoked = first == "@revoked";
+        if revoked {
+            first = fields.next()?;
+        } else if first.starts_with(['@', '#']) {
+            return None;
+        }
+        let hosts = Hosts::parse(first)?;
+        let algorithm = fields.next()?;
+        let key = HostKey::new(STANDARD.decode(fields.next()?).ok()?)?;
+        (key.algorithm() == algorithm).then_some(Self { revoked, hosts, key })
+    }
+}
+
+impl Hosts {
+    fn parse(field: &str) -> Option<Self> {
+        if let Some(hashed) = field.strip_prefix("|1|") {
+            let (salt, digest) = hashed.split_once('|')?;
+            return Some(Self::Hashed {
+                salt: STANDARD.decode(salt).ok()?,
+                digest: STANDARD.decode(digest).ok()?,
+            });
+        }
+        let patterns = field.split(',').filter(|pattern| !pattern.is_empty());
+        let patterns = patterns.map(|pattern| match pattern.strip_prefix('!') {
+            Some(pattern) => (true, pattern.to_lowercase()),
+            None => (false, pattern.to_lowercase()),
+        });
+        Some(Self::Patterns(patterns.collect()))
+    }
+
+    fn match_name(&self, name: &str) -> bool {
+        match self {
+            Self::Patterns(patterns) => {
+                let matching = |negated: bool| {
+                    patterns.iter().any(|(not, pattern)| *not == negated && wildcard(pattern, name))
+                };
+                matching(false) && !matching(true)
+            }
+            Self::Hashed { salt, digest } => {
+                let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, salt);
+                hmac::verify(&key, name.as_bytes(), digest).is_ok()
+            }
+        }
+    }
+}
+
+/// Shell-like matching of `*` and `?` without any other special character: brackets are literal, as in
+/// `[host]:2222`.
+fn wildcard(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t, mut retry) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match retry {
+                // Let the last star swallow one more character.
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    (p, t) = (star + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+impl HostKey {
+    /// A key in wire format; `None` if it does not even name its algorithm.
+    pub fn new(blob: Vec<u8>) -> Option<Self> {
+        let key = Self { blob };
+        let (algorithm, _) = read_field(&key.blob)?;
+        std::str::from_utf8(algorithm).is_ok_and(|name| !name.is_empty()).then_some(key)
+    }
+
+    /// The name of the algorithm, such as `ssh-ed25519`.
+    pub fn algorithm(&self) -> String {
+        let name = read_field(&self.blob).map_or(&[][..], |(name, _)| name);
+        String::from_utf8_lossy(name).into_owned()
+    }
+
+    /// `SHA256:` and the unpadded base64 of the digest, as `ssh-keygen -l` prints it.
+    pub fn fingerprint(&self) -> String {
+        format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
+    }
+
+    /// The plain key inside of a host certificate (OpenSSH PROTOCOL.certkeys); any other key as it is.
+    ///
+    /// The server proved to hold exactly that key when the connection was set up.
+    fn without_certificate(&self) -> Self {
+        self.certified().unwrap_or_else(|| self.clone())
+    }
+
+    fn certified(&self) -> Option<Self> {
+        let algorithm = self.algorithm();
+        let plain = algorithm.strip_suffix("-cert-v01@openssh.com")?;
+        let numbers = match plain {
+            "ssh-ed25519" => 1,
+            // Curve and point, or exponent and modulus.
+            _ if plain == "ssh-rsa" || plain.starts_with("ecdsa-sha2-") => 2,
+            _ => return None,
+        };
+        let (_, rest) = read_field(&self.blob)?;
+        let (_nonce, mut rest) = read_field(rest)?;
+        let mut blob = Vec::new();
+        write_field(&mut blob, plain.as_bytes())?;
+        for _ in 0..numbers {
+            let (field, after) = read_field(rest)?;
+            write_field(&mut blob, field)?;
+            rest = after;
+        }
+        Self::new(blob)
+    }
+}
+
+/// Splits off one length-prefixed field (RFC 4251 section 5, "string").
+fn read_field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
+}
+
+fn write_field(blob: &mut Vec<u8>, field: &[u8]) -> Option<()> {
+    blob.extend(u32::try_from(field.len()).ok()?.to_be_bytes());
+    blob.extend(field);
+    Some(())
+}
+
+impl fmt::Debug for HostKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.algorithm(), self.fingerprint())
+    }
+}
+
+#[cfg(test)]
+#[path = "known_hosts_tests.rs"]
+mod tests;

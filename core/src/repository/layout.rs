@@ -1,0 +1,144 @@
+//! Where the payload of a resource is: the regular file `resource.*` in the directory of its path.
+
+use super::payload_name::{extension, is_payload, is_reserved_directory};
+use super::tree::join;
+use super::{Entry, EntryKind, RepositoryError, Tree};
+use crate::path::LogicalPath;
+use crate::payload::{Descriptor, Value, decode};
+
+/// The payload file of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceFile {
+    /// The resource.
+    pub path: LogicalPath,
+    /// The file relative to the root of the tree.
+    pub file: String,
+    /// The format that the extension stands for.
+    pub descriptor: Descriptor,
+}
+
+/// What a scope declares.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The payload files, sorted by path; a parent precedes its descendants.
+    pub resources: Vec<ResourceFile>,
+    /// Directories that could not be read or are ambiguous, sorted by path. Their resources may be missing
+    /// from `resources`, so a listing with such an entry proves no absence.
+    pub broken: Vec<(LogicalPath, RepositoryError)>,
+}
+
+/// The payload file of `path`; `None` if nothing is declared there. The root is never a resource.
+///
+/// Several `resource.*` files are a conflict, whatever their extensions.
+pub fn resource_file(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<ResourceFile>, RepositoryError> {
+    match tree.entries(path.relative())? {
+        Some(entries) => payload_in(&entries, path),
+        None => Ok(None),
+    }
+}
+
+/// What is declared in `scope`. Recursive: the resource at `scope` itself and all below. Otherwise the
+/// resource itself, or, if `scope` is not a resource, its direct children.
+///
+/// A directory that fails does not stop the others. A missing `scope` declares nothing.
+pub fn resources(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Listing, RepositoryError> {
+    let mut listing = Listing::default();
+    let Some(entries) = tree.entries(scope.relative())? else { return Ok(listing) };
+    let found = listing.add(scope, &entries);
+    if recursive || !found {
+        listing.descend(tree, scope, &entries, recursive);
+    }
+    listing.resources.sort_by(|a, b| a.path.cmp(&b.path));
+    listing.broken.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(listing)
+}
+
+/// Reads and decodes a payload.
+pub fn read_payload(tree: &dyn Tree, file: &ResourceFile) -> Result<Value, RepositoryError> {
+    let content = tree.read(&file.file)?.ok_or_else(|| RepositoryError::PayloadMissing {
+        path: file.path.clone(),
+        file: file.file.clone(),
+    })?;
+    decode(file.descriptor.payload_type, &content)
+        .map_err(|source| RepositoryError::Payload { file: file.file.clone(), source })
+}
+
+impl Listing {
+    /// Adds the resource at `path`; false if it is none. An ambiguous resource counts as one.
+    fn add(&mut self, path: &LogicalPath, entries: &[Entry]) -> bool {
+        match payload_in(entries, path) {
+            Ok(Some(file)) => self.resources.push(file),
+            Ok(None) => return false,
+            Err(error) => self.broken.push((path.clone(), error)),
+        }
+        true
+    }
+
+    /// Adds what the directories of `parent` declare; an explicit stack, as trees may be deep.
+    fn descend(&mut self, tree: &dyn Tree, parent: &LogicalPath, entries: &[Entry], recursive: bool) {
+        let mut pending = self.children(parent, entries);
+        while let Some(path) = pending.pop() {
+            match tree.entries(path.relative()) {
+                Ok(Some(entries)) => {
+                    self.add(&path, &entries);
+                    if recursive {
+                        pending.extend(self.children(&path, &entries));
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => self.broken.push((path, error)),
+            }
+        }
+    }
+
+    /// The directories of `parent` that are logical paths.
+    fn children(&mut self, parent: &LogicalPath, entries: &[Entry]) -> Vec<LogicalPath> {
+        let mut children = Vec::new();
+        for entry in entries {
+            match entry.kind {
+                EntryKind::Directory if is_reserved_directory(&entry.name) => {}
+                EntryKind::Directory => match parent.child(&entry.name) {
+                    Ok(path) => children.push(path),
+                    Err(source) => {
+                        let directory = join(parent.relative(), &entry.name);
+                        self.broken
+                            .push((parent.clone(), RepositoryError::DirectoryName { directory, source }));
+                    }
+                },
+                // It may hold resources, or be a payload: silence could turn into a deletion.
+                EntryKind::NotUtf8 { directory } if directory || is_payload(&entry.name) => {
+                    let directory = parent.relative().to_owned();
+                    let name = entry.name.clone();
+                    self.broken.push((parent.clone(), RepositoryError::NameNotUtf8 { directory, name }));
+                }
+                EntryKind::NotUtf8 { .. } | EntryKind::File | EntryKind::Other => {}
+            }
+        }
+        children
+    }
+}
+
+/// The payload among the entries of the directory of `path`.
+fn payload_in(entries: &[Entry], path: &LogicalPath) -> Result<Option<ResourceFile>, RepositoryError> {
+    if path.is_root() {
+        return Ok(None);
+    }
+    let payloads: Vec<&Entry> =
+        entries.iter().filter(|entry| entry.kind == EntryKind::File && is_payload(&entry.name)).collect();
+    match payloads[..] {
+        [] => Ok(None),
+        [payload] => Ok(Some(ResourceFile {
+            path: path.clone(),
+            file: join(path.relative(), &payload.name),
+            descriptor: Descriptor::from_extension(extension(&payload.name)),
+        })),
+        _ => Err(RepositoryError::SeveralPayloads {
+            path: path.clone(),
+            files: payloads.iter().map(|payload| join(path.relative(), &payload.name)).collect(),
+        }),
+    }
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

@@ -1,0 +1,337 @@
+use rstest::rstest;
+
+use super::super::fixtures::{File, Origin};
+use super::super::{ChangeStatus, EntryKind, RemoteAuth, RemoteUrl, Tree, resources};
+use super::*;
+use crate::error::{Categorized, Category};
+
+struct Fixture {
+    origin: Origin,
+    directory: tempfile::TempDir,
+    mirror: Mirror,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&directory.path().join("mirror"), "binding").unwrap();
+        Self { origin: Origin::new(), directory, mirror }
+    }
+
+    fn reopen(&self, binding: &str) -> Mirror {
+        Mirror::open(&self.directory.path().join("mirror"), binding).unwrap()
+    }
+
+    fn fetch_branch(&self, branch: &str) -> Result<Revision, RepositoryError> {
+        fetch_from(&self.mirror, &self.origin.url(), branch)
+    }
+
+    fn fetch(&self) -> Revision {
+        self.fetch_branch("main").unwrap()
+    }
+}
+
+fn fetch_from(mirror: &Mirror, url: &str, branch: &str) -> Result<Revision, RepositoryError> {
+    let url = RemoteUrl::parse_local_allowed(url).unwrap();
+    let remote = Remote { url, branch: branch.into(), auth: RemoteAuth::None };
+    mirror.fetch(&remote, Instant::now() + Duration::from_mins(1))
+}
+
+fn path(text: &str) -> LogicalPath {
+    LogicalPath::parse(text).unwrap()
+}
+
+#[test]
+fn fetches_and_reads_a_commit_without_checkout() {
+    let f = Fixture::new();
+    assert_eq!(f.mirror.tip().unwrap(), None);
+    let files = [("shops/rio/resource.yaml", "name: Rio"), ("shops-x/a", ""), ("b", "x")];
+    let first = f.origin.commit(&[], &files);
+    f.origin.branch("main", &first);
+    assert_eq!(f.fetch(), first);
+    assert_eq!(f.mirror.tip().unwrap(), Some(first.clone()));
+    let tree = f.mirror.tree(&first).unwrap();
+    assert_eq!(tree.revision(), Some(&first));
+    assert_eq!(tree.read("shops/rio/resource.yaml").unwrap().unwrap(), b"name: Rio");
+    assert_eq!(tree.read("shops/rio/none").unwrap(), None);
+    assert_eq!(tree.read("b/below/a/file").unwrap(), None);
+    assert_eq!(tree.read("shops").unwrap(), None);
+    assert_eq!(tree.entries("b").unwrap(), None);
+    assert!(matches!(tree.read("../x"), Err(RepositoryError::OutsidePath { .. })));
+    let names: Vec<_> = tree.entries("").unwrap().unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, ["b", "shops", "shops-x"]);
+    assert_eq!(resources(&tree, &path("/shops"), true).unwrap().resources.len(), 1);
+}
+
+#[test]
+fn many_threads_read_one_tree() {
+    let f = Fixture::new();
+    let files: Vec<_> = (0..40).map(|n| (format!("d/{n}/resource.txt"), n.to_string())).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let first = f.origin.commit(&[], &files);
+    f.origin.branch("main", &first);
+    f.fetch();
+    let tree = f.mirror.tree(&first).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                for (name, text) in &files {
+                    assert_eq!(tree.read(name).unwrap().unwrap(), text.as_bytes());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn links_and_submodules_are_not_followed() {
+    let f = Fixture::new();
+    let files = [
+        ("a/resource.yaml", File::Link("../../etc/passwd")),
+        ("sub", File::Submodule),
+        ("x", File::Executable("")),
+    ];
+    let first = f.origin.commit_at(1, &[], &files);
+    f.origin.branch("main", &first);
+    let tree = f.mirror.tree(&f.fetch()).unwrap();
+    assert_eq!(tree.read("a/resource.yaml").unwrap(), None);
+    assert_eq!(tree.entries("sub").unwrap(), None);
+    let kinds: Vec<_> = tree.entries("").unwrap().unwrap().into_iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [EntryKind::Directory, EntryKind::Other, EntryKind::File]);
+}
+
+#[test]
+fn a_force_push_is_followed_and_pins_survive_it() {
+    let f = Fixture::new();
+    let first = f.origin.commit(&[], &[("a/resource.txt", "1")]);
+    let second = f.origin.commit(&[&first], &[("a/resource.txt", "2")]);
+    f.origin.branch("main", &second);
+    f.fetch();
+    f.mirror.pin("policy.applied", &second).unwrap();
+    let rewritten = f.origin.commit(&[&first], &[("b/resource.txt", "3")]);
+    f.origin.branch("main", &rewritten);
+    assert_eq!(f.fetch(), rewritten);
+    assert!(!f.mirror.descends(&rewritten, &second).unwrap());
+    assert!(f.mirror.descends(&rewritten, &first).unwrap());
+    collect_garbage(&f.directory.path().join("mirror/git"));
+    let f = Fixture { mirror: f.reopen("binding"), ..f };
+    assert_eq!(f.mirror.pins().unwrap(), [("policy.applied".to_owned(), second.clone())]);
+    assert_eq!(f.mirror.tree(&second).unwrap().read("a/resource.txt").unwrap().unwrap(), b"2");
+    assert_eq!(f.mirror.diff(&second, &rewritten).unwrap().len(), 2);
+    f.mirror.unpin("policy.applied").unwrap();
+    f.mirror.unpin("policy.applied").unwrap();
+    assert_eq!(f.mirror.pins().unwrap(), []);
+    collect_garbage(&f.directory.path().join("mirror/git"));
+    let mirror = f.reopen("binding");
+    assert!(matches!(mirror.tree(&second), Err(RepositoryError::RevisionMissing { .. })));
+    assert!(matches!(mirror.pin("x", &second), Err(RepositoryError::RevisionMissing { .. })));
+    assert!(!mirror.descends(&rewritten, &second).unwrap());
+}
+
+/// What an administrator, or Git itself, may do to the mirror.
+fn collect_garbage(repository: &Path) {
+    let status = std::process::Command::new("git")
+        .args(["gc", "--quiet", "--prune=now"])
+        .current_dir(repository)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.directory")
+        .env("GIT_CONFIG_VALUE_0", "*")
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[rstest]
+#[case("")]
+#[case("a..b")]
+#[case("a b")]
+fn pin_names_are_ref_names(#[case] name: &str) {
+    let f = Fixture::new();
+    let first = f.origin.commit(&[], &[]);
+    assert!(matches!(f.mirror.pin(name, &first), Err(RepositoryError::InvalidPin { .. })));
+    assert!(matches!(f.mirror.unpin(name), Err(RepositoryError::InvalidPin { .. })));
+}
+
+#[test]
+fn an_unknown_branch_is_named_and_changes_nothing() {
+    let f = Fixture::new();
+    let empty = f.fetch_branch("main").unwrap_err();
+    assert_eq!(empty.category(), Category::NotFound);
+    let first = f.origin.commit(&[], &[("a", "")]);
+    f.origin.branch("main", &first);
+    f.origin.branch("feature", &first);
+    f.fetch();
+    let error = f.fetch_branch("feature/x").unwrap_err();
+    assert_eq!(error.category(), Category::NotFound);
+    assert!(error.to_string().ends_with("has no branch \"feature/x\""), "{error}");
+    assert_eq!(f.mirror.tip().unwrap(), Some(first.clone()));
+    assert_eq!(f.fetch_branch("feature").unwrap(), first);
+}
+
+#[test]
+fn a_branch_whose_name_was_a_directory_of_another_is_fetched() {
+    let f = Fixture::new();
+    let first = f.origin.commit(&[], &[("a", "")]);
+    f.origin.branch("x/y", &first);
+    assert_eq!(f.fetch_branch("x/y").unwrap(), first);
+    let other = Origin::new();
+    let second = other.commit(&[], &[("b", "")]);
+    other.branch("x", &second);
+    assert_eq!(fetch_from(&f.mirror, &other.url(), "x").unwrap(), second);
+    assert_eq!(f.mirror.tip().unwrap(), Some(second));
+}
+
+#[test]
+fn a_missing_repository_is_not_found() {
+    let f = Fixture::new();
+    let error = fetch_from(&f.mirror, "file:///nonexistent/declarest", "main").unwrap_err();
+    assert_eq!(error.category(), Category::NotFound, "{error}");
+}
+
+#[test]
+fn an_unreachable_host_is_a_transport_error() {
+    let f = Fixture::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    drop(listener);
+    let error = fetch_from(&f.mirror, &url, "main").unwrap_err();
+    assert_eq!(error.category(), Category::Transport, "{error}");
+}
+
+#[test]
+fn a_silent_connection_does_not_outlast_the_deadline() {
+    let f = Fixture::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = RemoteUrl::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
+    let remote = Remote { url, branch: "main".into(), auth: RemoteAuth::None };
+    let error = f.mirror.fetch(&remote, Instant::now()).unwrap_err();
+    assert!(matches!(error, RepositoryError::Timeout { .. }), "{error}");
+    let first = f.origin.commit(&[], &[("a", "")]);
+    f.origin.branch("main", &first);
+    assert_eq!(f.fetch(), first, "the mirror stays usable");
+    drop(listener);
+}
+
+#[test]
+fn another_binding_discards_the_mirror() {
+    let f = Fixture::new();
+    f.origin.branch("main", &f.origin.commit(&[], &[("a", "")]));
+    let first = f.fetch();
+    assert_eq!(f.reopen("binding").tip().unwrap(), Some(first));
+    assert_eq!(f.reopen("other").tip().unwrap(), None);
+    assert_eq!(f.reopen("binding").tip().unwrap(), None);
+}
+
+#[rstest]
+#[case::unfinished(&["binding"], None)]
+#[case::no_head(&["git/HEAD"], None)]
+#[case::no_objects(&["git/objects"], None)]
+#[case::empty_ref(&[], Some(("git/refs/declarest/tip", "")))]
+#[case::ref_to_nothing(&[], Some(("git/refs/declarest/tip", "1111111111111111111111111111111111111111\n")))]
+#[case::config(&[], Some(("git/config", "[core\n")))]
+fn a_damaged_mirror_is_made_again(#[case] removed: &[&str], #[case] written: Option<(&str, &str)>) {
+    let f = Fixture::new();
+    f.origin.branch("main", &f.origin.commit(&[], &[("a", "")]));
+    let first = f.fetch();
+    let directory = f.directory.path().join("mirror");
+    for name in removed {
+        let place = directory.join(name);
+        if place.is_dir() { fs::remove_dir_all(place).unwrap() } else { fs::remove_file(place).unwrap() }
+    }
+    if let Some((name, text)) = written {
+        fs::write(directory.join(name), text).unwrap();
+    }
+    let mirror = f.reopen("binding");
+    assert_eq!(mirror.tip().unwrap(), None);
+    assert_eq!(fetch_from(&mirror, &f.origin.url(), "main").unwrap(), first);
+}
+
+#[test]
+fn leftovers_of_a_killed_fetch_do_not_block_the_next() {
+    let f = Fixture::new();
+    f.origin.branch("main", &f.origin.commit(&[], &[("a", "")]));
+    let first = f.fetch();
+    let git = f.directory.path().join("mirror/git");
+    for name in ["refs/declarest/tip.lock", "packed-refs.lock", "objects/pack/pack_git2_x1y2z3"] {
+        fs::write(git.join(name), "").unwrap();
+    }
+    let second = f.origin.commit(&[&first], &[("a", "2")]);
+    f.origin.branch("main", &second);
+    let mirror = f.reopen("binding");
+    assert_eq!(mirror.tip().unwrap(), Some(first));
+    assert_eq!(fetch_from(&mirror, &f.origin.url(), "main").unwrap(), second);
+    assert!(!git.join("objects/pack/pack_git2_x1y2z3").exists());
+}
+
+#[test]
+fn foreign_files_beside_the_mirror_are_left_alone() {
+    let f = Fixture::new();
+    let foreign = f.directory.path().join("mirror/lost+found");
+    fs::create_dir(&foreign).unwrap();
+    f.reopen("other");
+    assert!(foreign.exists());
+}
+
+#[test]
+fn a_diff_tells_kinds_apart() {
+    let f = Fixture::new();
+    let before = [
+        ("deleted", File::Text("1")),
+        ("linked", File::Text("2")),
+        ("mode", File::Text("3")),
+        ("modified", File::Text("4")),
+        ("moved", File::Text("5")),
+        ("same", File::Text("6")),
+        ("sub", File::Submodule),
+    ];
+    let after = [
+        ("added/x", File::Text("0")),
+        ("linked", File::Link("x")),
+        ("mode", File::Executable("3")),
+        ("modified", File::Text("44")),
+        ("moved-away", File::Text("5")),
+        ("same", File::Text("6")),
+    ];
+    let base = f.origin.commit_at(1, &[], &before);
+    let target = f.origin.commit_at(2, &[&base], &after);
+    f.origin.branch("main", &target);
+    f.fetch();
+    let changes = f.mirror.diff(&base, &target).unwrap();
+    let seen: Vec<_> = changes.iter().map(|c| (c.path.as_str(), c.status, c.old, c.new)).collect();
+    let (file, other) = (Some(EntryKind::File), Some(EntryKind::Other));
+    let expected = [
+        ("added/x", ChangeStatus::Added, None, file),
+        ("deleted", ChangeStatus::Deleted, file, None),
+        ("linked", ChangeStatus::TypeChanged, file, other),
+        ("mode", ChangeStatus::ModeOnly, file, file),
+        ("modified", ChangeStatus::Modified, file, file),
+        ("moved", ChangeStatus::Deleted, file, None),
+        ("moved-away", ChangeStatus::Added, None, file),
+        ("sub", ChangeStatus::Deleted, other, None),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(f.mirror.diff(&target, &target).unwrap(), []);
+}
+
+#[test]
+fn the_remote_may_be_shallow() {
+    let f = Fixture::new();
+    let first = f.origin.commit(&[], &[("a/resource.txt", "1"), ("b/resource.txt", "1")]);
+    let second = f.origin.commit(&[&first], &[("a/resource.txt", "2"), ("b/resource.txt", "1")]);
+    let third = f.origin.commit(&[&second], &[("a/resource.txt", "3")]);
+    f.origin.branch("main", &third);
+    let shallow = f.directory.path().join("shallow");
+    let cloned = std::process::Command::new("git")
+        .args(["clone", "--quiet", "--bare", "--depth=2", "--branch=main"])
+        .args([f.origin.url().as_ref(), shallow.as_os_str()])
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .status();
+    assert!(cloned.unwrap().success());
+    let url = format!("file://{}", shallow.display());
+    assert_eq!(fetch_from(&f.mirror, &url, "main").unwrap(), third);
+    assert!(f.mirror.descends(&third, &second).unwrap());
+    assert!(!f.mirror.descends(&third, &first).unwrap());
+    let gone = f.mirror.undeclared_since(&second, &third, &LogicalPath::root()).unwrap();
+    assert_eq!(gone.len(), 1);
+    assert_eq!(f.reopen("binding").tip().unwrap(), Some(third));
+}

@@ -1,0 +1,39 @@
+//! Desired state in Git: an immutable view of it, where things are in it, and how it changes.
+//!
+//! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
+//! [`read_payload`] find and read what it declares, [`metadata_documents`] what governs that, and
+//! [`Mirror::undeclared_since`] what earlier commits declared and a later one does not.
+//!
+//! Every call blocks; asynchronous callers use the blocking pool of their runtime.
+
+mod diff;
+mod dir_tree;
+mod error;
+mod fetch;
+mod git_tree;
+mod handles;
+mod history;
+mod known_hosts;
+mod layout;
+mod metadata_files;
+mod mirror;
+mod payload_name;
+mod remote;
+mod revision;
+mod tree;
+
+pub use diff::{ChangeStatus, FileChange};
+pub use dir_tree::DirTree;
+pub use error::RepositoryError;
+pub use git_tree::GitTree;
+pub use history::Undeclared;
+pub use known_hosts::{HostKey, HostKeyError, KnownHosts};
+pub use layout::{Listing, ResourceFile, read_payload, resource_file, resources};
+pub use metadata_files::{MetadataDocument, MetadataReach, metadata_documents};
+pub use mirror::Mirror;
+pub use remote::{Remote, RemoteAuth, RemoteUrl};
+pub use revision::Revision;
+pub use tree::{Entry, EntryKind, Tree};
+
+#[cfg(test)]
+mod fixtures;

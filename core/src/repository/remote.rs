@@ -1,0 +1,208 @@
+//! Which repository, which branch, and with what credentials.
+
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::RepositoryError;
+use crate::secrets::Secret;
+
+/// What to fetch and how to get in.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// The repository.
+    pub url: RemoteUrl,
+    /// The one branch that is mirrored.
+    pub branch: String,
+    /// The credentials.
+    pub auth: RemoteAuth,
+}
+
+/// The credentials for a remote. They are only ever sent to the host of its URL.
+#[derive(Clone, Debug)]
+pub enum RemoteAuth {
+    /// A public repository.
+    None,
+    /// HTTP basic authentication with a token.
+    Token {
+        /// The user; defaults to the one in the URL, then to `token`.
+        user: Option<String>,
+        /// The token.
+        token: Secret,
+    },
+    /// An SSH key.
+    Ssh {
+        /// The user; defaults to the one in the URL, then to `git`.
+        user: Option<String>,
+        /// The private key in PEM or OpenSSH format.
+        private_key: Secret,
+        /// What the private key is encrypted with.
+        passphrase: Option<Secret>,
+        /// The text of a `known_hosts` file. Without it nothing is fetched, unless host keys are ignored.
+        known_hosts: Option<String>,
+        /// Accepts any host key. Whoever can intercept the connection then decides the desired state.
+        insecure_ignore_host_key: bool,
+    },
+}
+
+/// The address of a repository.
+///
+/// It displays without userinfo, query and fragment, so it may be shown anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteUrl {
+    pub(super) kind: RemoteKind,
+    pub(super) host: String,
+    pub(super) port: u16,
+    user: Option<String>,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RemoteKind {
+    Http,
+    Ssh,
+    Local,
+}
+
+/// How the URL was written; `user@host:path` and `ssh://` differ in what the path is relative to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    /// Without userinfo.
+    Url(Box<Url>),
+    /// The path of `user@host:path`.
+    Scp(String),
+}
+
+impl RemoteUrl {
+    /// Parses `http://`, `https://` or `ssh://` with a host, or `user@host:path`. Passwords are refused.
+    pub fn parse(text: &str) -> Result<Self, RepositoryError> {
+        Self::parse_any(text, false)
+    }
+
+    /// Like [`RemoteUrl::parse`], but also accepts `file:///` for a repository on this machine.
+    pub fn parse_local_allowed(text: &str) -> Result<Self, RepositoryError> {
+        Self::parse_any(text, true)
+    }
+
+    fn parse_any(text: &str, local: bool) -> Result<Self, RepositoryError> {
+        let text = text.trim();
+        if !text.contains("://") {
+            return Self::parse_scp(text);
+        }
+        let Ok(url) = Url::parse(text) else {
+            // What does not parse may hold a password anywhere, so it is not shown.
+            return Err(invalid("(unreadable)", "it is not a URL"));
+        };
+        let shown = shown(&url);
+        if url.password().is_some() {
+            return Err(invalid(&shown, "it must not contain a password; refer to a Secret instead"));
+        }
+        let (kind, default_port) = match url.scheme() {
+            "http" => (RemoteKind::Http, 80),
+            "https" => (RemoteKind::Http, 443),
+            "ssh" => (RemoteKind::Ssh, 22),
+            "file" if local => (RemoteKind::Local, 0),
+            "file" => return Err(invalid(&shown, "repositories on the local disk are not allowed here")),
+            _ => return Err(invalid(&shown, "the scheme must be http, https or ssh")),
+        };
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        if host.is_empty() != (kind == RemoteKind::Local) {
+            return Err(invalid(&shown, "it must name a host (and a file URL none)"));
+        }
+        let user = percent_decode_str(url.username()).decode_utf8_lossy().into_owned();
+        let user = (!user.is_empty()).then_some(user);
+        let port = url.port().unwrap_or(default_port);
+        Ok(Self { kind, host, port, user, form: Form::Url(Box::new(without_user(url))) })
+    }
+
+    fn parse_scp(text: &str) -> Result<Self, RepositoryError> {
+        let reason = "it must be an http, https or ssh URL, or user@host:path";
+        let parts = text.split_once('@').and_then(|(user, rest)| {
+            let (host, path) = match rest.strip_prefix('[').and_then(|rest| rest.split_once("]:")) {
+                Some(bracketed) => bracketed,
+                None => rest.split_once(':')?,
+            };
+            let plain = ![user, host].iter().any(|part| part.is_empty() || part.contains(['/', ' ', '@']));
+            (plain && !path.is_empty()).then_some((user, host, path))
+        });
+        let Some((user, host, path)) = parts else { return Err(invalid("(unreadable)", reason)) };
+        if user.contains(':') {
+            return Err(invalid(
+                &format!("{host}:{path}"),
+                "it must not contain a password; refer to a Secret instead",
+            ));
+        }
+        Ok(Self {
+            kind: RemoteKind::Ssh,
+            host: host.to_owned(),
+            port: 22,
+            user: Some(user.to_owned()),
+            form: Form::Scp(path.to_owned()),
+        })
+    }
+
+    /// The user written in the URL.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// What is handed to the Git library. Over HTTP it carries no user, as libgit2 would try that user with
+    /// an empty password first; over SSH it carries the one to log in as.
+    pub(super) fn transport_text(&self, user: &str) -> String {
+        match &self.form {
+            Form::Url(url) if self.kind == RemoteKind::Ssh => {
+                let mut url = url.clone();
+                // Refused only for URLs without host, which do not exist here.
+                let _ = url.set_username(user);
+                url.to_string()
+            }
+            Form::Url(url) => url.to_string(),
+            Form::Scp(path) if self.host.contains(':') => format!("{user}@[{}]:{path}", self.host),
+            Form::Scp(path) => format!("{user}@{}:{path}", self.host),
+        }
+    }
+}
+
+fn invalid(url: &str, reason: &'static str) -> RepositoryError {
+    RepositoryError::InvalidUrl { url: url.to_owned(), reason }
+}
+
+fn without_user(mut url: Url) -> Url {
+    // Refused only for URLs that cannot have a user, which then have none.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url
+}
+
+fn shown(url: &Url) -> String {
+    let mut url = without_user(url.clone());
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+impl fmt::Display for RemoteUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.form {
+            Form::Url(url) => f.write_str(&shown(url)),
+            Form::Scp(path) => write!(f, "{}:{path}", self.host),
+        }
+    }
+}
+
+impl Remote {
+    /// The user to authenticate as.
+    pub(super) fn user(&self) -> &str {
+        let (configured, default) = match &self.auth {
+            RemoteAuth::None => (None, "git"),
+            RemoteAuth::Token { user, .. } => (user.as_deref(), "token"),
+            RemoteAuth::Ssh { user, .. } => (user.as_deref(), "git"),
+        };
+        configured.or(self.url.user()).unwrap_or(default)
+    }
+}
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;
