@@ -148,6 +148,14 @@ pub fn remove(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
+/// Like [`remove`], where it may block.
+pub async fn remove_in_background(path: PathBuf) -> Result<(), DirectoryError> {
+    let failed = path.clone();
+    tokio::task::spawn_blocking(move || remove(&path)).await.unwrap_or_else(|error| {
+        Err(DirectoryError { action: "remove directory", path: failed, source: io::Error::other(error) })
+    })
+}
+
 /// Real directories only: a symbolic link is never followed to something that is not ours.
 fn subdirectories(path: &Path) -> Result<Vec<PathBuf>, DirectoryError> {
     let failed = |source| DirectoryError { action: "list directory", path: path.to_owned(), source };

@@ -19,6 +19,7 @@ use super::error::Failure;
 use super::events::Events;
 use super::expand::Expansion;
 use super::kind::{Key, Kind};
+use super::mirrors::Mirrors;
 use crate::crd::{Limits, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 use crate::directories::Directories;
 use crate::telemetry::Metrics;
@@ -35,6 +36,7 @@ pub struct Context {
     pub settings: Settings,
     pub events: Events,
     pub dependencies: Dependencies,
+    pub mirrors: Arc<Mirrors>,
     /// Cancelled when this process must stop working: it shuts down, or no longer leads.
     pub stop: CancellationToken,
 }

@@ -55,7 +55,7 @@ pub trait Reconciler: Send + Sync + 'static {
     fn cleanup(
         &self,
         context: &Context,
-        object: &ObjectMeta,
+        object: &Guarded<Self::Kind>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Forgets in memory an object that is gone.
@@ -216,7 +216,7 @@ impl<R: Reconciler> Frame<R> {
             return Ok(Action::await_change());
         };
         if current.meta().deletion_timestamp.is_some() {
-            return self.finish_deletion(key, current.meta()).await;
+            return self.finish_deletion(key, &current).await;
         }
         match current.0 {
             Ok(mut object) => {
@@ -324,8 +324,8 @@ impl<R: Reconciler> Frame<R> {
         Ok(Action::await_change())
     }
 
-    async fn finish_deletion(&self, key: &Key, object: &ObjectMeta) -> Result<Action, kube::Error> {
-        let Some(remaining) = without_finalizer(object) else {
+    async fn finish_deletion(&self, key: &Key, object: &Guarded<R::Kind>) -> Result<Action, kube::Error> {
+        let Some(remaining) = without_finalizer(object.meta()) else {
             self.forget(key);
             return Ok(Action::await_change());
         };
@@ -334,22 +334,14 @@ impl<R: Reconciler> Frame<R> {
             let released = tries >= CLEANUP_TRIES;
             tracing::warn!(%failure, tries, released, "cleanup failed");
             let after = if released { "; giving up" } else { "" };
-            let notice =
-                Notice::warning("CleanupFailed", format!("try {tries} of {CLEANUP_TRIES}: {failure}{after}"));
-            let mut reference = k8s_openapi::api::core::v1::ObjectReference {
-                api_version: Some(R::Kind::api_version(&()).into_owned()),
-                kind: Some(R::Kind::NAME.to_owned()),
-                ..Default::default()
-            };
-            reference.namespace.clone_from(&object.namespace);
-            reference.name.clone_from(&object.name);
-            reference.uid.clone_from(&object.uid);
-            self.context.events.publish(&reference, &notice).await;
+            let note = format!("try {tries} of {CLEANUP_TRIES}: {failure}{after}");
+            let notice = Notice::warning("CleanupFailed", note);
+            self.context.events.publish(&object.object_ref(&()), &notice).await;
             if !released {
                 return Ok(Action::requeue(backoff::jitter(backoff::delay(tries, None))));
             }
         }
-        self.set_finalizers(object, &remaining).await?;
+        self.set_finalizers(object.meta(), &remaining).await?;
         self.forget(key);
         Ok(Action::await_change())
     }

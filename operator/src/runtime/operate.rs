@@ -73,6 +73,7 @@ pub async fn operate(
         directories,
         settings,
         dependencies: controller::dependencies::Dependencies::default(),
+        mirrors: Arc::default(),
         stop: stop.child_token(),
     });
     let result = lead(election, &context, &health, &stop).await;
