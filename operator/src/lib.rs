@@ -1,3 +1,10 @@
 //! The DeclaREST operator: its resource kinds and everything that works on them.
 
+pub mod args;
+pub mod controller;
 pub mod crd;
+pub mod crds;
+pub mod directories;
+pub mod leader;
+pub mod runtime;
+pub mod telemetry;

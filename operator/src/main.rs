@@ -1,35 +1,14 @@
-//! The DeclaREST operator.
+//! `declarest-operator`: keeps REST servers equal to what Git declares.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use declarest_operator::crd;
+use declarest_operator::args::{Args, Command};
+use declarest_operator::{crds, runtime};
 
-/// Keeps REST servers equal to what Git declares.
-#[derive(Parser)]
-struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Write the CustomResourceDefinitions as YAML files.
-    Crds {
-        /// Directory to write them to.
-        #[arg(long)]
-        dir: PathBuf,
-    },
-}
-
-fn main() -> ExitCode {
-    let Args { command: Command::Crds { dir } } = Args::parse();
-    match crd::generate::write(&dir) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(%error);
-            ExitCode::FAILURE
-        }
+#[tokio::main]
+async fn main() -> ExitCode {
+    match Args::read().into_command() {
+        Command::Run(options) => runtime::cluster(options).await,
+        Command::Crds(options) => crds::write(&options),
     }
 }

@@ -1,0 +1,225 @@
+//! The command line: what may be said, its defaults, and nothing about what it means.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+
+/// Keeps REST servers equal to what Git declares.
+///
+/// Without a subcommand it runs against the cluster that KUBECONFIG or the pod's service account names.
+#[derive(Debug, Parser)]
+#[command(name = "declarest-operator", version, args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+impl Args {
+    /// Reads the process's command line. Ends the process with status 2 if it is not understood.
+    pub fn read() -> Self {
+        Self::parse()
+    }
+
+    pub fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Run(self.run))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the controllers against a cluster; the default
+    #[command(hide = true)]
+    Run(RunOptions),
+    /// Print the custom resource definitions as YAML, or write one file per kind
+    Crds(CrdsOptions),
+}
+
+#[derive(Clone, Debug, Group)]
+pub struct RunOptions {
+    /// Elect one leader among the replicas through a Lease; only the leader reconciles
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value_t = false, action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// Allow spec.git.url to be file:///...
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value_t = false, action = clap::ArgAction::Set)]
+    pub allow_file_repositories: bool,
+
+    /// Where /metrics is served; "0" or empty is off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    pub metrics_bind_address: BindAddress,
+
+    /// Where /healthz and /readyz are served; "0" or empty is off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
+    pub health_probe_bind_address: BindAddress,
+
+    #[command(flatten)]
+    pub manager: ManagerOptions,
+}
+
+/// What does not depend on where the objects come from.
+#[derive(Clone, Debug, Group)]
+pub struct ManagerOptions {
+    /// Watch only this namespace; empty is all
+    #[arg(long, value_name = "NAMESPACE", default_value = "")]
+    pub watch_namespace: String,
+
+    /// Objects reconciled at the same time, per controller
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_concurrent_reconciles: u16,
+
+    /// How long one sync may take before it is aborted
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
+    pub sync_timeout: Duration,
+
+    /// Names of environment variables that `${NAME}` in a spec may use; `*` matches any characters
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', default_value = "*")]
+    pub env_expand_allow: Vec<String>,
+
+    /// Least severe messages to log
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogLevel,
+
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub log_format: LogFormat,
+}
+
+impl ManagerOptions {
+    /// The one namespace to watch, or `None` for all.
+    pub fn namespace(&self) -> Option<&str> {
+        Some(self.watch_namespace.trim()).filter(|namespace| !namespace.is_empty())
+    }
+}
+
+#[derive(Debug, Group)]
+pub struct CrdsOptions {
+    /// Write `<group>_<plural>.yaml` files here instead of printing
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Json,
+    Text,
+}
+
+/// A listener's address. `:8080` is port 8080 of every interface; `0` and the empty string are off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindAddress {
+    Off,
+    EveryInterface(u16),
+    Host(String),
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected HOST:PORT, :PORT, or 0 for off, not {0:?}")]
+pub struct InvalidBindAddress(String);
+
+impl FromStr for BindAddress {
+    type Err = InvalidBindAddress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if text.is_empty() || text == "0" {
+            return Ok(Self::Off);
+        }
+        let invalid = || InvalidBindAddress(text.to_owned());
+        let (host, port) = text.rsplit_once(':').ok_or_else(invalid)?;
+        let port: u16 = port.parse().map_err(|_| invalid())?;
+        Ok(if host.is_empty() { Self::EveryInterface(port) } else { Self::Host(text.to_owned()) })
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration =
+        text.parse().map_err(|error| format!("expected a duration such as 30m or 1h30m: {error}"))?;
+    Duration::try_from(duration)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| format!("expected a duration above zero, not {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn run_options(args: &[&str]) -> RunOptions {
+        let all = std::iter::once("declarest-operator").chain(args.iter().copied());
+        match Args::try_parse_from(all).unwrap().into_command() {
+            Command::Run(options) => options,
+            other @ Command::Crds(_) => panic!("expected to run against a cluster, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+
+    #[rstest]
+    #[case(&[], false)]
+    #[case(&["--leader-elect"], true)]
+    #[case(&["--leader-elect=true"], true)]
+    #[case(&["--leader-elect=false"], false)]
+    fn booleans_are_flags_with_an_optional_value(#[case] args: &[&str], #[case] expected: bool) {
+        assert_eq!(run_options(args).leader_elect, expected);
+    }
+
+    #[test]
+    fn defaults_are_those_of_a_cluster() {
+        let options = run_options(&[]);
+        assert_eq!(options.metrics_bind_address, BindAddress::EveryInterface(8080));
+        assert_eq!(options.health_probe_bind_address, BindAddress::EveryInterface(8081));
+        assert_eq!(options.manager.max_concurrent_reconciles, 2);
+        assert_eq!(options.manager.sync_timeout, Duration::from_mins(30));
+        assert_eq!(options.manager.env_expand_allow, ["*"]);
+        assert_eq!(options.manager.namespace(), None);
+    }
+
+    #[rstest]
+    #[case(&["--no-such-flag"])]
+    #[case(&["--sync-timeout=0s"])]
+    #[case(&["--max-concurrent-reconciles=0"])]
+    fn what_is_not_understood_exits_with_2(#[case] args: &[&str]) {
+        let all = std::iter::once("declarest-operator").chain(args.iter().copied());
+        assert_eq!(Args::try_parse_from(all).unwrap_err().exit_code(), 2);
+    }
+
+    #[rstest]
+    #[case("", BindAddress::Off)]
+    #[case("0", BindAddress::Off)]
+    #[case(":8080", BindAddress::EveryInterface(8080))]
+    #[case("127.0.0.1:0", BindAddress::Host("127.0.0.1:0".into()))]
+    #[case("[::1]:9", BindAddress::Host("[::1]:9".into()))]
+    fn bind_addresses(#[case] text: &str, #[case] expected: BindAddress) {
+        assert_eq!(text.parse(), Ok(expected));
+    }
+
+    #[rstest]
+    #[case("8080")]
+    #[case("host:")]
+    #[case(":70000")]
+    fn refused_bind_addresses(#[case] text: &str) {
+        assert_eq!(text.parse::<BindAddress>(), Err(InvalidBindAddress(text.to_owned())));
+    }
+}

@@ -1,0 +1,96 @@
+//! How long to wait after failures, per object.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_secs(5);
+const CAP: Duration = Duration::from_mins(5);
+
+/// How many failures in a row each object has behind it. A success or a new generation starts over.
+#[derive(Debug)]
+pub struct Backoff<K> {
+    failures: Mutex<HashMap<K, Streak>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Streak {
+    generation: i64,
+    length: u32,
+}
+
+impl<K> Default for Backoff<K> {
+    fn default() -> Self {
+        Self { failures: Mutex::default() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Backoff<K> {
+    /// Records one more failure; returns how many there were in a row, this one included.
+    pub fn failed(&self, key: &K, generation: i64) -> u32 {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let streak = failures.entry(key.clone()).or_insert(Streak { generation, length: 0 });
+        if streak.generation != generation {
+            *streak = Streak { generation, length: 0 };
+        }
+        streak.length = streak.length.saturating_add(1);
+        streak.length
+    }
+
+    /// Forgets the failures of an object that succeeded or is gone.
+    pub fn reset(&self, key: &K) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+/// The wait after `failures` failures in a row: 5 s, doubled each time, at most 5 min or `cap`.
+pub fn delay(failures: u32, cap: Option<Duration>) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    let wait = FIRST.saturating_mul(1 << doublings).min(CAP);
+    cap.map_or(wait, |cap| wait.min(cap))
+}
+
+/// Spreads `wait` by up to a tenth to either side, so that objects created together do not stay together.
+pub fn jitter(wait: Duration) -> Duration {
+    wait.mul_f64(0.9 + fastrand::f64() * 0.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(1, None, 5)]
+    #[case(2, None, 10)]
+    #[case(3, None, 20)]
+    #[case(6, None, 160)]
+    #[case(7, None, 300)]
+    #[case(u32::MAX, None, 300)]
+    #[case(4, Some(30), 30)]
+    #[case(1, Some(30), 5)]
+    fn waits_double_up_to_the_cap(#[case] failures: u32, #[case] cap: Option<u64>, #[case] seconds: u64) {
+        assert_eq!(delay(failures, cap.map(Duration::from_secs)), Duration::from_secs(seconds));
+    }
+
+    #[test]
+    fn jitter_stays_within_a_tenth() {
+        for _ in 0..1000 {
+            let wait = jitter(Duration::from_secs(100));
+            assert!((Duration::from_secs(90)..=Duration::from_secs(110)).contains(&wait), "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn success_and_a_new_generation_start_over() {
+        let backoff = Backoff::default();
+        assert_eq!(backoff.failed(&"a", 1), 1);
+        assert_eq!(backoff.failed(&"a", 1), 2);
+        assert_eq!(backoff.failed(&"b", 1), 1);
+        assert_eq!(backoff.failed(&"a", 2), 1);
+        backoff.reset(&"a");
+        assert_eq!(backoff.failed(&"a", 2), 1);
+    }
+}

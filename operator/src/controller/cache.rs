@@ -1,0 +1,278 @@
+//! A watched collection: what it holds now, and a stream of what changes for every controller that asks.
+//! One watch serves all, also on replicas that do not lead, which are ready to take over at once.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, pin_mut};
+use kube::api::ObjectMeta;
+use kube::core::DeserializeGuard;
+use kube::runtime::reflector::{self, ObjectRef, Store};
+use kube::runtime::watcher::{self, Event};
+use kube::{Resource, ResourceExt as _};
+
+/// Objects that a cache can hold.
+pub trait Cached: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static {}
+impl<T: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Cached for T {}
+
+/// What happened to an object.
+#[derive(Clone, Debug)]
+pub enum Change<T: Cached> {
+    /// It was created or changed, or it was there when the subscription began.
+    Present(Arc<T>),
+    /// It is gone.
+    Gone(ObjectRef<T>),
+}
+
+/// Read access to a watched collection.
+#[derive(Debug)]
+pub struct Cache<T: Cached> {
+    store: Store<T>,
+    subscribers: Arc<Mutex<Subscribers<T>>>,
+}
+
+type Subscribers<T> = Vec<UnboundedSender<Change<T>>>;
+
+impl<T: Cached> Clone for Cache<T> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), subscribers: Arc::clone(&self.subscribers) }
+    }
+}
+
+/// The one that fills a cache.
+pub struct Filler<T: Cached> {
+    writer: reflector::store::Writer<T>,
+    cache: Cache<T>,
+}
+
+/// An empty cache, and what fills it.
+pub fn cache<T: Cached>() -> (Cache<T>, Filler<T>) {
+    let (store, writer) = reflector::store();
+    let cache = Cache { store, subscribers: Arc::default() };
+    (cache.clone(), Filler { writer, cache })
+}
+
+impl<T: Cached> Cache<T> {
+    /// The store behind it, as controllers want it.
+    pub fn store(&self) -> Store<T> {
+        self.store.clone()
+    }
+
+    /// Waits until the first list has arrived. `false` if its watch ended before.
+    pub async fn synced(&self) -> bool {
+        self.store.wait_until_ready().await.is_ok()
+    }
+
+    /// All that is there now, followed by all changes; nothing is lost in between.
+    pub fn subscribe(&self) -> impl Stream<Item = Change<T>> + Send + use<T> {
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sender, receiver) = unbounded();
+        for object in self.store.state() {
+            // Cannot fail: the receiver is in our hands.
+            let _ = sender.unbounded_send(Change::Present(object));
+        }
+        subscribers.push(sender);
+        receiver
+    }
+
+    /// The object of that name, as it was seen last.
+    pub fn object(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
+        self.store.get(&ObjectRef::new(name).within(namespace))
+    }
+}
+
+impl<K> Cache<DeserializeGuard<K>>
+where
+    K: Cached + serde::de::DeserializeOwned,
+{
+    /// The object of that name; `None` also if it cannot be decoded.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<K> {
+        self.object(namespace, name).and_then(|guard| guard.0.as_ref().ok().cloned())
+    }
+
+    /// All objects of a namespace that can be decoded.
+    pub fn list(&self, namespace: &str) -> Vec<K> {
+        let all = self.store.state_filter(|guard| guard.namespace().as_deref() == Some(namespace));
+        all.iter().filter_map(|guard| guard.0.as_ref().ok().cloned()).collect()
+    }
+}
+
+impl<T: Cached> Filler<T> {
+    /// Follows a watch until it ends. Errors are logged; the watch goes on after a pause.
+    pub async fn follow(mut self, events: impl Stream<Item = watcher::Result<Event<T>>>) {
+        let kind = T::kind(&()).into_owned();
+        let events = events.inspect_err(|error| tracing::warn!(kind, %error, "watch interrupted"));
+        pin_mut!(events);
+        while let Some(event) = events.next().await {
+            if let Ok(event) = event {
+                self.apply(event);
+            }
+        }
+    }
+
+    fn apply(&mut self, event: Event<T>) {
+        let mut subscribers = self.cache.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = matches!(event, Event::InitDone).then(|| self.cache.store.state());
+        self.writer.apply_watcher_event(&event);
+        let changes = match event {
+            Event::Apply(object) => vec![Change::Present(Arc::new(object))],
+            Event::Delete(object) => vec![Change::Gone(ObjectRef::from_obj(&object))],
+            Event::Init | Event::InitApply(_) => Vec::new(),
+            Event::InitDone => differences(&before.unwrap_or_default(), &self.cache.store.state()),
+        };
+        subscribers.retain(|subscriber| {
+            changes.iter().all(|change| subscriber.unbounded_send(change.clone()).is_ok())
+                && !subscriber.is_closed()
+        });
+    }
+}
+
+/// What a new list tells that the old one did not: a watch that was interrupted loses deletions.
+fn differences<T: Cached>(before: &[Arc<T>], after: &[Arc<T>]) -> Vec<Change<T>> {
+    let versions = |objects: &[Arc<T>]| -> HashMap<ObjectRef<T>, (Option<String>, Option<String>)> {
+        objects
+            .iter()
+            .map(|object| (ObjectRef::from_obj(object.as_ref()), (object.uid(), object.resource_version())))
+            .collect()
+    };
+    let (old, new) = (versions(before), versions(after));
+    let gone = old.keys().filter(|key| !new.contains_key(key)).cloned().map(Change::Gone);
+    let changed = after.iter().filter(|object| {
+        let key = ObjectRef::from_obj(object.as_ref());
+        old.get(&key) != new.get(&key)
+    });
+    gone.chain(changed.cloned().map(Change::Present)).collect()
+}
+
+/// Passes on a change of an object only if it is relevant: the object is gone or new, its spec changed,
+/// its deletion began, or one of `annotations` changed. A write to its status is not, so that our own
+/// never wakes us.
+pub fn relevant<T: Cached>(annotations: &'static [&'static str]) -> impl FnMut(&Change<T>) -> bool + Send {
+    let mut seen: HashMap<ObjectRef<T>, u64> = HashMap::new();
+    move |change| match change {
+        Change::Gone(key) => {
+            seen.remove(key);
+            true
+        }
+        Change::Present(object) => {
+            let fingerprint = fingerprint(object.meta(), annotations);
+            seen.insert(ObjectRef::from_obj(object.as_ref()), fingerprint) != Some(fingerprint)
+        }
+    }
+}
+
+fn fingerprint(object: &ObjectMeta, annotations: &[&str]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    object.uid.hash(&mut hasher);
+    object.generation.hash(&mut hasher);
+    object.deletion_timestamp.is_some().hash(&mut hasher);
+    for annotation in annotations {
+        object.annotations.as_ref().and_then(|all| all.get(*annotation)).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn object(name: &str, version: &str) -> ConfigMap {
+        ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some("team".to_owned()),
+                resource_version: Some(version.to_owned()),
+                generation: Some(1),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        }
+    }
+
+    fn list(filler: &mut Filler<ConfigMap>, objects: &[ConfigMap]) {
+        filler.apply(Event::Init);
+        for object in objects {
+            filler.apply(Event::InitApply(object.clone()));
+        }
+        filler.apply(Event::InitDone);
+    }
+
+    fn drain(stream: &mut (impl Stream<Item = Change<ConfigMap>> + Unpin)) -> Vec<String> {
+        let mut seen = Vec::new();
+        while let Some(Some(change)) = stream.next().now_or_never() {
+            seen.push(match change {
+                Change::Present(object) => format!("+{}", object.name_any()),
+                Change::Gone(key) => format!("-{}", key.name),
+            });
+        }
+        seen.sort();
+        seen
+    }
+
+    #[test]
+    fn a_subscription_starts_with_what_is_there() {
+        let (cache, mut filler) = cache();
+        list(&mut filler, &[object("a", "1")]);
+        let mut stream = Box::pin(cache.subscribe());
+        assert_eq!(drain(&mut stream), ["+a"]);
+        filler.apply(Event::Apply(object("b", "2")));
+        filler.apply(Event::Delete(object("a", "3")));
+        assert_eq!(drain(&mut stream), ["+b", "-a"]);
+        assert!(cache.object("team", "a").is_none());
+        assert!(cache.object("team", "b").is_some());
+    }
+
+    #[test]
+    fn a_new_list_tells_only_what_an_interrupted_watch_missed() {
+        let (cache, mut filler) = cache();
+        list(&mut filler, &[object("gone", "1"), object("same", "1"), object("changed", "1")]);
+        let mut stream = Box::pin(cache.subscribe());
+        drain(&mut stream);
+        list(&mut filler, &[object("same", "1"), object("changed", "2"), object("new", "3")]);
+        assert_eq!(drain(&mut stream), ["+changed", "+new", "-gone"]);
+    }
+
+    #[test]
+    fn a_dropped_subscription_is_forgotten() {
+        let (cache, mut filler) = cache();
+        drop(cache.subscribe());
+        filler.apply(Event::Apply(object("a", "1")));
+        assert!(cache.subscribers.lock().unwrap().is_empty());
+    }
+
+    #[rstest]
+    #[case::status(|object: &mut ConfigMap| object.metadata.resource_version = Some("9".to_owned()), false)]
+    #[case::spec(|object: &mut ConfigMap| object.metadata.generation = Some(2), true)]
+    #[case::replaced(|object: &mut ConfigMap| object.metadata.uid = Some("u".to_owned()), true)]
+    #[case::watched_annotation(
+        |object: &mut ConfigMap| { object.annotations_mut().insert("watched".to_owned(), "x".to_owned()); }, true)]
+    #[case::other_annotation(
+        |object: &mut ConfigMap| { object.annotations_mut().insert("other".to_owned(), "x".to_owned()); }, false)]
+    #[case::deletion(
+        |object: &mut ConfigMap| object.metadata.deletion_timestamp = Some(
+            k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH)), true)]
+    fn only_relevant_changes_pass(#[case] change: fn(&mut ConfigMap), #[case] passes: bool) {
+        let mut relevant = relevant(&["watched"]);
+        let mut object = object("a", "1");
+        assert!(relevant(&Change::Present(Arc::new(object.clone()))));
+        assert!(!relevant(&Change::Present(Arc::new(object.clone()))));
+        change(&mut object);
+        assert_eq!(relevant(&Change::Present(Arc::new(object))), passes);
+    }
+
+    #[test]
+    fn an_object_that_comes_back_is_relevant() {
+        let mut relevant = relevant(&[]);
+        let object = object("a", "1");
+        assert!(relevant(&Change::Present(Arc::new(object.clone()))));
+        assert!(relevant(&Change::Gone(ObjectRef::from_obj(&object))));
+        assert!(relevant(&Change::Present(Arc::new(object))));
+    }
+}

@@ -1,0 +1,167 @@
+//! What all controllers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use futures::{FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
+use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use super::cache::{self, Cache, Cached, Change};
+use super::dependencies::{Dependencies, Dependency};
+use super::error::Failure;
+use super::events::Events;
+use super::expand::Expansion;
+use super::kind::{Key, Kind};
+use super::mirrors::Mirrors;
+use crate::crd::{Limits, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+use crate::directories::Directories;
+use crate::telemetry::Metrics;
+
+/// One of our kinds as it is cached: decoded, or with the reason why it cannot be.
+pub type Guarded<K> = DeserializeGuard<K>;
+
+/// What all controllers share.
+pub struct Context {
+    pub client: Client,
+    pub caches: Caches,
+    pub metrics: Arc<Metrics>,
+    pub directories: Directories,
+    pub settings: Settings,
+    pub events: Events,
+    pub dependencies: Dependencies,
+    pub mirrors: Arc<Mirrors>,
+    /// Cancelled when this process must stop working: it shuts down, or no longer leads.
+    pub stop: CancellationToken,
+}
+
+/// What the command line decided about the controllers.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Objects that each controller works on at the same time.
+    pub concurrency: u16,
+    /// How long one sync may take.
+    pub sync_timeout: Duration,
+    /// What specs are checked against beside themselves.
+    pub limits: Limits,
+    /// Which environment variables specs may use.
+    pub expansion: Expansion,
+}
+
+impl Context {
+    /// The object with its placeholders expanded, checked. Never to be written back or shown.
+    pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
+        let invalid = |error: serde_json::Error| Failure::spec_invalid(format!("spec: {error}"));
+        let mut spec = serde_json::to_value(object.spec()).map_err(invalid)?;
+        self.settings
+            .expansion
+            .expand("spec", &mut spec, &|name| std::env::var(name).ok())
+            .map_err(|error| Failure::spec_invalid(error.to_string()))?;
+        let mut expanded = object.clone();
+        *expanded.spec_mut() = serde_json::from_value(spec).map_err(invalid)?;
+        expanded
+            .validate(&self.settings.limits)
+            .map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
+        Ok(expanded)
+    }
+
+    /// The objects of kind `K` to look at again because a Secret or claim that they use changed.
+    pub fn dependents<K: Kind>(self: &Arc<Self>) -> impl Stream<Item = Key> + Send + use<K> {
+        let secrets = changed_names(&self.caches.secrets, Dependency::Secret);
+        let claims = changed_names(&self.caches.claims, Dependency::Claim);
+        let context = Arc::clone(self);
+        stream::select(secrets, claims).flat_map(move |(namespace, dependency)| {
+            stream::iter(context.dependencies.users(K::NAME, &namespace, &dependency))
+        })
+    }
+}
+
+/// The watched collections.
+#[derive(Clone)]
+pub struct Caches {
+    pub repositories: Cache<Guarded<ResourceRepository>>,
+    pub servers: Cache<Guarded<ManagedServer>>,
+    pub stores: Cache<Guarded<SecretStore>>,
+    pub policies: Cache<Guarded<SyncPolicy>>,
+    /// Metadata only: no Secret's content stays in memory.
+    pub secrets: Cache<PartialObjectMeta<Secret>>,
+    pub claims: Cache<PartialObjectMeta<PersistentVolumeClaim>>,
+}
+
+impl Caches {
+    /// Empty caches of one namespace or all, and the watches that fill them, which end with the client.
+    pub fn open(client: &Client, namespace: Option<&str>) -> (Self, Vec<BoxFuture<'static, ()>>) {
+        let mut watches = Vec::new();
+        let caches = Self {
+            repositories: watched(client, namespace, &mut watches),
+            servers: watched(client, namespace, &mut watches),
+            stores: watched(client, namespace, &mut watches),
+            policies: watched(client, namespace, &mut watches),
+            secrets: watched(client, namespace, &mut watches),
+            claims: watched(client, namespace, &mut watches),
+        };
+        (caches, watches)
+    }
+
+    /// Waits until every cache holds its first list. `false` if a watch ended before.
+    pub async fn synced(&self) -> bool {
+        let all = [
+            self.repositories.synced().boxed(),
+            self.servers.synced().boxed(),
+            self.stores.synced().boxed(),
+            self.policies.synced().boxed(),
+            self.secrets.synced().boxed(),
+            self.claims.synced().boxed(),
+        ];
+        join_all(all).await.into_iter().all(|synced| synced)
+    }
+}
+
+fn api<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+fn watched<T>(client: &Client, namespace: Option<&str>, watches: &mut Vec<BoxFuture<'static, ()>>) -> Cache<T>
+where
+    T: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Cached + DeserializeOwned,
+{
+    let (cache, filler) = cache::cache();
+    let events = watcher(api::<T>(client, namespace), watcher::Config::default());
+    watches.push(filler.follow(lean(events)).boxed());
+    cache
+}
+
+/// Restarts with a growing pause after errors, and drops what nobody reads and takes the most memory.
+fn lean<T: Cached>(
+    events: impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send,
+) -> impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send {
+    events.default_backoff().modify(|object| object.managed_fields_mut().clear())
+}
+
+fn changed_names<K>(
+    cache: &Cache<PartialObjectMeta<K>>,
+    dependency: fn(String) -> Dependency,
+) -> impl Stream<Item = (String, Dependency)> + Send + use<K>
+where
+    K: Resource<DynamicType = ()> + Cached,
+{
+    cache.subscribe().map(move |change| {
+        let (namespace, name) = match change {
+            Change::Present(object) => (object.namespace(), object.name_any()),
+            Change::Gone(key) => (key.namespace, key.name),
+        };
+        (namespace.unwrap_or_default(), dependency(name))
+    })
+}

@@ -1,0 +1,407 @@
+//! The frame of every controller: read the object afresh, finish a deletion, add the finalizer, expand and
+//! check the spec, work, write the status. What differs between kinds is a [`Reconciler`].
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{Stream, StreamExt as _};
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
+use kube::core::error_boundary::InvalidObject;
+use kube::core::object::HasStatus as _;
+use kube::runtime::Controller;
+use kube::runtime::controller::{self, Action};
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, Resource as _};
+use serde_json::{Value, json};
+use tracing::Instrument as _;
+
+use super::backoff::{self, Backoff};
+use super::cache::{self, Cache, Change};
+use super::conditions::{self, Verdict};
+use super::context::{Context, Guarded};
+use super::dependencies::Dependency;
+use super::error::Failure;
+use super::kind::{Key, Kind};
+use super::outcome::{Notice, Outcome, Reason, Retry, Standing};
+use super::status;
+
+/// Keeps an object until what belongs to it is cleaned up.
+pub const FINALIZER: &str = "declarest.io/cleanup";
+
+/// After so many failed tries an object is let go uncleaned, rather than never.
+const CLEANUP_TRIES: u32 = 5;
+
+/// What is different about each kind.
+pub trait Reconciler: Send + Sync + 'static {
+    type Kind: Kind;
+
+    /// Annotations whose change asks for a round of work.
+    const ANNOTATIONS: &'static [&'static str] = &[];
+
+    /// The Secrets and claims whose change asks for a round of work on `object`, which is expanded.
+    fn dependencies(&self, context: &Context, object: &Self::Kind) -> BTreeSet<Dependency> {
+        let _ = context;
+        object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone())).collect()
+    }
+
+    /// One round of work on a checked object. Must be idempotent: it may be repeated at any time.
+    fn reconcile(&self, round: &mut Round<'_, Self::Kind>) -> impl Future<Output = Outcome> + Send;
+
+    /// Removes what belongs to an object that is being deleted. Must be idempotent.
+    fn cleanup(
+        &self,
+        context: &Context,
+        object: &Guarded<Self::Kind>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Forgets in memory an object that is gone.
+    fn forget(&self, context: &Context, key: &Key);
+
+    /// Called after each round.
+    fn concluded(&self, context: &Context, key: &Key, outcome: &Outcome, took: Duration) {
+        let _ = (context, key, outcome, took);
+    }
+}
+
+/// One round of work on one object.
+pub struct Round<'a, K: Kind> {
+    pub context: &'a Arc<Context>,
+    /// The object, its placeholders expanded. Never to be written back or shown.
+    pub object: K,
+    /// The status as the object holds it, to be changed.
+    pub status: K::Status,
+    stored: Option<Value>,
+}
+
+impl<K: Kind> Round<'_, K> {
+    pub fn key(&self) -> Key {
+        self.object.key()
+    }
+
+    pub fn generation(&self) -> i64 {
+        self.object.meta().generation.unwrap_or_default()
+    }
+
+    /// Writes the status, with the conditions that follow from `outcome` after `failures` failures in a
+    /// row. The frame does this at the end of a round; long work may do it in between.
+    pub async fn publish(&mut self, outcome: &Outcome, failures: u32) -> Result<bool, kube::Error> {
+        let verdict = Verdict {
+            reason: outcome.reason,
+            message: &outcome.message,
+            failures,
+            facts: &outcome.conditions,
+            generation: self.generation(),
+        };
+        let conditions = conditions::compute(K::conditions_of(&self.status), &verdict, Timestamp::now());
+        let key = self.key();
+        for condition in &conditions {
+            self.context.metrics.condition(K::NAME, key.subject(), &condition.type_, &condition.status);
+        }
+        K::observe(&mut self.status, verdict.generation, conditions);
+        let status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
+        let resource = ApiResource::erase::<K>(&());
+        let written =
+            status::apply(&self.context.client, &resource, self.object.meta(), self.stored.as_ref(), &status)
+                .await?;
+        self.stored = Some(status);
+        Ok(written)
+    }
+}
+
+/// Runs one controller until `context.stop` is cancelled and the rounds in flight have ended. `wakeups`
+/// names objects to look at for reasons outside of themselves.
+pub async fn run<R: Reconciler>(
+    reconciler: R,
+    context: Arc<Context>,
+    objects: &Cache<Guarded<R::Kind>>,
+    wakeups: impl Stream<Item = Key> + Send + 'static,
+) {
+    let frame = Arc::new(Frame {
+        reconciler,
+        context: Arc::clone(&context),
+        failures: Backoff::default(),
+        unanswered: Backoff::default(),
+    });
+    let changes = frame.changes(objects);
+    let config = controller::Config::default().concurrency(context.settings.concurrency);
+    Controller::for_stream(changes, objects.store())
+        .with_config(config)
+        .reconcile_on(wakeups.map(|key| ObjectRef::new(&key.name).within(&key.namespace)))
+        .graceful_shutdown_on(context.stop.clone().cancelled_owned())
+        .run(Frame::round, |_, error: &Infallible, _| match *error {}, frame)
+        .for_each(|result| async move {
+            // The frame handles failures itself. What is left is an object that went away in the queue.
+            if let Err(error) = result {
+                tracing::debug!(controller = R::Kind::NAME, %error, "nothing to reconcile");
+            }
+        })
+        .await;
+}
+
+struct Frame<R> {
+    reconciler: R,
+    context: Arc<Context>,
+    /// Failed rounds and failed cleanups.
+    failures: Backoff<Key>,
+    /// Requests that the Kubernetes API did not answer.
+    unanswered: Backoff<Key>,
+}
+
+impl<R: Reconciler> Frame<R> {
+    /// The changes that ask for a round. Objects that are gone are forgotten on the way.
+    fn changes(
+        self: &Arc<Self>,
+        objects: &Cache<Guarded<R::Kind>>,
+    ) -> impl Stream<Item = Result<Guarded<R::Kind>, kube::runtime::watcher::Error>> + Send + use<R> {
+        let frame = Arc::clone(self);
+        let mut relevant = cache::relevant(R::ANNOTATIONS);
+        objects.subscribe().filter_map(move |change| {
+            let wakes = relevant(&change);
+            futures::future::ready(match change {
+                Change::Present(object) if wakes => Some(Ok(object.as_ref().clone())),
+                Change::Present(_) => None,
+                Change::Gone(object) => {
+                    frame.forget(&Key::new(object.namespace.unwrap_or_default(), object.name));
+                    None
+                }
+            })
+        })
+    }
+
+    async fn round(seen: Arc<Guarded<R::Kind>>, frame: Arc<Self>) -> Result<Action, Infallible> {
+        if frame.context.stop.is_cancelled() {
+            return Ok(Action::await_change());
+        }
+        let key = Key::of(seen.meta());
+        let span = tracing::info_span!(
+            "reconcile",
+            controller = R::Kind::NAME,
+            namespace = key.namespace,
+            name = key.name,
+            reconcile_id = format!("{:08x}", fastrand::u32(..)),
+        );
+        Ok(frame.answered(&key).instrument(span).await)
+    }
+
+    /// A round whose trouble with the Kubernetes API is turned into another try.
+    async fn answered(&self, key: &Key) -> Action {
+        match self.advance(key).await {
+            Ok(action) => {
+                self.unanswered.reset(key);
+                action
+            }
+            Err(error) => {
+                let failures = self.unanswered.failed(key, 0);
+                // Somebody else wrote first, or the object went away: the next look will tell.
+                let race = matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409));
+                if race && failures == 1 {
+                    tracing::debug!(%error, "raced with another writer");
+                    return Action::requeue(Duration::from_secs(1));
+                }
+                tracing::warn!(%error, failures, "the Kubernetes API refused or did not answer");
+                Action::requeue(backoff::jitter(backoff::delay(failures, None)))
+            }
+        }
+    }
+
+    async fn advance(&self, key: &Key) -> Result<Action, kube::Error> {
+        let api: Api<Guarded<R::Kind>> = Api::namespaced(self.context.client.clone(), &key.namespace);
+        // Read afresh: the cache may not have seen our own last write yet.
+        let Some(current) = api.get_opt(&key.name).await? else {
+            self.forget(key);
+            return Ok(Action::await_change());
+        };
+        if current.meta().deletion_timestamp.is_some() {
+            return self.finish_deletion(key, &current).await;
+        }
+        match current.0 {
+            Ok(mut object) => {
+                if let Some(finalizers) = with_finalizer(object.meta()) {
+                    let stored = self.set_finalizers(object.meta(), &finalizers).await?;
+                    *object.meta_mut() = stored;
+                }
+                self.work(key, object).await
+            }
+            Err(invalid) => self.report_undecodable(key, &invalid).await,
+        }
+    }
+
+    async fn work(&self, key: &Key, object: R::Kind) -> Result<Action, kube::Error> {
+        let started = Instant::now();
+        let before = conditions::find(object.conditions(), "Ready").map(|ready| ready.reason.clone());
+        let status = object.status().cloned();
+        let stored =
+            status.as_ref().map(serde_json::to_value).transpose().map_err(kube::Error::SerdeError)?;
+        let status = status.unwrap_or_default();
+        let expanded = self.context.expanded(&object);
+        let mut round = Round { context: &self.context, object, status, stored };
+        let outcome = match expanded {
+            Ok(expanded) => {
+                let uses = self.reconciler.dependencies(&self.context, &expanded);
+                self.context.dependencies.set(R::Kind::NAME, key, uses);
+                round.object = expanded;
+                self.reconciler.reconcile(&mut round).await
+            }
+            Err(failure) => failure.into(),
+        };
+        self.reconciler.concluded(&self.context, key, &outcome, started.elapsed());
+        self.conclude(key, round, outcome, before.as_deref()).await
+    }
+
+    async fn conclude(
+        &self,
+        key: &Key,
+        mut round: Round<'_, R::Kind>,
+        outcome: Outcome,
+        reason_before: Option<&str>,
+    ) -> Result<Action, kube::Error> {
+        let failures = self.count(key, round.generation(), outcome.reason);
+        let reason = outcome.reason.as_str();
+        if outcome.reason.is_failure() {
+            tracing::warn!(reason, failures, message = outcome.message, "reconcile failed");
+        } else {
+            tracing::debug!(reason, message = outcome.message, "reconciled");
+        }
+        let written = round.publish(&outcome, failures).await;
+        self.announce(&round.object, &outcome, reason_before).await;
+        written?;
+        Ok(next_look(&outcome, failures, round.object.interval()))
+    }
+
+    /// Failures in a row, this round included.
+    fn count(&self, key: &Key, generation: i64, reason: Reason) -> u32 {
+        match reason.standing() {
+            Standing::Retrying | Standing::Stuck => self.failures.failed(key, generation),
+            Standing::Usable | Standing::Idle => {
+                self.failures.reset(key);
+                0
+            }
+            Standing::Working => 0,
+        }
+    }
+
+    async fn announce(&self, object: &R::Kind, outcome: &Outcome, reason_before: Option<&str>) {
+        let reference = object.object_ref(&());
+        for notice in &outcome.notices {
+            self.context.events.publish(&reference, notice).await;
+        }
+        let reason = outcome.reason.as_str();
+        if outcome.reason != Reason::Reconciling && reason_before != Some(reason) {
+            let warning = outcome.reason.is_failure();
+            let notice = Notice { warning, reason, note: outcome.message.clone() };
+            self.context.events.publish(&reference, &notice).await;
+        }
+    }
+
+    /// An object that the API server stores but our types cannot hold, say from before a schema change.
+    /// It is reported on the object; all others go on.
+    async fn report_undecodable(&self, key: &Key, invalid: &InvalidObject) -> Result<Action, kube::Error> {
+        let message =
+            format!("the object cannot be read: {}; write it again in the current schema", invalid.error);
+        tracing::warn!(reason = Reason::SpecInvalid.as_str(), message, "reconcile failed");
+        let resource = ApiResource::erase::<R::Kind>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
+        let Some(object) = api.get_opt(&key.name).await? else { return Ok(Action::await_change()) };
+        let generation = object.metadata.generation.unwrap_or_default();
+        let current = object.data.get("status");
+        let previous = current
+            .and_then(|status| status.get("conditions"))
+            .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
+            .unwrap_or_else(Vec::new);
+        let verdict =
+            Verdict { reason: Reason::SpecInvalid, message: &message, failures: 1, facts: &[], generation };
+        let conditions = conditions::compute(&previous, &verdict, Timestamp::now());
+        // All other fields are kept as they are: they outlive the object's being unreadable.
+        let mut status = current.cloned().unwrap_or_else(|| json!({}));
+        status["observedGeneration"] = json!(generation);
+        status["conditions"] = serde_json::to_value(conditions).map_err(kube::Error::SerdeError)?;
+        status::apply(&self.context.client, &resource, &object.metadata, current, &status).await?;
+        Ok(Action::await_change())
+    }
+
+    async fn finish_deletion(&self, key: &Key, object: &Guarded<R::Kind>) -> Result<Action, kube::Error> {
+        let Some(remaining) = without_finalizer(object.meta()) else {
+            self.forget(key);
+            return Ok(Action::await_change());
+        };
+        if let Err(failure) = self.reconciler.cleanup(&self.context, object).await {
+            let tries = self.failures.failed(key, i64::MIN);
+            let released = tries >= CLEANUP_TRIES;
+            tracing::warn!(%failure, tries, released, "cleanup failed");
+            let after = if released { "; giving up" } else { "" };
+            let note = format!("try {tries} of {CLEANUP_TRIES}: {failure}{after}");
+            let notice = Notice::warning("CleanupFailed", note);
+            self.context.events.publish(&object.object_ref(&()), &notice).await;
+            if !released {
+                return Ok(Action::requeue(backoff::jitter(backoff::delay(tries, None))));
+            }
+        }
+        self.set_finalizers(object.meta(), &remaining).await?;
+        self.forget(key);
+        Ok(Action::await_change())
+    }
+
+    /// Replaces the finalizers of exactly the version that was read, so that no other's is lost.
+    async fn set_finalizers(
+        &self,
+        object: &ObjectMeta,
+        finalizers: &[String],
+    ) -> Result<ObjectMeta, kube::Error> {
+        let key = Key::of(object);
+        let resource = ApiResource::erase::<R::Kind>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
+        let patch = json!({
+            "metadata": {
+                "uid": object.uid,
+                "resourceVersion": object.resource_version,
+                "finalizers": finalizers,
+            }
+        });
+        Ok(api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await?.metadata)
+    }
+
+    fn forget(&self, key: &Key) {
+        self.failures.reset(key);
+        self.unanswered.reset(key);
+        self.context.dependencies.set(R::Kind::NAME, key, BTreeSet::new());
+        self.context.metrics.forget(R::Kind::NAME, key.subject());
+        self.reconciler.forget(&self.context, key);
+    }
+}
+
+/// When to look again if nothing happens.
+fn next_look(outcome: &Outcome, failures: u32, interval: Option<Duration>) -> Action {
+    if let Some(after) = outcome.requeue {
+        return Action::requeue(after);
+    }
+    match outcome.reason.retry() {
+        Retry::Interval => {
+            interval.map_or_else(Action::await_change, |interval| Action::requeue(backoff::jitter(interval)))
+        }
+        Retry::Backoff => Action::requeue(backoff::jitter(backoff::delay(failures, interval))),
+        Retry::After(wait) => Action::requeue(backoff::jitter(wait)),
+        Retry::OnChange => Action::await_change(),
+    }
+}
+
+/// The finalizers with ours; `None` if it is there.
+fn with_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
+    let present = object.finalizers.clone().unwrap_or_default();
+    (!present.iter().any(|finalizer| finalizer == FINALIZER))
+        .then(|| present.into_iter().chain([FINALIZER.to_owned()]).collect())
+}
+
+/// The finalizers without ours; `None` if it is not there.
+fn without_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
+    let present = object.finalizers.as_deref().unwrap_or_default();
+    present
+        .iter()
+        .any(|finalizer| finalizer == FINALIZER)
+        .then(|| present.iter().filter(|finalizer| *finalizer != FINALIZER).cloned().collect())
+}

@@ -1,0 +1,148 @@
+//! What the frame needs to know about each of the four kinds.
+
+use std::fmt::{self, Debug};
+use std::time::Duration;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Resource;
+use kube::api::ObjectMeta;
+use kube::core::object::{HasSpec, HasStatus};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::crd::{
+    FieldErrors, Limits, ManagedServer, ResourceRepository, SecretRefs, SecretStore, SyncPolicy,
+};
+use crate::directories::Owner;
+use crate::telemetry::Subject;
+
+/// How often a store is looked at although nothing changed.
+const STORE_INTERVAL: Duration = Duration::from_mins(10);
+
+/// The name of an object of a kind that is known from the context.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Key {
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    pub fn of(object: &ObjectMeta) -> Self {
+        Self::new(object.namespace.clone().unwrap_or_default(), object.name.clone().unwrap_or_default())
+    }
+
+    /// The same object as the owner of metric series.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject { namespace: &self.namespace, name: &self.name }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One of our kinds.
+pub trait Kind:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + HasSpec<Spec: Serialize + DeserializeOwned>
+    + HasStatus<Status: Clone + Default + Serialize + DeserializeOwned + Send + Sync>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// Name of the kind, as metrics and logs show it.
+    const NAME: &'static str;
+
+    /// Checks the spec, after expansion.
+    fn validate(&self, limits: &Limits) -> Result<(), FieldErrors>;
+
+    /// Every Secret that the spec refers to, with the field that does.
+    fn secret_refs(&self) -> SecretRefs<'_>;
+
+    /// How often to look at the object although nothing changed; also the longest wait after a failure.
+    fn interval(&self) -> Option<Duration>;
+
+    /// The conditions that the object holds.
+    fn conditions(&self) -> &[Condition] {
+        self.status().map_or(&[], Self::conditions_of)
+    }
+
+    fn conditions_of(status: &Self::Status) -> &[Condition];
+
+    /// Records what was found out about `generation`.
+    fn observe(status: &mut Self::Status, generation: i64, conditions: Vec<Condition>);
+
+    fn key(&self) -> Key {
+        Key::of(self.meta())
+    }
+
+    /// The object as the owner of directories.
+    fn owner(key: &Key) -> Owner {
+        Owner::new(&Self::plural(&()), &key.namespace, &key.name)
+    }
+}
+
+/// Whether the object was found usable in its present generation.
+pub fn is_ready<K: Kind>(object: &K) -> bool {
+    super::conditions::is_ready(object.conditions(), object.meta().generation)
+}
+
+macro_rules! kind {
+    ($kind:ty, $name:literal, validate: $validate:expr, secret_refs: $secret_refs:expr, interval: $interval:expr) => {
+        impl Kind for $kind {
+            const NAME: &'static str = $name;
+
+            fn validate(&self, limits: &Limits) -> Result<(), FieldErrors> {
+                let validate: fn(&Self, &Limits) -> Result<(), FieldErrors> = $validate;
+                validate(self, limits)
+            }
+
+            fn secret_refs(&self) -> SecretRefs<'_> {
+                let secret_refs: fn(&Self) -> SecretRefs<'_> = $secret_refs;
+                secret_refs(self)
+            }
+
+            fn interval(&self) -> Option<Duration> {
+                let interval: fn(&Self) -> Option<Duration> = $interval;
+                interval(self)
+            }
+
+            fn conditions_of(status: &Self::Status) -> &[Condition] {
+                &status.conditions
+            }
+
+            fn observe(status: &mut Self::Status, generation: i64, conditions: Vec<Condition>) {
+                status.observed_generation = Some(generation);
+                status.conditions = conditions;
+            }
+        }
+    };
+}
+
+kind!(ResourceRepository, "ResourceRepository",
+    validate: |object, limits| object.spec.validate(limits),
+    secret_refs: |object| object.spec.secret_refs(),
+    interval: |object| object.spec.poll_interval.duration());
+kind!(ManagedServer, "ManagedServer",
+    validate: |object, limits| object.spec.validate(limits),
+    secret_refs: |object| object.spec.secret_refs(),
+    interval: |object| object.spec.poll_interval.duration());
+kind!(SecretStore, "SecretStore",
+    validate: |object, limits| object.spec.validate(limits),
+    secret_refs: |object| object.spec.secret_refs(),
+    interval: |_| Some(STORE_INTERVAL));
+// A policy refers to Secrets through its dependencies only.
+kind!(SyncPolicy, "SyncPolicy",
+    validate: |object, _| object.spec.validate(),
+    secret_refs: |_| SecretRefs::new(),
+    interval: |object| object.spec.sync_interval.duration());

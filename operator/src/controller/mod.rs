@@ -1,0 +1,34 @@
+//! The four controllers, one file per kind, and the frame that they share.
+
+pub mod backoff;
+pub mod cache;
+pub mod conditions;
+pub mod context;
+pub mod dependencies;
+pub mod error;
+pub mod events;
+pub mod expand;
+pub mod frame;
+pub mod kind;
+pub mod managed_server;
+pub mod mirrors;
+pub mod outcome;
+pub mod references;
+pub mod resource_repository;
+pub mod secret_store;
+pub mod status;
+pub mod unsupported;
+pub mod volumes;
+
+use std::sync::Arc;
+
+use context::Context;
+
+/// Runs all controllers until `context.stop` is cancelled and their work in flight has ended.
+pub async fn run(context: Arc<Context>) {
+    tokio::join!(
+        resource_repository::run(Arc::clone(&context)),
+        managed_server::run(Arc::clone(&context)),
+        secret_store::run(context),
+    );
+}

@@ -1,0 +1,225 @@
+//! What a round of work on an object ended with, and what follows from it.
+
+use std::time::Duration;
+
+/// Why an object is as it is. The set is closed: reasons appear in conditions, events and metric labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    Ready,
+    Reconciling,
+    SpecInvalid,
+    Suspended,
+    OverlappingPolicy,
+    DependencyInvalid,
+    DependencyNotReady,
+    RepositoryUnavailable,
+    SessionBootstrapFailed,
+    ManagedServerUnavailable,
+    PartialFailure,
+    ManagedServerAuthFailed,
+    PruneRefused,
+    FetchFailed,
+    AuthFailed,
+    ArtifactUnavailable,
+    StoreUnavailable,
+    DecryptFailed,
+    ReconcileFailed,
+}
+
+/// The three conditions that every object has, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Usable now.
+    Usable,
+    /// Work is going on; whether the object is usable has not changed.
+    Working,
+    /// Not usable, and meant to be so.
+    Idle,
+    /// Not usable; trying again may help.
+    Retrying,
+    /// Not usable until somebody changes something.
+    Stuck,
+}
+
+/// When to look at the object again if nothing happens to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// After the object's own interval.
+    Interval,
+    /// After a wait that grows with each failure.
+    Backoff,
+    /// After this time.
+    After(Duration),
+    /// Only when something changes.
+    OnChange,
+}
+
+impl Reason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Reconciling => "Reconciling",
+            Self::SpecInvalid => "SpecInvalid",
+            Self::Suspended => "Suspended",
+            Self::OverlappingPolicy => "OverlappingPolicy",
+            Self::DependencyInvalid => "DependencyInvalid",
+            Self::DependencyNotReady => "DependencyNotReady",
+            Self::RepositoryUnavailable => "RepositoryUnavailable",
+            Self::SessionBootstrapFailed => "SessionBootstrapFailed",
+            Self::ManagedServerUnavailable => "ManagedServerUnavailable",
+            Self::PartialFailure => "PartialFailure",
+            Self::ManagedServerAuthFailed => "ManagedServerAuthFailed",
+            Self::PruneRefused => "PruneRefused",
+            Self::FetchFailed => "FetchFailed",
+            Self::AuthFailed => "AuthFailed",
+            Self::ArtifactUnavailable => "ArtifactUnavailable",
+            Self::StoreUnavailable => "StoreUnavailable",
+            Self::DecryptFailed => "DecryptFailed",
+            Self::ReconcileFailed => "ReconcileFailed",
+        }
+    }
+
+    pub const fn standing(self) -> Standing {
+        match self {
+            Self::Ready => Standing::Usable,
+            Self::Reconciling => Standing::Working,
+            Self::Suspended => Standing::Idle,
+            Self::SpecInvalid
+            | Self::OverlappingPolicy
+            | Self::DependencyInvalid
+            | Self::ManagedServerAuthFailed
+            | Self::PruneRefused
+            | Self::AuthFailed
+            | Self::DecryptFailed => Standing::Stuck,
+            Self::DependencyNotReady
+            | Self::RepositoryUnavailable
+            | Self::SessionBootstrapFailed
+            | Self::ManagedServerUnavailable
+            | Self::PartialFailure
+            | Self::FetchFailed
+            | Self::ArtifactUnavailable
+            | Self::StoreUnavailable
+            | Self::ReconcileFailed => Standing::Retrying,
+        }
+    }
+
+    pub const fn retry(self) -> Retry {
+        match self {
+            Self::Ready | Self::PruneRefused => Retry::Interval,
+            Self::Reconciling | Self::SpecInvalid | Self::Suspended | Self::OverlappingPolicy => {
+                Retry::OnChange
+            }
+            Self::DependencyNotReady => Retry::After(Duration::from_secs(30)),
+            Self::DependencyInvalid
+            | Self::RepositoryUnavailable
+            | Self::SessionBootstrapFailed
+            | Self::ManagedServerUnavailable
+            | Self::PartialFailure
+            | Self::ManagedServerAuthFailed
+            | Self::FetchFailed
+            | Self::AuthFailed
+            | Self::ArtifactUnavailable
+            | Self::StoreUnavailable
+            | Self::DecryptFailed
+            | Self::ReconcileFailed => Retry::Backoff,
+        }
+    }
+
+    /// Whether this is something that should not be.
+    pub const fn is_failure(self) -> bool {
+        matches!(self.standing(), Standing::Retrying | Standing::Stuck)
+    }
+}
+
+/// The end of a round of work.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub reason: Reason,
+    /// For the Ready condition: what is wrong and what to do. Never secret material.
+    pub message: String,
+    /// Conditions beside the three that every object has. Those of the last round that are not named
+    /// again are dropped.
+    pub conditions: Vec<Fact>,
+    /// Events that are not implied by a change of the Ready condition.
+    pub notices: Vec<Notice>,
+    /// When to look again, instead of what the reason says.
+    pub requeue: Option<Duration>,
+}
+
+/// A condition of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    pub type_: &'static str,
+    pub truth: Truth,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    True,
+    False,
+    Unknown,
+}
+
+impl Truth {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(value: bool) -> Self {
+        if value { Self::True } else { Self::False }
+    }
+}
+
+/// Something worth an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub warning: bool,
+    pub reason: &'static str,
+    pub note: String,
+}
+
+impl Notice {
+    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: false, reason, note: note.into() }
+    }
+
+    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: true, reason, note: note.into() }
+    }
+}
+
+impl Outcome {
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), conditions: Vec::new(), notices: Vec::new(), requeue: None }
+    }
+
+    pub fn ready(message: impl Into<String>) -> Self {
+        Self::new(Reason::Ready, message)
+    }
+
+    #[must_use]
+    pub fn with_condition(mut self, fact: Fact) -> Self {
+        self.conditions.push(fact);
+        self
+    }
+
+    #[must_use]
+    pub fn with_notice(mut self, notice: Notice) -> Self {
+        self.notices.push(notice);
+        self
+    }
+
+    #[must_use]
+    pub fn with_requeue(mut self, after: Duration) -> Self {
+        self.requeue = Some(after);
+        self
+    }
+}

@@ -1,0 +1,363 @@
+//! ResourceRepository: mirrors a branch, polls it and publishes its current revision.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Resource as _, ResourceExt as _};
+
+use super::context::{Context, Guarded};
+use super::dependencies::Dependency;
+use super::error::Failure;
+use super::frame::{self, Reconciler, Round};
+use super::kind::{self, Key, Kind as _};
+use super::mirrors::Place;
+use super::outcome::{Notice, Outcome, Reason};
+use super::references::SecretReader;
+use super::volumes::{self, Naming};
+use super::{backoff, unsupported};
+use crate::crd::resource_repository::{GitAuth, GitSource, WebhookStatus};
+use crate::crd::{ResourceRepository, ResourceRepositoryStatus};
+use crate::directories;
+
+/// Set by whoever received a delivery of a Git host: when it arrived (RFC 3339).
+pub const RECEIVED_AT: &str = "declarest.io/webhook-last-received-at";
+
+/// The Git host's id of that delivery.
+pub const DELIVERY_ID: &str = "declarest.io/webhook-last-event-id";
+
+/// How long one fetch may take.
+const FETCH_LIMIT: Duration = Duration::from_mins(5);
+
+const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-repo" };
+
+/// Runs the controller until `context.stop`.
+pub async fn run(context: Arc<Context>) {
+    let wakeups = context.dependents::<ResourceRepository>();
+    let objects = context.caches.repositories.clone();
+    frame::run(ResourceRepositories, context, &objects, wakeups).await;
+}
+
+struct ResourceRepositories;
+
+impl Reconciler for ResourceRepositories {
+    type Kind = ResourceRepository;
+
+    const ANNOTATIONS: &'static [&'static str] = &[RECEIVED_AT];
+
+    fn dependencies(&self, _: &Context, object: &ResourceRepository) -> BTreeSet<Dependency> {
+        let secrets =
+            object.spec.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone()));
+        let claim = object
+            .spec
+            .storage
+            .as_ref()
+            .map(|storage| Dependency::Claim(volumes::claim_name(storage, &object.name_any(), CLAIMS)));
+        secrets.chain(claim).collect()
+    }
+
+    async fn reconcile(&self, round: &mut Round<'_, ResourceRepository>) -> Outcome {
+        work(round).await.unwrap_or_else(Outcome::from)
+    }
+
+    async fn cleanup(&self, context: &Context, object: &Guarded<ResourceRepository>) -> Result<(), Failure> {
+        let key = Key::of(object.meta());
+        let mirror = context.mirrors.get(&key);
+        context.mirrors.close(&key);
+        let directories = owned_directories(context, &key, object);
+        let removed = tokio::task::spawn_blocking(move || {
+            // A pinned revision is still in use by a policy. The directory is swept when it no longer is.
+            let pinned = mirror.is_some_and(|mirror| mirror.pins().is_ok_and(|pins| !pins.is_empty()));
+            if pinned { Ok(()) } else { directories.iter().try_for_each(|path| directories::remove(path)) }
+        });
+        removed
+            .await
+            .map_err(|error| error.to_string())
+            .and_then(|removed| removed.map_err(|error| error.to_string()))
+            .map_err(|message| Failure::new(Reason::ReconcileFailed, message))
+    }
+
+    fn forget(&self, context: &Context, key: &Key) {
+        context.mirrors.close(key);
+    }
+}
+
+/// Everywhere the mirror may be: in the state directory, and on the claim.
+fn owned_directories(context: &Context, key: &Key, object: &Guarded<ResourceRepository>) -> Vec<PathBuf> {
+    let mut directories = vec![context.directories.repository(&ResourceRepository::owner(key))];
+    if let Ok(object) = &object.0
+        && let Some(storage) = &object.spec.storage
+    {
+        let claim = volumes::claim_name(storage, &key.name, CLAIMS);
+        directories.push(context.directories.claim(&key.namespace, &claim).join(&key.name));
+    }
+    directories
+}
+
+/// Storage, credentials, fetch.
+async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Failure> {
+    unsupported::check_resource_repository(&round.object)?;
+    let (context, object) = (round.context, round.object.clone());
+    let Some(git) = &object.spec.git else {
+        return Err(Failure::spec_invalid("spec.git: is required for type git"));
+    };
+    let remote = remote(context, &object, git).await?;
+    let (mirror, note) = open_mirror(context, &object, &remote.url, &mut round.status).await?;
+    let interval = object.interval().unwrap_or_default();
+    let mut outcome = Outcome::ready("");
+    let wait = wait(&object, &mirror, interval).await?;
+    if wait.is_zero() {
+        acknowledge_webhook(&object, &mut round.status, &mut outcome);
+        let fetched = fetch(context, &mirror, remote).await;
+        context.metrics.polled(object.key().subject(), fetched.is_ok());
+        match fetched {
+            Ok(revision) => record(round, &revision, &mut outcome),
+            // What was announced along with the failed fetch is announced all the same.
+            Err(failure) => {
+                outcome.reason = failure.reason;
+                outcome.message = failure.message;
+                return Ok(outcome);
+            }
+        }
+    } else {
+        outcome = outcome.with_requeue(wait);
+    }
+    let revision = round.status.last_fetched_revision.as_deref().unwrap_or_default();
+    outcome.message = format!("branch {} is at {revision}", git.branch);
+    if let Some(note) = note {
+        outcome.message.push_str("; ");
+        outcome.message.push_str(&note);
+    }
+    Ok(outcome)
+}
+
+/// The mirror of a repository, opened if need be. `object` must be expanded.
+///
+/// # Errors
+/// As the ResourceRepository would show them.
+pub async fn mirror(context: &Context, object: &ResourceRepository) -> Result<Mirror, Failure> {
+    let Some(git) = &object.spec.git else {
+        return Err(Failure::spec_invalid("spec.git: is required for type git"));
+    };
+    let url = parse_url(context, git)?;
+    let mut unused = ResourceRepositoryStatus::default();
+    open_mirror(context, object, &url, &mut unused).await.map(|(mirror, _)| mirror)
+}
+
+async fn open_mirror(
+    context: &Context,
+    object: &ResourceRepository,
+    url: &RemoteUrl,
+    status: &mut ResourceRepositoryStatus,
+) -> Result<(Mirror, Option<String>), Failure> {
+    let key = object.key();
+    let state = context.directories.repository(&ResourceRepository::owner(&key));
+    let storage = object.spec.storage.as_ref();
+    let settled = volumes::settle(context, object, storage, CLAIMS, state).await?;
+    let directory = settled.directory;
+    status.local_path = Some(directory.display().to_string());
+    let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
+    let mirrors = Arc::clone(&context.mirrors);
+    let opened = blocking(move || {
+        directories::ensure_private(&place.directory)
+            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
+        mirrors.open(&key, &place).map_err(|error| failure(&error))
+    });
+    Ok((opened.await?, settled.note))
+}
+
+/// How long the next fetch is away; zero if it is due.
+async fn wait(object: &ResourceRepository, mirror: &Mirror, interval: Duration) -> Result<Duration, Failure> {
+    let mirror = mirror.clone();
+    let tip = blocking(move || mirror.tip().map_err(|error| failure(&error))).await?;
+    let status = object.status.clone().unwrap_or_default();
+    let kept = tip.is_some_and(|tip| Some(tip.as_str()) == status.last_fetched_revision.as_deref());
+    let asked = status.last_fetched_generation != object.meta().generation
+        || delivery(object) != acknowledged(&status)
+        // After a failure the frame decides when to try again, and this is when.
+        || !kind::is_ready(object);
+    if asked || !kept {
+        return Ok(Duration::ZERO);
+    }
+    Ok(until_next(&status, interval, Timestamp::now()))
+}
+
+/// How long it is until `interval` after the last fetch.
+fn until_next(status: &ResourceRepositoryStatus, interval: Duration, now: Timestamp) -> Duration {
+    let Some(Time(last)) = status.last_fetched_time else { return Duration::ZERO };
+    // A clock that was set back must not stop polling.
+    let elapsed = Duration::try_from(now.duration_since(last)).unwrap_or(interval);
+    let left = interval.saturating_sub(elapsed);
+    // Each wait varies by a tenth, and times are kept in whole seconds: almost due is due.
+    if left <= interval / 10 + Duration::from_secs(1) { Duration::ZERO } else { backoff::jitter(left) }
+}
+
+/// The webhook delivery that the object was last annotated with.
+fn delivery(object: &ResourceRepository) -> (Option<i64>, Option<String>) {
+    let annotation = |name: &str| object.annotations().get(name);
+    let received = annotation(RECEIVED_AT).and_then(|text| text.parse::<Timestamp>().ok());
+    (received.map(Timestamp::as_second), annotation(DELIVERY_ID).cloned())
+}
+
+/// The webhook delivery that was last acted on.
+fn acknowledged(status: &ResourceRepositoryStatus) -> (Option<i64>, Option<String>) {
+    let Some(webhook) = &status.webhook else { return (None, None) };
+    (webhook.last_event_time.as_ref().map(|time| time.0.as_second()), webhook.last_delivery_id.clone())
+}
+
+fn acknowledge_webhook(
+    object: &ResourceRepository,
+    status: &mut ResourceRepositoryStatus,
+    outcome: &mut Outcome,
+) {
+    let (received, id) = delivery(object);
+    if (received, id.clone()) == acknowledged(status) {
+        return;
+    }
+    let note = id.as_deref().map_or_else(|| "delivery".to_owned(), |id| format!("delivery {id}"));
+    outcome.notices.push(Notice::normal("WebhookReceived", note));
+    let webhook = status.webhook.get_or_insert_with(WebhookStatus::default);
+    webhook.last_event_time = received.and_then(|second| Timestamp::from_second(second).ok()).map(Time);
+    webhook.last_delivery_id = id;
+}
+
+fn record(round: &mut Round<'_, ResourceRepository>, revision: &Revision, outcome: &mut Outcome) {
+    let generation = round.generation();
+    let status = &mut round.status;
+    let before = status.last_fetched_revision.replace(revision.as_str().to_owned());
+    status.last_fetched_time = Timestamp::from_second(Timestamp::now().as_second()).ok().map(Time);
+    status.last_fetched_generation = Some(generation);
+    if before.as_deref() != Some(revision.as_str()) {
+        round.context.metrics.revision_changed(round.key().subject());
+        let from = before.map_or_else(String::new, |before| format!(" (was {before})"));
+        outcome.notices.push(Notice::normal("RevisionChanged", format!("{}{from}", revision.as_str())));
+        tracing::info!(revision = revision.as_str(), "revision changed");
+    }
+}
+
+async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Revision, Failure> {
+    let mirror = mirror.clone();
+    let fetched = blocking(move || {
+        mirror.fetch(&remote, Instant::now() + FETCH_LIMIT).map_err(|error| failure(&error))
+    });
+    tokio::select! {
+        fetched = fetched => fetched,
+        () = context.stop.cancelled() => Err(Failure::new(Reason::FetchFailed, "the operator is stopping")),
+    }
+}
+
+/// Runs a libgit2 call where it may block.
+async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(call)
+        .await
+        .unwrap_or_else(|error| Err(Failure::new(Reason::ReconcileFailed, error.to_string())))
+}
+
+fn failure(error: &RepositoryError) -> Failure {
+    let reason = match error.category() {
+        Category::Validation => Reason::SpecInvalid,
+        Category::Auth => Reason::AuthFailed,
+        Category::NotFound | Category::Conflict | Category::Transport | Category::Internal => {
+            Reason::FetchFailed
+        }
+    };
+    Failure::new(reason, error.to_string())
+}
+
+fn parse_url(context: &Context, git: &GitSource) -> Result<RemoteUrl, Failure> {
+    let parsed = if context.settings.limits.allow_file_repositories {
+        RemoteUrl::parse_local_allowed(&git.url)
+    } else {
+        RemoteUrl::parse(&git.url)
+    };
+    parsed.map_err(|error| Failure::spec_invalid(format!("spec.git.url: {error}")))
+}
+
+async fn remote(context: &Context, object: &ResourceRepository, git: &GitSource) -> Result<Remote, Failure> {
+    let mut reader = SecretReader::new(&context.client, &object.key().namespace);
+    let auth = match &git.auth {
+        Some(auth) => credentials(&mut reader, auth).await?,
+        None => RemoteAuth::None,
+    };
+    Ok(Remote { url: parse_url(context, git)?, branch: git.branch.clone(), auth })
+}
+
+async fn credentials(reader: &mut SecretReader, auth: &GitAuth) -> Result<RemoteAuth, Failure> {
+    const SSH: &str = "spec.git.auth.sshSecretRef";
+    if let Some(token) = &auth.token_ref {
+        let token = reader.value("spec.git.auth.tokenRef", token).await?;
+        return Ok(RemoteAuth::Token { user: None, token });
+    }
+    let Some(ssh) = &auth.ssh_secret_ref else { return Ok(RemoteAuth::None) };
+    let known_hosts = reader.optional(&format!("{SSH}.knownHostsRef"), ssh.known_hosts_ref.as_ref()).await?;
+    Ok(RemoteAuth::Ssh {
+        user: ssh.user.clone(),
+        private_key: reader.value(&format!("{SSH}.privateKeyRef"), &ssh.private_key_ref).await?,
+        passphrase: reader.optional(&format!("{SSH}.passphraseRef"), ssh.passphrase_ref.as_ref()).await?,
+        known_hosts: known_hosts.map(|hosts| hosts.expose().to_owned()),
+        insecure_ignore_host_key: ssh.insecure_ignore_host_key,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn fetched(second: i64) -> ResourceRepositoryStatus {
+        ResourceRepositoryStatus {
+            last_fetched_time: Some(Time(Timestamp::from_second(second).unwrap())),
+            ..ResourceRepositoryStatus::default()
+        }
+    }
+
+    #[rstest]
+    #[case::just_fetched(1000, 54..=66)]
+    #[case::half_way(1030, 27..=33)]
+    #[case::almost_due(1053, 0..=0)]
+    #[case::overdue(2000, 0..=0)]
+    #[case::clock_set_back(500, 0..=0)]
+    fn the_next_fetch_is_an_interval_after_the_last(
+        #[case] now: i64,
+        #[case] expected: std::ops::RangeInclusive<u64>,
+    ) {
+        let now = Timestamp::from_second(now).unwrap();
+        let wait = until_next(&fetched(1000), Duration::from_mins(1), now);
+        assert!(expected.contains(&wait.as_secs()), "{wait:?}");
+    }
+
+    #[test]
+    fn what_was_never_fetched_is_due() {
+        let status = ResourceRepositoryStatus::default();
+        assert_eq!(until_next(&status, Duration::from_mins(1), Timestamp::now()), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_delivery_is_acknowledged_once() {
+        let object: ResourceRepository = serde_json::from_value(json!({
+            "apiVersion": "declarest.io/v1alpha1",
+            "kind": "ResourceRepository",
+            "metadata": {
+                "name": "r",
+                "annotations": {RECEIVED_AT: "2026-01-31T12:00:00.123456789Z", DELIVERY_ID: "d-1"},
+            },
+            "spec": {"type": "git", "git": {"url": "https://git.example.test/r"}},
+        }))
+        .unwrap();
+        let mut status = ResourceRepositoryStatus::default();
+        let mut outcome = Outcome::ready("");
+        acknowledge_webhook(&object, &mut status, &mut outcome);
+        assert_eq!(delivery(&object), acknowledged(&status));
+        acknowledge_webhook(&object, &mut status, &mut outcome);
+        assert_eq!(outcome.notices, [Notice::normal("WebhookReceived", "delivery d-1")]);
+    }
+}

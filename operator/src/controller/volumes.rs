@@ -1,0 +1,144 @@
+//! The `PersistentVolumeClaim`s of our objects, and where their data is.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::PostParams;
+
+use super::context::Context;
+use super::error::Failure;
+use super::kind::Kind;
+use super::status::FIELD_MANAGER;
+use crate::crd::{ClaimTemplate, Storage};
+
+/// What one kind calls its claims.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming {
+    /// Comes after the object's name in that of a claim that we create.
+    pub suffix: &'static str,
+    /// Label that holds the object's name.
+    pub label: &'static str,
+}
+
+/// Where an object's data is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub directory: PathBuf,
+    /// What users should know about it.
+    pub note: Option<String>,
+}
+
+/// The name of the claim that `storage` stands for.
+pub fn claim_name(storage: &Storage, object: &str, naming: Naming) -> String {
+    storage
+        .existing_pvc
+        .as_ref()
+        .map_or_else(|| format!("{object}-{}", naming.suffix), |claim| claim.name.clone())
+}
+
+/// Makes sure that the claim of `storage` exists and says where the object's data is: on the claim if an
+/// administrator mounted it, else below `state`.
+///
+/// # Errors
+/// `DependencyInvalid` if an existing claim is missing, or the claim to create belongs to somebody else.
+pub async fn settle<K: Kind>(
+    context: &Context,
+    object: &K,
+    storage: Option<&Storage>,
+    naming: Naming,
+    state: PathBuf,
+) -> Result<Place, Failure> {
+    let Some(storage) = storage else { return Ok(Place { directory: state, note: None }) };
+    let key = object.key();
+    let claim = claim_name(storage, &key.name, naming);
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
+    let found = claims.get_opt(&claim).await.map_err(|error| {
+        Failure::api(&format!("read PersistentVolumeClaim {}/{claim}", key.namespace), &error)
+    })?;
+    match (&storage.pvc, found) {
+        (Some(_), Some(found)) => check_ours(object, &found)?,
+        (None, Some(_)) => {}
+        (Some(template), None) => {
+            let wanted = wanted_claim(object, &claim, template, naming);
+            claims
+                .create(
+                    &PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() },
+                    &wanted,
+                )
+                .await
+                .map_err(|error| {
+                    Failure::api(&format!("create PersistentVolumeClaim {}/{claim}", key.namespace), &error)
+                })?;
+        }
+        (None, None) => {
+            return Err(Failure::dependency_invalid(format!(
+                "storage.existingPVC: PersistentVolumeClaim {}/{claim} does not exist",
+                key.namespace
+            )));
+        }
+    }
+    let mounted = context.directories.claim(&key.namespace, &claim);
+    if tokio::fs::metadata(&mounted).await.is_ok_and(|found| found.is_dir()) {
+        return Ok(Place { directory: mounted.join(&key.name), note: None });
+    }
+    let note = format!(
+        "PersistentVolumeClaim {claim} is not mounted at {}; data is kept in the operator's state directory",
+        mounted.display()
+    );
+    Ok(Place { directory: state, note: Some(note) })
+}
+
+fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim) -> Result<(), Failure> {
+    let owners = claim.metadata.owner_references.as_deref().unwrap_or_default();
+    let ours = owners
+        .iter()
+        .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == object.meta().uid.as_ref());
+    if ours {
+        return Ok(());
+    }
+    let name = claim.metadata.name.as_deref().unwrap_or_default();
+    let namespace = object.key().namespace;
+    Err(Failure::dependency_invalid(format!(
+        "storage.pvc: PersistentVolumeClaim {namespace}/{name} exists and belongs to somebody else; \
+         remove it, or name it in storage.existingPVC"
+    )))
+}
+
+fn wanted_claim<K: Kind>(
+    object: &K,
+    claim: &str,
+    template: &ClaimTemplate,
+    naming: Naming,
+) -> PersistentVolumeClaim {
+    let key = object.key();
+    let labels = BTreeMap::from([
+        ("app.kubernetes.io/name".to_owned(), FIELD_MANAGER.to_owned()),
+        (naming.label.to_owned(), key.name.clone()),
+    ]);
+    let requests = BTreeMap::from([("storage".to_owned(), Quantity(template.requests.storage.clone()))]);
+    PersistentVolumeClaim {
+        metadata: ObjectMeta {
+            name: Some(claim.to_owned()),
+            namespace: Some(key.namespace),
+            labels: Some(labels),
+            owner_references: object.controller_owner_ref(&()).map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(template.access_modes.iter().map(|mode| mode.as_str().to_owned()).collect()),
+            storage_class_name: template.storage_class_name.clone(),
+            resources: Some(VolumeResourceRequirements {
+                requests: Some(requests),
+                ..VolumeResourceRequirements::default()
+            }),
+            ..PersistentVolumeClaimSpec::default()
+        }),
+        ..PersistentVolumeClaim::default()
+    }
+}

@@ -1,0 +1,240 @@
+//! Where the operator keeps files. Each object has a directory of its own,
+//! `<base>/<plural>/<namespace>/<name>`, so that kinds and namespaces never meet.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// A directory or file could not be made, read or removed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}: {source}", path.display())]
+pub struct DirectoryError {
+    action: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// An object that may own directories.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// Plural of the kind, lower case.
+    pub plural: String,
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Owner {
+    pub fn new(plural: &str, namespace: &str, name: &str) -> Self {
+        Self { plural: plural.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    fn below(&self, base: &Path) -> PathBuf {
+        base.join(&self.plural).join(&self.namespace).join(&self.name)
+    }
+}
+
+/// The base directories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directories {
+    repositories: PathBuf,
+    cache: PathBuf,
+    secrets: PathBuf,
+    volumes: PathBuf,
+    bundles: PathBuf,
+}
+
+impl Directories {
+    /// The base directories as the environment names them; `variable` looks one up.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let directory = |name: &str, default: &str| {
+            variable(name)
+                .filter(|value| !value.is_empty())
+                .map_or_else(|| PathBuf::from(default), PathBuf::from)
+        };
+        Self {
+            repositories: directory("DECLAREST_OPERATOR_REPO_BASE_DIR", "/tmp/declarest-operator/repos"),
+            cache: directory("DECLAREST_OPERATOR_CACHE_BASE_DIR", "/tmp/declarest-operator/cache"),
+            secrets: directory("DECLAREST_OPERATOR_SECRETS_BASE_DIR", "/tmp/declarest-operator/secrets"),
+            volumes: directory("DECLAREST_OPERATOR_VOLUMES_DIR", "/var/lib/declarest/volumes"),
+            bundles: directory("DECLAREST_OPERATOR_BUNDLE_DIR", "/var/lib/declarest/bundles"),
+        }
+    }
+
+    /// Everything below one directory, as in standalone mode.
+    pub fn below(state: &Path) -> Self {
+        Self {
+            repositories: state.join("repos"),
+            cache: state.join("cache"),
+            secrets: state.join("secrets"),
+            volumes: state.join("volumes"),
+            bundles: state.join("bundles"),
+        }
+    }
+
+    /// Where a ResourceRepository's mirror lives when no claim holds it.
+    pub fn repository(&self, owner: &Owner) -> PathBuf {
+        owner.below(&self.repositories)
+    }
+
+    /// Where derived files live that can be fetched or computed again.
+    pub fn cache(&self, owner: &Owner) -> PathBuf {
+        owner.below(&self.cache)
+    }
+
+    /// Where a claim's data appears if the administrator mounted it.
+    pub fn claim(&self, namespace: &str, claim: &str) -> PathBuf {
+        self.volumes.join(namespace).join(claim)
+    }
+
+    /// Below which file stores live.
+    pub fn secrets(&self) -> &Path {
+        &self.secrets
+    }
+
+    /// In which metadata bundles of this machine must lie.
+    pub fn bundles(&self) -> &Path {
+        &self.bundles
+    }
+
+    /// Makes the bases that the operator writes to, so that a read-only file system fails at start-up.
+    pub fn prepare(&self) -> Result<(), DirectoryError> {
+        [&self.repositories, &self.cache, &self.secrets].into_iter().try_for_each(|base| ensure_private(base))
+    }
+
+    /// Removes the directories of objects that no longer exist. Stores below the secrets base are left
+    /// alone: they may be the only copy of what users put there.
+    ///
+    /// Only safe while nobody else works here: when leadership starts, and before controllers run.
+    pub fn sweep(&self, alive: &HashSet<Owner>) -> Result<Vec<PathBuf>, DirectoryError> {
+        let mut removed = Vec::new();
+        for base in [&self.repositories, &self.cache] {
+            for kind in subdirectories(base)? {
+                for namespace in subdirectories(&kind)? {
+                    for object in subdirectories(&namespace)? {
+                        let owner = Owner::new(&last(&kind), &last(&namespace), &last(&object));
+                        if !alive.contains(&owner) {
+                            remove(&object)?;
+                            removed.push(object);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Makes a directory and its parents, readable by this user only.
+pub fn ensure_private(path: &Path) -> Result<(), DirectoryError> {
+    let failed = |source| DirectoryError { action: "create directory", path: path.to_owned(), source };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    // A mount point belongs to whoever mounted it; tightening it is an attempt, not a condition.
+    if mode & 0o077 != 0 && fs::set_permissions(path, fs::Permissions::from_mode(0o700)).is_err() {
+        tracing::warn!(path = %path.display(), "directory is open to other users and cannot be closed");
+    }
+    Ok(())
+}
+
+/// Removes a directory with all it holds; one that does not exist is removed already.
+pub fn remove(path: &Path) -> Result<(), DirectoryError> {
+    match fs::remove_dir_all(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(DirectoryError { action: "remove directory", path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Like [`remove`], where it may block.
+pub async fn remove_in_background(path: PathBuf) -> Result<(), DirectoryError> {
+    let failed = path.clone();
+    tokio::task::spawn_blocking(move || remove(&path)).await.unwrap_or_else(|error| {
+        Err(DirectoryError { action: "remove directory", path: failed, source: io::Error::other(error) })
+    })
+}
+
+/// Real directories only: a symbolic link is never followed to something that is not ours.
+fn subdirectories(path: &Path) -> Result<Vec<PathBuf>, DirectoryError> {
+    let failed = |source| DirectoryError { action: "list directory", path: path.to_owned(), source };
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().map_err(failed)?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+fn last(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_moves_one_base_without_the_others() {
+        let directories = Directories::from_environment(|name| {
+            (name == "DECLAREST_OPERATOR_REPO_BASE_DIR").then(|| "/data/repos".to_owned())
+        });
+        let owner = Owner::new("resourcerepositories", "team", "config");
+        assert_eq!(directories.repository(&owner), Path::new("/data/repos/resourcerepositories/team/config"));
+        assert_eq!(
+            directories.cache(&owner),
+            Path::new("/tmp/declarest-operator/cache/resourcerepositories/team/config")
+        );
+        assert_eq!(directories.claim("team", "c"), Path::new("/var/lib/declarest/volumes/team/c"));
+    }
+
+    #[test]
+    fn directories_are_private() {
+        let state = tempfile::tempdir().unwrap();
+        let directories = Directories::below(state.path());
+        directories.prepare().unwrap();
+        for base in ["repos", "cache", "secrets"] {
+            let mode = fs::metadata(state.path().join(base)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{base}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_removes_orphans_only() {
+        let state = tempfile::tempdir().unwrap();
+        let directories = Directories::below(state.path());
+        let alive = Owner::new("resourcerepositories", "team", "alive");
+        let orphan = Owner::new("resourcerepositories", "team", "orphan");
+        // Same name, other kind: dies although its namesake lives.
+        let namesake = Owner::new("managedservers", "team", "alive");
+        for owner in [&alive, &orphan, &namesake] {
+            ensure_private(&directories.repository(owner)).unwrap();
+        }
+        let store = state.path().join("secrets/secretstores/team/gone");
+        ensure_private(&store).unwrap();
+        let elsewhere = state.path().join("elsewhere");
+        ensure_private(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, state.path().join("repos/resourcerepositories/team/link"))
+            .unwrap();
+
+        let mut removed = directories.sweep(&HashSet::from([alive.clone()])).unwrap();
+        removed.sort();
+        assert_eq!(removed, [directories.repository(&namesake), directories.repository(&orphan)]);
+        assert!(directories.repository(&alive).is_dir());
+        assert!(store.is_dir());
+        assert!(elsewhere.is_dir());
+    }
+
+    #[test]
+    fn removing_what_is_gone_succeeds() {
+        let state = tempfile::tempdir().unwrap();
+        remove(&state.path().join("absent")).unwrap();
+    }
+}

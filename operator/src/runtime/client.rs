@@ -1,0 +1,33 @@
+//! The client of the cluster.
+
+use std::time::Duration;
+
+use kube::Client;
+use kube::client::ClientBuilder;
+use tower::limit::RateLimitLayer;
+
+use super::RuntimeError;
+
+/// Requests per second to the API server, watches counted once.
+const QUERIES_PER_SECOND: u64 = 50;
+
+/// Longer than a watch is silent: the API server ends every watch within this time.
+const READ_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Chooses the one implementation of cryptography that all TLS of this process uses.
+pub fn install_crypto_provider() {
+    // Fails only if one is installed already, and ours is the only code that does.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Connects to the cluster that KUBECONFIG or the service account names.
+pub async fn connect() -> Result<Client, RuntimeError> {
+    let mut config = kube::Config::infer().await.map_err(RuntimeError::Configuration)?;
+    config.connect_timeout = Some(Duration::from_secs(10));
+    config.write_timeout = Some(Duration::from_secs(30));
+    config.read_timeout = Some(READ_TIMEOUT);
+    // Otherwise the time that a pooled connection was idle would count as silence.
+    config.reset_reader_on_write = true;
+    let builder = ClientBuilder::try_from(config).map_err(RuntimeError::Client)?;
+    Ok(builder.with_layer(&RateLimitLayer::new(QUERIES_PER_SECOND, Duration::from_secs(1))).build())
+}

@@ -1,0 +1,188 @@
+//! The life of the process: prepare, become leader, reconcile, drain.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::{Client, Resource, ResourceExt as _};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::RuntimeError;
+use crate::args::{BindAddress, ManagerOptions};
+use crate::controller;
+use crate::controller::cache::{Cache, Cached};
+use crate::controller::context::{Caches, Context, Settings};
+use crate::controller::events::Events;
+use crate::controller::expand::Expansion;
+use crate::crd::Limits;
+use crate::directories::{Directories, Owner};
+use crate::leader::Candidate;
+use crate::telemetry::{self, Health, Metrics};
+
+/// How long work in flight may take to end.
+const DRAIN: Duration = Duration::from_secs(25);
+
+/// What a cluster and standalone mode provide, each in its own way.
+pub struct Platform {
+    pub client: Client,
+    pub directories: Directories,
+    /// Tells this run of this replica from all others.
+    pub identity: String,
+    /// Present if there may be other replicas.
+    pub election: Option<Candidate>,
+    pub allow_file_repositories: bool,
+    pub metrics_address: BindAddress,
+    pub probe_address: BindAddress,
+}
+
+/// Runs until `stop` is cancelled, then drains.
+///
+/// # Errors
+/// What kept the process from starting, or the loss of the lease.
+pub async fn operate(
+    platform: Platform,
+    options: &ManagerOptions,
+    stop: CancellationToken,
+) -> Result<(), RuntimeError> {
+    let Platform { client, directories, identity, election, .. } = platform;
+    directories.prepare()?;
+    let metrics = Arc::new(Metrics::new()?);
+    let health = Arc::new(Health::default());
+    let close = CancellationToken::new();
+    let listeners = [
+        (platform.metrics_address, "metrics", telemetry::scrape(Arc::clone(&metrics))),
+        (platform.probe_address, "probes", telemetry::probes(Arc::clone(&health))),
+    ];
+    let mut background = JoinSet::new();
+    for (address, purpose, router) in listeners {
+        if let Some(listener) = telemetry::listen(&address, purpose).await? {
+            background.spawn(telemetry::serve(listener, router, close.clone()));
+        }
+    }
+    let settings = settings(options, &directories, platform.allow_file_repositories)?;
+    let (caches, watches) = Caches::open(&client, options.namespace());
+    for watch in watches {
+        background.spawn(watch);
+    }
+    let context = Arc::new(Context {
+        events: Events::new(client.clone(), identity),
+        client,
+        caches,
+        metrics,
+        directories,
+        settings,
+        dependencies: controller::dependencies::Dependencies::default(),
+        mirrors: Arc::default(),
+        stop: stop.child_token(),
+    });
+    let result = lead(election, &context, &health, &stop).await;
+    health.drain();
+    close.cancel();
+    background.shutdown().await;
+    result
+}
+
+fn settings(
+    options: &ManagerOptions,
+    directories: &Directories,
+    allow_file_repositories: bool,
+) -> Result<Settings, RuntimeError> {
+    Ok(Settings {
+        concurrency: options.max_concurrent_reconciles,
+        sync_timeout: options.sync_timeout,
+        limits: Limits {
+            allow_file_repositories,
+            bundle_dir: directories.bundles().to_owned(),
+            secrets_base_dir: directories.secrets().to_owned(),
+        },
+        expansion: Expansion::new(&options.env_expand_allow)?,
+    })
+}
+
+/// Waits for caches and for leadership, then reconciles until `stop`, the lease held all the time.
+async fn lead(
+    mut election: Option<Candidate>,
+    context: &Arc<Context>,
+    health: &Health,
+    stop: &CancellationToken,
+) -> Result<(), RuntimeError> {
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        synced = context.caches.synced() => if !synced { return Err(RuntimeError::WatchEnded) },
+    }
+    health.caches_synced();
+    tracing::info!("caches are synced");
+    if let Some(candidate) = &mut election
+        && !candidate.acquire(stop).await
+    {
+        return Ok(());
+    }
+    context.metrics.leads(true);
+    let result = match &mut election {
+        // Work in flight is dropped with the lease: another replica may already do the same work.
+        Some(candidate) => {
+            let work_ended = CancellationToken::new();
+            tokio::select! {
+                lost = candidate.hold(&work_ended) => lost.map_err(RuntimeError::from),
+                result = reconcile(context, health, stop) => result,
+            }
+        }
+        None => reconcile(context, health, stop).await,
+    };
+    context.metrics.leads(false);
+    if let Some(candidate) = &mut election
+        && result.is_ok()
+    {
+        candidate.release().await;
+    }
+    result
+}
+
+/// Runs the controllers; after `stop` they have [`DRAIN`] to end their work.
+async fn reconcile(
+    context: &Arc<Context>,
+    health: &Health,
+    stop: &CancellationToken,
+) -> Result<(), RuntimeError> {
+    sweep(context).await?;
+    let controllers = controller::run(Arc::clone(context));
+    let deadline = async {
+        stop.cancelled().await;
+        health.drain();
+        tokio::time::sleep(DRAIN).await;
+    };
+    tokio::select! {
+        () = controllers => {}
+        () = deadline => tracing::warn!("work in flight did not end in time and is abandoned"),
+    }
+    Ok(())
+}
+
+/// Removes the directories of objects that went away while nobody looked.
+async fn sweep(context: &Context) -> Result<(), RuntimeError> {
+    let mut alive = HashSet::new();
+    add_owners(&context.caches.repositories, &mut alive);
+    add_owners(&context.caches.servers, &mut alive);
+    add_owners(&context.caches.stores, &mut alive);
+    add_owners(&context.caches.policies, &mut alive);
+    let directories = context.directories.clone();
+    let swept = tokio::task::spawn_blocking(move || directories.sweep(&alive)).await;
+    if let Ok(removed) = swept {
+        for path in removed? {
+            tracing::info!(path = %path.display(), "removed the directory of an object that is gone");
+        }
+    }
+    Ok(())
+}
+
+fn add_owners<T: Cached>(cache: &Cache<T>, owners: &mut HashSet<Owner>) {
+    let plural = <T as Resource>::plural(&());
+    owners.extend(
+        cache
+            .store()
+            .state()
+            .iter()
+            .map(|object| Owner::new(&plural, &object.namespace().unwrap_or_default(), &object.name_any())),
+    );
+}

@@ -1,0 +1,377 @@
+//! Prometheus metrics. Every series of an object vanishes with the object.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+use prometheus::{
+    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
+};
+
+const PREFIX: &str = "declarest_operator";
+
+/// The process's metrics, in a registry of their own, so that tests do not see each other.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Registry,
+    polls: IntCounterVec,
+    revision_changes: IntCounterVec,
+    reconciles: IntCounterVec,
+    reconcile_duration: HistogramVec,
+    resources_applied: IntCounterVec,
+    resources_pruned: IntCounterVec,
+    resources_failed: IntCounterVec,
+    drift_corrected: IntCounterVec,
+    last_success: GaugeVec,
+    condition: IntGaugeVec,
+    request_duration: HistogramVec,
+    throttled: IntCounterVec,
+    leader: IntGauge,
+}
+
+/// The object that a series is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// What one sync of a policy did to the managed server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SyncCounts {
+    pub applied: u64,
+    pub pruned: u64,
+    pub failed: u64,
+    /// Writes although nothing had changed in Git.
+    pub drift_corrected: u64,
+}
+
+impl Metrics {
+    /// # Errors
+    /// Only if two series claim one name, which is a mistake in this file.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let sync_buckets = vec![0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+        let request_buckets = vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+        let metrics = Self {
+            polls: counter(&registry, "resource_repository_poll_total", "Repository polls", &["result"])?,
+            revision_changes: counter(
+                &registry,
+                "resource_repository_revision_changes_total",
+                "New revisions seen",
+                &[],
+            )?,
+            reconciles: counter(
+                &registry,
+                "syncpolicy_reconcile_total",
+                "Reconciles of sync policies",
+                &["result", "reason"],
+            )?,
+            reconcile_duration: histogram(
+                &registry,
+                "syncpolicy_reconcile_duration_seconds",
+                "Time that a reconcile of a sync policy took",
+                &["result"],
+                sync_buckets,
+            )?,
+            resources_applied: counter(
+                &registry,
+                "syncpolicy_resources_applied_total",
+                "Resources confirmed in desired state",
+                &[],
+            )?,
+            resources_pruned: counter(
+                &registry,
+                "syncpolicy_resources_pruned_total",
+                "Resources deleted because Git no longer declares them",
+                &[],
+            )?,
+            resources_failed: counter(
+                &registry,
+                "syncpolicy_resources_failed_total",
+                "Resources that could not be applied or pruned",
+                &[],
+            )?,
+            drift_corrected: counter(
+                &registry,
+                "syncpolicy_drift_corrected_total",
+                "Writes without a change in Git",
+                &[],
+            )?,
+            last_success: registered(
+                &registry,
+                GaugeVec::new(
+                    opts("syncpolicy_last_success_timestamp_seconds", "Unix time of the last clean sync"),
+                    &["namespace", "name"],
+                )?,
+            )?,
+            condition: registered(
+                &registry,
+                IntGaugeVec::new(
+                    opts("resource_condition", "1 for the current status of a condition"),
+                    &["namespace", "name", "kind", "type", "status"],
+                )?,
+            )?,
+            request_duration: histogram(
+                &registry,
+                "managed_server_request_duration_seconds",
+                "Latency of requests to managed servers",
+                &["method", "code"],
+                request_buckets,
+            )?,
+            throttled: counter(
+                &registry,
+                "managed_server_throttled_total",
+                "Requests held back here (client) or refused with 429 or 503 there (server)",
+                &["source"],
+            )?,
+            leader: registered(
+                &registry,
+                IntGauge::with_opts(opts("leader", "1 while this replica reconciles"))?,
+            )?,
+            registry,
+        };
+        metrics.describe_build()?;
+        Ok(metrics)
+    }
+
+    fn describe_build(&self) -> Result<(), prometheus::Error> {
+        let build = registered(
+            &self.registry,
+            IntGaugeVec::new(
+                opts("build_info", "Always 1; the labels tell the build"),
+                &["version", "commit"],
+            )?,
+        )?;
+        let commit = option_env!("DECLAREST_BUILD_COMMIT").unwrap_or("unknown");
+        build.with_label_values(&[env!("CARGO_PKG_VERSION"), commit]).set(1);
+        Ok(())
+    }
+
+    /// One poll of a repository; `result` is `success` or `failure`.
+    pub fn polled(&self, repository: Subject<'_>, success: bool) {
+        let result = if success { "success" } else { "failure" };
+        self.polls.with_label_values(&[repository.namespace, repository.name, result]).inc();
+    }
+
+    pub fn revision_changed(&self, repository: Subject<'_>) {
+        self.revision_changes.with_label_values(&[repository.namespace, repository.name]).inc();
+    }
+
+    /// One reconcile of a policy. `reason` is a condition reason, so the label is bounded.
+    pub fn policy_reconciled(&self, policy: Subject<'_>, success: bool, reason: &str, took: Duration) {
+        let result = if success { "success" } else { "failure" };
+        self.reconciles.with_label_values(&[policy.namespace, policy.name, result, reason]).inc();
+        self.reconcile_duration
+            .with_label_values(&[policy.namespace, policy.name, result])
+            .observe(took.as_secs_f64());
+    }
+
+    pub fn synced(&self, policy: Subject<'_>, counts: SyncCounts) {
+        let labels = &[policy.namespace, policy.name];
+        self.resources_applied.with_label_values(labels).inc_by(counts.applied);
+        self.resources_pruned.with_label_values(labels).inc_by(counts.pruned);
+        self.resources_failed.with_label_values(labels).inc_by(counts.failed);
+        self.drift_corrected.with_label_values(labels).inc_by(counts.drift_corrected);
+    }
+
+    pub fn policy_succeeded(&self, policy: Subject<'_>, at: jiff::Timestamp) {
+        let seconds = at.as_duration().as_secs_f64();
+        self.last_success.with_label_values(&[policy.namespace, policy.name]).set(seconds);
+    }
+
+    /// Publishes the current status of one condition in place of its previous one.
+    pub fn condition(&self, kind: &str, subject: Subject<'_>, type_: &str, status: &str) {
+        for candidate in ["True", "False", "Unknown"] {
+            let labels = [subject.namespace, subject.name, kind, type_, candidate];
+            if candidate == status {
+                self.condition.with_label_values(&labels).set(1);
+            } else {
+                // Absent is the normal case: only one of the three exists.
+                let _ = self.condition.remove_label_values(&labels);
+            }
+        }
+    }
+
+    /// One request to a managed server; `code` is the status, or a word for a transport failure.
+    pub fn requested(&self, server: Subject<'_>, method: &str, code: &str, took: Duration) {
+        self.request_duration
+            .with_label_values(&[server.namespace, server.name, method, code])
+            .observe(took.as_secs_f64());
+    }
+
+    /// One request that waited for the throttle (`by_server` false) or was refused by the server's.
+    pub fn throttled(&self, server: Subject<'_>, by_server: bool) {
+        let source = if by_server { "server" } else { "client" };
+        self.throttled.with_label_values(&[server.namespace, server.name, source]).inc();
+    }
+
+    pub fn leads(&self, leading: bool) {
+        self.leader.set(i64::from(leading));
+    }
+
+    /// Drops every series of an object that is gone.
+    pub fn forget(&self, kind: &str, subject: Subject<'_>) {
+        remove_series(&self.condition, subject, Some(kind));
+        match kind {
+            "ResourceRepository" => {
+                remove_series(&self.polls, subject, None);
+                remove_series(&self.revision_changes, subject, None);
+            }
+            "ManagedServer" => {
+                remove_series(&self.request_duration, subject, None);
+                remove_series(&self.throttled, subject, None);
+            }
+            "SyncPolicy" => {
+                remove_series(&self.reconciles, subject, None);
+                remove_series(&self.reconcile_duration, subject, None);
+                for counter in [
+                    &self.resources_applied,
+                    &self.resources_pruned,
+                    &self.resources_failed,
+                    &self.drift_corrected,
+                ] {
+                    remove_series(counter, subject, None);
+                }
+                remove_series(&self.last_success, subject, None);
+            }
+            _ => {}
+        }
+    }
+
+    /// All series in the text exposition format.
+    pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+}
+
+/// Serves `/metrics`.
+pub fn scrape(metrics: Arc<Metrics>) -> Router {
+    async fn handle(State(metrics): State<Arc<Metrics>>) -> Response {
+        match metrics.encode() {
+            Ok(text) => ([(CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
+            Err(error) => {
+                tracing::error!(%error, "cannot encode metrics");
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
+        }
+    }
+    Router::new().route("/metrics", get(handle)).with_state(metrics)
+}
+
+fn opts(name: &str, help: &str) -> Opts {
+    Opts::new(name, help).namespace(PREFIX)
+}
+
+fn labels<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    ["namespace", "name"].iter().chain(more).copied().collect()
+}
+
+fn counter(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    more: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    registered(registry, IntCounterVec::new(opts(name, help), &labels(more))?)
+}
+
+fn histogram(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    more: &[&str],
+    buckets: Vec<f64>,
+) -> Result<HistogramVec, prometheus::Error> {
+    let opts = HistogramOpts::new(name, help).namespace(PREFIX).buckets(buckets);
+    registered(registry, HistogramVec::new(opts, &labels(more))?)
+}
+
+fn registered<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    collector: C,
+) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(collector.clone()))?;
+    Ok(collector)
+}
+
+/// Removes the series of one object. The vector only removes exact label sets, so they are read first.
+fn remove_series<B>(vector: &MetricVec<B>, subject: Subject<'_>, kind: Option<&str>)
+where
+    B: MetricVecBuilder,
+    MetricVec<B>: Collector,
+{
+    for family in vector.collect() {
+        for metric in family.get_metric() {
+            let labels: HashMap<&str, &str> =
+                metric.get_label().iter().map(|pair| (pair.name(), pair.value())).collect();
+            let is_subject = labels.get("namespace") == Some(&subject.namespace)
+                && labels.get("name") == Some(&subject.name)
+                && kind.is_none_or(|kind| labels.get("kind") == Some(&kind));
+            if is_subject {
+                // A series that another task removed meanwhile is as gone as it should be.
+                let _ = vector.remove(&labels);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Subject<'_> = Subject { namespace: "team", name: "a" };
+    const B: Subject<'_> = Subject { namespace: "team", name: "b" };
+
+    fn text(metrics: &Metrics) -> String {
+        String::from_utf8(metrics.encode().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_condition_has_one_current_status() {
+        let metrics = Metrics::new().unwrap();
+        metrics.condition("SyncPolicy", A, "Ready", "Unknown");
+        metrics.condition("SyncPolicy", A, "Ready", "True");
+        let text = text(&metrics);
+        let series: Vec<_> = text.lines().filter(|line| line.contains("resource_condition{")).collect();
+        assert_eq!(
+            series,
+            [
+                r#"declarest_operator_resource_condition{kind="SyncPolicy",name="a",namespace="team",status="True",type="Ready"} 1"#
+            ]
+        );
+    }
+
+    #[test]
+    fn forgetting_an_object_drops_its_series_and_no_others() {
+        let metrics = Metrics::new().unwrap();
+        for subject in [A, B] {
+            metrics.policy_reconciled(subject, true, "Ready", Duration::from_millis(3));
+            metrics.synced(subject, SyncCounts { applied: 2, ..SyncCounts::default() });
+            metrics.condition("SyncPolicy", subject, "Ready", "True");
+            metrics.condition("ManagedServer", subject, "Ready", "True");
+        }
+        metrics.forget("SyncPolicy", A);
+        let text = text(&metrics);
+        let of_a: Vec<_> = text.lines().filter(|line| line.contains(r#"name="a""#)).collect();
+        assert_eq!(of_a.len(), 1, "{of_a:?}");
+        assert!(of_a[0].contains(r#"kind="ManagedServer""#));
+        assert!(text.contains(r#"syncpolicy_resources_applied_total{name="b",namespace="team"} 2"#));
+    }
+
+    #[test]
+    fn the_build_is_described() {
+        let text = text(&Metrics::new().unwrap());
+        assert!(text.contains(concat!(r#"version=""#, env!("CARGO_PKG_VERSION"))));
+    }
+}

@@ -1,0 +1,11 @@
+//! What the process tells about itself: log lines, metrics and probes.
+
+mod health;
+mod listener;
+mod logs;
+mod metrics;
+
+pub use health::{Health, probes};
+pub use listener::{ListenError, listen, serve};
+pub use logs::install as install_logs;
+pub use metrics::{Metrics, Subject, SyncCounts, scrape};
