@@ -74,7 +74,8 @@ fn step(tree: &dyn Tree, directory: &str, segment: &str) -> Result<Vec<String>, 
     Ok(wildcards.into_iter().chain(literal).collect())
 }
 
-fn glob_matches(name: &str, segment: &str) -> bool {
+/// Whether a directory called `name` is a glob that stands for `segment`.
+pub(super) fn glob_matches(name: &str, segment: &str) -> bool {
     name.contains(['*', '?', '['])
         && LogicalPath::root()
             .child(segment)

@@ -1,11 +1,13 @@
 //! Desired state in Git: an immutable view of it, where things are in it, and how it changes.
 //!
 //! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
-//! [`read_payload`] find and read what it declares, [`metadata_documents`] what governs that, and
-//! [`Mirror::undeclared_since`] what earlier commits declared and a later one does not.
+//! [`read_payload`] find and read what it declares, and [`metadata_documents`] what governs that.
+//! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared_since`] what earlier
+//! commits declared and a later one does not.
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
+mod changes;
 mod diff;
 mod dir_tree;
 mod error;
@@ -22,6 +24,7 @@ mod remote;
 mod revision;
 mod tree;
 
+pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
 pub use error::RepositoryError;
