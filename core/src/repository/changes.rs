@@ -1,12 +1,351 @@
-//! What a set of changed files affects.
+//! From changed files to what they affect.
+//!
+//! Too many targets only cost requests; a missing one leaves the server behind Git for good. So whatever is
+//! not understood asks for a full sync.
 
-use crate::path::LogicalPath;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 
-/// Resources to apply.
+use super::metadata_files::glob_matches;
+use super::payload_name::{is_defaults, is_inert, is_metadata, is_payload, is_reserved_directory};
+use super::tree::join;
+use super::{ChangeStatus, EntryKind, FileChange, RepositoryError, Tree};
+use crate::path::{LogicalPath, Selector};
+
+/// What a set of changed files asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// The effect of a file is not known: everything in scope has to be looked at.
+    Full {
+        /// The file relative to the root.
+        file: String,
+        /// What makes its effect unknown.
+        rule: FullRule,
+    },
+    /// Only these paths are affected; both lists may be empty.
+    Targets {
+        /// What to bring to its desired state, parents first. None lies below a recursive one.
+        apply: Vec<ApplyTarget>,
+        /// What is not declared any more, children first.
+        prune: Vec<LogicalPath>,
+    },
+}
+
+/// A path to bring to its desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplyTarget {
-    /// The resource, or with `recursive` the root of a subtree.
+    /// The path.
     pub path: LogicalPath,
-    /// Whether everything below is meant, too.
+    /// Whether all resources below it are meant, too.
     pub recursive: bool,
 }
+
+/// Why the effect of a changed file is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullRule {
+    /// `.gitattributes` or `.gitmodules`.
+    GitSettings,
+    /// A symbolic link, a submodule, or a name that changed from one kind of thing to another.
+    FileType,
+    /// A name that is not UTF-8 or cannot be part of a logical path.
+    Unaddressable,
+    /// A file below `_` that is neither metadata nor defaults.
+    CollectionFile,
+    /// A metadata directory whose glob does not compile.
+    BadSelector,
+    /// A payload, metadata or defaults file in the root directory.
+    RootFile,
+    /// A name starting with `defaults` that no include can use.
+    DefaultsFile,
+    /// A file that belongs to no resource.
+    UnknownFile,
+}
+
+impl fmt::Display for FullRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::GitSettings => "a Git settings file",
+            Self::FileType => "a symbolic link, a submodule or a change of file type",
+            Self::Unaddressable => "a name that cannot be part of a logical path",
+            Self::CollectionFile => "an unknown file of a collection",
+            Self::BadSelector => "a selector that is not a valid pattern",
+            Self::RootFile => "a resource file in the root directory",
+            Self::DefaultsFile => "an unknown kind of defaults file",
+            Self::UnknownFile => "a file that belongs to no resource",
+        })
+    }
+}
+
+/// Says what the `changes` from `base` to `target` mean for a recursive `scope`.
+///
+/// A target that holds no resource in `target` is left out. Nothing outside of `scope` is ever a target:
+/// metadata above it affects the scope itself, payloads above it do not count. The cost depends on the
+/// changes, not on the size of the trees, except that metadata lists the directories that its selector
+/// matches.
+///
+/// A change beside a resource may be the content of one of its attributes. Which attributes those are is
+/// metadata, possibly from elsewhere, so every resource above the file is a target, not only the nearest.
+pub fn classify(
+    changes: &[FileChange],
+    base: &dyn Tree,
+    target: &dyn Tree,
+    scope: &LogicalPath,
+) -> Result<Changes, RepositoryError> {
+    let mut classifier = Classifier {
+        base,
+        target,
+        scope,
+        reshaped: reshaped(changes),
+        declared: HashMap::new(),
+        apply: BTreeMap::new(),
+        prune: BTreeSet::new(),
+    };
+    for change in changes {
+        if let Some(rule) = classifier.add(change)? {
+            return Ok(Changes::Full { file: change.path.clone(), rule });
+        }
+    }
+    classifier.finish()
+}
+
+/// Names that were a file in one tree and are a directory in the other.
+fn reshaped(changes: &[FileChange]) -> HashSet<&str> {
+    let names =
+        |status| changes.iter().filter(move |change| change.status == status).map(|c| c.path.as_str());
+    let (added, deleted): (HashSet<_>, HashSet<_>) =
+        (names(ChangeStatus::Added).collect(), names(ChangeStatus::Deleted).collect());
+    let above = |file: &'_ str, files: &HashSet<&str>| directories(file).any(|name| files.contains(name));
+    let became_file = added.iter().filter(|file| above(file, &deleted));
+    let became_directory = deleted.iter().filter(|file| above(file, &added));
+    became_file.chain(became_directory).copied().collect()
+}
+
+/// The directories above a file, without the root, nearest first.
+fn directories(file: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(file.rsplit_once('/'), |(above, _)| above.rsplit_once('/')).map(|(above, _)| above)
+}
+
+struct Classifier<'a> {
+    base: &'a dyn Tree,
+    target: &'a dyn Tree,
+    scope: &'a LogicalPath,
+    reshaped: HashSet<&'a str>,
+    /// Directory -> whether it holds a payload in the base or in the target.
+    declared: HashMap<String, bool>,
+    /// Path -> whether recursive.
+    apply: BTreeMap<LogicalPath, bool>,
+    prune: BTreeSet<LogicalPath>,
+}
+
+impl Classifier<'_> {
+    /// Takes one change in; the rule that makes its effect unknown, if one does. The first that fits wins.
+    fn add(&mut self, change: &FileChange) -> Result<Option<FullRule>, RepositoryError> {
+        let file = change.path.as_str();
+        let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
+        if let Some(rule) = self.unknown_by_itself(change, name) {
+            return Ok(Some(rule));
+        }
+        if change.status == ChangeStatus::ModeOnly {
+            return Ok(None);
+        }
+        if directory.split('/').any(|segment| segment == "_") {
+            return self.add_below_collection(directory, name);
+        }
+        let Some(path) = logical(directory) else {
+            // Git's own files, wherever a copy of them lies, are not even read.
+            let ignored = directory.split('/').any(is_reserved_directory);
+            return Ok((!ignored).then_some(FullRule::Unaddressable));
+        };
+        let known = is_payload(name) || is_metadata(name) || is_defaults(name);
+        if known && path.is_root() {
+            return Ok(Some(FullRule::RootFile));
+        }
+        if is_payload(name) {
+            self.add_payload(path)?;
+        } else if known {
+            self.apply_metadata(path);
+        } else {
+            return self.add_other(file, &path, name);
+        }
+        Ok(None)
+    }
+
+    fn unknown_by_itself(&self, change: &FileChange, name: &str) -> Option<FullRule> {
+        let regular = |kind: Option<EntryKind>| matches!(kind, None | Some(EntryKind::File));
+        if matches!(name, ".gitattributes" | ".gitmodules") {
+            Some(FullRule::GitSettings)
+        } else if !regular(change.old) || !regular(change.new) || self.reshaped.contains(&*change.path) {
+            Some(FullRule::FileType)
+        } else if change.path.contains(char::REPLACEMENT_CHARACTER) {
+            Some(FullRule::Unaddressable)
+        } else {
+            None
+        }
+    }
+
+    /// A file with a `_` above it: metadata of the collections that its place selects.
+    fn add_below_collection(
+        &mut self,
+        directory: &str,
+        name: &str,
+    ) -> Result<Option<FullRule>, RepositoryError> {
+        let collection = match directory.rsplit_once('/') {
+            Some((above, "_")) => Some(above),
+            None => Some(""),
+            Some(_) => None,
+        };
+        let Some(collection) = collection.filter(|_| is_metadata(name) || is_defaults(name)) else {
+            let prefix = directory.split('/').take_while(|segment| !is_wildcard(segment));
+            let prefix: Vec<&str> = prefix.collect();
+            let affects = logical(&prefix.join("/")).is_none_or(|prefix| prefix.overlaps(self.scope));
+            return Ok(affects.then_some(FullRule::CollectionFile));
+        };
+        if Selector::of_directory(collection).is_err() {
+            return Ok(Some(FullRule::BadSelector));
+        }
+        for path in self.selected(collection)? {
+            self.apply_metadata(path);
+        }
+        Ok(None)
+    }
+
+    /// The directories of the target that the selector on disk matches and that overlap the scope. Only
+    /// wildcards below the scope make it list anything.
+    fn selected(&self, selector: &str) -> Result<Vec<LogicalPath>, RepositoryError> {
+        let mut paths = vec![LogicalPath::root()];
+        let in_scope: Vec<&str> = self.scope.segments().collect();
+        for (depth, pattern) in selector.split('/').filter(|segment| !segment.is_empty()).enumerate() {
+            let mut matching = Vec::new();
+            for path in paths {
+                let names = match in_scope.get(depth) {
+                    Some(name) => vec![(*name).to_owned()],
+                    None if is_wildcard(pattern) => self.directories_in(&path)?,
+                    None => vec![pattern.to_owned()],
+                };
+                let names = names.iter().filter(|name| matches_segment(pattern, name));
+                matching.extend(names.filter_map(|name| path.child(name).ok()));
+            }
+            paths = matching;
+        }
+        Ok(paths)
+    }
+
+    fn directories_in(&self, path: &LogicalPath) -> Result<Vec<String>, RepositoryError> {
+        let entries = self.target.entries(path.relative())?.unwrap_or_default();
+        let directories = entries
+            .into_iter()
+            .filter(|entry| entry.kind == EntryKind::Directory && !is_reserved_directory(&entry.name));
+        Ok(directories.map(|entry| entry.name).collect())
+    }
+
+    /// Another payload file beside the changed one means a change of format, not of existence.
+    fn add_payload(&mut self, path: LogicalPath) -> Result<(), RepositoryError> {
+        if !path.is_within(self.scope) {
+            return Ok(());
+        }
+        if holds_payload(self.target, path.relative())? {
+            self.apply.entry(path).or_insert(false);
+        } else {
+            self.prune.insert(path);
+        }
+        Ok(())
+    }
+
+    fn apply_metadata(&mut self, path: LogicalPath) {
+        if path.is_within(self.scope) {
+            self.apply.insert(path, true);
+        } else if self.scope.is_within(&path) {
+            self.apply.insert(self.scope.clone(), true);
+        }
+    }
+
+    /// A file that its name does not explain: part of a resource, inert, or unknown.
+    fn add_other(
+        &mut self,
+        file: &str,
+        path: &LogicalPath,
+        name: &str,
+    ) -> Result<Option<FullRule>, RepositoryError> {
+        let in_scope = path.is_within(self.scope);
+        if name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("defaults")) {
+            return Ok(in_scope.then_some(FullRule::DefaultsFile));
+        }
+        let mut owned = false;
+        for directory in directories(file) {
+            if self.is_declared(directory)? {
+                owned = true;
+                if let Some(owner) = logical(directory).filter(|owner| owner.is_within(self.scope)) {
+                    self.apply.entry(owner).or_insert(false);
+                }
+            }
+        }
+        let inert = is_inert(name) || path.segments().any(|segment| segment.starts_with('.'));
+        Ok((!owned && !inert && in_scope).then_some(FullRule::UnknownFile))
+    }
+
+    fn is_declared(&mut self, directory: &str) -> Result<bool, RepositoryError> {
+        if let Some(declared) = self.declared.get(directory) {
+            return Ok(*declared);
+        }
+        let declared = holds_payload(self.target, directory)? || holds_payload(self.base, directory)?;
+        self.declared.insert(directory.to_owned(), declared);
+        Ok(declared)
+    }
+
+    /// Leaves out what another target covers and what is empty; both lists in the order of execution.
+    fn finish(self) -> Result<Changes, RepositoryError> {
+        let covered =
+            |path: &LogicalPath| path.ancestors().any(|above| self.apply.get(&above) == Some(&true));
+        let mut apply = Vec::new();
+        for (path, recursive) in &self.apply {
+            if !covered(path) && holds_resource(self.target, path, *recursive)? {
+                apply.push(ApplyTarget { path: path.clone(), recursive: *recursive });
+            }
+        }
+        Ok(Changes::Targets { apply, prune: self.prune.into_iter().rev().collect() })
+    }
+}
+
+/// The path of a directory; `None` if one of its names cannot be a segment.
+fn logical(directory: &str) -> Option<LogicalPath> {
+    directory
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .try_fold(LogicalPath::root(), |path, segment| path.child(segment).ok())
+}
+
+fn is_wildcard(segment: &str) -> bool {
+    segment == "_" || segment.contains(['*', '?', '['])
+}
+
+fn matches_segment(pattern: &str, name: &str) -> bool {
+    pattern == "_" || pattern == name || glob_matches(pattern, name)
+}
+
+fn holds_payload(tree: &dyn Tree, directory: &str) -> Result<bool, RepositoryError> {
+    let entries = tree.entries(directory)?.unwrap_or_default();
+    Ok(entries.iter().any(|entry| entry.kind == EntryKind::File && is_payload(&entry.name)))
+}
+
+/// Whether something is declared at `path`, or, if recursive, anywhere below it. Stops at the first.
+fn holds_resource(tree: &dyn Tree, path: &LogicalPath, recursive: bool) -> Result<bool, RepositoryError> {
+    let mut pending = vec![path.relative().to_owned()];
+    while let Some(directory) = pending.pop() {
+        let entries = tree.entries(&directory)?.unwrap_or_default();
+        let is_root = directory.is_empty();
+        if !is_root && entries.iter().any(|entry| entry.kind == EntryKind::File && is_payload(&entry.name)) {
+            return Ok(true);
+        }
+        if recursive {
+            let below = entries
+                .iter()
+                .filter(|entry| entry.kind == EntryKind::Directory && !is_reserved_directory(&entry.name));
+            pending.extend(below.map(|entry| join(&directory, &entry.name)));
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;

@@ -1,10 +1,12 @@
 //! Trees and repositories for the tests of this module.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use git2::{Oid, Repository, Signature, Time};
 
-use super::{DirTree, Revision};
+use super::tree::segments;
+use super::{DirTree, Entry, EntryKind, RepositoryError, Revision, Tree};
 
 /// A directory tree of these files.
 pub fn dir(files: &[(&str, &str)]) -> (tempfile::TempDir, DirTree) {
@@ -16,6 +18,34 @@ pub fn dir(files: &[(&str, &str)]) -> (tempfile::TempDir, DirTree) {
     }
     let tree = DirTree::open(root.path()).unwrap();
     (root, tree)
+}
+
+/// Regular files in memory, for tests that need many trees.
+pub struct MemoryTree<'a>(pub &'a BTreeMap<&'a str, &'a str>);
+
+impl Tree for MemoryTree<'_> {
+    fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
+        segments(directory)?;
+        let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let below = self.0.keys().filter_map(|file| file.strip_prefix(&prefix));
+        let kinds: BTreeMap<&str, EntryKind> = below
+            .map(|rest| match rest.split_once('/') {
+                Some((name, _)) => (name, EntryKind::Directory),
+                None => (rest, EntryKind::File),
+            })
+            .collect();
+        let entries = kinds.into_iter().map(|(name, kind)| Entry { name: name.to_owned(), kind });
+        let entries: Vec<Entry> = entries.collect();
+        Ok((!entries.is_empty() || directory.is_empty()).then_some(entries))
+    }
+
+    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+        Ok(self.0.get(file).map(|text| text.as_bytes().to_vec()))
+    }
+
+    fn revision(&self) -> Option<&Revision> {
+        None
+    }
 }
 
 /// A bare repository that plays the remote.

@@ -53,6 +53,26 @@ pub fn resources(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Resul
     Ok(listing)
 }
 
+/// Whether at least `count` resources are declared at or below `scope`. Stops looking once that is clear.
+pub fn declares_at_least(
+    tree: &dyn Tree,
+    scope: &LogicalPath,
+    count: usize,
+) -> Result<bool, RepositoryError> {
+    let mut listing = Listing::default();
+    let mut pending = vec![scope.clone()];
+    while let Some(path) = pending.pop() {
+        if listing.resources.len() + listing.broken.len() >= count {
+            return Ok(true);
+        }
+        if let Some(entries) = tree.entries(path.relative())? {
+            listing.add(&path, &entries);
+            pending.extend(listing.children(&path, &entries));
+        }
+    }
+    Ok(listing.resources.len() + listing.broken.len() >= count)
+}
+
 /// Reads and decodes a payload.
 pub fn read_payload(tree: &dyn Tree, file: &ResourceFile) -> Result<Value, RepositoryError> {
     let content = tree.read(&file.file)?.ok_or_else(|| RepositoryError::PayloadMissing {

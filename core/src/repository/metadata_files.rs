@@ -92,7 +92,8 @@ fn reach(level: usize, depth: usize) -> MetadataReach {
     if level == 0 || level + 1 >= depth { MetadataReach::Direct } else { MetadataReach::Descendants }
 }
 
-fn glob_matches(name: &str, segment: &str) -> bool {
+/// Whether a directory called `name` is a glob that stands for `segment`.
+pub(super) fn glob_matches(name: &str, segment: &str) -> bool {
     name.contains(['*', '?', '['])
         && LogicalPath::root()
             .child(segment)

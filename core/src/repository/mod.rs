@@ -1,8 +1,9 @@
 //! Desired state in Git: an immutable view of it, where things are in it, and how it changes.
 //!
 //! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
-//! [`read_payload`] find and read what it declares, [`MetadataFiles`] what governs that, and
-//! [`Mirror::undeclared_since`] what earlier commits declared and a later one does not.
+//! [`read_payload`] find and read what it declares, and [`MetadataFiles`] what governs that.
+//! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared_since`] what earlier
+//! commits declared and a later one does not.
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
@@ -23,14 +24,14 @@ mod remote;
 mod revision;
 mod tree;
 
-pub use changes::ApplyTarget;
+pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
 pub use error::RepositoryError;
 pub use git_tree::GitTree;
 pub use history::Undeclared;
 pub use known_hosts::{HostKey, HostKeyError, KnownHosts};
-pub use layout::{Listing, ResourceFile, read_payload, resource_file, resources};
+pub use layout::{Listing, ResourceFile, declares_at_least, read_payload, resource_file, resources};
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;
 pub use remote::{Remote, RemoteAuth, RemoteUrl};

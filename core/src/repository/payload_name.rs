@@ -13,6 +13,36 @@ pub(super) fn extension(name: &str) -> &str {
     name.rfind('.').map_or("", |at| &name[at..])
 }
 
+/// Whether this names a metadata document.
+pub(super) fn is_metadata(name: &str) -> bool {
+    matches!(name, "metadata.yaml" | "metadata.json")
+}
+
+/// Whether this names a defaults file: `defaults.<ext>` or `defaults-<profile>.<ext>`.
+pub(super) fn is_defaults(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("defaults") else { return false };
+    let Some((profile, extension)) = rest.rsplit_once('.') else { return false };
+    if !matches!(extension, "json" | "yaml" | "yml" | "properties") {
+        return false;
+    }
+    profile.is_empty() || profile.strip_prefix('-').is_some_and(is_profile)
+}
+
+/// `^[A-Za-z0-9][A-Za-z0-9._-]*$`
+fn is_profile(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}
+
+/// Whether a file of this name outside of any resource affects nothing: temporary files of our own, hidden
+/// files, and what repositories carry for people and tools.
+pub(super) fn is_inert(name: &str) -> bool {
+    name.starts_with('.')
+        || ["README", "LICENSE", "CHANGELOG"].iter().any(|prefix| name.starts_with(prefix))
+        || matches!(name, "CODEOWNERS" | "Makefile")
+        || extension(name) == ".md"
+}
+
 /// Whether a directory of this name holds no logical path: collection metadata, or Git's own files.
 pub(super) fn is_reserved_directory(name: &str) -> bool {
     name == "_" || name.eq_ignore_ascii_case(".git")
@@ -23,6 +53,21 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("defaults.yaml", true)]
+    #[case("defaults.properties", true)]
+    #[case("defaults-prod.json", true)]
+    #[case("defaults-prod.eu-1.yml", true)]
+    #[case("defaults.ini", false)]
+    #[case("defaults-.yaml", false)]
+    #[case("defaults--x.yaml", false)]
+    #[case("defaultsx.yaml", false)]
+    #[case("defaults", false)]
+    #[case("Defaults.yaml", false)]
+    fn defaults_names(#[case] name: &str, #[case] expected: bool) {
+        assert_eq!(is_defaults(name), expected);
+    }
 
     #[rstest]
     #[case("resource.yaml", true, ".yaml")]
