@@ -11,7 +11,7 @@ use url::Url;
 use super::gate::Refused;
 use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
-use crate::secrets::Redactor;
+use crate::secrets::{Redactor, Secret};
 
 /// One attempt, from connecting to the last byte of the body; waiting at the gate does not count.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,10 +32,21 @@ pub struct Settings {
     pub base_url: BaseUrl,
     /// How they are authenticated.
     pub auth: Auth,
+    /// Whom to trust.
+    pub tls: TlsSettings,
     /// Headers of every request; operation headers and credentials beat them.
     pub default_headers: Vec<(String, String)>,
     /// A path that tells whether the server is well; the base URL itself when absent.
     pub health_check: Option<String>,
+}
+
+/// Whom a client trusts. TLS 1.2 is the least.
+#[derive(Clone, Debug, Default)]
+pub struct TlsSettings {
+    /// PEM certificates that replace the system's roots.
+    pub ca_certificates: Option<Secret>,
+    /// Accept any certificate: whoever sits in between can read and change everything.
+    pub insecure_skip_verify: bool,
 }
 
 /// Hears about every attempt, for metrics. Called from request tasks; must not block.
@@ -77,7 +88,7 @@ impl Client {
         gate: Arc<Gate>,
         observer: Option<Arc<dyn RequestObserver>>,
     ) -> Result<Self, ServerError> {
-        let http = reqwest::Client::builder()
+        let http = trusting(&settings.tls)?
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_max_idle_per_host(gate.concurrency())
@@ -110,10 +121,29 @@ impl Client {
 
     /// Sends `request` and reads the answer to its end, with the retries that cannot do a thing twice.
     pub async fn send(&self, request: &Request) -> Result<Response, ServerError> {
-        let target = self.shared.base_url.target(request)?;
+        self.send_to(request, &self.shared.base_url.target(request)?).await
+    }
+
+    /// Asks the health check, or the base URL where none is configured, with credentials; an error unless
+    /// it answers below 400. The check is a path below the base URL or a URL of its origin.
+    pub async fn health(&self) -> Result<(), ServerError> {
+        let check = self.shared.health_check.as_deref().unwrap_or("/");
+        let request = Request::new(Method::GET, check);
+        let target = if check.contains("://") {
+            self.shared.base_url.same_origin(check).ok_or_else(|| ServerError::Setting {
+                setting: "http.healthCheck",
+                reason: "must be a path, or a URL of the base URL's origin without query".to_owned(),
+            })?
+        } else {
+            self.shared.base_url.target(&request)?
+        };
+        self.send_to(&request, &target).await.map(drop)
+    }
+
+    async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         let mut attempt = 1;
         loop {
-            match self.attempt(request, &target, attempt).await {
+            match self.attempt(request, target, attempt).await {
                 Ok(response) => return Ok(response),
                 Err(Attempt::Final(error) | Attempt::Retryable(None, error)) => return Err(error),
                 Err(Attempt::Retryable(Some(pause), error)) => {
@@ -123,12 +153,6 @@ impl Client {
                 }
             }
         }
-    }
-
-    /// Asks the health check path, or the base URL, with credentials; an error unless it answers below 400.
-    pub async fn health(&self) -> Result<(), ServerError> {
-        let path = self.shared.health_check.as_deref().unwrap_or("/");
-        self.send(&Request::new(Method::GET, path)).await.map(drop)
     }
 
     async fn attempt(&self, request: &Request, target: &Url, attempt: u32) -> Result<Response, Attempt> {
@@ -313,6 +337,22 @@ async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collect
         body.extend_from_slice(&chunk);
     }
     Ok(Collected::Whole(body.freeze()))
+}
+
+fn trusting(tls: &TlsSettings) -> Result<reqwest::ClientBuilder, ServerError> {
+    let refuse = |reason: String| ServerError::Setting { setting: "http.tls", reason };
+    let mut builder = reqwest::Client::builder()
+        .tls_version_min(reqwest::tls::Version::TLS_1_2)
+        .tls_danger_accept_invalid_certs(tls.insecure_skip_verify);
+    if let Some(pem) = &tls.ca_certificates {
+        let roots = reqwest::Certificate::from_pem_bundle(pem.expose().as_bytes())
+            .map_err(|error| refuse(format!("the CA certificates do not parse: {error}")))?;
+        if roots.is_empty() {
+            return Err(refuse("the CA certificates hold no PEM certificate".to_owned()));
+        }
+        builder = builder.tls_certs_only(roots);
+    }
+    Ok(builder)
 }
 
 fn default_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), ServerError> {

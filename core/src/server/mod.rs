@@ -9,7 +9,7 @@ mod response;
 mod retry;
 
 pub use auth::{Auth, HeaderCredential};
-pub use client::{Client, RequestObserver, Settings};
+pub use client::{Client, RequestObserver, Settings, TlsSettings};
 pub use error::ServerError;
 pub use gate::{DEFAULT_CONCURRENCY, Gate, Throttling};
 pub use request::{BaseUrl, Body, Request};

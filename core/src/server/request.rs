@@ -107,7 +107,13 @@ impl BaseUrl {
         Ok(url)
     }
 
-    /// The URL of the base itself, for probes.
+    /// `text` as a URL, if it is one of the same origin without query.
+    pub(super) fn same_origin(&self, text: &str) -> Option<Url> {
+        let url = Url::parse(text.trim()).ok()?;
+        (self.origin_is(&url) && url.query().is_none()).then_some(url)
+    }
+
+    /// Whether `url` has the same scheme, host and port.
     pub(super) fn origin_is(&self, url: &Url) -> bool {
         self.0.origin() == url.origin()
     }

@@ -19,6 +19,7 @@ pub(super) struct Observation {
     pub targeted: usize,
     pub failures: Vec<Failure>,
     pub whole_scope: bool,
+    pub declared: usize,
 }
 
 /// One thing to look at.
@@ -35,7 +36,7 @@ pub(super) async fn observe(
     stop: &Stop,
 ) -> Observation {
     let targeted = selection.targeted();
-    let Selection { resources, broken: mut failures, prune, whole_scope } = selection;
+    let Selection { resources, broken: mut failures, prune, whole_scope, declared } = selection;
     let remote = Remote::new(session);
     let items = resources.into_iter().map(Item::Resource).chain(prune.into_iter().map(Item::Undeclared));
     let mut observed = futures::stream::iter(items)
@@ -48,7 +49,7 @@ pub(super) async fn observe(
             Err(failure) => failures.push(failure),
         }
     }
-    Observation { actions, targeted, failures, whole_scope }
+    Observation { actions, targeted, failures, whole_scope, declared: declared.unwrap_or(targeted) }
 }
 
 async fn observe_one(

@@ -163,7 +163,7 @@ pub(super) fn decide_prune(path: &LogicalPath, rules: &Rules, observed: &Observe
 impl Plan {
     /// Puts the decisions together: in path order, and without deletions when there are too many.
     pub(super) fn new(revision: Option<Revision>, observation: Observation, options: &Options) -> Self {
-        let Observation { mut actions, targeted, failures, whole_scope } = observation;
+        let Observation { mut actions, targeted, failures, whole_scope, declared } = observation;
         actions.sort_by(|a, b| a.path.cmp(&b.path));
         let doomed: Vec<LogicalPath> = actions
             .iter()
@@ -171,7 +171,7 @@ impl Plan {
             .map(|action| action.path.clone())
             .collect();
         let prune_refused =
-            prune::check(&doomed, targeted, whole_scope, options.prune_limit, options.allow_empty);
+            prune::check(&doomed, declared, whole_scope, options.prune_limit, options.allow_empty);
         if prune_refused.is_some() {
             actions.retain(|action| action.step != Step::Delete);
         }
@@ -234,8 +234,13 @@ mod tests {
     #[test]
     fn a_plan_serialises() {
         let action = decide(&desired(r#"{"a":1}"#), &present(r#"{"a":2}"#), false);
-        let observation =
-            Observation { actions: vec![action], targeted: 1, failures: Vec::new(), whole_scope: true };
+        let observation = Observation {
+            actions: vec![action],
+            targeted: 1,
+            failures: Vec::new(),
+            whole_scope: true,
+            declared: 1,
+        };
         let plan = Plan::new(None, observation, &Options::default());
         insta::assert_snapshot!(serde_json::to_string(&plan).unwrap(), @r#"{"revision":null,"actions":[{"path":"/shops/rio","step":"update","reason":"different","differences":[{"path":"/a","change":"replace","desired":1,"observed":2}]}],"targeted":1,"failures":[],"prune_refused":null}"#);
     }

@@ -18,6 +18,8 @@ pub struct Selection {
     pub prune: Vec<Candidate>,
     /// Whether `resources` and `broken` are all that the scope declares.
     pub whole_scope: bool,
+    /// How many resources the scope declares, where that is known and is not what was selected.
+    pub declared: Option<usize>,
 }
 
 /// A path that was declared once and is not any more.

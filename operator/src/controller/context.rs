@@ -20,6 +20,7 @@ use super::events::Events;
 use super::expand::Expansion;
 use super::kind::{Key, Kind};
 use super::mirrors::Mirrors;
+use super::servers::Servers;
 use crate::crd::{Limits, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 use crate::directories::Directories;
 use crate::telemetry::Metrics;
@@ -37,6 +38,7 @@ pub struct Context {
     pub events: Events,
     pub dependencies: Dependencies,
     pub mirrors: Arc<Mirrors>,
+    pub servers: Servers,
     /// Cancelled when this process must stop working: it shuts down, or no longer leads.
     pub stop: CancellationToken,
 }

@@ -1,13 +1,15 @@
-//! ManagedServer: checks that everything a connection needs is there. Nothing remote is contacted.
+//! ManagedServer: checks that everything a connection needs is there, and probes the health check if there
+//! is one.
 
 use std::sync::Arc;
+
+use declarest_core::server::Client;
 
 use super::context::{Context, Guarded};
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
-use super::outcome::Outcome;
-use super::references::SecretReader;
+use super::outcome::{Fact, Outcome, Reason, Truth};
 use super::unsupported;
 use crate::crd::ManagedServer;
 use crate::directories;
@@ -25,27 +27,39 @@ impl Reconciler for ManagedServers {
     type Kind = ManagedServer;
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
-        match check(round.context, &round.object).await {
-            Ok(()) => Outcome::ready("every reference resolves"),
-            Err(failure) => failure.into(),
+        let client = match client(round.context, &round.object).await {
+            Ok(client) => client,
+            Err(failure) => return failure.into(),
+        };
+        let outcome = Outcome::ready("every reference resolves");
+        if round.object.spec.http.health_check.is_none() {
+            return outcome;
         }
+        outcome.with_condition(match client.health().await {
+            Ok(()) => reachable(Truth::True, "ProbeSucceeded", "the health check answers".to_owned()),
+            Err(error) => reachable(Truth::False, "ProbeFailed", error.to_string()),
+        })
     }
 
     async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
         let owner = ManagedServer::owner(&Key::of(kube::Resource::meta(object)));
         directories::remove_in_background(context.directories.cache(&owner))
             .await
-            .map_err(|error| Failure::new(super::outcome::Reason::ReconcileFailed, error.to_string()))
+            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
     }
 
-    fn forget(&self, _: &Context, _: &Key) {}
+    fn forget(&self, context: &Context, key: &Key) {
+        context.servers.forget(key);
+    }
 }
 
-async fn check(context: &Context, object: &ManagedServer) -> Result<(), Failure> {
+/// The client that policies will use: everything it needs is checked by building it.
+async fn client(context: &Context, object: &ManagedServer) -> Result<Client, Failure> {
     unsupported::check_managed_server(object)?;
-    let mut reader = SecretReader::new(&context.client, &object.key().namespace);
-    for (field, reference) in object.spec.secret_refs() {
-        reader.value(&field, reference).await?;
-    }
-    Ok(())
+    context.servers.client(context, object).await
+}
+
+/// Tells whether the server is well; whether it is usable is for requests to find out.
+fn reachable(truth: Truth, reason: &'static str, message: String) -> Fact {
+    Fact { type_: "Reachable", truth, reason, message }
 }

@@ -44,6 +44,13 @@ impl Mirrors {
         open.get(repository).map(|(_, mirror)| mirror.clone())
     }
 
+    /// All mirrors of a namespace.
+    pub fn of_namespace(&self, namespace: &str) -> Vec<Mirror> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = open.iter().filter(|(key, _)| key.namespace == namespace);
+        own.map(|(_, (_, mirror))| mirror.clone()).collect()
+    }
+
     /// Closes a mirror; who holds it may still read it.
     pub fn close(&self, repository: &Key) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(repository);

@@ -16,7 +16,9 @@ pub mod outcome;
 pub mod references;
 pub mod resource_repository;
 pub mod secret_store;
+pub mod servers;
 pub mod status;
+pub mod sync_policy;
 pub mod unsupported;
 pub mod volumes;
 
@@ -29,6 +31,7 @@ pub async fn run(context: Arc<Context>) {
     tokio::join!(
         resource_repository::run(Arc::clone(&context)),
         managed_server::run(Arc::clone(&context)),
-        secret_store::run(context),
+        secret_store::run(Arc::clone(&context)),
+        sync_policy::run(context),
     );
 }

@@ -15,6 +15,7 @@ use crate::controller::cache::{Cache, Cached};
 use crate::controller::context::{Caches, Context, Settings};
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
+use crate::controller::servers::Servers;
 use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
 use crate::leader::Candidate;
@@ -74,6 +75,7 @@ pub async fn operate(
         settings,
         dependencies: controller::dependencies::Dependencies::default(),
         mirrors: Arc::default(),
+        servers: Servers::default(),
         stop: stop.child_token(),
     });
     let result = lead(election, &context, &health, &stop).await;

@@ -1,0 +1,188 @@
+//! Clients of managed servers: built from a spec and its Secrets, shared by all policies of a server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use declarest_core::server::{
+    Auth, BaseUrl, Client, Gate, HeaderCredential, RequestObserver, ServerError, Settings, Throttling,
+    TlsSettings,
+};
+use http::{Method, StatusCode};
+
+use super::context::Context;
+use super::error::Failure;
+use super::kind::{Key, Kind as _};
+use super::outcome::Reason;
+use super::references::SecretReader;
+use crate::crd::managed_server::{HttpAuth, RequestThrottling};
+use crate::crd::{ManagedServer, SecretKeyRef};
+use crate::telemetry::Metrics;
+
+/// The gates and clients in use.
+#[derive(Default)]
+pub struct Servers {
+    known: Mutex<HashMap<Key, Known>>,
+}
+
+struct Known {
+    throttling: Throttling,
+    gate: Arc<Gate>,
+    /// The latest client and what it was built from.
+    client: Option<(Identity, Client)>,
+}
+
+/// What a client was built from; any change makes another one, which is how rotated Secrets are noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    uid: Option<String>,
+    generation: Option<i64>,
+    secret_versions: Vec<(String, Option<String>)>,
+}
+
+impl Servers {
+    /// The client of `server`, whose placeholders are expanded. Connections are kept while neither the
+    /// spec nor a Secret changes; the gate is kept while its settings stay.
+    pub async fn client(&self, context: &Context, server: &ManagedServer) -> Result<Client, Failure> {
+        let key = server.key();
+        // Versions are taken before the values are read: a rotation in between builds once more.
+        let identity = identity(context, server);
+        if let Some(client) = self.cached(&key, &identity) {
+            return Ok(client);
+        }
+        let settings = settings(context, server).await?;
+        let throttling = throttling(server.spec.http.request_throttling.as_ref());
+        let gate = self.gate(&key, throttling)?;
+        let observer = Arc::new(Observer { metrics: Arc::clone(&context.metrics), server: key.clone() });
+        let client = Client::new(settings, gate, Some(observer)).map_err(|error| invalid(&error))?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get_mut(&key) {
+            known.client = Some((identity, client.clone()));
+        }
+        Ok(client)
+    }
+
+    /// Forgets the client and gate of a server that is gone.
+    pub fn forget(&self, key: &Key) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    fn cached(&self, key: &Key, identity: &Identity) -> Option<Client> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (built_from, client) = known.get(key)?.client.as_ref()?;
+        (built_from == identity).then(|| client.clone())
+    }
+
+    fn gate(&self, key: &Key, throttling: Throttling) -> Result<Arc<Gate>, Failure> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(key).filter(|known| known.throttling == throttling) {
+            return Ok(Arc::clone(&known.gate));
+        }
+        let gate = Arc::new(Gate::new(&throttling).map_err(|error| invalid(&error))?);
+        known.insert(key.clone(), Known { throttling, gate: Arc::clone(&gate), client: None });
+        Ok(gate)
+    }
+}
+
+fn identity(context: &Context, server: &ManagedServer) -> Identity {
+    let key = server.key();
+    let version = |secret: &SecretKeyRef| {
+        let stored = context.caches.secrets.object(&key.namespace, &secret.name);
+        (secret.name.clone(), stored.and_then(|stored| stored.metadata.resource_version.clone()))
+    };
+    Identity {
+        uid: server.metadata.uid.clone(),
+        generation: server.metadata.generation,
+        secret_versions: server.spec.secret_refs().into_iter().map(|(_, secret)| version(secret)).collect(),
+    }
+}
+
+async fn settings(context: &Context, server: &ManagedServer) -> Result<Settings, Failure> {
+    let http = &server.spec.http;
+    let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
+    let mut tls = TlsSettings::default();
+    if let Some(spec) = &http.tls {
+        tls.insecure_skip_verify = spec.insecure_skip_verify;
+        if let Some(reference) = &spec.ca_cert_ref {
+            tls.ca_certificates = Some(secrets.value("spec.http.tls.caCertRef", reference).await?);
+        }
+    }
+    Ok(Settings {
+        base_url: BaseUrl::parse(&http.base_url).map_err(|error| invalid(&error))?,
+        auth: auth(&mut secrets, http.auth.as_ref()).await?,
+        tls,
+        default_headers: http.default_headers.clone().into_iter().collect(),
+        health_check: http.health_check.clone(),
+    })
+}
+
+async fn auth(secrets: &mut SecretReader, auth: Option<&HttpAuth>) -> Result<Auth, Failure> {
+    let Some(auth) = auth else { return Ok(Auth::None) };
+    if let Some(basic) = &auth.basic_auth {
+        return Ok(Auth::Basic {
+            username: secrets.value("spec.http.auth.basicAuth.usernameRef", &basic.username_ref).await?,
+            password: secrets.value("spec.http.auth.basicAuth.passwordRef", &basic.password_ref).await?,
+        });
+    }
+    let mut headers = Vec::with_capacity(auth.custom_headers.len());
+    for (index, custom) in auth.custom_headers.iter().enumerate() {
+        let field = format!("spec.http.auth.customHeaders[{index}].valueRef");
+        headers.push(HeaderCredential {
+            header: custom.header.clone(),
+            prefix: custom.prefix.clone().unwrap_or_default(),
+            value: secrets.value(&field, &custom.value_ref).await?,
+        });
+    }
+    Ok(Auth::Headers(headers))
+}
+
+/// Zero means "no limit" in the API, as schemas cannot tell it from absent.
+fn throttling(spec: Option<&RequestThrottling>) -> Throttling {
+    let Some(spec) = spec else { return Throttling::default() };
+    let positive =
+        |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok()).filter(|n| *n > 0);
+    Throttling {
+        max_concurrent_requests: positive(spec.max_concurrent_requests).map(|n| n as usize),
+        queue_size: positive(spec.queue_size).map(|n| n as usize),
+        requests_per_second: positive(spec.requests_per_second).map(f64::from),
+        burst: positive(spec.burst),
+    }
+}
+
+fn invalid(error: &ServerError) -> Failure {
+    Failure::new(Reason::SpecInvalid, format!("spec.http: {error}"))
+}
+
+/// Feeds the request metrics of one server.
+struct Observer {
+    metrics: Arc<Metrics>,
+    server: Key,
+}
+
+impl RequestObserver for Observer {
+    fn completed(&self, method: &Method, status: Option<StatusCode>, elapsed: Duration) {
+        let code = status.map_or_else(|| "none".to_owned(), |status| status.as_u16().to_string());
+        self.metrics.requested(self.server.subject(), method.as_str(), &code, elapsed);
+    }
+
+    fn throttled(&self, by_server: bool) {
+        self.metrics.throttled(self.server.subject(), by_server);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_is_no_limit() {
+        let spec = RequestThrottling {
+            max_concurrent_requests: Some(0),
+            queue_size: None,
+            requests_per_second: Some(5),
+            burst: Some(0),
+        };
+        let expected = Throttling { requests_per_second: Some(5.0), ..Throttling::default() };
+        assert_eq!(throttling(Some(&spec)), expected);
+    }
+}

@@ -1,0 +1,158 @@
+//! The dependencies of a policy, checked, and what to remember of them.
+
+use std::collections::BTreeSet;
+
+use kube::{Resource as _, ResourceExt as _};
+use sha2::{Digest as _, Sha256};
+
+use super::SYNC_REQUEST;
+use super::decision::{ConfigHash, Fingerprint};
+use crate::controller::conditions;
+use crate::controller::context::Context;
+use crate::controller::error::Failure;
+use crate::controller::kind::{Key, Kind, is_ready};
+use crate::controller::outcome::Reason;
+use crate::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+
+/// The objects that a policy refers to, all usable.
+pub struct Inputs {
+    /// As stored: placeholders not expanded.
+    pub repository: ResourceRepository,
+    /// Placeholders expanded. Never to be written back or shown.
+    pub server: ManagedServer,
+    pub store: Option<SecretStore>,
+    /// The commit that the repository is at.
+    pub revision: String,
+}
+
+impl Inputs {
+    /// Finds the dependencies and checks that each is usable in its present generation.
+    pub fn gather(context: &Context, policy: &SyncPolicy) -> Result<Self, Failure> {
+        let Key { namespace, .. } = policy.key();
+        let spec = &policy.spec;
+        let name = &spec.resource_repository_ref.name;
+        let repository = context.caches.repositories.get(&namespace, name);
+        let repository =
+            repository.ok_or_else(|| missing("ResourceRepository", name, "resourceRepositoryRef"))?;
+        let name = &spec.managed_server_ref.name;
+        let server = context.caches.servers.get(&namespace, name);
+        let server = server.ok_or_else(|| missing("ManagedServer", name, "managedServerRef"))?;
+        let store = match &spec.secret_store_ref {
+            None => None,
+            Some(reference) => {
+                let store = context.caches.stores.get(&namespace, &reference.name);
+                Some(store.ok_or_else(|| missing("SecretStore", &reference.name, "secretStoreRef"))?)
+            }
+        };
+        if !is_ready(&repository) && !serves_last_fetch(&repository) {
+            return Err(not_ready(&repository));
+        }
+        if !is_ready(&server) {
+            return Err(not_ready(&server));
+        }
+        if let Some(store) = store.as_ref().filter(|store| !is_ready(*store)) {
+            return Err(not_ready(store));
+        }
+        let revision = repository.status.as_ref().and_then(|status| status.last_fetched_revision.clone());
+        let Some(revision) = revision else { return Err(not_ready(&repository)) };
+        Ok(Self { server: context.expanded(&server)?, repository, store, revision })
+    }
+
+    /// What would make another look worthwhile.
+    pub fn fingerprint(&self, context: &Context, policy: &SyncPolicy) -> Fingerprint {
+        let mut dependencies = Sha256::new();
+        add_object(&mut dependencies, &self.repository);
+        add_object(&mut dependencies, &self.server);
+        if let Some(store) = &self.store {
+            add_object(&mut dependencies, store);
+        }
+        let digests = self.server.status.as_ref().and_then(|status| status.artifact_digests.as_ref());
+        dependencies.update(format!("{digests:?}"));
+        let mut own = Sha256::new();
+        add_object(&mut own, policy);
+        Fingerprint {
+            config: ConfigHash { policy: short_hex(own), dependencies: short_hex(dependencies) },
+            secrets: secrets_hash(context, policy),
+            request: policy.annotations().get(SYNC_REQUEST).cloned(),
+            revision: self.revision.clone(),
+        }
+    }
+}
+
+/// A repository whose last fetch failed still serves what it fetched before for the same spec, so that
+/// drift is corrected while Git is down.
+fn serves_last_fetch(repository: &ResourceRepository) -> bool {
+    let failed_fetch = conditions::find(repository.conditions(), "Ready")
+        .is_some_and(|ready| ready.reason == Reason::FetchFailed.as_str());
+    let fetched = repository.status.as_ref().and_then(|status| status.last_fetched_generation);
+    failed_fetch && fetched.is_some() && fetched == repository.meta().generation
+}
+
+fn missing(kind: &str, name: &str, field: &str) -> Failure {
+    Failure::dependency_invalid(format!(
+        "spec.{field}: there is no {kind} \"{name}\" in this namespace; create it or correct the name"
+    ))
+}
+
+fn not_ready<K: Kind>(object: &K) -> Failure {
+    let why = match conditions::find(object.conditions(), "Ready") {
+        Some(ready) if ready.observed_generation == object.meta().generation => {
+            format!("{}: {}", ready.reason, ready.message)
+        }
+        _ => "it was not looked at yet".to_owned(),
+    };
+    let message = format!("{} \"{}\" is not ready ({why})", K::NAME, object.name_any());
+    Failure::new(Reason::DependencyNotReady, message)
+}
+
+/// The Secrets that the dependencies of a policy name.
+pub fn secret_names(context: &Context, policy: &SyncPolicy) -> BTreeSet<String> {
+    let Key { namespace, .. } = policy.key();
+    let mut names = BTreeSet::new();
+    let mut add = |kind, name: &str| {
+        names.extend(context.dependencies.secrets(kind, &Key::new(namespace.as_str(), name)));
+    };
+    add(ResourceRepository::NAME, &policy.spec.resource_repository_ref.name);
+    add(ManagedServer::NAME, &policy.spec.managed_server_ref.name);
+    if let Some(store) = &policy.spec.secret_store_ref {
+        add(SecretStore::NAME, &store.name);
+    }
+    names
+}
+
+/// SHA-256 over the names, uids and versions of all Secrets that the policy depends on.
+fn secrets_hash(context: &Context, policy: &SyncPolicy) -> String {
+    let Key { namespace, .. } = policy.key();
+    let mut hash = Sha256::new();
+    for name in secret_names(context, policy) {
+        match context.caches.secrets.object(&namespace, &name) {
+            Some(secret) => {
+                let uid = secret.uid().unwrap_or_default();
+                let version = secret.resource_version().unwrap_or_default();
+                hash.update(format!("{name}\0{uid}\0{version}\n"));
+            }
+            None => hash.update(format!("{name}\0missing\n")),
+        }
+    }
+    hex(&hash.finalize())
+}
+
+fn add_object<K: Kind>(hash: &mut Sha256, object: &K) {
+    let meta = object.meta();
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    hash.update(format!("{}\0{uid}\0{}\n", K::NAME, meta.generation.unwrap_or_default()));
+}
+
+/// 64 bits are plenty to notice a change, and readable in status.
+fn short_hex(hash: Sha256) -> String {
+    hex(&hash.finalize()[..8])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,229 @@
+//! One run: status before, the engine, status after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use declarest_core::metadata::Metadata;
+use declarest_core::path::LogicalPath;
+use declarest_core::repository::{Mirror, RepositoryError, Revision};
+use declarest_core::sync::{self, Mode, Options, Session, Stop};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::decision::{Fingerprint, Trigger};
+use super::inputs::Inputs;
+use super::schedule::Schedule;
+use super::selection::{self, Pins, Request, Selected};
+use super::verdict::{self, Run};
+use crate::controller::context::Context;
+use crate::controller::error::Failure;
+use crate::controller::frame::Round;
+use crate::controller::kind::{Key, Kind as _};
+use crate::controller::outcome::{Outcome, Reason};
+use crate::crd::sync_policy::{FailedResource, RunOutcome, SyncMode};
+use crate::crd::{Limit, SyncPolicy};
+
+/// How often a run looks whether its policy still wants it.
+const WATCH: Duration = Duration::from_millis(250);
+
+/// A run that was decided on.
+pub struct RunPlan {
+    pub inputs: Inputs,
+    pub fingerprint: Fingerprint,
+    pub trigger: Trigger,
+    /// The commit to diff from; `None` compares the whole scope.
+    pub base: Option<Revision>,
+    pub schedule: Option<Schedule>,
+    pub sync_interval: Duration,
+    /// What things looked like at the last run of this process.
+    pub attempted: Option<Fingerprint>,
+}
+
+/// Runs the engine and writes what came of it into the round's status.
+pub async fn run(round: &mut Round<'_, SyncPolicy>, plan: RunPlan) -> Result<Outcome, Failure> {
+    let context = Arc::clone(round.context);
+    let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
+    let mirror = context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
+        Failure::new(
+            Reason::RepositoryUnavailable,
+            "the repository's mirror is not open yet; waiting for its next fetch",
+        )
+    })?;
+    if round.status.inventory_base_revision.is_none() {
+        round.status.inventory_base_revision = Some(target.to_string());
+    }
+    let selected = select(round, &plan, mirror.clone(), target.clone()).await?;
+    if selected.selection.is_empty() && plan.base.is_some() && !selected.selection.whole_scope {
+        return Ok(verdict::nothing_to_do(&mut round.status, &plan, &target));
+    }
+    let client = context.servers.client(&context, &plan.inputs.server).await?;
+    let consecutive = verdict::consecutive_failures(&round.status, &plan);
+    begin(round, &target, selected.trigger).await?;
+
+    let Selected { selection, kind, trigger, tree } = selected;
+    let metadata = Arc::new(Metadata::new(tree.clone()));
+    let session = Session { tree, metadata, client };
+    let stop = Stop::default();
+    let options = options(&round.object)?;
+    tracing::info!(
+        revision = %target, mode = ?kind, trigger = trigger.as_str(),
+        targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
+    );
+    let (key, generation) = (round.key(), round.generation());
+    let report = tokio::select! {
+        report = sync::run(&session, selection, &options, &stop) => report,
+        () = watch(&context, &key, generation, &stop) => {
+            // Does not happen: the watch ends with the run.
+            return Err(Failure::new(Reason::ReconcileFailed, "the run was lost"));
+        }
+    };
+    let stats = report.stats;
+    tracing::info!(
+        revision = %target, mode = ?kind, outcome = report.outcome.as_str(), targeted = stats.targeted,
+        applied = stats.applied, created = stats.created, updated = stats.updated,
+        pruned = stats.pruned, failed = stats.failed, "sync finished"
+    );
+    verdict::count(&context, &key, trigger, &report);
+    let run = Run { plan: &plan, kind, trigger, report: &report, target: &target, consecutive };
+    let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
+    let pins = Pins::of(&round.object.metadata);
+    keep(pins, &mirror, round, &target).await?;
+    Ok(outcome)
+}
+
+/// Selects on the blocking pool and pins what is worked with.
+async fn select(
+    round: &Round<'_, SyncPolicy>,
+    plan: &RunPlan,
+    mirror: Mirror,
+    target: Revision,
+) -> Result<Selected, Failure> {
+    let spec = &round.object.spec;
+    let status = &round.status;
+    let revision = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Revision>().ok());
+    let (prunes, applies): (Vec<_>, Vec<_>) =
+        status.failed_resources.iter().partition(|failed| failed.operation == verdict::PRUNE);
+    let request = Request {
+        mirror,
+        scope: spec.scope().map_err(|reason| Failure::spec_invalid(format!("spec.source.path: {reason}")))?,
+        recursive: spec.source.recursive,
+        prune: spec.sync.prune,
+        base: plan.base.clone(),
+        target,
+        inventory_base: revision(&status.inventory_base_revision),
+        applied: revision(&status.last_applied_repo_revision),
+        failed_applies: paths(&applies),
+        failed_prunes: paths(&prunes),
+        trigger: plan.trigger,
+    };
+    let pins = Pins::of(&round.object.metadata);
+    let selected = tokio::task::spawn_blocking(move || {
+        pins.keep(
+            &request.mirror,
+            request.inventory_base.as_ref(),
+            request.applied.as_ref(),
+            &request.target,
+        )?;
+        selection::select(&request)
+    });
+    match selected.await {
+        Ok(selected) => selected.map_err(|error| unavailable(&error)),
+        Err(error) => Err(Failure::new(Reason::ReconcileFailed, format!("cannot select resources: {error}"))),
+    }
+}
+
+fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
+    failed.iter().filter_map(|failed| LogicalPath::parse(&failed.path).ok()).collect()
+}
+
+/// Tells in status that a run is under way. Should the process die, the run counts as failed.
+async fn begin(
+    round: &mut Round<'_, SyncPolicy>,
+    target: &Revision,
+    trigger: Trigger,
+) -> Result<(), Failure> {
+    let status = &mut round.status;
+    status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
+    status.last_attempted_repo_revision = Some(target.to_string());
+    status.last_run_outcome = Some(RunOutcome::Failed);
+    status.last_trigger = Some(trigger.as_str().to_owned());
+    let working =
+        Outcome::new(Reason::Reconciling, format!("syncing revision {target} ({})", trigger.as_str()));
+    round.publish(&working, 0).await.map_err(|error| Failure::api("write the status", &error))?;
+    Ok(())
+}
+
+async fn keep(
+    pins: Pins,
+    mirror: &Mirror,
+    round: &Round<'_, SyncPolicy>,
+    target: &Revision,
+) -> Result<(), Failure> {
+    let applied = round.status.last_applied_repo_revision.as_deref().and_then(|text| text.parse().ok());
+    let (mirror, target) = (mirror.clone(), target.clone());
+    let kept = tokio::task::spawn_blocking(move || pins.keep(&mirror, None, applied.as_ref(), &target)).await;
+    match kept {
+        Ok(kept) => kept.map_err(|error| unavailable(&error)),
+        Err(error) => Err(Failure::new(Reason::ReconcileFailed, format!("cannot pin revisions: {error}"))),
+    }
+}
+
+fn options(policy: &SyncPolicy) -> Result<Options, Failure> {
+    let sync = &policy.spec.sync;
+    let limit = sync
+        .prune_limit
+        .limit()
+        .map_err(|reason| Failure::spec_invalid(format!("spec.sync.pruneLimit: {reason}")))?;
+    Ok(Options {
+        mode: match policy.spec.mode {
+            SyncMode::Apply => Mode::Apply,
+            SyncMode::Observe => Mode::Observe,
+        },
+        force: sync.force,
+        prune_limit: match limit {
+            Limit::Count(count) => sync::PruneLimit::Count(usize::try_from(count).unwrap_or(usize::MAX)),
+            Limit::Percent(percent) => sync::PruneLimit::Percent(u8::try_from(percent).unwrap_or(100)),
+        },
+        allow_empty: sync.allow_empty,
+        secret_store: false,
+    })
+}
+
+/// Stops the run when its policy changes or goes, when this process must stop, or when time is up.
+/// Never returns; the run ends by itself soon after.
+async fn watch(context: &Context, key: &Key, generation: i64, stop: &Stop) {
+    let deadline = tokio::time::Instant::now() + context.settings.sync_timeout;
+    let mut ticks = tokio::time::interval(WATCH);
+    while stop.reason().is_none() {
+        tokio::select! {
+            () = context.stop.cancelled() => stop.request("the operator is stopping or no longer leads"),
+            () = tokio::time::sleep_until(deadline) => {
+                let limit = context.settings.sync_timeout;
+                stop.request(format!("the run did not end within {} s (--sync-timeout)", limit.as_secs()));
+            }
+            _ = ticks.tick() => {
+                if let Some(reason) = unwanted(context, key, generation) {
+                    stop.request(reason);
+                }
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Why the policy does not want its run any more.
+fn unwanted(context: &Context, key: &Key, generation: i64) -> Option<&'static str> {
+    let Some(policy) = context.caches.policies.get(&key.namespace, &key.name) else {
+        return Some("the policy is gone");
+    };
+    if policy.metadata.deletion_timestamp.is_some() {
+        return Some("the policy is being deleted");
+    }
+    // The cache may lag behind the round, which read the object afresh.
+    let moved_on = policy.metadata.generation.is_some_and(|current| current > generation);
+    moved_on.then_some("the policy's spec changed")
+}
+
+fn unavailable(error: &RepositoryError) -> Failure {
+    Failure::new(Reason::RepositoryUnavailable, error.to_string())
+}

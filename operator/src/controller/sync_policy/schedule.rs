@@ -1,0 +1,150 @@
+//! When the next full run is due: by interval and by cron.
+
+use std::time::Duration;
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+/// Drift checks spread over this last part of the interval, so that policies created together do not
+/// stay together. A check may come early by as much, but never late.
+const EARLY: f64 = 0.1;
+
+/// `fullResyncCron`: five fields in UTC. Sunday is 0 or 7; when day of month and day of week are both
+/// restricted, either matches (POSIX crontab(5)).
+#[derive(Clone, Debug)]
+pub struct Schedule(Cron);
+
+impl Schedule {
+    /// Parses numbers, `*`, lists, ranges and steps. A schedule that never comes is refused.
+    pub fn parse(text: &str, now: Timestamp) -> Result<Self, String> {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        if fields.len() != 5 {
+            return Err(format!(
+                "\"{text}\" has {} fields instead of five: minute hour day month weekday",
+                fields.len()
+            ));
+        }
+        if let Some(odd) = text.chars().find(|c| !matches!(c, '0'..='9' | '*' | ',' | '-' | '/' | ' ' | '\t'))
+        {
+            return Err(format!(
+                "\"{text}\" contains \"{odd}\"; use numbers, *, lists, ranges and steps (times are UTC)"
+            ));
+        }
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let cron = parser.parse(&fields.join(" ")).map_err(|error| format!("\"{text}\": {error}"))?;
+        let schedule = Self(cron);
+        let horizon =
+            now.to_zoned(TimeZone::UTC).checked_add(5.years()).map_err(|error| error.to_string())?;
+        match schedule.next_after(now) {
+            Some(next) if next <= horizon.timestamp() => Ok(schedule),
+            _ => Err(format!("\"{text}\" does not come in the next five years")),
+        }
+    }
+
+    /// The first tick later than `time`.
+    pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
+        let next = self.0.find_next_occurrence(&time.to_zoned(TimeZone::UTC), false).ok()?;
+        Some(next.timestamp())
+    }
+}
+
+/// Whether a tick lies between the last full run and now. Missed ticks collapse into one.
+pub fn cron_due(schedule: Option<&Schedule>, last_full: Timestamp, now: Timestamp) -> bool {
+    schedule.and_then(|schedule| schedule.next_after(last_full)).is_some_and(|tick| tick <= now)
+}
+
+/// Whether the interval since the last full run has passed, up to the allowed earliness.
+pub fn drift_due(interval: Duration, last_full: Timestamp, now: Timestamp) -> bool {
+    now >= later(last_full, interval.mul_f64(1.0 - EARLY))
+}
+
+/// When to look again after a run that succeeded: the earlier of the drift check and the next tick.
+/// `spread` in `0.0..1.0` places the drift check within the last part of the interval.
+pub fn next_full(
+    schedule: Option<&Schedule>,
+    interval: Duration,
+    last_full: Timestamp,
+    spread: f64,
+) -> Timestamp {
+    let drift = later(last_full, interval.mul_f64(1.0 - EARLY * spread.clamp(0.0, 1.0)));
+    let tick = schedule.and_then(|schedule| schedule.next_after(last_full));
+    tick.map_or(drift, |tick| tick.min(drift))
+}
+
+/// `time` plus `pause`, saturating at the end of time.
+pub fn later(time: Timestamp, pause: Duration) -> Timestamp {
+    time.checked_add(pause).unwrap_or(Timestamp::MAX)
+}
+
+/// The time until `time`; zero if it has passed.
+pub fn until(time: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(time.duration_since(now)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[rstest]
+    // 2026-11-21 is a Saturday.
+    #[case("0 3 * * *", "2026-11-21T02:59:59Z", "2026-11-21T03:00:00Z")]
+    #[case("0 3 * * *", "2026-11-21T03:00:00Z", "2026-11-22T03:00:00Z")]
+    #[case("0 0 * * 0", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z")]
+    #[case("0 0 * * 7", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z")]
+    #[case("0 0 * * 1", "2026-11-21T00:00:00Z", "2026-11-23T00:00:00Z")]
+    #[case("0 0 13 * 5", "2026-11-21T00:00:00Z", "2026-11-27T00:00:00Z")]
+    #[case("0 0 23 * 5", "2026-11-21T00:00:00Z", "2026-11-23T00:00:00Z")]
+    #[case("*/15 8-10,20 * * *", "2026-11-21T10:45:00Z", "2026-11-21T20:00:00Z")]
+    #[case("0 0 29 2 *", "2026-11-21T00:00:00Z", "2028-02-29T00:00:00Z")]
+    fn ticks(#[case] cron: &str, #[case] from: &str, #[case] expected: &str) {
+        let schedule = Schedule::parse(cron, at(from)).unwrap();
+        assert_eq!(schedule.next_after(at(from)), Some(at(expected)));
+    }
+
+    #[rstest]
+    #[case("0 3 * *", "4 fields")]
+    #[case("0 0 3 * * *", "6 fields")]
+    #[case("@daily", "1 fields")]
+    #[case("0 0 L * *", "contains \"L\"")]
+    #[case("0 0 * * MON", "contains \"M\"")]
+    #[case("61 0 * * *", "61 0")]
+    #[case("0 0 30 2 *", "does not come")]
+    fn refusals(#[case] cron: &str, #[case] expected: &str) {
+        let error = Schedule::parse(cron, at("2026-11-21T00:00:00Z")).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn missed_ticks_collapse() {
+        let schedule = Schedule::parse("0 * * * *", at("2026-11-21T00:00:00Z")).unwrap();
+        let last = at("2026-11-21T00:30:00Z");
+        assert!(!cron_due(Some(&schedule), last, at("2026-11-21T00:59:59Z")));
+        assert!(cron_due(Some(&schedule), last, at("2026-11-21T09:00:00Z")));
+        assert!(!cron_due(None, last, at("2026-11-21T09:00:00Z")));
+    }
+
+    #[test]
+    fn drift_is_early_but_never_late() {
+        let (interval, last) = (Duration::from_secs(100), at("2026-11-21T00:00:00Z"));
+        assert!(!drift_due(interval, last, at("2026-11-21T00:01:29Z")));
+        assert!(drift_due(interval, last, at("2026-11-21T00:01:30Z")));
+        assert_eq!(next_full(None, interval, last, 0.0), at("2026-11-21T00:01:40Z"));
+        assert_eq!(next_full(None, interval, last, 1.0), at("2026-11-21T00:01:30Z"));
+    }
+
+    #[test]
+    fn the_earlier_of_cron_and_interval_counts() {
+        let last = at("2026-11-21T00:59:00Z");
+        let schedule = Schedule::parse("0 * * * *", last).unwrap();
+        let next = next_full(Some(&schedule), Duration::from_mins(5), last, 0.0);
+        assert_eq!(next, at("2026-11-21T01:00:00Z"));
+    }
+}

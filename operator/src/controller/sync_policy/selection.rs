@@ -1,0 +1,219 @@
+//! Which resources a run concerns, read from the mirror. Everything here blocks on Git and runs on the
+//! blocking pool.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::Descriptor;
+use declarest_core::repository::{
+    self, ApplyTarget, Changes, GitTree, Mirror, RepositoryError, ResourceFile, Revision, Tree, Undeclared,
+};
+use declarest_core::sync::{Candidate, Selection};
+use kube::api::ObjectMeta;
+
+use super::decision::Trigger;
+use crate::controller::context::Context;
+use crate::controller::error::Failure;
+use crate::controller::outcome::Reason;
+use crate::crd::sync_policy::RunKind;
+
+/// More targets than this make an incremental run pointless.
+const MAX_TARGETS: usize = 200;
+/// A handful is always cheap enough to be taken one by one.
+const FEW: usize = 10;
+
+/// What a selection is made from.
+pub struct Request {
+    pub mirror: Mirror,
+    pub scope: LogicalPath,
+    pub recursive: bool,
+    pub prune: bool,
+    /// The commit to diff from; `None` selects the whole scope.
+    pub base: Option<Revision>,
+    pub target: Revision,
+    /// The policy's first commit; what was declared since then may be pruned.
+    pub inventory_base: Option<Revision>,
+    /// The commit last applied without a failure.
+    pub applied: Option<Revision>,
+    /// What failed in the last run: to apply, and to delete.
+    pub failed_applies: Vec<LogicalPath>,
+    pub failed_prunes: Vec<LogicalPath>,
+    pub trigger: Trigger,
+}
+
+/// A selection, and how it came about.
+pub struct Selected {
+    pub selection: Selection,
+    pub kind: RunKind,
+    pub trigger: Trigger,
+    pub tree: Arc<GitTree>,
+}
+
+/// Selects incrementally where that is sure to miss nothing, else the whole scope.
+pub fn select(request: &Request) -> Result<Selected, RepositoryError> {
+    let tree = Arc::new(request.mirror.tree(&request.target)?);
+    let Some(base) = &request.base else {
+        let selection = full(request, tree.as_ref())?;
+        return Ok(Selected { selection, kind: RunKind::Full, trigger: request.trigger, tree });
+    };
+    match incremental(request, base, tree.as_ref()) {
+        Ok(Some(selection)) => {
+            return Ok(Selected { selection, kind: RunKind::Incremental, trigger: request.trigger, tree });
+        }
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "cannot plan incrementally, comparing the whole scope"),
+    }
+    let selection = full(request, tree.as_ref())?;
+    Ok(Selected { selection, kind: RunKind::Full, trigger: Trigger::LowDiffConfidence, tree })
+}
+
+fn full(request: &Request, tree: &GitTree) -> Result<Selection, RepositoryError> {
+    let mut selection = Selection::full(tree, &request.scope, request.recursive)?;
+    if request.prune {
+        selection.prune = undeclared(request)?;
+    }
+    Ok(selection)
+}
+
+/// Everything in scope that Git declared while the policy ran and does not declare now.
+fn undeclared(request: &Request) -> Result<Vec<Candidate>, RepositoryError> {
+    let Request { mirror, scope, target, .. } = request;
+    let mut found: Vec<Undeclared> = Vec::new();
+    for base in [&request.inventory_base, &request.applied].into_iter().flatten() {
+        found.extend(mirror.undeclared_since(base, target, scope)?);
+    }
+    let mut seen = BTreeSet::new();
+    let direct = |path: &LogicalPath| path == scope || scope.child_of(path).is_some();
+    let owned = found
+        .into_iter()
+        .filter(|undeclared| request.recursive || direct(&undeclared.path))
+        .filter(|undeclared| seen.insert(undeclared.path.clone()));
+    Ok(owned.map(|undeclared| candidate(mirror, undeclared)).collect())
+}
+
+/// The payload helps to find the resource on the server, but a payload that cannot be read any more does
+/// not keep the resource alive.
+fn candidate(mirror: &Mirror, undeclared: Undeclared) -> Candidate {
+    let Undeclared { path, revision, file } = undeclared;
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
+    let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
+    let payload = mirror.tree(&revision).and_then(|tree| repository::read_payload(&tree, &file));
+    Candidate { path, payload: payload.ok() }
+}
+
+/// The changes since `base` and what failed last; `None` where the diff does not say enough.
+fn incremental(
+    request: &Request,
+    base: &Revision,
+    tree: &GitTree,
+) -> Result<Option<Selection>, RepositoryError> {
+    let Request { mirror, scope, target, .. } = request;
+    let (mut apply, mut prune) = (Vec::new(), Vec::new());
+    let base_tree = mirror.tree(base)?;
+    if base != target {
+        if !mirror.descends(target, base)? {
+            return Ok(None);
+        }
+        let files = mirror.diff(base, target)?;
+        match repository::classify(&files, &base_tree, tree, scope)? {
+            Changes::Full { file, .. } => {
+                tracing::info!(file, "a change that cannot be narrowed down, comparing the whole scope");
+                return Ok(None);
+            }
+            Changes::Targets { apply: affected, prune: removed } => {
+                apply = affected;
+                prune = removed;
+            }
+        }
+    }
+    let retried = request.failed_applies.iter().filter(|path| path.is_within(scope));
+    apply.extend(retried.map(|path| ApplyTarget { path: path.clone(), recursive: false }));
+    if apply.iter().any(|target| target.recursive && target.path == *scope) {
+        return Ok(None);
+    }
+    let mut selection = Selection::targets(tree, &apply)?;
+    let touched = selection.targeted() + prune.len();
+    if base != target && (touched > MAX_TARGETS || covers_half(tree, scope, touched)?) {
+        return Ok(None);
+    }
+    if request.prune {
+        selection.prune = removed(request, &base_tree, tree, prune);
+        // The limit is a share of what the policy owns, so with many deletions that must be known.
+        if selection.prune.len() > FEW {
+            let declared = repository::resources(tree, scope, request.recursive)?;
+            selection.declared = Some(declared.resources.len() + declared.broken.len());
+        }
+    }
+    Ok(Some(selection))
+}
+
+/// Whether `touched` resources are more than half of the scope. Counting stops as soon as that is clear,
+/// so the cost follows the change and not the scope.
+fn covers_half(tree: &GitTree, scope: &LogicalPath, touched: usize) -> Result<bool, RepositoryError> {
+    Ok(touched > FEW && !repository::declares_at_least(tree, scope, touched * 2)?)
+}
+
+/// Removed paths and failed deletions that are still not declared.
+fn removed(request: &Request, base: &GitTree, tree: &GitTree, removed: Vec<LogicalPath>) -> Vec<Candidate> {
+    let paths: BTreeSet<LogicalPath> =
+        removed.into_iter().chain(request.failed_prunes.iter().cloned()).collect();
+    let mut candidates = Vec::new();
+    for path in paths.into_iter().filter(|path| path.is_within(&request.scope)) {
+        // Anything at all that looks like a payload keeps the resource.
+        if !matches!(repository::resource_file(tree, &path), Ok(None)) {
+            continue;
+        }
+        let declared = repository::resource_file(base, &path).ok().flatten();
+        let payload = declared.and_then(|file| repository::read_payload(base as &dyn Tree, &file).ok());
+        candidates.push(Candidate { path, payload });
+    }
+    candidates
+}
+
+/// Names of the pins of one policy.
+pub struct Pins {
+    uid: String,
+}
+
+impl Pins {
+    pub fn of(policy: &ObjectMeta) -> Self {
+        Self { uid: policy.uid.clone().unwrap_or_default() }
+    }
+
+    fn names(&self) -> [String; 3] {
+        ["base", "applied", "attempted"].map(|role| format!("{}/{role}", self.uid))
+    }
+
+    /// Keeps what the policy may still diff from, whatever happens to the branch.
+    pub fn keep(
+        &self,
+        mirror: &Mirror,
+        base: Option<&Revision>,
+        applied: Option<&Revision>,
+        attempted: &Revision,
+    ) -> Result<(), RepositoryError> {
+        let revisions = [base, applied, Some(attempted)];
+        for (name, revision) in self.names().iter().zip(revisions) {
+            if let Some(revision) = revision {
+                mirror.pin(name, revision)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes the pins of a policy that is being deleted, from whichever mirror holds them.
+pub async fn unpin_everywhere(context: &Context, policy: &ObjectMeta) -> Result<(), Failure> {
+    let names = Pins::of(policy).names();
+    let namespace = policy.namespace.clone().unwrap_or_default();
+    let mirrors = context.mirrors.of_namespace(&namespace);
+    let unpinned = tokio::task::spawn_blocking(move || {
+        mirrors.iter().try_for_each(|mirror| names.iter().try_for_each(|name| mirror.unpin(name)))
+    });
+    match unpinned.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Failure::new(Reason::ReconcileFailed, error.to_string())),
+        Err(error) => Err(Failure::new(Reason::ReconcileFailed, error.to_string())),
+    }
+}

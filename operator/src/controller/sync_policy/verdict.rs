@@ -1,0 +1,319 @@
+//! What follows from a run: status fields, conditions, events and when to look again.
+
+use std::time::Duration;
+
+use declarest_core::error::Category;
+use declarest_core::path::LogicalPath;
+use declarest_core::repository::Revision;
+use declarest_core::sync::{self, FailureReason, Report};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::decision::Trigger;
+use super::run::RunPlan;
+use super::schedule::{self, Schedule, until};
+use crate::controller::backoff;
+use crate::controller::context::Context;
+use crate::controller::kind::Key;
+use crate::controller::outcome::{Fact, Notice, Outcome, Reason, Truth};
+use crate::crd::SyncPolicyStatus;
+use crate::crd::sync_policy::{FailedResource, ResourceStats, RunKind, RunOutcome};
+use crate::telemetry::SyncCounts;
+
+/// The operation of a failed deletion, in status.
+pub const PRUNE: &str = sync::PRUNE;
+
+/// How many failures status names; the rest is told by `failedResourcesTruncated`.
+const NAMED_FAILURES: usize = 50;
+/// How long a failure's message may be in status, in characters.
+const FAILURE_MESSAGE: usize = 512;
+/// How many failures the condition's message names.
+const TOLD_FAILURES: usize = 3;
+/// The longest wait after a failed run.
+const LONGEST_RETRY: Duration = Duration::from_mins(5);
+
+/// A run and what came of it.
+pub struct Run<'a> {
+    pub plan: &'a RunPlan,
+    pub kind: RunKind,
+    pub trigger: Trigger,
+    pub report: &'a Report,
+    pub target: &'a Revision,
+    /// Failed runs in a row before this one.
+    pub consecutive: i32,
+}
+
+/// Failed runs in a row so far; something new starts the count over.
+pub fn consecutive_failures(status: &SyncPolicyStatus, plan: &RunPlan) -> i32 {
+    let same = plan.attempted.as_ref().is_none_or(|attempted| *attempted == plan.fingerprint);
+    if same { status.consecutive_failures } else { 0 }
+}
+
+/// Writes the run into `status` and says what the conditions and the next look shall be.
+pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) -> Outcome {
+    let report = run.report;
+    let now = whole_seconds(now);
+    let succeeded = report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none();
+    let previous_revision = status.last_applied_repo_revision.clone();
+    let recovered = status.consecutive_failures > 0 && succeeded;
+    status.last_sync_mode = Some(run.kind);
+    status.resource_stats = Some(stats(report));
+    status.last_run_outcome = Some(match report.outcome {
+        sync::Outcome::Failed => RunOutcome::Failed,
+        _ if succeeded => RunOutcome::Succeeded,
+        _ => RunOutcome::PartiallyFailed,
+    });
+    remember_failures(status, report);
+    if report.outcome != sync::Outcome::Failed {
+        let seen = &run.plan.fingerprint;
+        status.last_applied_config_hash = Some(seen.config.to_status());
+        status.last_secret_resource_version_hash = Some(seen.secrets.clone());
+        status.last_handled_sync_request.clone_from(&seen.request);
+        if run.kind == RunKind::Full {
+            status.last_full_resync_time = Some(Time(now));
+        }
+    }
+    if succeeded {
+        status.last_applied_repo_revision = Some(run.target.to_string());
+        status.last_successful_sync_time = Some(Time(now));
+        status.consecutive_failures = 0;
+    } else {
+        status.consecutive_failures = run.consecutive.saturating_add(1);
+    }
+    let next = next_look(status, run, now, succeeded);
+    status.next_sync_time = Some(Time(next));
+
+    let mut outcome = told(report, run.target).with_requeue(until(next, now));
+    if let Some(fact) = drifted(report) {
+        outcome = outcome.with_condition(fact);
+    }
+    let moved = previous_revision.as_deref() != Some(run.target.as_str());
+    announce(outcome, run, succeeded && (moved || recovered))
+}
+
+/// A diff that concerns nothing in scope: only the revision fields move.
+pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Revision) -> Outcome {
+    let now = whole_seconds(Timestamp::now());
+    status.last_attempted_repo_revision = Some(target.to_string());
+    let prune_refused =
+        status.last_run_outcome == Some(RunOutcome::PartiallyFailed) && status.failed_resources.is_empty();
+    if prune_refused {
+        return restored(status, plan.schedule.as_ref(), plan.sync_interval, now);
+    }
+    status.failed_resources.clear();
+    status.last_run_outcome = Some(RunOutcome::Succeeded);
+    status.last_applied_repo_revision = Some(target.to_string());
+    status.last_successful_sync_time = Some(Time(now));
+    status.consecutive_failures = 0;
+    restored(status, plan.schedule.as_ref(), plan.sync_interval, now)
+}
+
+/// Conditions of a policy for which nothing is due, as its last run left them.
+pub fn restored(
+    status: &SyncPolicyStatus,
+    schedule: Option<&Schedule>,
+    sync_interval: Duration,
+    now: Timestamp,
+) -> Outcome {
+    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0);
+    let planned = status.next_sync_time.as_ref().map(|time| time.0).filter(|time| *time > now);
+    let next =
+        planned.unwrap_or_else(|| schedule::next_full(schedule, sync_interval, last_full, fastrand::f64()));
+    standing(status).with_requeue(until(next, now))
+}
+
+/// Conditions of a policy whose failed run is not due again yet.
+pub fn waiting(status: &SyncPolicyStatus, retry: Timestamp, now: Timestamp) -> Outcome {
+    standing(status).with_requeue(until(retry, now))
+}
+
+/// Kubernetes stores times in whole seconds; a finer time would differ from itself once read back.
+pub fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+/// Adds the run to the metrics.
+pub fn count(context: &Context, policy: &Key, trigger: Trigger, report: &Report) {
+    let stats = report.stats;
+    let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let written = stats.created + stats.updated;
+    context.metrics.synced(
+        policy.subject(),
+        SyncCounts {
+            applied: wide(stats.applied),
+            pruned: wide(stats.pruned),
+            failed: wide(stats.failed),
+            drift_corrected: if trigger.is_drift_check() { wide(written) } else { 0 },
+        },
+    );
+    if report.outcome == sync::Outcome::Succeeded {
+        context.metrics.policy_succeeded(policy.subject(), Timestamp::now());
+    }
+}
+
+/// What the last run said, without its report at hand.
+fn standing(status: &SyncPolicyStatus) -> Outcome {
+    let revision = status.last_attempted_repo_revision.as_deref().unwrap_or_default();
+    let counts = status.resource_stats.unwrap_or_default();
+    if status.last_run_outcome == Some(RunOutcome::Succeeded) {
+        let applied = status.last_applied_repo_revision.as_deref().unwrap_or_default();
+        let mut outcome = Outcome::ready(ready_message(applied));
+        if counts.drifted > 0 {
+            outcome = outcome.with_condition(drift_fact(counts.drifted.unsigned_abs() as usize));
+        }
+        return outcome;
+    }
+    if status.failed_resources.is_empty() {
+        let message =
+            "more resources would be pruned than sync.pruneLimit allows; raising it is the approval";
+        return Outcome::new(Reason::PruneRefused, message);
+    }
+    let failures: Vec<(&str, &str, &str)> = status
+        .failed_resources
+        .iter()
+        .map(|failed| (failed.path.as_str(), failed.reason.as_str(), failed.message.as_str()))
+        .collect();
+    let failed = usize::try_from(counts.failed).unwrap_or_default();
+    Outcome::new(Reason::PartialFailure, failure_message(failed, revision, &failures))
+}
+
+fn told(report: &Report, target: &Revision) -> Outcome {
+    let failures: Vec<(&str, &str, &str)> = report
+        .failures
+        .iter()
+        .map(|failure| (failure.path.as_str(), failure.reason.as_str(), failure.message.as_str()))
+        .collect();
+    let failed = || failure_message(report.stats.failed, target.as_str(), &failures);
+    if let Some(reason) = &report.stopped {
+        return match report.aborted_by {
+            Some(Category::Auth) => Outcome::new(Reason::ManagedServerAuthFailed, failed()),
+            Some(_) => Outcome::new(Reason::ManagedServerUnavailable, failed()),
+            None => Outcome::new(Reason::ReconcileFailed, format!("the run was ended early: {reason}")),
+        };
+    }
+    if !report.failures.is_empty() {
+        return Outcome::new(common_reason(report), failed());
+    }
+    if let Some(refused) = &report.prune_refused {
+        let paths: Vec<&str> = refused.paths.iter().map(LogicalPath::as_str).collect();
+        let more = if refused.count > paths.len() { ", …" } else { "" };
+        let message = format!(
+            "nothing was pruned: {} resources would be deleted ({}{more}); {}",
+            refused.count,
+            paths.join(", "),
+            refused.why
+        );
+        return Outcome::new(Reason::PruneRefused, message);
+    }
+    Outcome::ready(ready_message(target.as_str()))
+}
+
+/// When nothing at all worked and always for one reason, the server is at fault and not the resources.
+fn common_reason(report: &Report) -> Reason {
+    let all = |category| {
+        report.stats.applied + report.stats.pruned == 0
+            && report.failures.iter().all(|failure| failure.reason == FailureReason::Category(category))
+    };
+    if all(Category::Auth) {
+        Reason::ManagedServerAuthFailed
+    } else if all(Category::Transport) {
+        Reason::ManagedServerUnavailable
+    } else {
+        Reason::PartialFailure
+    }
+}
+
+fn ready_message(revision: &str) -> String {
+    format!("applied revision {revision}")
+}
+
+fn failure_message(failed: usize, revision: &str, failures: &[(&str, &str, &str)]) -> String {
+    let told: Vec<String> = failures
+        .iter()
+        .take(TOLD_FAILURES)
+        .map(|(path, reason, message)| format!("{path} ({reason}): {message}"))
+        .collect();
+    let more = if failed > told.len() { "; …" } else { "" };
+    let noun = if failed == 1 { "resource" } else { "resources" };
+    format!("{failed} {noun} failed at revision {revision}: {}{more}", told.join("; "))
+}
+
+fn drifted(report: &Report) -> Option<Fact> {
+    (report.stats.drifted > 0).then(|| drift_fact(report.stats.drifted))
+}
+
+fn drift_fact(count: usize) -> Fact {
+    Fact {
+        type_: "Drifted",
+        truth: Truth::True,
+        reason: "DriftObserved",
+        message: format!("{count} resources differ from Git and were left alone (mode: observe)"),
+    }
+}
+
+fn remember_failures(status: &mut SyncPolicyStatus, report: &Report) {
+    let attempts = |path: &str| {
+        let before = status.failed_resources.iter().find(|failed| failed.path == path);
+        before.map_or(1, |failed| failed.attempts.saturating_add(1))
+    };
+    let failed: Vec<FailedResource> = report
+        .failures
+        .iter()
+        .take(NAMED_FAILURES)
+        .map(|failure| FailedResource {
+            path: failure.path.to_string(),
+            operation: failure.operation.to_owned(),
+            reason: failure.reason.as_str().to_owned(),
+            message: failure.message.chars().take(FAILURE_MESSAGE).collect(),
+            attempts: attempts(failure.path.as_str()),
+        })
+        .collect();
+    status.failed_resources = failed;
+    status.failed_resources_truncated = report.failures.len() > NAMED_FAILURES;
+}
+
+fn stats(report: &Report) -> ResourceStats {
+    let narrow = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    let stats = report.stats;
+    ResourceStats {
+        targeted: narrow(stats.targeted),
+        applied: narrow(stats.applied),
+        pruned: narrow(stats.pruned),
+        failed: narrow(stats.failed),
+        created: narrow(stats.created),
+        updated: narrow(stats.updated),
+        unchanged: narrow(stats.unchanged),
+        drifted: narrow(stats.drifted),
+    }
+}
+
+/// After a success the next full run; after a failure a retry, if that is sooner.
+fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded: bool) -> Timestamp {
+    let interval = run.plan.sync_interval;
+    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0);
+    let full = schedule::next_full(run.plan.schedule.as_ref(), interval, last_full, fastrand::f64());
+    let only_refused = run.report.failures.is_empty() && run.report.stopped.is_none();
+    if succeeded || only_refused {
+        return full;
+    }
+    let failures = u32::try_from(status.consecutive_failures).unwrap_or(1);
+    let wait = backoff::jitter(backoff::delay(failures, Some(interval.min(LONGEST_RETRY))));
+    schedule::later(now, wait)
+}
+
+fn announce(mut outcome: Outcome, run: &Run<'_>, worth_telling: bool) -> Outcome {
+    let stats = run.report.stats;
+    let written = stats.created + stats.updated + stats.pruned;
+    if written > 0 && run.trigger.is_drift_check() {
+        let note = format!("put {written} resources back that had been changed on the server");
+        outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
+    }
+    if run.report.outcome == sync::Outcome::Succeeded && (written > 0 || worth_telling) {
+        let note = format!(
+            "revision {}: {} created, {} updated, {} pruned, {} unchanged",
+            run.target, stats.created, stats.updated, stats.pruned, stats.unchanged
+        );
+        outcome = outcome.with_notice(Notice::normal("SyncSucceeded", note));
+    }
+    outcome
+}

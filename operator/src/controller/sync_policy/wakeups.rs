@@ -1,0 +1,136 @@
+//! What outside of a policy makes it look again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _, future, stream};
+use kube::runtime::reflector::ObjectRef;
+
+use crate::controller::cache::{Cache, Cached, Change};
+use crate::controller::conditions;
+use crate::controller::context::{Context, Guarded};
+use crate::controller::kind::{Key, Kind};
+use crate::controller::outcome::Reason;
+use crate::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+
+/// Policies to look at again: their dependency changed, or a policy that they gave way to did.
+pub fn wakeups(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + 'static {
+    let repositories = dependents(context, &context.caches.repositories, |policy, name| {
+        policy.spec.resource_repository_ref.name == name
+    });
+    let servers = dependents(context, &context.caches.servers, |policy, name| {
+        policy.spec.managed_server_ref.name == name
+    });
+    let stores = dependents(context, &context.caches.stores, |policy, name| {
+        policy.spec.secret_store_ref.as_ref().is_some_and(|store| store.name == name)
+    });
+    let secrets = context.dependents::<SyncPolicy>();
+    stream::select_all([
+        repositories.boxed(),
+        servers.boxed(),
+        stores.boxed(),
+        secrets.boxed(),
+        peers(context).boxed(),
+    ])
+}
+
+/// Policies that refer to an object whose usability, spec, revision or artifacts changed.
+fn dependents<K: Kind + Facts>(
+    context: &Arc<Context>,
+    objects: &Cache<Guarded<K>>,
+    refers: fn(&SyncPolicy, &str) -> bool,
+) -> impl Stream<Item = Key> + Send + use<K>
+where
+    Guarded<K>: Cached,
+{
+    let context = Arc::clone(context);
+    changed(objects).flat_map(move |key| {
+        let policies = context.caches.policies.list(&key.namespace);
+        let users: Vec<Key> =
+            policies.iter().filter(|policy| refers(policy, &key.name)).map(Kind::key).collect();
+        stream::iter(users)
+    })
+}
+
+/// Objects whose facts are not what they were; the first sight of an object is no change.
+fn changed<K: Kind + Facts>(objects: &Cache<Guarded<K>>) -> impl Stream<Item = Key> + Send + use<K>
+where
+    Guarded<K>: Cached,
+{
+    let mut seen: HashMap<Key, Option<String>> = HashMap::new();
+    objects.subscribe().filter_map(move |change| {
+        let (key, facts) = match change {
+            Change::Present(object) => {
+                let facts = object.0.as_ref().ok().map(|object| format!("{:?}", object.facts()));
+                (Key::of(kube::Resource::meta(object.as_ref())), facts)
+            }
+            Change::Gone(ObjectRef { name, namespace, .. }) => {
+                (Key::new(namespace.unwrap_or_default(), name), None)
+            }
+        };
+        let before = seen.insert(key.clone(), facts.clone());
+        future::ready((before.as_ref() != Some(&facts)).then_some(key))
+    })
+}
+
+/// What of a dependency matters to the policies that refer to it.
+trait Facts {
+    fn facts(&self) -> impl std::fmt::Debug;
+}
+
+/// Whether an object is ready, for which generation, and which object it is.
+fn readiness<K: Kind>(object: &K) -> String {
+    let ready = conditions::find(object.conditions(), "Ready")
+        .map(|ready| (ready.status.as_str(), ready.observed_generation));
+    format!("{:?} {:?} {ready:?}", object.meta().uid, object.meta().generation)
+}
+
+impl Facts for ResourceRepository {
+    fn facts(&self) -> impl std::fmt::Debug {
+        let revision = self.status.as_ref().and_then(|status| status.last_fetched_revision.clone());
+        (readiness(self), revision)
+    }
+}
+
+impl Facts for ManagedServer {
+    fn facts(&self) -> impl std::fmt::Debug {
+        let digests = self.status.as_ref().and_then(|status| status.artifact_digests.clone());
+        (readiness(self), digests)
+    }
+}
+
+impl Facts for SecretStore {
+    fn facts(&self) -> impl std::fmt::Debug {
+        readiness(self)
+    }
+}
+
+/// Policies that gave way to another one, whenever any policy of their namespace changes its claim.
+fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
+    let mut claims: HashMap<Key, Option<String>> = HashMap::new();
+    let context = Arc::clone(context);
+    context.caches.policies.subscribe().flat_map(move |change| {
+        let (key, claim) = match change {
+            Change::Present(policy) => {
+                let claim = policy.0.as_ref().ok().map(|policy| {
+                    let deleting = policy.metadata.deletion_timestamp.is_some();
+                    format!("{} {} {deleting}", policy.spec.source.path, policy.spec.suspend)
+                });
+                (Key::of(kube::Resource::meta(policy.as_ref())), claim)
+            }
+            Change::Gone(policy) => (Key::new(policy.namespace.unwrap_or_default(), policy.name), None),
+        };
+        let moved = claims.insert(key.clone(), claim.clone()).is_some_and(|before| before != claim);
+        let waiting = if moved { giving_way(&context, &key.namespace) } else { Vec::new() };
+        stream::iter(waiting)
+    })
+}
+
+fn giving_way(context: &Context, namespace: &str) -> Vec<Key> {
+    let policies = context.caches.policies.list(namespace);
+    let waits = |policy: &&SyncPolicy| {
+        conditions::find(policy.conditions(), "Ready")
+            .is_some_and(|ready| ready.reason == Reason::OverlappingPolicy.as_str())
+    };
+    policies.iter().filter(waits).map(Kind::key).collect()
+}
