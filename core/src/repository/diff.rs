@@ -4,23 +4,20 @@ use super::git_tree::entry_kind;
 use super::{EntryKind, RepositoryError};
 
 /// One name that differs between two trees. A renamed file is one removal and one addition.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     /// The name relative to the root; bytes that are not UTF-8 are replaced by U+FFFD.
     pub path: String,
     /// What happened to it.
     pub status: ChangeStatus,
     /// What it named before.
-    #[serde(skip)]
     pub old: Option<EntryKind>,
     /// What it names now.
-    #[serde(skip)]
     pub new: Option<EntryKind>,
 }
 
 /// What happened to a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeStatus {
     /// It is new.
     Added,

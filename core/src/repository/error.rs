@@ -118,6 +118,15 @@ pub enum RepositoryError {
         /// The remote.
         url: String,
     },
+    /// The remote is a shallow clone. libgit2 refuses how such a server announces where its history ends.
+    #[error(
+        "repository {url} is itself a shallow clone, which cannot be mirrored over the network; complete \
+             its history on the server (git fetch --unshallow)"
+    )]
+    ShallowRemote {
+        /// The remote.
+        url: String,
+    },
     /// The remote wants credentials of a kind that is not configured.
     #[error("repository {url} asks for credentials, but {configured}")]
     CredentialsMissing {
@@ -230,7 +239,8 @@ impl Categorized for RepositoryError {
             | Self::InvalidRevision { .. }
             | Self::InvalidPin { .. }
             | Self::InvalidUrl { .. }
-            | Self::InvalidBranch { .. } => Category::Validation,
+            | Self::InvalidBranch { .. }
+            | Self::ShallowRemote { .. } => Category::Validation,
             Self::RootMissing { .. }
             | Self::PayloadMissing { .. }
             | Self::RevisionMissing { .. }

@@ -191,6 +191,8 @@ impl Attempt<'_> {
             (ErrorCode::NotFound, _) | (_, ErrorClass::Os) if self.remote.url.kind == RemoteKind::Local => {
                 RepositoryError::RemoteMissing { url }
             }
+            // Said about `shallow` lines only, which end in a newline that libgit2 does not expect.
+            (_, ErrorClass::Net) if says(&["invalid packet line"]) => RepositoryError::ShallowRemote { url },
             (ErrorCode::Timeout, _) => timeout(self.remote),
             (
                 _,

@@ -64,8 +64,8 @@ pub enum HostKeyError {
     },
     /// The host is known, but only by keys of other kinds than the presented one.
     #[error(
-        "host {host} presented the {algorithm} key {fingerprint}, but the known hosts only list its {} key; \
-         add a line for {algorithm} (ssh-keyscan -t {algorithm})",
+        "host {host} presented the {algorithm} key {fingerprint}, but the known hosts list only {} for it; \
+         add its {algorithm} key to them",
         known.join(", ")
     )]
     OtherAlgorithm {

@@ -95,7 +95,7 @@ fn a_different_key_names_host_and_both_fingerprints() {
 #[test]
 fn a_key_of_another_kind_says_which_line_is_missing() {
     let error = known(&[("h", RSA), ("h", ED25519)]).check("h", 22, &key(ECDSA)).unwrap_err();
-    assert_snapshot!(error, @"host h presented the ecdsa-sha2-nistp256 key SHA256:WReMhsLudUxyXNv/Y1xGFnRJRG8ssgmp6l/TDSBdfWc, but the known hosts only list its ssh-ed25519, ssh-rsa key; add a line for ecdsa-sha2-nistp256 (ssh-keyscan -t ecdsa-sha2-nistp256)");
+    assert_snapshot!(error, @"host h presented the ecdsa-sha2-nistp256 key SHA256:WReMhsLudUxyXNv/Y1xGFnRJRG8ssgmp6l/TDSBdfWc, but the known hosts list only ssh-ed25519, ssh-rsa for it; add its ecdsa-sha2-nistp256 key to them");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,22 @@ struct Inner {
     running: AtomicUsize,
 }
 
+/// Counts a fetch as running until it is dropped, whatever becomes of its thread.
+struct Running(Arc<Inner>);
+
+impl Running {
+    fn start(inner: Arc<Inner>) -> Self {
+        inner.running.fetch_add(1, Ordering::SeqCst);
+        Self(inner)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Mirror {
     /// Opens the mirror in `directory`, or makes an empty one.
     ///
@@ -74,21 +91,24 @@ impl Mirror {
         if hanging >= MOST_HANGING {
             return Err(RepositoryError::Hanging { url: remote.url.to_string(), count: hanging });
         }
-        let (inner, job, (done, outcome)) = (Arc::clone(&self.inner), remote.clone(), mpsc::sync_channel(1));
-        inner.running.fetch_add(1, Ordering::SeqCst);
+        let (job, running) = (remote.clone(), Running::start(Arc::clone(&self.inner)));
+        let (done, outcome) = mpsc::sync_channel(1);
         let spawned = thread::Builder::new().name("git-fetch".to_owned()).spawn(move || {
-            let result = inner.handles.with(|repository| fetch::fetch(repository, &job, TIP, deadline));
-            inner.running.fetch_sub(1, Ordering::SeqCst);
+            let handles = &running.0.handles;
             // Nobody listens any more if the deadline passed.
-            let _ = done.send(result);
+            let _ = done.send(handles.with(|repository| fetch::fetch(repository, &job, TIP, deadline)));
         });
-        if let Err(error) = spawned {
-            self.inner.running.fetch_sub(1, Ordering::SeqCst);
-            let reason = error.to_string();
-            return Err(RepositoryError::Git { action: "start a fetch".to_owned(), reason });
-        }
+        let failed =
+            |reason: String| RepositoryError::Git { action: format!("fetch {}", remote.url), reason };
+        spawned.map_err(|error| failed(error.to_string()))?;
         let patience = deadline.saturating_duration_since(Instant::now()) + GRACE;
-        outcome.recv_timeout(patience).unwrap_or_else(|_| Err(fetch::timeout(remote)))
+        match outcome.recv_timeout(patience) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => Err(fetch::timeout(remote)),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(failed("its thread ended without a result".to_owned()))
+            }
+        }
     }
 
     /// The commit that the branch was at in the last successful fetch.

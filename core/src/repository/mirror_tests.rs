@@ -314,7 +314,7 @@ fn a_diff_tells_kinds_apart() {
 }
 
 #[test]
-fn the_remote_may_be_shallow() {
+fn a_local_remote_may_be_shallow() {
     let f = Fixture::new();
     let first = f.origin.commit(&[], &[("a/resource.txt", "1"), ("b/resource.txt", "1")]);
     let second = f.origin.commit(&[&first], &[("a/resource.txt", "2"), ("b/resource.txt", "1")]);
@@ -334,4 +334,18 @@ fn the_remote_may_be_shallow() {
     let gone = f.mirror.undeclared_since(&second, &third, &LogicalPath::root()).unwrap();
     assert_eq!(gone.len(), 1);
     assert_eq!(f.reopen("binding").tip().unwrap(), Some(third));
+}
+
+#[test]
+fn hanging_fetches_are_limited_and_counted_until_they_end() {
+    let f = Fixture::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = RemoteUrl::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
+    let remote = Remote { url, branch: "main".into(), auth: RemoteAuth::None };
+    let hanging: Vec<_> = (0..MOST_HANGING).map(|_| Running::start(Arc::clone(&f.mirror.inner))).collect();
+    let refused = f.mirror.fetch(&remote, Instant::now());
+    assert!(matches!(refused, Err(RepositoryError::Hanging { count: MOST_HANGING, .. })), "{refused:?}");
+    drop(hanging);
+    let timed_out = f.mirror.fetch(&remote, Instant::now());
+    assert!(matches!(timed_out, Err(RepositoryError::Timeout { .. })), "{timed_out:?}");
 }
