@@ -64,7 +64,6 @@ pub fn standalone(options: StandaloneOptions) -> ExitCode {
 
 fn run(options: &ManagerOptions, work: impl Future<Output = Result<(), RuntimeError>>) -> ExitCode {
     telemetry::install_logs(options.log_level, options.log_format);
-    client::install_crypto_provider();
     let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
             let result = runtime.block_on(work);
