@@ -1,0 +1,484 @@
+//! Create, update, apply and delete: how one write changes one object.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::admit::{FieldValidation, admit};
+use super::apply::{Manager, Managers, Operation, apply};
+use super::collect;
+use super::object::{
+    align_with_path, finalizers, is_terminating, meta, now, owner_references, random_suffix, remove_meta,
+    set_meta,
+};
+use super::resource::{Registry, ResourceType};
+use super::schema::Structural;
+use super::status_error::StatusError;
+use super::store::{Store, Writer};
+
+/// The served types and their objects.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub registry: Registry,
+    pub store: Store,
+}
+
+/// Which part of an object a request writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// Everything but the status of a type with a status subresource.
+    Main,
+    /// Only the status.
+    Status,
+}
+
+/// The query parameters of a write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteOptions {
+    pub manager: String,
+    pub dry_run: bool,
+    pub validation: FieldValidation,
+    pub force: bool,
+}
+
+/// The object a request names, and through which endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub resource: Arc<ResourceType>,
+    pub namespace: String,
+    pub name: String,
+    pub endpoint: Endpoint,
+}
+
+/// A write that was carried out.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub object: Arc<Value>,
+    pub code: StatusCode,
+    pub warnings: Vec<String>,
+}
+
+/// How the dependents of a deleted object are treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    #[default]
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// The body of a delete.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub propagation: Propagation,
+    pub dry_run: bool,
+}
+
+/// What a delete did.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    Removed(Arc<Value>),
+    /// Finalizers hold the object.
+    Marked(Arc<Value>),
+}
+
+impl Target {
+    fn not_found(&self) -> StatusError {
+        StatusError::not_found(&self.resource, &self.name)
+    }
+
+    fn manager(&self, options: &WriteOptions, operation: Operation) -> Manager {
+        Manager {
+            name: if options.manager.is_empty() { "unknown".to_owned() } else { options.manager.clone() },
+            operation,
+            api_version: self.resource.api_version(),
+            subresource: if self.endpoint == Endpoint::Status { "status" } else { "" },
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn get(&self, target: &Target) -> Result<Arc<Value>, StatusError> {
+        let found = self.store.get(target.resource.table, &target.namespace, &target.name);
+        found.ok_or_else(|| target.not_found())
+    }
+
+    /// Creates `object` in `namespace`.
+    pub(crate) fn create(
+        &self,
+        resource: &Arc<ResourceType>,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, StatusError> {
+        align_with_path(resource, &mut object, namespace, None)?;
+        if !meta(&object, "resourceVersion").is_empty() {
+            return Err(StatusError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        if meta(&object, "name").is_empty() && !meta(&object, "generateName").is_empty() {
+            let name = format!("{}{}", meta(&object, "generateName"), random_suffix());
+            set_meta(&mut object, "name", json!(name));
+        }
+        let target = Target {
+            resource: Arc::clone(resource),
+            namespace: namespace.to_owned(),
+            name: meta(&object, "name").to_owned(),
+            endpoint: Endpoint::Main,
+        };
+        let writer = self.store.writer();
+        self.insert(&writer, &target, object, options, None)
+    }
+
+    /// Stores a new object. `managers` is given by an apply; a create records its own.
+    fn insert(
+        &self,
+        writer: &Writer<'_>,
+        target: &Target,
+        mut object: Value,
+        options: &WriteOptions,
+        managers: Option<Managers>,
+    ) -> Result<Written, StatusError> {
+        let resource = &target.resource;
+        if self.store.get(resource.table, &target.namespace, &target.name).is_some() {
+            return Err(StatusError::already_exists(resource, &target.name));
+        }
+        for field in
+            ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "generation"]
+        {
+            remove_meta(&mut object, field);
+        }
+        let time = now();
+        set_meta(&mut object, "uid", json!(uuid::Uuid::new_v4().to_string()));
+        set_meta(&mut object, "creationTimestamp", json!(time));
+        if resource.counts_generations() {
+            set_meta(&mut object, "generation", json!(1));
+        }
+        if resource.has_status
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        let warnings = admit(resource, &mut object, None, options.validation)?;
+        let managers = managers.unwrap_or_else(|| {
+            let mut managers = Managers::default();
+            let manager = target.manager(options, Operation::Update);
+            managers.record_update(&json!({}), &object, &self.merge_schema(resource), &manager, &time);
+            managers
+        });
+        managers.store(&mut object);
+        if options.dry_run {
+            return Ok(Written { object: Arc::new(object), code: StatusCode::CREATED, warnings });
+        }
+        self.ensure_namespace(writer, &target.namespace)?;
+        let has_owner = !owner_references(&object).is_empty();
+        let object = writer.put(resource, object).map_err(StatusError::internal)?;
+        if has_owner {
+            collect::collect(self, writer)?;
+        }
+        Ok(Written { object, code: StatusCode::CREATED, warnings })
+    }
+
+    /// Namespaces appear with their first object.
+    pub(crate) fn ensure_namespace(&self, writer: &Writer<'_>, name: &str) -> Result<(), StatusError> {
+        let resource = self.registry.namespaces();
+        if name.is_empty() || self.store.get(resource.table, "", name).is_some() {
+            return Ok(());
+        }
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": name,
+                "uid": uuid::Uuid::new_v4().to_string(),
+                "creationTimestamp": now(),
+                "labels": {"kubernetes.io/metadata.name": name},
+            },
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        });
+        writer.put(resource, object).map_err(StatusError::internal)?;
+        Ok(())
+    }
+
+    fn merge_schema(&self, resource: &ResourceType) -> Structural {
+        resource.schema().map_or_else(Structural::built_in, |schema| schema.root.clone())
+    }
+
+    /// Replaces an object, or its status.
+    pub(crate) fn update(
+        &self,
+        target: &Target,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, StatusError> {
+        align_with_path(&target.resource, &mut object, &target.namespace, Some(&target.name))?;
+        let writer = self.store.writer();
+        let live = self.get(target)?;
+        if meta(&object, "resourceVersion").is_empty() && !target.resource.allows_unconditional_update() {
+            let error = super::status_error::FieldError::invalid(
+                "metadata.resourceVersion",
+                &json!(0),
+                "must be specified for an update",
+            );
+            return Err(StatusError::invalid(&target.resource, &target.name, &[error]));
+        }
+        self.replace(&writer, target, &live, object, options, None)
+    }
+
+    /// Changes an object with `patch`, which is given the live object.
+    pub(crate) fn patch(
+        &self,
+        target: &Target,
+        options: &WriteOptions,
+        patch: impl FnOnce(&Arc<Value>) -> Result<Value, StatusError>,
+    ) -> Result<Written, StatusError> {
+        let writer = self.store.writer();
+        let live = self.get(target)?;
+        let mut object = patch(&live)?;
+        align_with_path(&target.resource, &mut object, &target.namespace, Some(&target.name))?;
+        self.replace(&writer, target, &live, object, options, None)
+    }
+
+    /// Server-side apply.
+    pub(crate) fn apply(
+        &self,
+        target: &Target,
+        mut config: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, StatusError> {
+        if options.manager.is_empty() {
+            return Err(StatusError::bad_request(
+                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+            ));
+        }
+        let resource = &target.resource;
+        align_with_path(resource, &mut config, &target.namespace, Some(&target.name))?;
+        if !config["metadata"]["managedFields"].is_null() {
+            return Err(StatusError::bad_request("metadata.managedFields must be nil"));
+        }
+        restrict(resource, &mut config, target.endpoint);
+        let manager = target.manager(options, Operation::Apply);
+        let writer = self.store.writer();
+        let live = self.store.get(resource.table, &target.namespace, &target.name);
+        if live.is_none() && target.endpoint == Endpoint::Status {
+            return Err(target.not_found());
+        }
+        let blank = json!({"apiVersion": config["apiVersion"], "kind": config["kind"], "metadata": {
+            "name": target.name,
+        }});
+        let base = live.as_deref().unwrap_or(&blank);
+        let (merged, managers) = apply(resource, base, &config, &manager, options.force, &now())?;
+        match &live {
+            Some(live) => self.replace(&writer, target, live, merged, options, Some(managers)),
+            None => self.insert(&writer, target, merged, options, Some(managers)),
+        }
+    }
+
+    /// Puts `object` in the place of `live`, as far as the endpoint may write it.
+    fn replace(
+        &self,
+        writer: &Writer<'_>,
+        target: &Target,
+        live: &Arc<Value>,
+        object: Value,
+        options: &WriteOptions,
+        managers: Option<Managers>,
+    ) -> Result<Written, StatusError> {
+        let resource = &target.resource;
+        check_preconditions(
+            resource,
+            live,
+            Some(meta(&object, "uid")),
+            Some(meta(&object, "resourceVersion")),
+        )?;
+        let mut next = carry_over(resource, live, object, target.endpoint);
+        let warnings = admit(resource, &mut next, Some(live), options.validation)?;
+        if resource.counts_generations() && content(&next) != content(live) {
+            let generation = live["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+            set_meta(&mut next, "generation", json!(generation));
+        }
+        let managers = managers.unwrap_or_else(|| {
+            let mut managers = Managers::of(live);
+            let manager = target.manager(options, Operation::Update);
+            managers.record_update(live, &next, &self.merge_schema(resource), &manager, &now());
+            managers
+        });
+        managers.store(&mut next);
+        set_meta(&mut next, "resourceVersion", live["metadata"]["resourceVersion"].clone());
+        if next == **live {
+            return Ok(Written { object: Arc::clone(live), code: StatusCode::OK, warnings });
+        }
+        if options.dry_run {
+            return Ok(Written { object: Arc::new(next), code: StatusCode::OK, warnings });
+        }
+        let owners_changed = owner_references(&next) != owner_references(live);
+        let object = if is_terminating(&next) && finalizers(&next).is_empty() {
+            let object = writer.remove(resource, next).map_err(StatusError::internal)?;
+            collect::collect(self, writer)?;
+            object
+        } else {
+            let object = writer.put(resource, next).map_err(StatusError::internal)?;
+            if owners_changed {
+                collect::collect(self, writer)?;
+            }
+            object
+        };
+        Ok(Written { object, code: StatusCode::OK, warnings })
+    }
+
+    /// Deletes an object, or marks it for deletion while finalizers hold it.
+    pub(crate) fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, StatusError> {
+        let writer = self.store.writer();
+        let live = self.get(target)?;
+        check_preconditions(
+            &target.resource,
+            &live,
+            options.uid.as_deref(),
+            options.resource_version.as_deref(),
+        )?;
+        if options.dry_run {
+            return Ok(Deleted::Removed(live));
+        }
+        match options.propagation {
+            Propagation::Background => {}
+            Propagation::Orphan => collect::orphan(self, &writer, meta(&live, "uid"))?,
+            Propagation::Foreground => {
+                let marked = self.mark(&writer, &target.resource, &live, Some(collect::FOREGROUND))?;
+                collect::collect(self, &writer)?;
+                return Ok(match self.get(target) {
+                    Ok(object) => Deleted::Marked(object),
+                    Err(_) => Deleted::Removed(marked),
+                });
+            }
+        }
+        let deleted = self.delete_live(&writer, &target.resource, &live)?;
+        collect::collect(self, &writer)?;
+        Ok(deleted)
+    }
+
+    /// Deletes `live` without looking after its dependents.
+    pub(super) fn delete_live(
+        &self,
+        writer: &Writer<'_>,
+        resource: &ResourceType,
+        live: &Arc<Value>,
+    ) -> Result<Deleted, StatusError> {
+        if !finalizers(live).is_empty() {
+            return self.mark(writer, resource, live, None).map(Deleted::Marked);
+        }
+        let removed = writer.remove(resource, (**live).clone()).map_err(StatusError::internal)?;
+        Ok(Deleted::Removed(removed))
+    }
+
+    /// Sets the deletion timestamp, which cannot be taken back.
+    fn mark(
+        &self,
+        writer: &Writer<'_>,
+        resource: &ResourceType,
+        live: &Arc<Value>,
+        finalizer: Option<&str>,
+    ) -> Result<Arc<Value>, StatusError> {
+        if is_terminating(live) {
+            return Ok(Arc::clone(live));
+        }
+        let mut object = (**live).clone();
+        set_meta(&mut object, "deletionTimestamp", json!(now()));
+        set_meta(&mut object, "deletionGracePeriodSeconds", json!(0));
+        if let Some(generation) = live["metadata"]["generation"].as_i64() {
+            set_meta(&mut object, "generation", json!(generation + 1));
+        }
+        if let Some(finalizer) = finalizer {
+            let mut all = finalizers(live);
+            all.push(finalizer);
+            let all = json!(all);
+            set_meta(&mut object, "finalizers", all);
+        }
+        writer.put(resource, object).map_err(StatusError::internal)
+    }
+}
+
+/// What counts for `metadata.generation`: everything but identity, metadata and status.
+fn content(object: &Value) -> Vec<(&String, &Value)> {
+    let is_content = |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata" | "status");
+    object.as_object().into_iter().flatten().filter(|(name, _)| is_content(name)).collect()
+}
+
+fn check_preconditions(
+    resource: &ResourceType,
+    live: &Value,
+    uid: Option<&str>,
+    resource_version: Option<&str>,
+) -> Result<(), StatusError> {
+    let name = meta(live, "name");
+    if let Some(uid) = uid.filter(|uid| !uid.is_empty() && *uid != meta(live, "uid")) {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            meta(live, "uid")
+        );
+        return Err(StatusError::conflict(resource, name, &why));
+    }
+    if resource_version.is_some_and(|given| !given.is_empty() && given != meta(live, "resourceVersion")) {
+        return Err(StatusError::stale(resource, name));
+    }
+    Ok(())
+}
+
+/// The new object with the parts of `live` that this endpoint, or any client, may not write.
+fn carry_over(resource: &ResourceType, live: &Value, mut object: Value, endpoint: Endpoint) -> Value {
+    if endpoint == Endpoint::Status {
+        let mut next = live.clone();
+        match object.get_mut("status") {
+            Some(status) => next["status"] = status.take(),
+            None => {
+                if let Some(fields) = next.as_object_mut() {
+                    fields.remove("status");
+                }
+            }
+        }
+        return next;
+    }
+    if resource.has_status
+        && let Some(fields) = object.as_object_mut()
+    {
+        match live.get("status") {
+            Some(status) => fields.insert("status".to_owned(), status.clone()),
+            None => fields.remove("status"),
+        };
+    }
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+        "managedFields",
+    ] {
+        match live["metadata"].get(field) {
+            Some(value) => set_meta(&mut object, field, value.clone()),
+            None => remove_meta(&mut object, field),
+        }
+    }
+    remove_meta(&mut object, "selfLink");
+    object
+}
+
+/// Leaves in `config` only what an apply through `endpoint` may own.
+fn restrict(resource: &ResourceType, config: &mut Value, endpoint: Endpoint) {
+    let Some(fields) = config.as_object_mut() else { return };
+    if endpoint == Endpoint::Main {
+        if resource.has_status {
+            fields.remove("status");
+        }
+        return;
+    }
+    fields.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
+    }
+}

@@ -1,0 +1,175 @@
+//! Access to `metadata`, and the rules that all objects share.
+
+use serde_json::{Value, json};
+
+use super::resource::ResourceType;
+use super::status_error::{FieldError, StatusError};
+
+/// The value of a string field of `metadata`, or an empty string.
+pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+pub(crate) fn set_meta(object: &mut Value, field: &str, value: Value) {
+    object["metadata"][field] = value;
+}
+
+pub(crate) fn remove_meta(object: &mut Value, field: &str) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove(field);
+    }
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+pub(crate) fn is_terminating(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+pub(crate) fn owner_references(object: &Value) -> &[Value] {
+    object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Now, as timestamps of `metadata` are written: RFC 3339 in UTC, whole seconds.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Letters of generated names: no vowels, nothing that reads like another letter.
+const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Five random letters, as `generateName` appends them.
+pub(crate) fn random_suffix() -> String {
+    let random = uuid::Uuid::new_v4();
+    let letter = |byte: &u8| char::from(NAME_LETTERS[usize::from(*byte) % NAME_LETTERS.len()]);
+    // The first bytes: version and variant bits come later.
+    random.as_bytes().iter().take(5).map(letter).collect()
+}
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' \
+     or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
+     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
+     must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
+     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+fn is_label(text: &str) -> bool {
+    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(alphanumeric)
+        && bytes.last().is_some_and(alphanumeric)
+        && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
+}
+
+/// Whether `name` may name an object; such a name is also safe as a file name.
+pub(crate) fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+/// Whether `name` may name a namespace.
+pub(crate) fn is_namespace_name(name: &str) -> bool {
+    name.len() <= 63 && is_label(name)
+}
+
+/// Checks the parts of `metadata` that a client may write.
+pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<FieldError> {
+    let metadata = &object["metadata"];
+    let mut errors = Vec::new();
+    let name = &metadata["name"];
+    match name.as_str() {
+        None | Some("") => {
+            errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        }
+        Some(text) if !resource.namespaced && !is_namespace_name(text) => {
+            errors.push(FieldError::invalid("metadata.name", name, LABEL));
+        }
+        Some(text) if !is_subdomain(text) => {
+            errors.push(FieldError::invalid("metadata.name", name, SUBDOMAIN));
+        }
+        Some(_) => {}
+    }
+    let namespace = &metadata["namespace"];
+    if resource.namespaced && !is_namespace_name(namespace.as_str().unwrap_or_default()) {
+        errors.push(FieldError::invalid("metadata.namespace", namespace, LABEL));
+    }
+    for field in ["labels", "annotations"] {
+        for (key, value) in metadata[field].as_object().into_iter().flatten() {
+            if !value.is_string() {
+                errors.push(FieldError::invalid(
+                    format!("metadata.{field}.{key}"),
+                    value,
+                    "must be a string",
+                ));
+            }
+        }
+    }
+    for (index, owner) in owner_references(object).iter().enumerate() {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner[field].as_str().unwrap_or_default().is_empty() {
+                let path = format!("metadata.ownerReferences[{index}].{field}");
+                errors.push(FieldError::invalid(path, &owner[field], "must not be empty"));
+            }
+        }
+    }
+    errors
+}
+
+/// Checks that `object` is what the path of the request says, and fills in what the path implies.
+pub(crate) fn align_with_path(
+    resource: &ResourceType,
+    object: &mut Value,
+    namespace: &str,
+    name: Option<&str>,
+) -> Result<(), StatusError> {
+    if !object.is_object() {
+        return Err(StatusError::bad_request("the body of the request is not a JSON object"));
+    }
+    let expected = resource.api_version();
+    for (field, expected) in [("apiVersion", expected.as_str()), ("kind", resource.kind.as_str())] {
+        match object[field].as_str() {
+            None | Some("") => object[field] = json!(expected),
+            Some(given) if given != expected => {
+                return Err(StatusError::bad_request(format!(
+                    "the {field} in the data ({given}) does not match the expected {field} ({expected})"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    if object["metadata"].is_null() {
+        object["metadata"] = json!({});
+    }
+    if !object["metadata"].is_object() {
+        return Err(StatusError::bad_request("metadata is not a JSON object"));
+    }
+    align(
+        object,
+        "namespace",
+        namespace,
+        "namespace of the provided object does not match the namespace sent on the request",
+    )?;
+    if let Some(name) = name {
+        let given = meta(object, "name").to_owned();
+        let message = format!("the name of the object ({given}) does not match the name on the URL ({name})");
+        align(object, "name", name, &message)?;
+    }
+    if !resource.namespaced {
+        remove_meta(object, "namespace");
+    }
+    Ok(())
+}
+
+fn align(object: &mut Value, field: &str, expected: &str, message: &str) -> Result<(), StatusError> {
+    match meta(object, field) {
+        "" => {
+            if !expected.is_empty() {
+                set_meta(object, field, json!(expected));
+            }
+            Ok(())
+        }
+        given if given == expected => Ok(()),
+        _ => Err(StatusError::bad_request(message)),
+    }
+}

@@ -1,0 +1,252 @@
+//! Refusals in the shape every Kubernetes client expects: `metav1.Status`.
+//!
+//! Codes, reasons and wording follow the API conventions of Kubernetes and the messages of
+//! kube-apiserver, because clients match on the first two and people search for the third.
+
+use std::fmt;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::resource::ResourceType;
+
+/// A request that was refused.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct StatusError {
+    pub code: StatusCode,
+    pub reason: &'static str,
+    pub message: String,
+    details: Value,
+}
+
+/// Why one field was refused (`metav1.CauseType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Required,
+    Invalid,
+    TypeInvalid,
+    NotSupported,
+    Duplicate,
+    TooLong,
+    TooMany,
+    Forbidden,
+}
+
+impl Cause {
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Forbidden => "FieldValueForbidden",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Duplicate => "Duplicate value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Forbidden => "Forbidden",
+        }
+    }
+
+    /// Whether the rest of an object can still be judged by CEL rules after this error.
+    pub(crate) const fn blocks_rules(self) -> bool {
+        matches!(self, Self::Required | Self::TypeInvalid | Self::TooLong | Self::TooMany)
+    }
+}
+
+/// One refused field, as `field.Error` of apimachinery words it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FieldError {
+    pub field: String,
+    pub cause: Cause,
+    body: String,
+}
+
+impl FieldError {
+    /// `value` is shown for every cause that is about a value.
+    pub(crate) fn new(field: impl Into<String>, cause: Cause, value: &Value, detail: &str) -> Self {
+        let mut body = match cause {
+            Cause::Required | Cause::Forbidden | Cause::TooLong | Cause::TooMany => cause.title().to_owned(),
+            _ => format!("{}: {value}", cause.title()),
+        };
+        if !detail.is_empty() {
+            body = format!("{body}: {detail}");
+        }
+        Self { field: field.into(), cause, body }
+    }
+
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(field, Cause::Required, &Value::Null, detail)
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(field, Cause::Forbidden, &Value::Null, detail)
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::new(field, Cause::Invalid, value, detail)
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body)
+    }
+}
+
+impl StatusError {
+    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: Value::Null }
+    }
+
+    fn about(mut self, resource: &ResourceType, name: &str) -> Self {
+        self.details = json!({"name": name, "group": resource.group, "kind": resource.plural});
+        self
+    }
+
+    pub(crate) fn not_found(resource: &ResourceType, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", resource.qualified_plural());
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
+    }
+
+    /// The path names nothing this API serves.
+    pub(crate) fn unknown_path() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    pub(crate) fn already_exists(resource: &ResourceType, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", resource.qualified_plural());
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
+    }
+
+    pub(crate) fn conflict(resource: &ResourceType, name: &str, why: &str) -> Self {
+        let message =
+            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified_plural());
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
+    }
+
+    /// The object was read before somebody else wrote it.
+    pub(crate) fn stale(resource: &ResourceType, name: &str) -> Self {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    /// Server-side apply would take `(manager, api version, field)` from other managers.
+    pub(crate) fn apply_conflict(conflicts: &[(String, String, String)]) -> Self {
+        let described: Vec<String> = conflicts
+            .iter()
+            .map(|(manager, version, field)| format!("conflict with \"{manager}\" using {version}: {field}"))
+            .collect();
+        let message = match described.as_slice() {
+            [one] => format!("Apply failed with 1 conflict: {one}"),
+            many => format!("Apply failed with {} conflicts: {}", many.len(), many.join("\n")),
+        };
+        let causes: Vec<Value> = conflicts
+            .iter()
+            .map(|(manager, version, field)| {
+                let message = format!("conflict with \"{manager}\" using {version}");
+                json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+            })
+            .collect();
+        let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        error.details = json!({ "causes": causes });
+        error
+    }
+
+    pub(crate) fn invalid(resource: &ResourceType, name: &str, errors: &[FieldError]) -> Self {
+        let subject = if resource.group.is_empty() {
+            resource.kind.clone()
+        } else {
+            format!("{}.{}", resource.kind, resource.group)
+        };
+        let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let text = match text.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let causes: Vec<Value> = errors
+            .iter()
+            .map(|error| json!({"reason": error.cause.reason(), "message": error.body, "field": error.field}))
+            .collect();
+        let message = format!("{subject} \"{name}\" is invalid: {text}");
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        error.details =
+            json!({"name": name, "group": resource.group, "kind": resource.kind, "causes": causes});
+        error
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// A well-formed patch that does not fit the object.
+    pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
+    pub(crate) fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    pub(crate) fn not_acceptable() -> Self {
+        let message = "only the following media types are accepted: application/json";
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        );
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// The requested history is gone; the client has to list again.
+    pub(crate) fn expired(requested: u64, available: u64) -> Self {
+        let message = format!("too old resource version: {requested} ({available})");
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    pub(crate) fn internal(message: impl fmt::Display) -> Self {
+        let message = format!("Internal error occurred: {message}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
+    /// The `metav1.Status` object.
+    pub(crate) fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code.as_u16(),
+        });
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status
+    }
+}

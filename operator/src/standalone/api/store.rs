@@ -1,0 +1,195 @@
+//! The objects, their revision and the recent history that watches resume from.
+//!
+//! Writes are serialised: a writer holds the [`Writer`] from its first read to its commit, so that
+//! every change is decided on the state it replaces. Readers never wait for a writer's disk access.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::object::{meta, set_meta};
+use super::resource::ResourceType;
+use crate::standalone::state::{StateDir, StateError};
+
+/// Namespace and name; the namespace of a cluster-scoped object is empty.
+pub(crate) type ObjectKey = (String, String);
+
+/// What happened to an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub revision: u64,
+    /// The object before; `None` if it was created.
+    pub old: Option<Arc<Value>>,
+    /// The object after, with the revision of the change; the last state if it was removed.
+    pub new: Arc<Value>,
+    pub removed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    objects: BTreeMap<ObjectKey, Arc<Value>>,
+    log: VecDeque<Change>,
+    /// The newest revision that the log no longer reaches back to.
+    floor: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    tables: Vec<Table>,
+    revision: u64,
+}
+
+/// What a watch gets for a revision.
+pub(crate) enum History {
+    /// The changes after it, oldest first.
+    Changes(Vec<Change>),
+    /// The log no longer reaches back; the oldest revision a watch can start from.
+    Gone(u64),
+}
+
+/// All objects of all tables.
+#[derive(Debug)]
+pub(crate) struct Store {
+    inner: RwLock<Inner>,
+    writer: Mutex<()>,
+    /// One per table: the revision of its last change.
+    signals: Vec<watch::Sender<u64>>,
+    log_capacity: usize,
+    state: Option<StateDir>,
+}
+
+impl Store {
+    pub(crate) fn new(tables: usize, log_capacity: usize, state: Option<StateDir>) -> Self {
+        let inner =
+            Inner { tables: std::iter::repeat_with(Table::default).take(tables).collect(), revision: 1 };
+        let signals = std::iter::repeat_with(|| watch::Sender::new(1)).take(tables).collect();
+        Self { inner: RwLock::new(inner), writer: Mutex::new(()), signals, log_capacity, state }
+    }
+
+    /// Whether a commit writes to disk.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// Puts objects of an earlier process back. Watches cannot reach back beyond this.
+    pub(crate) fn restore(&self, table: usize, objects: Vec<Value>) {
+        let mut inner = self.write();
+        for object in objects {
+            let revision = meta(&object, "resourceVersion").parse().unwrap_or(0);
+            inner.revision = inner.revision.max(revision);
+            inner.tables[table].objects.insert(key_of(&object), Arc::new(object));
+        }
+        let revision = inner.revision;
+        for table in &mut inner.tables {
+            table.floor = revision;
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, table: usize, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.read().tables[table].objects.get(&key).cloned()
+    }
+
+    /// The objects of one namespace, or of all, by namespace and name; and the revision they are of.
+    pub(crate) fn list(&self, table: usize, namespace: Option<&str>) -> (Vec<Arc<Value>>, u64) {
+        let inner = self.read();
+        let objects = inner.tables[table].objects.iter();
+        let objects = objects.filter(|(key, _)| namespace.is_none_or(|namespace| key.0 == namespace));
+        (objects.map(|(_, object)| Arc::clone(object)).collect(), inner.revision)
+    }
+
+    /// The changes of a table after `revision`.
+    pub(crate) fn since(&self, table: usize, revision: u64) -> History {
+        let inner = self.read();
+        let current = inner.revision;
+        let table = &inner.tables[table];
+        if revision < table.floor || revision > current {
+            return History::Gone(table.floor.max(1));
+        }
+        let start = table.log.partition_point(|change| change.revision <= revision);
+        History::Changes(table.log.range(start..).cloned().collect())
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.read().revision
+    }
+
+    /// Wakes up at every change of a table.
+    pub(crate) fn subscribe(&self, table: usize) -> watch::Receiver<u64> {
+        self.signals[table].subscribe()
+    }
+
+    /// Waits for other writers.
+    pub(crate) fn writer(&self) -> Writer<'_> {
+        Writer { store: self, _guard: self.writer.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// The only one who changes objects while it exists.
+pub(crate) struct Writer<'a> {
+    store: &'a Store,
+    _guard: MutexGuard<'a, ()>,
+}
+
+impl Writer<'_> {
+    /// Stores `object` under a new revision. If the type is durable it is on disk when this returns.
+    pub(crate) fn put(&self, resource: &ResourceType, object: Value) -> Result<Arc<Value>, StateError> {
+        self.commit(resource, object, false)
+    }
+
+    /// Removes `object`; the result carries the revision of its removal.
+    pub(crate) fn remove(&self, resource: &ResourceType, object: Value) -> Result<Arc<Value>, StateError> {
+        self.commit(resource, object, true)
+    }
+
+    fn commit(
+        &self,
+        resource: &ResourceType,
+        mut object: Value,
+        removed: bool,
+    ) -> Result<Arc<Value>, StateError> {
+        let revision = self.store.revision() + 1;
+        set_meta(&mut object, "resourceVersion", json!(revision.to_string()));
+        let key = key_of(&object);
+        if let (Some(state), true) = (&self.store.state, resource.durable) {
+            if removed {
+                state.remove(&resource.plural, &key.0, &key.1)?;
+            } else {
+                state.write(&resource.plural, &key.0, &key.1, &object)?;
+            }
+        }
+        let object = Arc::new(object);
+        {
+            let mut inner = self.store.write();
+            inner.revision = revision;
+            let table = &mut inner.tables[resource.table];
+            let old = if removed {
+                table.objects.remove(&key)
+            } else {
+                table.objects.insert(key, Arc::clone(&object))
+            };
+            table.log.push_back(Change { revision, old, new: Arc::clone(&object), removed });
+            if table.log.len() > self.store.log_capacity
+                && let Some(dropped) = table.log.pop_front()
+            {
+                table.floor = dropped.revision;
+            }
+        }
+        self.store.signals[resource.table].send_replace(revision);
+        Ok(object)
+    }
+}
+
+fn key_of(object: &Value) -> ObjectKey {
+    (meta(object, "namespace").to_owned(), meta(object, "name").to_owned())
+}

@@ -1,0 +1,249 @@
+//! `meta.k8s.io/v1 Table`: what `kubectl get` prints.
+
+use std::sync::Arc;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceColumnDefinition;
+use serde_json::{Value, json};
+
+use super::events;
+use super::object::meta;
+use super::render::{Include, metadata_only};
+use super::resource::{Family, ResourceType};
+
+/// One printed column beside the name.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    name: String,
+    kind: String,
+    format: String,
+    description: String,
+    priority: i32,
+    path: Vec<Step>,
+}
+
+/// One step of a simple JSON path.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Field(String),
+    Index(usize),
+    /// `[?(@.field=="value")]`: the first item that matches.
+    Where(String, String),
+    /// A path this API cannot follow; the cell stays empty.
+    Unsupported,
+}
+
+impl From<&CustomResourceColumnDefinition> for Column {
+    fn from(definition: &CustomResourceColumnDefinition) -> Self {
+        Self {
+            name: definition.name.clone(),
+            kind: definition.type_.clone(),
+            format: definition.format.clone().unwrap_or_default(),
+            description: definition.description.clone().unwrap_or_default(),
+            priority: definition.priority.unwrap_or(0),
+            path: parse_path(&definition.json_path),
+        }
+    }
+}
+
+impl Column {
+    fn new(name: &str, kind: &str, path: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            format: String::new(),
+            description: String::new(),
+            priority: 0,
+            path: parse_path(path),
+        }
+    }
+
+    /// The columns of types that are not described by a definition.
+    pub(crate) fn built_in(family: &Family) -> Vec<Self> {
+        let age = Self::new("Age", "date", ".metadata.creationTimestamp");
+        match family {
+            Family::Custom(_) => Vec::new(),
+            Family::Secret => vec![Self::new("Type", "string", ".type"), age],
+            Family::Claim => vec![
+                Self::new("Status", "string", ".status.phase"),
+                Self::new("Volume", "string", ".spec.volumeName"),
+                Self::new("StorageClass", "string", ".spec.storageClassName"),
+                age,
+            ],
+            Family::Event => vec![
+                Self::new("Last Seen", "date", ".lastTimestamp"),
+                Self::new("Type", "string", ".type"),
+                Self::new("Reason", "string", ".reason"),
+                Self::new("Kind", "string", ".involvedObject.kind"),
+                Self::new("Object", "string", ".involvedObject.name"),
+                Self::new("Message", "string", ".message"),
+            ],
+            Family::Lease => vec![Self::new("Holder", "string", ".spec.holderIdentity"), age],
+            Family::Namespace => vec![Self::new("Status", "string", ".status.phase"), age],
+        }
+    }
+
+    fn definition(&self) -> Value {
+        let kind = if self.kind == "date" { "string" } else { &self.kind };
+        json!({
+            "name": self.name,
+            "type": kind,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        })
+    }
+
+    fn cell(&self, object: &Value) -> Value {
+        let Some(value) = follow(object, &self.path) else { return Value::Null };
+        match (self.kind.as_str(), value) {
+            ("date", Value::String(text)) => json!(age(text)),
+            ("date", _) => json!("<unknown>"),
+            ("string", Value::String(text)) => json!(text),
+            ("string", other) => json!(other.to_string()),
+            ("integer" | "number" | "boolean", value) if !value.is_object() && !value.is_array() => {
+                value.clone()
+            }
+            _ => Value::Null,
+        }
+    }
+}
+
+/// The time since a timestamp, as kubectl shows ages: one or two units.
+fn age(timestamp: &str) -> String {
+    let Ok(then) = timestamp.parse::<jiff::Timestamp>() else { return "<invalid>".to_owned() };
+    let seconds = (jiff::Timestamp::now().as_second() - then.as_second()).max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let two = |big: i64, unit: &str, small: i64, small_unit: &str| {
+        if small == 0 { format!("{big}{unit}") } else { format!("{big}{unit}{small}{small_unit}") }
+    };
+    match seconds {
+        ..120 => format!("{seconds}s"),
+        ..600 => two(minutes, "m", seconds % 60, "s"),
+        ..10_800 => format!("{minutes}m"),
+        ..28_800 => two(hours, "h", minutes % 60, "m"),
+        ..172_800 => format!("{hours}h"),
+        ..691_200 => two(days, "d", hours % 24, "h"),
+        ..63_072_000 => format!("{days}d"),
+        _ => two(days / 365, "y", days % 365, "d"),
+    }
+}
+
+/// The table of `objects`.
+pub(crate) fn table(
+    resource: &ResourceType,
+    objects: &[Arc<Value>],
+    include: Include,
+    resource_version: &str,
+    with_columns: bool,
+) -> Value {
+    let age = [Column::new("Age", "date", ".metadata.creationTimestamp")];
+    let columns: &[Column] = if resource.columns.is_empty() { &age } else { &resource.columns };
+    let mut definitions = Vec::new();
+    if with_columns {
+        let description = "Name must be unique within a namespace.";
+        definitions.push(json!({
+            "name": "Name", "type": "string", "format": "name", "description": description, "priority": 0,
+        }));
+        definitions.extend(columns.iter().map(Column::definition));
+    }
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut cells = vec![json!(meta(object, "name"))];
+            cells.extend(columns.iter().map(|column| column.cell(object)));
+            let mut row = json!({"cells": cells});
+            match include {
+                Include::Nothing => {}
+                Include::Metadata => row["object"] = metadata_only(object),
+                Include::Object => row["object"] = json!(events::shown(resource, object)),
+            }
+            row
+        })
+        .collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": resource_version},
+        "columnDefinitions": definitions,
+        "rows": rows,
+    })
+}
+
+/// Parses the forms of JSON path that columns use: fields, indices and one equality filter.
+fn parse_path(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = path.trim_matches(['{', '}']);
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('[') {
+            let Some(end) = closing(after) else { return vec![Step::Unsupported] };
+            steps.push(bracket(&after[..end]));
+            rest = &after[end + 1..];
+        } else {
+            let name_start = rest.strip_prefix('.').unwrap_or(rest);
+            let (name, after) = field_name(name_start);
+            if name.is_empty() && !after.starts_with('[') {
+                return vec![Step::Unsupported];
+            }
+            if !name.is_empty() {
+                steps.push(Step::Field(name));
+            }
+            rest = after;
+        }
+    }
+    steps
+}
+
+/// Where the bracket ends: `]` outside quotes.
+fn closing(text: &str) -> Option<usize> {
+    let mut quote = None;
+    text.char_indices().find_map(|(position, letter)| {
+        match (quote, letter) {
+            (None, ']') => return Some(position),
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), letter) if open == letter => quote = None,
+            _ => {}
+        }
+        None
+    })
+}
+
+/// A field name up to the next step; `\.` is a dot in the name.
+fn field_name(text: &str) -> (String, &str) {
+    let mut name = String::new();
+    let mut letters = text.char_indices();
+    while let Some((position, letter)) = letters.next() {
+        match letter {
+            '.' | '[' => return (name, &text[position..]),
+            '\\' => name.extend(letters.next().map(|(_, escaped)| escaped)),
+            _ => name.push(letter),
+        }
+    }
+    (name, "")
+}
+
+fn bracket(content: &str) -> Step {
+    let unquote = |text: &str| {
+        let text = text.trim();
+        let inner = text.strip_prefix(['\'', '"']).and_then(|text| text.strip_suffix(['\'', '"']));
+        inner.map(str::to_owned)
+    };
+    if let Ok(index) = content.parse() {
+        return Step::Index(index);
+    }
+    if let Some(filter) = content.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
+        let parsed = filter
+            .split_once("==")
+            .and_then(|(path, value)| Some((path.trim().strip_prefix("@.")?.to_owned(), unquote(value)?)));
+        return parsed.map_or(Step::Unsupported, |(field, value)| Step::Where(field, value));
+    }
+    unquote(content).map_or(Step::Unsupported, Step::Field)
+}
+
+fn follow<'a>(object: &'a Value, path: &[Step]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, step| match step {
+        Step::Field(name) => value.get(name),
+        Step::Index(index) => value.get(index),
+        Step::Where(field, wanted) => value.as_array()?.iter().find(|item| item[field] == wanted.as_str()),
+        Step::Unsupported => None,
+    })
+}

@@ -1,0 +1,148 @@
+//! Objects on disk: one readable JSON file each, so that uids, generations and status outlive the process.
+//!
+//! A write is complete when [`StateDir::write`] returns: the content is synced, then renamed into
+//! place. A crash leaves the old file or the new one, never a part of either. Secrets are never
+//! given to this module.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use declarest_core::error::{Categorized, Category};
+use serde_json::Value;
+
+/// What can go wrong with the files of objects.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// An object could not be saved; the request that changed it was refused.
+    #[error("cannot save object state to {}: {source}; check space and permissions of the state directory", path.display())]
+    Write {
+        /// The file of the object.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file of a deleted object could not be removed; the object was kept.
+    #[error("cannot remove object state {}: {source}; check permissions of the state directory", path.display())]
+    Remove {
+        /// The file of the object.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Saved objects could not be read.
+    #[error("cannot read object state {}: {source}; check permissions of the state directory", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Categorized for StateError {
+    fn category(&self) -> Category {
+        Category::Internal
+    }
+}
+
+/// `<state directory>/api/<plural>/<namespace>/<name>.json`.
+#[derive(Clone, Debug)]
+pub(crate) struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// Uses `api` below `state_dir`; directories are made when needed.
+    pub(crate) fn new(state_dir: &Path) -> Self {
+        Self { root: state_dir.join("api") }
+    }
+
+    fn file(&self, plural: &str, namespace: &str, name: &str) -> PathBuf {
+        // Names are RFC 1123 subdomains: none is empty, hidden or climbs out of its directory.
+        self.root.join(plural).join(namespace).join(format!("{name}.json"))
+    }
+
+    pub(crate) fn write(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        object: &Value,
+    ) -> Result<(), StateError> {
+        let path = self.file(plural, namespace, name);
+        replace(&path, object).map_err(|source| StateError::Write { path, source })
+    }
+
+    pub(crate) fn remove(&self, plural: &str, namespace: &str, name: &str) -> Result<(), StateError> {
+        let path = self.file(plural, namespace, name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(StateError::Remove { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All saved objects of a type. A file that is no such object is reported and skipped: the object
+    /// is then made anew from its manifest.
+    pub(crate) fn load(&self, plural: &str) -> Result<Vec<Value>, StateError> {
+        let mut objects = Vec::new();
+        for namespace in entries(&self.root.join(plural))? {
+            for path in entries(&namespace)? {
+                let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+                if hidden || path.extension().is_none_or(|extension| extension != "json") {
+                    continue;
+                }
+                let text = fs::read_to_string(&path)
+                    .map_err(|source| StateError::Read { path: path.clone(), source })?;
+                match serde_json::from_str::<Value>(&text) {
+                    Ok(object) if self.is_place_of(&path, plural, &object) => objects.push(object),
+                    Ok(_) => {
+                        tracing::warn!(path = %path.display(), "ignoring a state file that holds another object")
+                    }
+                    Err(error) => {
+                        tracing::warn!(path = %path.display(), %error, "ignoring an unreadable state file");
+                    }
+                }
+            }
+        }
+        Ok(objects)
+    }
+
+    fn is_place_of(&self, path: &Path, plural: &str, object: &Value) -> bool {
+        let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        !meta("uid").is_empty() && path == self.file(plural, meta("namespace"), meta("name"))
+    }
+}
+
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, StateError> {
+    let error = |source| StateError::Read { path: directory.to_owned(), source };
+    let listing = match fs::read_dir(directory) {
+        Ok(listing) => listing,
+        Err(source) if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(source) => return Err(error(source)),
+    };
+    let paths: Result<Vec<PathBuf>, io::Error> =
+        listing.map(|entry| entry.map(|entry| entry.path())).collect();
+    paths.map_err(error)
+}
+
+fn replace(path: &Path, object: &Value) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"));
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let temporary = directory.join(format!(".{}.tmp", name.to_string_lossy()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut text = serde_json::to_vec_pretty(object)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    // The rename itself is durable once the directory is.
+    File::open(directory)?.sync_all()
+}
