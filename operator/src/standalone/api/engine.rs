@@ -13,7 +13,6 @@ use super::object::{
     set_meta,
 };
 use super::resource::{Registry, ResourceType};
-use super::schema::Structural;
 use super::status_error::StatusError;
 use super::store::{Store, Writer};
 
