@@ -147,7 +147,7 @@ impl StatusError {
 
     /// Server-side apply would take `(manager, field)` from other managers.
     pub(crate) fn apply_conflict(mut conflicts: Vec<(String, String)>) -> Self {
-        conflicts.sort();
+        conflicts.sort_by(|one, other| one.0.cmp(&other.0));
         let message = match conflicts.as_slice() {
             [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
             many => {

@@ -114,7 +114,7 @@ async fn conflicts_are_listed_by_manager() {
         refusal(api.patch("a", &PatchParams::apply("second"), &Patch::Apply(&theirs)).await);
     assert_eq!(
         message,
-        "Apply failed with 2 conflicts: conflicts with \"first\":\n- .spec.headers.H\n- .spec.size"
+        "Apply failed with 2 conflicts: conflicts with \"first\":\n- .spec.size\n- .spec.headers.H"
     );
     let status = partial("a", &json!({"status": {"message": "n"}}));
     let (_, _, message) =
