@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use super::cluster::Cluster;
 
 /// How long anything that a test waits for may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One of our kinds, or a Secret.
 pub trait Object:
