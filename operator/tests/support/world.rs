@@ -184,12 +184,12 @@ impl World {
         if !auth.is_null() {
             git["auth"] = auth;
         }
-        self.create(declarest("ResourceRepository", "repo", json!({"type": "git", "git": git}))).await;
+        self.create(declarest("ResourceRepository", "repo", &json!({"type": "git", "git": git}))).await;
     }
 
     /// A ManagedServer called `server`.
     pub async fn create_server(&self, http: Value) {
-        self.create(declarest("ManagedServer", "server", json!({"http": http}))).await;
+        self.create(declarest("ManagedServer", "server", &json!({"http": http}))).await;
     }
 
     /// A SyncPolicy called `policy` that prunes, with more of its spec.
@@ -204,7 +204,7 @@ impl World {
         for (field, value) in more.as_object().into_iter().flatten() {
             spec[field] = value.clone();
         }
-        self.create(declarest("SyncPolicy", "policy", spec)).await;
+        self.create(declarest("SyncPolicy", "policy", &spec)).await;
     }
 
     /// Merges into an object, as `kubectl patch` does.
@@ -394,7 +394,7 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     condition(conditions, type_).status == "True"
 }
 
-fn declarest(kind: &str, name: &str, spec: Value) -> Value {
+fn declarest(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "declarest.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
