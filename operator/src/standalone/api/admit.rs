@@ -31,7 +31,7 @@ pub(crate) fn admit(
     };
     let warnings = report_unknown(resource, &unknown, validation)?;
     let mut errors = validate_metadata(resource, object);
-    errors.extend(old.into_iter().flat_map(|old| new_finalizers(object, old)));
+    errors.extend(old.and_then(|old| new_finalizers(object, old)));
     match &resource.family {
         Family::Custom(schema) => {
             schema.default(object);
@@ -115,7 +115,7 @@ fn admit_secret(object: &mut Value, old: Option<&Value>) -> Result<Vec<FieldErro
             )));
         }
     }
-    data.extend(encode(plain)?);
+    data.extend(encode(plain.as_ref())?);
     if let Some(fields) = object.as_object_mut() {
         fields.remove("data");
         if !data.is_empty() {
@@ -137,9 +137,9 @@ fn admit_secret(object: &mut Value, old: Option<&Value>) -> Result<Vec<FieldErro
     Ok(errors)
 }
 
-fn encode(plain: Option<Value>) -> Result<Map<String, Value>, StatusError> {
+fn encode(plain: Option<&Value>) -> Result<Map<String, Value>, StatusError> {
     let mut data = Map::new();
-    for (key, value) in plain.as_ref().and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in plain.and_then(Value::as_object).into_iter().flatten() {
         let Some(text) = value.as_str() else {
             return Err(StatusError::bad_request(format!(
                 "Secret in version \"v1\" cannot be handled as a Secret: stringData.{key} is not a string"

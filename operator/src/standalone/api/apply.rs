@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{Element, FieldSet};
 use super::resource::ResourceType;
-use super::schema::{ListType, Structural};
+use super::schema::{ListType, MapType, Structural};
 use super::status_error::StatusError;
 
 /// How a manager wrote.
@@ -169,8 +169,7 @@ pub(crate) fn apply(
     force: bool,
     time: &str,
 ) -> Result<(Value, Managers), StatusError> {
-    let built_in = Structural::built_in();
-    let schema = resource.schema().map_or(&built_in, |schema| &schema.root);
+    let schema = &*resource.merge_schema();
     let mut managers = Managers::of(live);
     let wanted = FieldSet::of(&ownable(config), schema);
     let mut merged = merge(live, config, schema);
@@ -224,7 +223,7 @@ fn take_over(
 fn merge(live: &Value, config: &Value, schema: &Structural) -> Value {
     let anything = Structural::anything();
     match (live, config) {
-        (Value::Object(live), Value::Object(config)) if !schema.atomic_map => {
+        (Value::Object(live), Value::Object(config)) if schema.map == MapType::Granular => {
             let mut out = live.clone();
             for (name, value) in config {
                 let below = schema.field(name).unwrap_or(&anything);

@@ -52,7 +52,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Compiles all rules of an OpenAPI v3 schema.
+    /// Compiles all rules of the schema of a definition.
     pub(crate) fn compile(source: &Value) -> Result<Self, RuleError> {
         let mut rules = Self::default();
         for rule in source["x-kubernetes-validations"].as_array().into_iter().flatten() {

@@ -72,7 +72,7 @@ async fn objects_enter_and_leave_a_selection() {
 
 #[tokio::test]
 async fn history_is_bounded_and_says_so() {
-    let api = Api::with_log_capacity(&[widget_crd()], 3).unwrap();
+    let api = Api::with_log_capacity(vec![widget_crd()], 3).unwrap();
     let client = api.client();
     let first = widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
     for size in 1..=5 {

@@ -1,0 +1,118 @@
+# `make` alone prints what there is. Targets are thin: each is a command or two that can be run by hand.
+
+KUBECTL ?= kubectl
+OPERATOR_IMAGE ?= declarest-operator
+OPERATOR_IMAGE_TAG ?= latest
+CONTAINER_ENGINE ?= $(shell command -v podman >/dev/null && echo podman || echo docker)
+# Further arguments of `demo` and `operator-run`, such as `make demo ARGS=--keep`.
+ARGS ?=
+
+IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)
+# Where cargo builds: CARGO_TARGET_DIR, its configuration, or target/.
+TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+# Need a real API server or sshd, so plain `cargo test` leaves them out.
+CLUSTER_TESTS = cluster operator fixtures_ssh
+# Comments behind `##` are the help text.
+HELP = awk -F ':.*\#\# ' '/^[a-z-]+:.*\#\# / { printf "  %-20s %s\n", $$1, $$2 }'
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help:
+	@echo 'Targets:'
+	@$(HELP) $(MAKEFILE_LIST)
+
+##@ Try and test
+
+.PHONY: demo
+demo: build ## Show in a minute what the operator does, without a cluster (ARGS=--keep: leave it running)
+	"$(TARGET_DIR)/debug/examples/demo" $(ARGS)
+
+.PHONY: test
+test: ## Run all tests that need no cluster
+	env -u KUBEBUILDER_ASSETS cargo test --workspace
+
+.PHONY: test-cluster
+test-cluster: ## Run the tests on a real kube-apiserver and sshd (needs Go and openssh-server)
+	assets=$$(hack/envtest/build.sh) && \
+	KUBEBUILDER_ASSETS=$$assets cargo test --workspace $(CLUSTER_TESTS:%=--test %)
+
+.PHONY: envtest
+envtest: ## Build kube-apiserver, etcd and kubectl once into the cache and print where they are
+	@hack/envtest/build.sh
+
+# All of the workspace and the features of its tests, so that `make test` builds nothing twice.
+.PHONY: build
+build: ## Build all programs for development
+	cargo build --workspace --bins --examples
+
+##@ Check
+
+.PHONY: lint
+lint: lint-fmt lint-clippy lint-doc $(if $(shell command -v cargo-deny),lint-deny) ## Check format, lints, documentation, and licences if cargo-deny is installed
+
+.PHONY: lint-fmt
+lint-fmt:
+	cargo fmt --all --check
+
+.PHONY: lint-clippy
+lint-clippy:
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace $(CLUSTER_TESTS:%=--test %) -- -D warnings
+
+.PHONY: lint-doc
+lint-doc:
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
+
+.PHONY: lint-deny
+lint-deny:
+	cargo deny --workspace check licenses bans sources
+
+##@ Manifests
+
+.PHONY: manifests
+manifests: build ## Generate the CRDs in config/crd/bases from the Rust types
+	"$(TARGET_DIR)/debug/declarest-operator" crds --dir config/crd/bases
+
+.PHONY: verify-generated
+verify-generated: build ## Fail if what `make manifests` generates is not what is committed
+	@generated=$$(mktemp -d) && trap 'rm -rf "$$generated"' EXIT && \
+	"$(TARGET_DIR)/debug/declarest-operator" crds --dir "$$generated" && \
+	diff -ruN config/crd/bases "$$generated" || { echo 'config/crd/bases is stale; run: make manifests' >&2; exit 1; }
+
+.PHONY: verify-kustomize
+verify-kustomize: ## Fail if a kustomization does not render
+	@for kustomization in config/*/kustomization.yaml; do \
+		$(KUBECTL) kustomize "$$(dirname "$$kustomization")" >/dev/null || exit 1; \
+	done
+
+##@ The operator
+
+.PHONY: operator-build
+operator-build: ## Build the operator for release and print where it is
+	cargo build --release -p declarest-operator
+	@echo "$(TARGET_DIR)/release/declarest-operator"
+
+.PHONY: operator-run
+operator-run: build ## Run the operator here against the current kubeconfig; first: kubectl apply -k config/crd
+	"$(TARGET_DIR)/debug/declarest-operator" --log-format=text \
+		--metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:8081 $(ARGS)
+
+.PHONY: operator-image
+operator-image: ## Build the image OPERATOR_IMAGE:OPERATOR_IMAGE_TAG with CONTAINER_ENGINE
+	$(CONTAINER_ENGINE) build -f Containerfile -t "$(IMAGE)" .
+
+.PHONY: operator-image-push
+operator-image-push: ## Push the image
+	$(CONTAINER_ENGINE) push "$(IMAGE)"
+
+.PHONY: deploy
+deploy: ## Install the operator with that image, and the namespace declarest-system if it is missing
+	$(KUBECTL) get namespace declarest-system >/dev/null 2>&1 || $(KUBECTL) create namespace declarest-system
+	$(KUBECTL) kustomize config/default | sed 's|image: declarest-operator:latest|image: $(IMAGE)|' | $(KUBECTL) apply -f -
+
+# Objects first: their finalizers need the operator. Managed servers and the namespace are left as they are.
+.PHONY: undeploy
+undeploy: ## Delete all objects of our kinds, then the operator
+	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || \
+		$(KUBECTL) delete declarest --all --all-namespaces
+	$(KUBECTL) delete --ignore-not-found -k config/default
