@@ -273,7 +273,9 @@ impl<R: Reconciler> Frame<R> {
     ) -> Result<Action, kube::Error> {
         let failures = self.count(key, round.generation(), outcome.reason);
         let reason = outcome.reason.as_str();
-        if outcome.reason.is_failure() {
+        if matches!(outcome.reason.retry(), Retry::After(_)) {
+            tracing::info!(reason, detail = outcome.message, "waiting");
+        } else if outcome.reason.is_failure() {
             tracing::warn!(reason, failures, detail = outcome.message, "reconcile failed");
         } else {
             tracing::debug!(reason, detail = outcome.message, "reconciled");

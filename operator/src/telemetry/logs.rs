@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -62,21 +63,36 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let metadata = event.metadata();
-        let mut line = Map::new();
-        line.insert("timestamp".to_owned(), Timestamp::now().to_string().into());
-        line.insert("level".to_owned(), metadata.level().as_str().to_lowercase().into());
+        let mut fields = Map::new();
         for span in context.event_scope().into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
         {
             let extensions = span.extensions();
-            let fields = extensions.get::<FormattedFields<N>>().map(|fields| fields.fields.as_str());
-            if let Some(Ok(Value::Object(fields))) = fields.map(serde_json::from_str) {
-                line.extend(fields);
+            let of_span = extensions.get::<FormattedFields<N>>().map(|formatted| formatted.fields.as_str());
+            if let Some(Ok(Value::Object(of_span))) = of_span.map(serde_json::from_str) {
+                fields.extend(of_span);
             }
         }
-        event.record(&mut Fields(&mut line));
-        line.insert("target".to_owned(), metadata.target().into());
-        writeln!(writer, "{}", Value::Object(line))
+        event.record(&mut Fields(&mut fields));
+        let line = Line {
+            timestamp: Timestamp::now().to_string(),
+            level: metadata.level().as_str().to_lowercase(),
+            message: fields.remove("message").unwrap_or_default(),
+            fields,
+            target: metadata.target(),
+        };
+        writeln!(writer, "{}", serde_json::to_string(&line).map_err(|_| fmt::Error)?)
     }
+}
+
+/// A line, in the order in which people read it.
+#[derive(Serialize)]
+struct Line<'a> {
+    timestamp: String,
+    level: String,
+    message: Value,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+    target: &'a str,
 }
 
 /// Collects the fields of an event.

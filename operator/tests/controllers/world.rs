@@ -121,7 +121,9 @@ impl World {
         let waited = await_condition(self.api::<K>(), name, condition);
         match tokio::time::timeout(PATIENCE, waited).await {
             Ok(object) => object.unwrap().unwrap(),
-            Err(_) => panic!("{} {name} never got there: {:#?}", K::NAME, self.api::<K>().get(name).await),
+            Err(_elapsed) => {
+                panic!("{} {name} never got there: {:#?}", K::NAME, self.api::<K>().get(name).await)
+            }
         }
     }
 
