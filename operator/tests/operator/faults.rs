@@ -57,9 +57,14 @@ async fn one_bad_resource_of_a_hundred_fails_alone_and_is_retried_alone() {
     assert_eq!(status.last_applied_repo_revision, None);
 
     server.reset_counts();
-    let status =
-        world.policy("it is retried", |status| status.last_sync_mode == Some(RunKind::Incremental)).await;
-    assert_eq!(status.resource_stats.unwrap().targeted, 1);
+    let status = world
+        .policy("it is retried by itself", |status| {
+            status.resource_stats.is_some_and(|stats| stats.targeted == 1 && stats.failed == 1)
+        })
+        .await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Incremental));
+    assert_eq!(status.last_trigger.as_deref(), Some("Retry"));
+    assert_eq!(status.failed_resources[0].attempts, 2);
     let touched = server.log();
     assert!(
         touched.iter().all(|request| matches!(request.path.as_str(), "/items" | "/items/bad")),

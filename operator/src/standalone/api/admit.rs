@@ -151,7 +151,7 @@ fn encode(plain: Option<&Value>) -> Result<Map<String, Value>, StatusError> {
     Ok(data)
 }
 
-/// A claim only grows after it was made. Nothing here ever binds it.
+/// The spec of a claim is fixed: only bound claims may grow, and nothing here ever binds one.
 fn admit_claim(object: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (field, is_missing) in [
@@ -167,21 +167,12 @@ fn admit_claim(object: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     match old {
         None => object["status"] = json!({"phase": "Pending"}),
-        Some(old) => {
-            let fixed = |claim: &Value| {
-                let mut spec = claim["spec"].clone();
-                if let Some(spec) = spec.as_object_mut() {
-                    spec.remove("resources");
-                    spec.remove("volumeAttributesClassName");
-                }
-                spec
-            };
-            if fixed(old) != fixed(object) {
-                let detail = "spec is immutable after creation except resources.requests and \
-                              volumeAttributesClassName for bound claims";
-                errors.push(FieldError::forbidden("spec", detail));
-            }
+        Some(old) if old["spec"] != object["spec"] => {
+            let detail = "spec is immutable after creation except resources.requests and \
+                          volumeAttributesClassName for bound claims";
+            errors.push(FieldError::forbidden("spec", detail));
         }
+        Some(_) => {}
     }
     errors
 }

@@ -72,6 +72,23 @@ impl Managed {
         entry
     }
 
+    /// How conflicts name the manager.
+    fn describe(&self) -> String {
+        let mut text = format!("\"{}\"", self.name);
+        if !self.subresource.is_empty() {
+            text = format!("{text} with subresource \"{}\"", self.subresource);
+        }
+        if self.operation == Operation::Update {
+            text.push_str(" using ");
+            text.push_str(&self.api_version);
+            if let Some(time) = self.time.as_str() {
+                text.push_str(" at ");
+                text.push_str(time);
+            }
+        }
+        text
+    }
+
     fn is(&self, manager: &Manager) -> bool {
         self.name == manager.name
             && self.operation == manager.operation
@@ -187,7 +204,7 @@ pub(crate) fn apply(
     remove(&mut merged, &previous, &others, schema);
 
     let (changed, removed) = FieldSet::compare(&ownable(live), &ownable(&merged), schema);
-    take_over(resource, &mut managers, &changed, manager, force)?;
+    take_over(&mut managers, &changed, manager, force)?;
     for managed in managers.0.iter_mut().filter(|managed| !managed.is(manager)) {
         managed.fields.subtract(&removed);
     }
@@ -199,7 +216,6 @@ pub(crate) fn apply(
 
 /// Moves `changed` fields from other managers to `manager`, or refuses to.
 fn take_over(
-    resource: &ResourceType,
     managers: &mut Managers,
     changed: &FieldSet,
     manager: &Manager,
@@ -211,12 +227,10 @@ fn take_over(
         if force {
             managed.fields.subtract(&taken);
         } else {
-            let version = resource.api_version();
-            conflicts
-                .extend(taken.paths().into_iter().map(|path| (managed.name.clone(), version.clone(), path)));
+            conflicts.extend(taken.paths().into_iter().map(|path| (managed.describe(), path)));
         }
     }
-    if conflicts.is_empty() { Ok(()) } else { Err(StatusError::apply_conflict(&conflicts)) }
+    if conflicts.is_empty() { Ok(()) } else { Err(StatusError::apply_conflict(conflicts)) }
 }
 
 /// `live` with the values of `config`.

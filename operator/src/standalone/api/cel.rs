@@ -131,12 +131,7 @@ impl Rule {
             Some(below) => format!("{path}{below}").trim_start_matches('.').to_owned(),
             None => path.to_owned(),
         };
-        let shown = match value {
-            Value::Object(_) => Value::from("object"),
-            Value::Array(_) => Value::from("array"),
-            scalar => scalar.clone(),
-        };
-        Some(FieldError::new(field, self.cause, &shown, &detail))
+        Some(FieldError::new(field, self.cause, value, &detail))
     }
 
     fn evaluate_message(&self, context: &Context<'_, '_>) -> Option<String> {

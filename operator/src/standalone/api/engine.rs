@@ -13,7 +13,6 @@ use super::object::{
     set_meta,
 };
 use super::resource::{Registry, ResourceType};
-use super::schema::Structural;
 use super::status_error::StatusError;
 use super::store::{Store, Writer};
 
@@ -237,7 +236,12 @@ impl Engine {
         let live = self.get(target)?;
         let mut object = patch(&live)?;
         align_with_path(&target.resource, &mut object, &target.namespace, Some(&target.name))?;
-        self.replace(&writer, target, &live, object, options, None)
+        let written = self.replace(&writer, target, &live, object, options, None);
+        // The patch was well-formed; that its result cannot be decoded is a matter of its content.
+        written.map_err(|error| match error.code {
+            StatusCode::BAD_REQUEST => StatusError::unprocessable(error.message),
+            _ => error,
+        })
     }
 
     /// Server-side apply.
@@ -248,7 +252,7 @@ impl Engine {
         options: &WriteOptions,
     ) -> Result<Written, StatusError> {
         if options.manager.is_empty() {
-            return Err(StatusError::bad_request(
+            return Err(StatusError::unprocessable(
                 "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
             ));
         }

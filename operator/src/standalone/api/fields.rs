@@ -195,10 +195,10 @@ impl FieldSet {
         paths
     }
 
+    /// Level by level within each branch: the members of a value come before what is inside of them.
     fn collect(&self, path: &str, paths: &mut Vec<String>) {
-        if self.member {
-            paths.push(path.to_owned());
-        }
+        let members = self.children.iter().filter(|(_, below)| below.member);
+        paths.extend(members.map(|(element, _)| format!("{path}{}", element.display())));
         for (element, below) in &self.children {
             below.collect(&format!("{path}{}", element.display()), paths);
         }

@@ -170,18 +170,10 @@ fn field_error(error: &ValidationError<'_>) -> FieldError {
         }
         ValidationErrorKind::UniqueItems => invalid("shouldn't contain duplicates".to_owned()),
         ValidationErrorKind::Format { format } => invalid(format!("must be of type {format}: {instance}")),
-        ValidationErrorKind::AnyOf { .. } => {
-            let detail = format!("\"{path}\" must validate at least one schema (anyOf)");
-            FieldError::invalid(&path, &instance, &detail)
-        }
-        ValidationErrorKind::OneOfNotValid { .. } => one_of(&path, &instance, "Found none valid"),
-        ValidationErrorKind::OneOfMultipleValid { .. } => {
-            one_of(&path, &instance, "Found more than one valid")
-        }
-        ValidationErrorKind::Not { .. } => {
-            let detail = format!("\"{path}\" must not validate the schema (not)");
-            FieldError::invalid(&path, &instance, &detail)
-        }
+        ValidationErrorKind::AnyOf { .. }
+        | ValidationErrorKind::OneOfNotValid { .. }
+        | ValidationErrorKind::OneOfMultipleValid { .. }
+        | ValidationErrorKind::Not { .. } => alternatives(&path, &instance, error.kind()),
         _ => invalid(format!("is not valid: {}", error.masked())),
     }
 }
@@ -219,7 +211,17 @@ fn too_many(path: &str, instance: &Value, limit: u64) -> FieldError {
     FieldError::new(path, Cause::TooMany, instance, &detail)
 }
 
-fn one_of(path: &str, instance: &Value, found: &str) -> FieldError {
-    let detail = format!("\"{path}\" must validate one and only one schema (oneOf). {found}");
-    FieldError::invalid(path, instance, &detail)
+/// Errors of schemas that combine others.
+fn alternatives(path: &str, instance: &Value, kind: &ValidationErrorKind) -> FieldError {
+    let rule = match kind {
+        ValidationErrorKind::AnyOf { .. } => "must validate at least one schema (anyOf)",
+        ValidationErrorKind::OneOfNotValid { .. } => {
+            "must validate one and only one schema (oneOf). Found none valid"
+        }
+        ValidationErrorKind::OneOfMultipleValid { .. } => {
+            "must validate one and only one schema (oneOf). Found more than one valid"
+        }
+        _ => "must not validate the schema (not)",
+    };
+    FieldError::invalid(path, instance, &format!("\"{path}\" {rule}"))
 }
