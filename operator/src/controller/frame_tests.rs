@@ -42,7 +42,9 @@ impl Reconciler for PanicsFor {
 
 fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
     let (caches, watches) = Caches::open(client, None);
-    watches.into_iter().for_each(|watch| drop(tokio::spawn(watch)));
+    for watch in watches {
+        tokio::spawn(watch);
+    }
     Arc::new(Context {
         client: client.clone(),
         caches,
