@@ -22,19 +22,34 @@ const PREFIX: &str = "declarest_operator";
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Registry,
+    repositories: RepositoryMetrics,
+    servers: ServerMetrics,
+    policies: PolicyMetrics,
+    condition: IntGaugeVec,
+    leader: IntGauge,
+}
+
+#[derive(Clone, Debug)]
+struct RepositoryMetrics {
     polls: IntCounterVec,
     revision_changes: IntCounterVec,
-    reconciles: IntCounterVec,
-    reconcile_duration: HistogramVec,
-    resources_applied: IntCounterVec,
-    resources_pruned: IntCounterVec,
-    resources_failed: IntCounterVec,
-    drift_corrected: IntCounterVec,
-    last_success: GaugeVec,
-    condition: IntGaugeVec,
+}
+
+#[derive(Clone, Debug)]
+struct ServerMetrics {
     request_duration: HistogramVec,
     throttled: IntCounterVec,
-    leader: IntGauge,
+}
+
+#[derive(Clone, Debug)]
+struct PolicyMetrics {
+    reconciles: IntCounterVec,
+    reconcile_duration: HistogramVec,
+    applied: IntCounterVec,
+    pruned: IntCounterVec,
+    failed: IntCounterVec,
+    drift_corrected: IntCounterVec,
+    last_success: GaugeVec,
 }
 
 /// The object that a series is about.
@@ -59,84 +74,15 @@ impl Metrics {
     /// Only if two series claim one name, which is a mistake in this file.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
-        let sync_buckets = vec![0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
-        let request_buckets = vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+        let condition = opts("resource_condition", "1 for the current status of a condition");
+        let condition = IntGaugeVec::new(condition, &["namespace", "name", "kind", "type", "status"])?;
+        let leader = IntGauge::with_opts(opts("leader", "1 while this replica reconciles"))?;
         let metrics = Self {
-            polls: counter(&registry, "resource_repository_poll_total", "Repository polls", &["result"])?,
-            revision_changes: counter(
-                &registry,
-                "resource_repository_revision_changes_total",
-                "New revisions seen",
-                &[],
-            )?,
-            reconciles: counter(
-                &registry,
-                "syncpolicy_reconcile_total",
-                "Reconciles of sync policies",
-                &["result", "reason"],
-            )?,
-            reconcile_duration: histogram(
-                &registry,
-                "syncpolicy_reconcile_duration_seconds",
-                "Time that a reconcile of a sync policy took",
-                &["result"],
-                sync_buckets,
-            )?,
-            resources_applied: counter(
-                &registry,
-                "syncpolicy_resources_applied_total",
-                "Resources confirmed in desired state",
-                &[],
-            )?,
-            resources_pruned: counter(
-                &registry,
-                "syncpolicy_resources_pruned_total",
-                "Resources deleted because Git no longer declares them",
-                &[],
-            )?,
-            resources_failed: counter(
-                &registry,
-                "syncpolicy_resources_failed_total",
-                "Resources that could not be applied or pruned",
-                &[],
-            )?,
-            drift_corrected: counter(
-                &registry,
-                "syncpolicy_drift_corrected_total",
-                "Writes without a change in Git",
-                &[],
-            )?,
-            last_success: registered(
-                &registry,
-                GaugeVec::new(
-                    opts("syncpolicy_last_success_timestamp_seconds", "Unix time of the last clean sync"),
-                    &["namespace", "name"],
-                )?,
-            )?,
-            condition: registered(
-                &registry,
-                IntGaugeVec::new(
-                    opts("resource_condition", "1 for the current status of a condition"),
-                    &["namespace", "name", "kind", "type", "status"],
-                )?,
-            )?,
-            request_duration: histogram(
-                &registry,
-                "managed_server_request_duration_seconds",
-                "Latency of requests to managed servers",
-                &["method", "code"],
-                request_buckets,
-            )?,
-            throttled: counter(
-                &registry,
-                "managed_server_throttled_total",
-                "Requests held back here (client) or refused with 429 or 503 there (server)",
-                &["source"],
-            )?,
-            leader: registered(
-                &registry,
-                IntGauge::with_opts(opts("leader", "1 while this replica reconciles"))?,
-            )?,
+            repositories: RepositoryMetrics::new(&registry)?,
+            servers: ServerMetrics::new(&registry)?,
+            policies: PolicyMetrics::new(&registry)?,
+            condition: registered(&registry, condition)?,
+            leader: registered(&registry, leader)?,
             registry,
         };
         metrics.describe_build()?;
@@ -159,33 +105,34 @@ impl Metrics {
     /// One poll of a repository; `result` is `success` or `failure`.
     pub fn polled(&self, repository: Subject<'_>, success: bool) {
         let result = if success { "success" } else { "failure" };
-        self.polls.with_label_values(&[repository.namespace, repository.name, result]).inc();
+        self.repositories.polls.with_label_values(&[repository.namespace, repository.name, result]).inc();
     }
 
     pub fn revision_changed(&self, repository: Subject<'_>) {
-        self.revision_changes.with_label_values(&[repository.namespace, repository.name]).inc();
+        self.repositories.revision_changes.with_label_values(&[repository.namespace, repository.name]).inc();
     }
 
     /// One reconcile of a policy. `reason` is a condition reason, so the label is bounded.
     pub fn policy_reconciled(&self, policy: Subject<'_>, success: bool, reason: &str, took: Duration) {
         let result = if success { "success" } else { "failure" };
-        self.reconciles.with_label_values(&[policy.namespace, policy.name, result, reason]).inc();
-        self.reconcile_duration
+        self.policies.reconciles.with_label_values(&[policy.namespace, policy.name, result, reason]).inc();
+        self.policies
+            .reconcile_duration
             .with_label_values(&[policy.namespace, policy.name, result])
             .observe(took.as_secs_f64());
     }
 
     pub fn synced(&self, policy: Subject<'_>, counts: SyncCounts) {
         let labels = &[policy.namespace, policy.name];
-        self.resources_applied.with_label_values(labels).inc_by(counts.applied);
-        self.resources_pruned.with_label_values(labels).inc_by(counts.pruned);
-        self.resources_failed.with_label_values(labels).inc_by(counts.failed);
-        self.drift_corrected.with_label_values(labels).inc_by(counts.drift_corrected);
+        self.policies.applied.with_label_values(labels).inc_by(counts.applied);
+        self.policies.pruned.with_label_values(labels).inc_by(counts.pruned);
+        self.policies.failed.with_label_values(labels).inc_by(counts.failed);
+        self.policies.drift_corrected.with_label_values(labels).inc_by(counts.drift_corrected);
     }
 
     pub fn policy_succeeded(&self, policy: Subject<'_>, at: jiff::Timestamp) {
         let seconds = at.as_duration().as_secs_f64();
-        self.last_success.with_label_values(&[policy.namespace, policy.name]).set(seconds);
+        self.policies.last_success.with_label_values(&[policy.namespace, policy.name]).set(seconds);
     }
 
     /// Publishes the current status of one condition in place of its previous one.
@@ -203,7 +150,8 @@ impl Metrics {
 
     /// One request to a managed server; `code` is the status, or a word for a transport failure.
     pub fn requested(&self, server: Subject<'_>, method: &str, code: &str, took: Duration) {
-        self.request_duration
+        self.servers
+            .request_duration
             .with_label_values(&[server.namespace, server.name, method, code])
             .observe(took.as_secs_f64());
     }
@@ -211,7 +159,7 @@ impl Metrics {
     /// One request that waited for the throttle (`by_server` false) or was refused by the server's.
     pub fn throttled(&self, server: Subject<'_>, by_server: bool) {
         let source = if by_server { "server" } else { "client" };
-        self.throttled.with_label_values(&[server.namespace, server.name, source]).inc();
+        self.servers.throttled.with_label_values(&[server.namespace, server.name, source]).inc();
     }
 
     pub fn leads(&self, leading: bool) {
@@ -222,27 +170,9 @@ impl Metrics {
     pub fn forget(&self, kind: &str, subject: Subject<'_>) {
         remove_series(&self.condition, subject, Some(kind));
         match kind {
-            "ResourceRepository" => {
-                remove_series(&self.polls, subject, None);
-                remove_series(&self.revision_changes, subject, None);
-            }
-            "ManagedServer" => {
-                remove_series(&self.request_duration, subject, None);
-                remove_series(&self.throttled, subject, None);
-            }
-            "SyncPolicy" => {
-                remove_series(&self.reconciles, subject, None);
-                remove_series(&self.reconcile_duration, subject, None);
-                for counter in [
-                    &self.resources_applied,
-                    &self.resources_pruned,
-                    &self.resources_failed,
-                    &self.drift_corrected,
-                ] {
-                    remove_series(counter, subject, None);
-                }
-                remove_series(&self.last_success, subject, None);
-            }
+            "ResourceRepository" => self.repositories.forget(subject),
+            "ManagedServer" => self.servers.forget(subject),
+            "SyncPolicy" => self.policies.forget(subject),
             _ => {}
         }
     }
@@ -252,6 +182,103 @@ impl Metrics {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(text)
+    }
+}
+
+impl RepositoryMetrics {
+    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name, help, labels: &[&str]| counter(registry, name, help, labels);
+        Ok(Self {
+            polls: counter("resource_repository_poll_total", "Repository polls", &["result"])?,
+            revision_changes: counter(
+                "resource_repository_revision_changes_total",
+                "New revisions seen",
+                &[],
+            )?,
+        })
+    }
+
+    fn forget(&self, subject: Subject<'_>) {
+        remove_series(&self.polls, subject, None);
+        remove_series(&self.revision_changes, subject, None);
+    }
+}
+
+impl ServerMetrics {
+    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let buckets = vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+        Ok(Self {
+            request_duration: histogram(
+                registry,
+                "managed_server_request_duration_seconds",
+                "Latency of requests to managed servers",
+                &["method", "code"],
+                buckets,
+            )?,
+            throttled: counter(
+                registry,
+                "managed_server_throttled_total",
+                "Requests held back here (client) or refused with 429 or 503 there (server)",
+                &["source"],
+            )?,
+        })
+    }
+
+    fn forget(&self, subject: Subject<'_>) {
+        remove_series(&self.request_duration, subject, None);
+        remove_series(&self.throttled, subject, None);
+    }
+}
+
+impl PolicyMetrics {
+    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name, help, labels: &[&str]| counter(registry, name, help, labels);
+        let buckets = vec![0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+        let last_success =
+            opts("syncpolicy_last_success_timestamp_seconds", "Unix time of the last clean sync");
+        Ok(Self {
+            reconciles: counter(
+                "syncpolicy_reconcile_total",
+                "Reconciles of sync policies",
+                &["result", "reason"],
+            )?,
+            reconcile_duration: histogram(
+                registry,
+                "syncpolicy_reconcile_duration_seconds",
+                "Time that a reconcile of a sync policy took",
+                &["result"],
+                buckets,
+            )?,
+            applied: counter(
+                "syncpolicy_resources_applied_total",
+                "Resources confirmed in desired state",
+                &[],
+            )?,
+            pruned: counter(
+                "syncpolicy_resources_pruned_total",
+                "Resources deleted because Git no longer declares them",
+                &[],
+            )?,
+            failed: counter(
+                "syncpolicy_resources_failed_total",
+                "Resources that could not be applied or pruned",
+                &[],
+            )?,
+            drift_corrected: counter(
+                "syncpolicy_drift_corrected_total",
+                "Writes without a change in Git",
+                &[],
+            )?,
+            last_success: registered(registry, GaugeVec::new(last_success, &["namespace", "name"])?)?,
+        })
+    }
+
+    fn forget(&self, subject: Subject<'_>) {
+        for counter in [&self.reconciles, &self.applied, &self.pruned, &self.failed, &self.drift_corrected] {
+            remove_series(counter, subject, None);
+        }
+        remove_series(&self.reconcile_duration, subject, None);
+        remove_series(&self.last_success, subject, None);
     }
 }
 

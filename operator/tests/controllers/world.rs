@@ -119,10 +119,10 @@ impl World {
     pub async fn until<K: Kind + Debug>(&self, name: &str, is: impl Fn(&K) -> bool) -> K {
         let condition = |object: Option<&K>| object.is_some_and(&is);
         let waited = await_condition(self.api::<K>(), name, condition);
-        match tokio::time::timeout(PATIENCE, waited).await {
-            Ok(object) => object.unwrap().unwrap(),
-            Err(_) => panic!("{} {name} never got there: {:#?}", K::NAME, self.api::<K>().get(name).await),
+        if let Ok(object) = tokio::time::timeout(PATIENCE, waited).await {
+            return object.unwrap().unwrap();
         }
+        panic!("{} {name} never got there: {:#?}", K::NAME, self.api::<K>().get(name).await)
     }
 
     /// Waits until Ready has `reason`.
