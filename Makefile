@@ -45,6 +45,10 @@ envtest: ## Build kube-apiserver, etcd and kubectl once into the cache and print
 build: ## Build all programs for development
 	cargo build --workspace --bins --examples
 
+.PHONY: bench
+bench: ## Measure time and memory of syncs with 1,000 and 10,000 resources, in release mode
+	env -u KUBEBUILDER_ASSETS cargo bench -p declarest-operator --bench scale
+
 ##@ Check
 
 .PHONY: lint

@@ -70,6 +70,8 @@ pub struct Rules {
     holds: Vec<(Matcher, watch::Receiver<()>)>,
     headers: Vec<(String, String)>,
     pub latency: Duration,
+    /// A collection whose list shows an empty first page and points to a second one.
+    pub paginated: Option<String>,
 }
 
 impl Rules {

@@ -212,6 +212,11 @@ impl RestServer {
         lock(&self.shared.rules).latency = latency;
     }
 
+    /// Lets the list of a collection show an empty first page that names a next one (RFC 8288).
+    pub fn paginate(&self, collection: &str) {
+        lock(&self.shared.rules).paginated = Some(collection.to_owned());
+    }
+
     /// Takes requests without credentials again.
     pub fn require_nothing(&self) {
         lock(&self.shared.rules).require_nothing();

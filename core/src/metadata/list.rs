@@ -19,6 +19,36 @@ pub struct Entry {
     pub payload: Value,
 }
 
+/// Whether a list answer says in its body that it is only a part: a next page, a cursor, or more to come.
+/// Such an answer proves of nothing that it does not exist.
+pub(super) fn is_partial(answer: &Value) -> bool {
+    const MORE: [&str; 12] = [
+        "next",
+        "nextPage",
+        "next_page",
+        "nextPageToken",
+        "next_page_token",
+        "nextLink",
+        "@odata.nextLink",
+        "next_cursor",
+        "nextCursor",
+        "hasMore",
+        "has_more",
+        "continue",
+    ];
+    const WRAPPERS: [&str; 6] = ["links", "_links", "paging", "pagination", "metadata", "meta"];
+    let says_more = |value: &Value| MORE.iter().any(|key| value.get(key).is_some_and(is_meaningful));
+    says_more(answer) || WRAPPERS.iter().any(|key| answer.get(key).is_some_and(says_more))
+}
+
+fn is_meaningful(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    }
+}
+
 /// The entries of `answer`: an array; or an object's `items`; or an object's only array.
 pub(super) fn entries(collection: &LogicalPath, answer: Value) -> Result<Vec<Entry>, MetadataError> {
     let items = array_in(collection, answer)?;
@@ -148,6 +178,18 @@ mod tests {
     fn bad_shapes(#[case] json: &str, #[case] expected: &str) {
         let error = entries(&collection(), parse(json)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
+    }
+
+    #[rstest]
+    #[case("[]", false)]
+    #[case(r#"{"items":[],"next":null,"hasMore":false,"nextPageToken":""}"#, false)]
+    #[case(r#"{"items":[],"total":3}"#, false)]
+    #[case(r#"{"items":[],"next":"/orders?page=2"}"#, true)]
+    #[case(r#"{"items":[],"has_more":true}"#, true)]
+    #[case(r#"{"items":[],"metadata":{"continue":"abc"}}"#, true)]
+    #[case(r#"{"items":[],"_links":{"next":{"href":"/orders?page=2"}}}"#, true)]
+    fn partial_answers_are_recognised(#[case] json: &str, #[case] expected: bool) {
+        assert_eq!(is_partial(&parse(json)), expected);
     }
 
     #[rstest]

@@ -104,6 +104,11 @@ impl Rules {
         list::entries(collection, answer)
     }
 
+    /// Whether a list answer says that it is only a part of the collection.
+    pub fn is_partial(&self, answer: &Value) -> bool {
+        list::is_partial(answer)
+    }
+
     /// How `observed` departs from `desired`, sorted; empty when they are equal.
     ///
     /// An id that the server gave and the desired payload does not state is identity, not drift: without

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use super::gate::Refused;
+use super::response::names_next_page;
 use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
 use crate::secrets::{Redactor, Secret};
@@ -299,6 +300,7 @@ impl Client {
             path: request.path.clone(),
             status,
             content_type: content_type.map(str::to_owned),
+            has_next_page: names_next_page(&headers),
             body,
         })
     }

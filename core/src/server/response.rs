@@ -1,6 +1,7 @@
 //! Answers of a managed server and their decoding.
 
 use bytes::Bytes;
+use http::header::{HeaderMap, LINK};
 use http::{Method, StatusCode};
 
 use super::ServerError;
@@ -17,6 +18,8 @@ pub struct Response {
     pub status: StatusCode,
     /// The `Content-Type`, if any.
     pub content_type: Option<String>,
+    /// Whether a `Link` header names a next page (RFC 8288).
+    pub has_next_page: bool,
     /// The body, decompressed.
     pub body: Bytes,
 }
@@ -65,6 +68,21 @@ impl Response {
     }
 }
 
+/// Whether one of the links has the relation `next` (RFC 8288 §3.3: case-insensitive, quoted or not,
+/// possibly one of several).
+pub(super) fn names_next_page(headers: &HeaderMap) -> bool {
+    let links = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
+    links.flat_map(|value| value.split([',', ';'])).any(|parameter| {
+        let Some((name, relations)) = parameter.split_once('=') else { return false };
+        name.trim().eq_ignore_ascii_case("rel")
+            && relations
+                .trim()
+                .trim_matches('"')
+                .split_whitespace()
+                .any(|rel| rel.eq_ignore_ascii_case("next"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -77,6 +95,7 @@ mod tests {
             path: "/x".to_owned(),
             status: StatusCode::OK,
             content_type: content_type.map(str::to_owned),
+            has_next_page: false,
             body: Bytes::copy_from_slice(body.as_bytes()),
         }
     }
@@ -93,6 +112,15 @@ mod tests {
     #[case(Some("image/png"), "{}", Value::Bytes(b"{}".to_vec()))]
     fn decodes(#[case] content_type: Option<&str>, #[case] body: &str, #[case] expected: Value) {
         assert_eq!(response(content_type, body).decode().unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case("</orders?page=2>; rel=\"next\"", true)]
+    #[case("</orders?page=0>; rel=prev, </orders?page=2>; rel=Next", true)]
+    #[case("</x>; rel=\"last next\"", true)]
+    #[case("</next>; rel=\"self\"", false)]
+    fn next_pages_in_links(#[case] link: &str, #[case] expected: bool) {
+        assert_eq!(names_next_page(&HeaderMap::from_iter([(LINK, link.parse().unwrap())])), expected);
     }
 
     #[test]

@@ -45,6 +45,17 @@ pub enum SyncError {
         /// What failed.
         message: String,
     },
+    /// The list has more pages than were read, so absence from it proves nothing; creating what may exist
+    /// would make a duplicate.
+    #[error(
+        "cannot tell whether {path} exists: the list of {collection} has further pages, which this version does not follow"
+    )]
+    PartialList {
+        /// The resource.
+        path: LogicalPath,
+        /// The collection whose list is paginated.
+        collection: LogicalPath,
+    },
     /// A placeholder that nobody can resolve; sending it would overwrite the live credential.
     #[error("{path}: the value at \"{pointer}\" is a secret placeholder and no secret store is configured")]
     SecretStoreMissing {
@@ -107,7 +118,9 @@ impl Categorized for SyncError {
             Self::Metadata(error) => error.category(),
             Self::Server(error) => error.category(),
             Self::List { category, .. } => *category,
-            Self::Encode { .. } | Self::SecretStoreMissing { .. } => Category::Validation,
+            Self::Encode { .. } | Self::PartialList { .. } | Self::SecretStoreMissing { .. } => {
+                Category::Validation
+            }
             Self::ParentFailed { .. } => Category::Conflict,
             Self::NotAttempted { .. } => Category::Transport,
             Self::Task { .. } => Category::Internal,

@@ -26,6 +26,8 @@ pub(super) struct Remote<'a> {
 /// What the list of a collection said.
 enum ListOutcome {
     Listed(Listing),
+    /// A part of the list: who is on it exists, who is not may exist.
+    Part(Listing),
     /// There is no such list: no collection, or an answer that is not one.
     NoList,
     Failed {
@@ -120,6 +122,10 @@ impl<'a> Remote<'a> {
         };
         match cell.get_or_init(|| self.list(&collection, wanted.rules)).await {
             ListOutcome::Listed(listing) => Ok(listing.find(wanted.path, wanted.remote_id)?.cloned()),
+            ListOutcome::Part(listing) => match listing.find(wanted.path, wanted.remote_id)? {
+                Some(entry) => Ok(Some(entry.clone())),
+                None => Err(SyncError::PartialList { path: wanted.path.clone(), collection }),
+            },
             ListOutcome::NoList => Ok(None),
             ListOutcome::Failed { category, unauthorized, message } => Err(SyncError::List {
                 path: wanted.path.clone(),
@@ -134,11 +140,14 @@ impl<'a> Remote<'a> {
         let scope = Scope { path: collection, remote_id: "", descriptor: None };
         let rendered = rules.render(Operation::List, scope);
         let listed = async {
-            let answer = self.request(collection, &rendered, None).await?.decode()?;
-            Ok::<_, SyncError>(rules.entries(collection, answer)?)
+            let response = self.request(collection, &rendered, None).await?;
+            let answer = response.decode()?;
+            let partial = response.has_next_page || rules.is_partial(&answer);
+            Ok::<_, SyncError>((rules.entries(collection, answer)?, partial))
         };
         match listed.await {
-            Ok(entries) => ListOutcome::Listed(Listing::new(entries)),
+            Ok((entries, false)) => ListOutcome::Listed(Listing::new(entries)),
+            Ok((entries, true)) => ListOutcome::Part(Listing::new(entries)),
             Err(SyncError::Metadata(MetadataError::ListShape { .. })) => ListOutcome::NoList,
             Err(error) if error.category() == Category::NotFound => ListOutcome::NoList,
             Err(error) => ListOutcome::Failed {

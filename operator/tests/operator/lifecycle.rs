@@ -1,7 +1,7 @@
 //! Push, drift, removal: the main job, and what a policy can be told.
 
-use declarest_operator::crd::SyncPolicy;
 use declarest_operator::crd::sync_policy::RunKind;
+use declarest_operator::crd::{ResourceRepository, SyncPolicy};
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
@@ -198,8 +198,7 @@ async fn a_suspended_policy_is_silent_until_it_resumes() {
     world.notify().await;
     world
         .eventually("the commit is fetched", || async {
-            let repository =
-                world.api::<declarest_operator::crd::ResourceRepository>().get("repo").await.ok()?;
+            let repository = world.api::<ResourceRepository>().get("repo").await.ok()?;
             (repository.status?.last_fetched_revision? == revision).then_some(())
         })
         .await;
@@ -311,4 +310,33 @@ async fn a_termination_ends_the_run_and_exits_cleanly() {
     let status = world.applied(&git.head()).await;
     assert_eq!(status.resource_stats.unwrap().failed, 0);
     assert_eq!(server.duplicates().len(), 0);
+}
+
+#[tokio::test]
+async fn a_repository_that_moves_is_compared_as_a_whole_and_prunes_nothing_of_the_old_one() {
+    let (world, _git, server) = synced(json!({})).await;
+    let elsewhere = GitRemote::new();
+    elsewhere.write("shops/solo/resource.json", r#"{"id": "solo"}"#);
+    let revision = elsewhere.commit("another history");
+    elsewhere.push();
+    let url = json!({"spec": {"git": {"url": elsewhere.file_url()}}});
+    world.patch::<ResourceRepository>("repo", url).await;
+    let status = world.applied(&revision).await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+    assert_eq!(status.inventory_base_revision.as_deref(), Some(revision.as_str()));
+    assert!(server.get("/shops/solo").is_some());
+    assert!(server.get("/shops/rio").is_some(), "the new history never declared it");
+}
+
+#[tokio::test]
+async fn a_paginated_list_never_leads_to_a_second_creation() {
+    let (world, git, server) = synced(json!({})).await;
+    // From now on the list hides the order and says that there is more.
+    server.paginate("/orders");
+    world.request_sync().await;
+    let (status, message) = world.policy_reason("PartialFailure").await;
+    assert!(message.contains("/orders/blue") && message.contains("further pages"), "{message}");
+    assert_eq!(status.resource_stats.unwrap().failed, 1);
+    assert_eq!(server.resources().iter().filter(|(path, _)| path.starts_with("/orders/")).count(), 1);
+    assert_eq!(status.last_applied_repo_revision, Some(git.head()));
 }

@@ -52,7 +52,7 @@ async fn a_thousand_resources_over_http_with_a_token() {
         .await;
     world.create_policy(json!({"syncInterval": "20s"})).await;
     let status = world.applied(&git.head()).await;
-    assert_eq!(status.resource_stats.unwrap().created as usize, RESOURCES);
+    assert_eq!(usize::try_from(status.resource_stats.unwrap().created), Ok(RESOURCES));
     assert!(server.peak_concurrency() <= 16, "{} requests at once", server.peak_concurrency());
 
     for index in 0..10 {

@@ -95,7 +95,10 @@ impl World {
             command.arg("standalone").arg("--manifests").arg(self.manifests());
             command.arg("--state-dir").arg(self.state()).args(["--api-listen", "127.0.0.1:0"]);
         }
-        command.args(&self.arguments).args(["--log-level", "debug"]).envs(&self.environment);
+        if !self.arguments.iter().any(|argument| argument.starts_with("--log-level")) {
+            command.args(["--log-level", "debug"]);
+        }
+        command.args(&self.arguments).envs(&self.environment);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.operator = Some(command.spawn().unwrap());
         if !on_cluster() {

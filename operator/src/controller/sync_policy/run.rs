@@ -49,10 +49,8 @@ pub async fn run(round: &mut Round<'_, SyncPolicy>, plan: RunPlan) -> Result<Out
             "the repository's mirror is not open yet; waiting for its next fetch",
         )
     })?;
-    if round.status.inventory_base_revision.is_none() {
-        round.status.inventory_base_revision = Some(target.to_string());
-    }
     let selected = select(round, &plan, mirror.clone(), target.clone()).await?;
+    round.status.inventory_base_revision = Some(selected.inventory_base.to_string());
     if selected.selection.is_empty() && plan.base.is_some() && !selected.selection.whole_scope {
         return Ok(verdict::nothing_to_do(&mut round.status, &plan, &target));
     }
@@ -60,7 +58,7 @@ pub async fn run(round: &mut Round<'_, SyncPolicy>, plan: RunPlan) -> Result<Out
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
     begin(round, &target, &selected).await?;
 
-    let Selected { selection, kind, trigger, tree } = selected;
+    let Selected { selection, kind, trigger, tree, .. } = selected;
     let metadata = Arc::new(Metadata::new(tree.clone()));
     let session = Session { tree, metadata, client };
     let stop = Stop::default();
@@ -117,15 +115,7 @@ async fn select(
         trigger: plan.trigger,
     };
     let pins = Pins::of(&round.object.metadata);
-    let selected = tokio::task::spawn_blocking(move || {
-        pins.keep(
-            &request.mirror,
-            request.inventory_base.as_ref(),
-            request.applied.as_ref(),
-            &request.target,
-        )?;
-        selection::select(&request)
-    });
+    let selected = tokio::task::spawn_blocking(move || selection::select(request, &pins));
     match selected.await {
         Ok(selected) => selected.map_err(|error| unavailable(&error)),
         Err(error) => Err(Failure::new(Reason::ReconcileFailed, format!("cannot select resources: {error}"))),

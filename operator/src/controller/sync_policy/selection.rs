@@ -48,24 +48,41 @@ pub struct Selected {
     pub kind: RunKind,
     pub trigger: Trigger,
     pub tree: Arc<GitTree>,
+    /// The policy's first commit: the one asked for, or the target where that one is not known here.
+    pub inventory_base: Revision,
 }
 
-/// Selects incrementally where that is sure to miss nothing, else the whole scope.
-pub fn select(request: &Request) -> Result<Selected, RepositoryError> {
+/// Selects incrementally where that is sure to miss nothing, else the whole scope, and pins the commits
+/// that later runs may need.
+///
+/// Commits of the policy's past that the mirror does not know are left out: after the repository's URL
+/// changed its history begins anew, and nothing of the old one can be pruned.
+pub fn select(mut request: Request, pins: &Pins) -> Result<Selected, RepositoryError> {
+    let known = |revision: &Revision| request.mirror.tree(revision).is_ok();
+    request.applied = request.applied.take().filter(known);
+    let inventory_base =
+        request.inventory_base.take().filter(known).unwrap_or_else(|| request.target.clone());
+    request.inventory_base = Some(inventory_base.clone());
+    pins.keep(&request.mirror, Some(&inventory_base), request.applied.as_ref(), &request.target)?;
+    let (selection, kind, trigger, tree) = choose(&request)?;
+    Ok(Selected { selection, kind, trigger, tree, inventory_base })
+}
+
+fn choose(request: &Request) -> Result<(Selection, RunKind, Trigger, Arc<GitTree>), RepositoryError> {
     let tree = Arc::new(request.mirror.tree(&request.target)?);
     let Some(base) = &request.base else {
         let selection = full(request, tree.as_ref())?;
-        return Ok(Selected { selection, kind: RunKind::Full, trigger: request.trigger, tree });
+        return Ok((selection, RunKind::Full, request.trigger, tree));
     };
     match incremental(request, base, tree.as_ref()) {
         Ok(Some(selection)) => {
-            return Ok(Selected { selection, kind: RunKind::Incremental, trigger: request.trigger, tree });
+            return Ok((selection, RunKind::Incremental, request.trigger, tree));
         }
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "cannot plan incrementally, comparing the whole scope"),
     }
     let selection = full(request, tree.as_ref())?;
-    Ok(Selected { selection, kind: RunKind::Full, trigger: Trigger::LowDiffConfidence, tree })
+    Ok((selection, RunKind::Full, Trigger::LowDiffConfidence, tree))
 }
 
 fn full(request: &Request, tree: &GitTree) -> Result<Selection, RepositoryError> {
