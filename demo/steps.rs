@@ -73,7 +73,7 @@ pub async fn correct_drift(stage: &mut Stage) -> Result<(), Failure> {
         .await?;
     result(&format!("put back after {:.1} s; the policy's syncInterval is 10 s", took.as_secs_f64()));
     screen::requests(&stage.server);
-    notice("Lists answer for whole collections; only what differs is read by itself and written.");
+    notice("Every syncInterval each resource is compared with the server; only what differs is written.");
     Ok(())
 }
 

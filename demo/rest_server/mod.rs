@@ -212,6 +212,11 @@ impl RestServer {
         lock(&self.shared.rules).latency = latency;
     }
 
+    /// Takes requests without credentials again.
+    pub fn require_nothing(&self) {
+        lock(&self.shared.rules).require_nothing();
+    }
+
     /// Answers 401 to requests without these basic credentials.
     pub fn require_basic(&self, user: &str, password: &str) {
         lock(&self.shared.rules).require_basic(user, password);

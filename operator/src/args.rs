@@ -35,6 +35,8 @@ pub enum Command {
     /// Run the controllers against a cluster; the default
     #[command(hide = true)]
     Run(RunOptions),
+    /// Run the same controllers without a cluster, on manifests read from a directory
+    Standalone(StandaloneOptions),
     /// Print the custom resource definitions as YAML, or write one file per kind
     Crds(CrdsOptions),
 }
@@ -63,7 +65,39 @@ pub struct RunOptions {
     pub manager: ManagerOptions,
 }
 
-/// What does not depend on where the objects come from.
+#[derive(Clone, Debug, Group)]
+pub struct StandaloneOptions {
+    /// Directory of YAML manifests to load and to watch
+    #[arg(long, value_name = "DIR")]
+    pub manifests: PathBuf,
+
+    /// Directory for mirrors, caches and the state of the objects
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: PathBuf,
+
+    /// Serve the in-process API on this loopback address, for `kubectl --server`; the bound address is
+    /// written to <state-dir>/api-address
+    #[arg(long, value_name = "ADDRESS")]
+    pub api_listen: Option<BindAddress>,
+
+    /// Allow spec.git.url to be file:///...
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value_t = true, action = clap::ArgAction::Set)]
+    pub allow_file_repositories: bool,
+
+    /// Where /metrics is served; "0" or empty is off
+    #[arg(long, value_name = "ADDRESS", default_value = "0")]
+    pub metrics_bind_address: BindAddress,
+
+    /// Where /healthz and /readyz are served; "0" or empty is off
+    #[arg(long, value_name = "ADDRESS", default_value = "0")]
+    pub health_probe_bind_address: BindAddress,
+
+    #[command(flatten)]
+    pub manager: ManagerOptions,
+}
+
+/// What a cluster and standalone mode share.
 #[derive(Clone, Debug, Group)]
 pub struct ManagerOptions {
     /// Watch only this namespace; empty is all
@@ -166,7 +200,7 @@ mod tests {
         let all = std::iter::once("declarest-operator").chain(args.iter().copied());
         match Args::try_parse_from(all).unwrap().into_command() {
             Command::Run(options) => options,
-            other @ Command::Crds(_) => panic!("expected to run against a cluster, not {other:?}"),
+            other => panic!("expected to run against a cluster, not {other:?}"),
         }
     }
 
@@ -200,6 +234,7 @@ mod tests {
     #[case(&["--no-such-flag"])]
     #[case(&["--sync-timeout=0s"])]
     #[case(&["--max-concurrent-reconciles=0"])]
+    #[case(&["standalone", "--manifests=m"])]
     fn what_is_not_understood_exits_with_2(#[case] args: &[&str]) {
         let all = std::iter::once("declarest-operator").chain(args.iter().copied());
         assert_eq!(Args::try_parse_from(all).unwrap_err().exit_code(), 2);

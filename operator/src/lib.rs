@@ -7,4 +7,5 @@ pub mod crds;
 pub mod directories;
 pub mod leader;
 pub mod runtime;
+pub mod standalone;
 pub mod telemetry;

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use declarest_operator::args::{Args, Command};
 use declarest_operator::{crds, runtime};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     match Args::read().into_command() {
-        Command::Run(options) => runtime::cluster(options).await,
+        Command::Run(options) => runtime::cluster(options),
+        Command::Standalone(options) => runtime::standalone(options),
         Command::Crds(options) => crds::write(&options),
     }
 }

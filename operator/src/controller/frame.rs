@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::{Stream, StreamExt as _};
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
 use kube::core::error_boundary::InvalidObject;
@@ -244,12 +245,23 @@ impl<R: Reconciler> Frame<R> {
                 let uses = self.reconciler.dependencies(&self.context, &expanded);
                 self.context.dependencies.set(R::Kind::NAME, key, uses);
                 round.object = expanded;
-                self.reconciler.reconcile(&mut round).await
+                self.reconcile(&mut round).await
             }
             Err(failure) => failure.into(),
         };
         self.reconciler.concluded(&self.context, key, &outcome, started.elapsed());
         self.conclude(key, round, outcome, before.as_deref()).await
+    }
+
+    /// Work that may panic: a mistake that one object brings to light must not stop all others.
+    async fn reconcile(&self, round: &mut Round<'_, R::Kind>) -> Outcome {
+        let status = round.status.clone();
+        let work = AssertUnwindSafe(self.reconciler.reconcile(round)).catch_unwind().await;
+        work.unwrap_or_else(|_| {
+            // What was changed until then may be half of what belongs together.
+            round.status = status;
+            Outcome::new(Reason::ReconcileFailed, "internal error; the operator's log says where")
+        })
     }
 
     async fn conclude(

@@ -198,16 +198,18 @@ fn until_next(status: &ResourceRepositoryStatus, interval: Duration, now: Timest
 }
 
 /// The webhook delivery that the object was last annotated with.
-fn delivery(object: &ResourceRepository) -> (Option<i64>, Option<String>) {
-    let annotation = |name: &str| object.annotations().get(name);
-    let received = annotation(RECEIVED_AT).and_then(|text| text.parse::<Timestamp>().ok());
-    (received.map(Timestamp::as_second), annotation(DELIVERY_ID).cloned())
+fn delivery(object: &ResourceRepository) -> (Option<String>, Option<String>) {
+    let annotation = |name: &str| object.annotations().get(name).cloned();
+    // Kept as it was written: two deliveries may arrive within one second, or within one clock tick of
+    // whatever precision their receiver has.
+    let received = annotation(RECEIVED_AT).filter(|text| text.parse::<Timestamp>().is_ok());
+    (received, annotation(DELIVERY_ID))
 }
 
 /// The webhook delivery that was last acted on.
-fn acknowledged(status: &ResourceRepositoryStatus) -> (Option<i64>, Option<String>) {
+fn acknowledged(status: &ResourceRepositoryStatus) -> (Option<String>, Option<String>) {
     let Some(webhook) = &status.webhook else { return (None, None) };
-    (webhook.last_event_time.as_ref().map(|time| time.0.as_second()), webhook.last_delivery_id.clone())
+    (webhook.last_event_time.clone(), webhook.last_delivery_id.clone())
 }
 
 fn acknowledge_webhook(
@@ -216,13 +218,13 @@ fn acknowledge_webhook(
     outcome: &mut Outcome,
 ) {
     let (received, id) = delivery(object);
-    if (received, id.clone()) == acknowledged(status) {
+    if (received.clone(), id.clone()) == acknowledged(status) {
         return;
     }
     let note = id.as_deref().map_or_else(|| "delivery".to_owned(), |id| format!("delivery {id}"));
     outcome.notices.push(Notice::normal("WebhookReceived", note));
     let webhook = status.webhook.get_or_insert_with(WebhookStatus::default);
-    webhook.last_event_time = received.and_then(|second| Timestamp::from_second(second).ok()).map(Time);
+    webhook.last_event_time = received;
     webhook.last_delivery_id = id;
 }
 
@@ -358,6 +360,10 @@ mod tests {
         acknowledge_webhook(&object, &mut status, &mut outcome);
         assert_eq!(delivery(&object), acknowledged(&status));
         acknowledge_webhook(&object, &mut status, &mut outcome);
+        assert_eq!(outcome.notices.len(), 1);
+        let mut later = object.clone();
+        later.annotations_mut().insert(RECEIVED_AT.to_owned(), "2026-01-31T12:00:00.2Z".to_owned());
+        assert_ne!(delivery(&later), acknowledged(&status), "a second push within one second");
         assert_eq!(outcome.notices, [Notice::normal("WebhookReceived", "delivery d-1")]);
     }
 }

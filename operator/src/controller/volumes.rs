@@ -78,7 +78,7 @@ pub async fn settle<K: Kind>(
         }
         (None, None) => {
             return Err(Failure::dependency_invalid(format!(
-                "storage.existingPVC: PersistentVolumeClaim {}/{claim} does not exist",
+                "spec.storage.existingPVC: PersistentVolumeClaim {}/{claim} does not exist",
                 key.namespace
             )));
         }
@@ -105,8 +105,8 @@ fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim) -> Result<(), 
     let name = claim.metadata.name.as_deref().unwrap_or_default();
     let namespace = object.key().namespace;
     Err(Failure::dependency_invalid(format!(
-        "storage.pvc: PersistentVolumeClaim {namespace}/{name} exists and belongs to somebody else; \
-         remove it, or name it in storage.existingPVC"
+        "spec.storage.pvc: PersistentVolumeClaim {namespace}/{name} exists and belongs to somebody else; \
+         remove it, or name it in spec.storage.existingPVC"
     )))
 }
 

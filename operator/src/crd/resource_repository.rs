@@ -211,10 +211,10 @@ pub struct WebhookStatus {
     /// Path on the operator's webhook address that the Git host must post to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// When the last accepted delivery arrived.
+    /// When the last accepted delivery arrived, to the nanosecond: two may arrive within a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
-    pub last_event_time: Option<Time>,
+    pub last_event_time: Option<String>,
     /// Delivery id that the Git host gave it.
     #[serde(rename = "lastDeliveryID", skip_serializing_if = "Option::is_none")]
     pub last_delivery_id: Option<String>,

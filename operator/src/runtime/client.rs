@@ -14,14 +14,15 @@ const QUERIES_PER_SECOND: u64 = 50;
 /// Longer than a watch is silent: the API server ends every watch within this time.
 const READ_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Chooses the one implementation of cryptography that all TLS of this process uses.
+/// Chooses the one implementation of cryptography that all TLS of this process uses. Doing so again has
+/// no effect.
 pub fn install_crypto_provider() {
-    // Fails only if one is installed already, and ours is the only code that does.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Connects to the cluster that KUBECONFIG or the service account names.
 pub async fn connect() -> Result<Client, RuntimeError> {
+    install_crypto_provider();
     let mut config = kube::Config::infer().await.map_err(RuntimeError::Configuration)?;
     config.connect_timeout = Some(Duration::from_secs(10));
     config.write_timeout = Some(Duration::from_secs(30));

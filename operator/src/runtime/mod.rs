@@ -1,25 +1,29 @@
 //! Puts the process together: client, listeners, leadership, controllers, and an orderly end.
 
 mod client;
+mod cluster;
 mod operate;
 mod signals;
+mod standalone;
 
+use std::future::Future;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
-
-use crate::args::RunOptions;
+use crate::args::{ManagerOptions, RunOptions, StandaloneOptions};
 use crate::controller::expand::InvalidPattern;
-use crate::directories::{Directories, DirectoryError};
-use crate::leader::{self, Candidate, LeaseLost, Timing};
+use crate::directories::DirectoryError;
+use crate::leader::LeaseLost;
+use crate::standalone::{ApiError, ManifestsError};
 use crate::telemetry::{self, ListenError};
 
-use operate::Platform;
+pub use operate::{Platform, operate};
 
 /// Why the process ended other than by request.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
+    #[error("cannot start threads: {0}")]
+    Threads(#[source] std::io::Error),
     #[error("cannot handle signals: {0}")]
     Signals(#[source] std::io::Error),
     #[error("cannot find a cluster; set KUBECONFIG, or run in a pod with a service account: {0}")]
@@ -38,39 +42,37 @@ pub enum RuntimeError {
     WatchEnded,
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
+    #[error("cannot set up the in-process API: {0}")]
+    Api(#[from] ApiError),
+    #[error("cannot load manifests: {0}")]
+    Manifests(#[from] ManifestsError),
+    #[error("cannot write {}: {source}", path.display())]
+    ApiAddress { path: PathBuf, source: std::io::Error },
 }
 
 /// Runs against a cluster until a signal ends the process.
-pub async fn cluster(options: RunOptions) -> ExitCode {
-    telemetry::install_logs(options.manager.log_level, options.manager.log_format);
-    client::install_crypto_provider();
-    exit_code(run_in_cluster(options).await)
+pub fn cluster(options: RunOptions) -> ExitCode {
+    let manager = options.manager.clone();
+    run(&manager, cluster::run(options))
 }
 
-async fn run_in_cluster(options: RunOptions) -> Result<(), RuntimeError> {
-    let stop = signals::stop_on_signal()?;
-    let client = client::connect().await?;
-    let identity = leader::identity();
-    let election = options.leader_elect.then(|| {
-        let leases: Api<Lease> = match std::env::var("POD_NAMESPACE") {
-            Ok(namespace) if !namespace.is_empty() => Api::namespaced(client.clone(), &namespace),
-            _ => Api::default_namespaced(client.clone()),
-        };
-        Candidate::new(leases, identity.clone(), Timing::default())
-    });
-    let platform = Platform {
-        client,
-        directories: Directories::from_environment(|name| std::env::var(name).ok()),
-        identity,
-        election,
-        allow_file_repositories: options.allow_file_repositories,
-        metrics_address: options.metrics_bind_address,
-        probe_address: options.health_probe_bind_address,
+/// Runs without a cluster until a signal ends the process.
+pub fn standalone(options: StandaloneOptions) -> ExitCode {
+    let manager = options.manager.clone();
+    run(&manager, standalone::run(options))
+}
+
+fn run(options: &ManagerOptions, work: impl Future<Output = Result<(), RuntimeError>>) -> ExitCode {
+    telemetry::install_logs(options.log_level, options.log_format);
+    let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => {
+            let result = runtime.block_on(work);
+            // A fetch may still hang in a silent connection. It has nothing to lose; do not wait for it.
+            runtime.shutdown_background();
+            result
+        }
+        Err(error) => Err(RuntimeError::Threads(error)),
     };
-    operate::operate(platform, &options.manager, stop).await
-}
-
-fn exit_code(result: Result<(), RuntimeError>) -> ExitCode {
     match result {
         Ok(()) => {
             tracing::info!("ended");

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::RuntimeError;
+use super::client::install_crypto_provider;
 use crate::args::{BindAddress, ManagerOptions};
 use crate::controller;
 use crate::controller::cache::{Cache, Cached};
@@ -46,6 +47,7 @@ pub async fn operate(
     options: &ManagerOptions,
     stop: CancellationToken,
 ) -> Result<(), RuntimeError> {
+    install_crypto_provider();
     let Platform { client, directories, identity, election, .. } = platform;
     directories.prepare()?;
     let metrics = Arc::new(Metrics::new()?);

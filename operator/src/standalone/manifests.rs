@@ -231,9 +231,9 @@ impl Manifests {
 
     /// Keeps the directory applied until `shutdown`: at every change, and every 30 seconds.
     pub async fn watch(self, shutdown: CancellationToken) {
-        let (changed, mut changes) = mpsc::channel(1);
+        let (sender, mut changes) = mpsc::channel(1);
         // Kept until the end of this function: dropping it ends the notifications.
-        let _watcher = self.notify(changed);
+        let _watcher = self.notify(sender);
         let mut reported = BTreeSet::new();
         loop {
             tokio::select! {

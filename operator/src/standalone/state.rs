@@ -100,7 +100,7 @@ impl StateDir {
                 match serde_json::from_str::<Value>(&text) {
                     Ok(object) if self.is_place_of(&path, plural, &object) => objects.push(object),
                     Ok(_) => {
-                        tracing::warn!(path = %path.display(), "ignoring a state file that holds another object")
+                        tracing::warn!(path = %path.display(), "ignoring a state file that holds another object");
                     }
                     Err(error) => {
                         tracing::warn!(path = %path.display(), %error, "ignoring an unreadable state file");

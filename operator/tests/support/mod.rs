@@ -1,5 +1,14 @@
 //! What the tests of the operator share.
 
+// Each test target uses its own part of this.
+#![allow(dead_code, reason = "shared by several test targets")]
+
 pub mod admission;
 pub mod cluster;
 mod control_plane;
+pub mod git_http;
+pub mod git_remote;
+#[path = "../../../demo/rest_server/mod.rs"]
+pub mod rest_server;
+pub mod sshd;
+pub mod world;

@@ -58,7 +58,7 @@ pub async fn run(round: &mut Round<'_, SyncPolicy>, plan: RunPlan) -> Result<Out
     }
     let client = context.servers.client(&context, &plan.inputs.server).await?;
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
-    begin(round, &target, selected.trigger).await?;
+    begin(round, &target, &selected).await?;
 
     let Selected { selection, kind, trigger, tree } = selected;
     let metadata = Arc::new(Metadata::new(tree.clone()));
@@ -140,15 +140,16 @@ fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
 async fn begin(
     round: &mut Round<'_, SyncPolicy>,
     target: &Revision,
-    trigger: Trigger,
+    selected: &Selected,
 ) -> Result<(), Failure> {
+    let trigger = selected.trigger.as_str();
     let status = &mut round.status;
     status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
     status.last_attempted_repo_revision = Some(target.to_string());
     status.last_run_outcome = Some(RunOutcome::Failed);
-    status.last_trigger = Some(trigger.as_str().to_owned());
-    let working =
-        Outcome::new(Reason::Reconciling, format!("syncing revision {target} ({})", trigger.as_str()));
+    status.last_trigger = Some(trigger.to_owned());
+    status.last_sync_mode = Some(selected.kind);
+    let working = Outcome::new(Reason::Reconciling, format!("syncing revision {target} ({trigger})"));
     round.publish(&working, 0).await.map_err(|error| Failure::api("write the status", &error))?;
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::crd::sync_policy::RunKind;
 
 /// More targets than this make an incremental run pointless.
 const MAX_TARGETS: usize = 200;
-/// A handful is always cheap enough to be taken one by one.
+/// Deletions that never need approval, so that what the policy owns need not be counted.
 const FEW: usize = 10;
 
 /// What a selection is made from.
@@ -134,8 +134,13 @@ fn incremental(
     }
     let mut selection = Selection::targets(tree, &apply)?;
     let touched = selection.targeted() + prune.len();
-    if base != target && (touched > MAX_TARGETS || covers_half(tree, scope, touched)?) {
-        return Ok(None);
+    if base != target && touched > 0 {
+        // More than half of what was declared before: what is left must be at least the other half.
+        // Counting stops once that is clear, so the cost follows the change and not the scope.
+        let other_half = (touched * 2).saturating_sub(prune.len());
+        if touched > MAX_TARGETS || !repository::declares_at_least(tree, scope, other_half)? {
+            return Ok(None);
+        }
     }
     if request.prune {
         selection.prune = removed(request, &base_tree, tree, prune);
@@ -146,12 +151,6 @@ fn incremental(
         }
     }
     Ok(Some(selection))
-}
-
-/// Whether `touched` resources are more than half of the scope. Counting stops as soon as that is clear,
-/// so the cost follows the change and not the scope.
-fn covers_half(tree: &GitTree, scope: &LogicalPath, touched: usize) -> Result<bool, RepositoryError> {
-    Ok(touched > FEW && !repository::declares_at_least(tree, scope, touched * 2)?)
 }
 
 /// Removed paths and failed deletions that are still not declared.

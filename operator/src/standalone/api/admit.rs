@@ -31,7 +31,7 @@ pub(crate) fn admit(
     };
     let warnings = report_unknown(resource, &unknown, validation)?;
     let mut errors = validate_metadata(resource, object);
-    errors.extend(old.into_iter().flat_map(|old| new_finalizers(object, old)));
+    errors.extend(old.and_then(|old| new_finalizers(object, old)));
     match &resource.family {
         Family::Custom(schema) => {
             schema.default(object);
@@ -115,7 +115,7 @@ fn admit_secret(object: &mut Value, old: Option<&Value>) -> Result<Vec<FieldErro
             )));
         }
     }
-    data.extend(encode(plain)?);
+    data.extend(encode(plain.as_ref())?);
     if let Some(fields) = object.as_object_mut() {
         fields.remove("data");
         if !data.is_empty() {
@@ -137,9 +137,9 @@ fn admit_secret(object: &mut Value, old: Option<&Value>) -> Result<Vec<FieldErro
     Ok(errors)
 }
 
-fn encode(plain: Option<Value>) -> Result<Map<String, Value>, StatusError> {
+fn encode(plain: Option<&Value>) -> Result<Map<String, Value>, StatusError> {
     let mut data = Map::new();
-    for (key, value) in plain.as_ref().and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in plain.and_then(Value::as_object).into_iter().flatten() {
         let Some(text) = value.as_str() else {
             return Err(StatusError::bad_request(format!(
                 "Secret in version \"v1\" cannot be handled as a Secret: stringData.{key} is not a string"
@@ -151,7 +151,7 @@ fn encode(plain: Option<Value>) -> Result<Map<String, Value>, StatusError> {
     Ok(data)
 }
 
-/// A claim only grows after it was made. Nothing here ever binds it.
+/// The spec of a claim is fixed: only bound claims may grow, and nothing here ever binds one.
 fn admit_claim(object: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (field, is_missing) in [
@@ -167,21 +167,12 @@ fn admit_claim(object: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     match old {
         None => object["status"] = json!({"phase": "Pending"}),
-        Some(old) => {
-            let fixed = |claim: &Value| {
-                let mut spec = claim["spec"].clone();
-                if let Some(spec) = spec.as_object_mut() {
-                    spec.remove("resources");
-                    spec.remove("volumeAttributesClassName");
-                }
-                spec
-            };
-            if fixed(old) != fixed(object) {
-                let detail = "spec is immutable after creation except resources.requests and \
-                              volumeAttributesClassName for bound claims";
-                errors.push(FieldError::forbidden("spec", detail));
-            }
+        Some(old) if old["spec"] != object["spec"] => {
+            let detail = "spec is immutable after creation except resources.requests and \
+                          volumeAttributesClassName for bound claims";
+            errors.push(FieldError::forbidden("spec", detail));
         }
+        Some(_) => {}
     }
     errors
 }

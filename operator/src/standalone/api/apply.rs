@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{Element, FieldSet};
 use super::resource::ResourceType;
-use super::schema::{ListType, Structural};
+use super::schema::{ListType, MapType, Structural};
 use super::status_error::StatusError;
 
 /// How a manager wrote.
@@ -70,6 +70,23 @@ impl Managed {
             entry["subresource"] = json!(self.subresource);
         }
         entry
+    }
+
+    /// How conflicts name the manager.
+    fn describe(&self) -> String {
+        let mut text = format!("\"{}\"", self.name);
+        if !self.subresource.is_empty() {
+            text = format!("{text} with subresource \"{}\"", self.subresource);
+        }
+        if self.operation == Operation::Update {
+            text.push_str(" using ");
+            text.push_str(&self.api_version);
+            if let Some(time) = self.time.as_str() {
+                text.push_str(" at ");
+                text.push_str(time);
+            }
+        }
+        text
     }
 
     fn is(&self, manager: &Manager) -> bool {
@@ -169,8 +186,7 @@ pub(crate) fn apply(
     force: bool,
     time: &str,
 ) -> Result<(Value, Managers), StatusError> {
-    let built_in = Structural::built_in();
-    let schema = resource.schema().map_or(&built_in, |schema| &schema.root);
+    let schema = &*resource.merge_schema();
     let mut managers = Managers::of(live);
     let wanted = FieldSet::of(&ownable(config), schema);
     let mut merged = merge(live, config, schema);
@@ -188,7 +204,7 @@ pub(crate) fn apply(
     remove(&mut merged, &previous, &others, schema);
 
     let (changed, removed) = FieldSet::compare(&ownable(live), &ownable(&merged), schema);
-    take_over(resource, &mut managers, &changed, manager, force)?;
+    take_over(&mut managers, &changed, manager, force)?;
     for managed in managers.0.iter_mut().filter(|managed| !managed.is(manager)) {
         managed.fields.subtract(&removed);
     }
@@ -200,7 +216,6 @@ pub(crate) fn apply(
 
 /// Moves `changed` fields from other managers to `manager`, or refuses to.
 fn take_over(
-    resource: &ResourceType,
     managers: &mut Managers,
     changed: &FieldSet,
     manager: &Manager,
@@ -212,19 +227,17 @@ fn take_over(
         if force {
             managed.fields.subtract(&taken);
         } else {
-            let version = resource.api_version();
-            conflicts
-                .extend(taken.paths().into_iter().map(|path| (managed.name.clone(), version.clone(), path)));
+            conflicts.extend(taken.paths().into_iter().map(|path| (managed.describe(), path)));
         }
     }
-    if conflicts.is_empty() { Ok(()) } else { Err(StatusError::apply_conflict(&conflicts)) }
+    if conflicts.is_empty() { Ok(()) } else { Err(StatusError::apply_conflict(conflicts)) }
 }
 
 /// `live` with the values of `config`.
 fn merge(live: &Value, config: &Value, schema: &Structural) -> Value {
     let anything = Structural::anything();
     match (live, config) {
-        (Value::Object(live), Value::Object(config)) if !schema.atomic_map => {
+        (Value::Object(live), Value::Object(config)) if schema.map == MapType::Granular => {
             let mut out = live.clone();
             for (name, value) in config {
                 let below = schema.field(name).unwrap_or(&anything);

@@ -52,7 +52,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Compiles all rules of an OpenAPI v3 schema.
+    /// Compiles all rules of the schema of a definition.
     pub(crate) fn compile(source: &Value) -> Result<Self, RuleError> {
         let mut rules = Self::default();
         for rule in source["x-kubernetes-validations"].as_array().into_iter().flatten() {
@@ -131,12 +131,7 @@ impl Rule {
             Some(below) => format!("{path}{below}").trim_start_matches('.').to_owned(),
             None => path.to_owned(),
         };
-        let shown = match value {
-            Value::Object(_) => Value::from("object"),
-            Value::Array(_) => Value::from("array"),
-            scalar => scalar.clone(),
-        };
-        Some(FieldError::new(field, self.cause, &shown, &detail))
+        Some(FieldError::new(field, self.cause, value, &detail))
     }
 
     fn evaluate_message(&self, context: &Context<'_, '_>) -> Option<String> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::engine::Engine;
+use super::engine::{Engine, delete_live};
 use super::object::{finalizers, is_terminating, meta, owner_references, remove_meta, set_meta};
 use super::resource::ResourceType;
 use super::status_error::StatusError;
@@ -24,12 +24,12 @@ pub(super) fn collect(engine: &Engine, writer: &Writer<'_>) -> Result<(), Status
         let population = Population::of(engine);
         let mut changed = false;
         for (resource, object) in &population.dependents {
-            changed |= population.settle(engine, writer, resource, object)?;
+            changed |= population.settle(writer, resource, object)?;
         }
         for (resource, object) in &population.waiting {
             let uid = meta(object, "uid");
             if !population.dependents.iter().any(|(_, dependent)| is_owned_by(dependent, uid)) {
-                release(engine, writer, resource, object)?;
+                release(writer, resource, object)?;
                 changed = true;
             }
         }
@@ -95,7 +95,6 @@ impl Population {
 
     fn settle(
         &self,
-        engine: &Engine,
         writer: &Writer<'_>,
         resource: &ResourceType,
         object: &Arc<Value>,
@@ -112,7 +111,7 @@ impl Population {
         if is_terminating(object) {
             return Ok(false);
         }
-        engine.delete_live(writer, resource, object)?;
+        delete_live(writer, resource, object)?;
         Ok(true)
     }
 }
@@ -138,17 +137,12 @@ fn detach(
 }
 
 /// Removes the finalizer of foreground deletion, and the object if it was the last one.
-fn release(
-    engine: &Engine,
-    writer: &Writer<'_>,
-    resource: &ResourceType,
-    object: &Arc<Value>,
-) -> Result<(), StatusError> {
+fn release(writer: &Writer<'_>, resource: &ResourceType, object: &Arc<Value>) -> Result<(), StatusError> {
     let mut next = (**object).clone();
     let left: Vec<&str> = finalizers(object).into_iter().filter(|name| *name != FOREGROUND).collect();
     if left.is_empty() {
         remove_meta(&mut next, "finalizers");
-        engine.delete_live(writer, resource, &Arc::new(next))?;
+        delete_live(writer, resource, &Arc::new(next))?;
     } else {
         set_meta(&mut next, "finalizers", json!(left));
         writer.put(resource, next).map_err(StatusError::internal)?;

@@ -7,7 +7,7 @@ use super::status_error::StatusError;
 
 /// The Kubernetes version whose behaviour is followed.
 const MAJOR: &str = "1";
-const MINOR: &str = "33";
+const MINOR: &str = "36";
 
 /// `/version`
 pub(crate) fn version() -> Value {

@@ -13,7 +13,6 @@ use super::object::{
     set_meta,
 };
 use super::resource::{Registry, ResourceType};
-use super::schema::Structural;
 use super::status_error::StatusError;
 use super::store::{Store, Writer};
 
@@ -167,7 +166,7 @@ impl Engine {
         let managers = managers.unwrap_or_else(|| {
             let mut managers = Managers::default();
             let manager = target.manager(options, Operation::Update);
-            managers.record_update(&json!({}), &object, &self.merge_schema(resource), &manager, &time);
+            managers.record_update(&json!({}), &object, &resource.merge_schema(), &manager, &time);
             managers
         });
         managers.store(&mut object);
@@ -205,10 +204,6 @@ impl Engine {
         Ok(())
     }
 
-    fn merge_schema(&self, resource: &ResourceType) -> Structural {
-        resource.schema().map_or_else(Structural::built_in, |schema| schema.root.clone())
-    }
-
     /// Replaces an object, or its status.
     pub(crate) fn update(
         &self,
@@ -241,7 +236,12 @@ impl Engine {
         let live = self.get(target)?;
         let mut object = patch(&live)?;
         align_with_path(&target.resource, &mut object, &target.namespace, Some(&target.name))?;
-        self.replace(&writer, target, &live, object, options, None)
+        let written = self.replace(&writer, target, &live, object, options, None);
+        // The patch was well-formed; that its result cannot be decoded is a matter of its content.
+        written.map_err(|error| match error.code {
+            StatusCode::BAD_REQUEST => StatusError::unprocessable(error.message),
+            _ => error,
+        })
     }
 
     /// Server-side apply.
@@ -252,7 +252,7 @@ impl Engine {
         options: &WriteOptions,
     ) -> Result<Written, StatusError> {
         if options.manager.is_empty() {
-            return Err(StatusError::bad_request(
+            return Err(StatusError::unprocessable(
                 "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
             ));
         }
@@ -305,7 +305,7 @@ impl Engine {
         let managers = managers.unwrap_or_else(|| {
             let mut managers = Managers::of(live);
             let manager = target.manager(options, Operation::Update);
-            managers.record_update(live, &next, &self.merge_schema(resource), &manager, &now());
+            managers.record_update(live, &next, &resource.merge_schema(), &manager, &now());
             managers
         });
         managers.store(&mut next);
@@ -348,7 +348,7 @@ impl Engine {
             Propagation::Background => {}
             Propagation::Orphan => collect::orphan(self, &writer, meta(&live, "uid"))?,
             Propagation::Foreground => {
-                let marked = self.mark(&writer, &target.resource, &live, Some(collect::FOREGROUND))?;
+                let marked = mark(&writer, &target.resource, &live, Some(collect::FOREGROUND))?;
                 collect::collect(self, &writer)?;
                 return Ok(match self.get(target) {
                     Ok(object) => Deleted::Marked(object),
@@ -356,50 +356,48 @@ impl Engine {
                 });
             }
         }
-        let deleted = self.delete_live(&writer, &target.resource, &live)?;
+        let deleted = delete_live(&writer, &target.resource, &live)?;
         collect::collect(self, &writer)?;
         Ok(deleted)
     }
+}
 
-    /// Deletes `live` without looking after its dependents.
-    pub(super) fn delete_live(
-        &self,
-        writer: &Writer<'_>,
-        resource: &ResourceType,
-        live: &Arc<Value>,
-    ) -> Result<Deleted, StatusError> {
-        if !finalizers(live).is_empty() {
-            return self.mark(writer, resource, live, None).map(Deleted::Marked);
-        }
-        let removed = writer.remove(resource, (**live).clone()).map_err(StatusError::internal)?;
-        Ok(Deleted::Removed(removed))
+/// Deletes `live` without looking after its dependents.
+pub(super) fn delete_live(
+    writer: &Writer<'_>,
+    resource: &ResourceType,
+    live: &Arc<Value>,
+) -> Result<Deleted, StatusError> {
+    if !finalizers(live).is_empty() {
+        return mark(writer, resource, live, None).map(Deleted::Marked);
     }
+    let removed = writer.remove(resource, (**live).clone()).map_err(StatusError::internal)?;
+    Ok(Deleted::Removed(removed))
+}
 
-    /// Sets the deletion timestamp, which cannot be taken back.
-    fn mark(
-        &self,
-        writer: &Writer<'_>,
-        resource: &ResourceType,
-        live: &Arc<Value>,
-        finalizer: Option<&str>,
-    ) -> Result<Arc<Value>, StatusError> {
-        if is_terminating(live) {
-            return Ok(Arc::clone(live));
-        }
-        let mut object = (**live).clone();
-        set_meta(&mut object, "deletionTimestamp", json!(now()));
-        set_meta(&mut object, "deletionGracePeriodSeconds", json!(0));
-        if let Some(generation) = live["metadata"]["generation"].as_i64() {
-            set_meta(&mut object, "generation", json!(generation + 1));
-        }
-        if let Some(finalizer) = finalizer {
-            let mut all = finalizers(live);
-            all.push(finalizer);
-            let all = json!(all);
-            set_meta(&mut object, "finalizers", all);
-        }
-        writer.put(resource, object).map_err(StatusError::internal)
+/// Sets the deletion timestamp, which cannot be taken back.
+fn mark(
+    writer: &Writer<'_>,
+    resource: &ResourceType,
+    live: &Arc<Value>,
+    finalizer: Option<&str>,
+) -> Result<Arc<Value>, StatusError> {
+    if is_terminating(live) {
+        return Ok(Arc::clone(live));
     }
+    let mut object = (**live).clone();
+    set_meta(&mut object, "deletionTimestamp", json!(now()));
+    set_meta(&mut object, "deletionGracePeriodSeconds", json!(0));
+    if let Some(generation) = live["metadata"]["generation"].as_i64() {
+        set_meta(&mut object, "generation", json!(generation + 1));
+    }
+    if let Some(finalizer) = finalizer {
+        let mut all = finalizers(live);
+        all.push(finalizer);
+        let all = json!(all);
+        set_meta(&mut object, "finalizers", all);
+    }
+    writer.put(resource, object).map_err(StatusError::internal)
 }
 
 /// What counts for `metadata.generation`: everything but identity, metadata and status.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{ListType, Structural, item_key};
+use super::schema::{ListType, MapType, Structural, item_key};
 
 /// One step from a value to a value inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl Element {
     }
 }
 
-/// An object with its names in order, whatever map type serde_json was built with.
+/// An object with its names in order, whatever map type JSON objects were built with.
 fn sorted(key: &Value) -> String {
     let keys: BTreeMap<&String, &Value> = key.as_object().into_iter().flatten().collect();
     json!(keys).to_string()
@@ -86,7 +86,7 @@ impl FieldSet {
         let anything = Structural::anything();
         let mut set = Self::default();
         match value {
-            Value::Object(fields) if !schema.atomic_map && !fields.is_empty() => {
+            Value::Object(fields) if schema.map == MapType::Granular && !fields.is_empty() => {
                 for (name, field) in fields {
                     let mut below = Self::of(field, schema.field(name).unwrap_or(&anything));
                     below.member |= !schema.declares(name);
@@ -132,7 +132,7 @@ impl FieldSet {
                 }
             };
         match (old, new) {
-            (Value::Object(old), Value::Object(new)) if !schema.atomic_map => {
+            (Value::Object(old), Value::Object(new)) if schema.map == MapType::Granular => {
                 for name in old.keys().chain(new.keys().filter(|name| !old.contains_key(*name))) {
                     pair(Element::Field(name.clone()), old.get(name), new.get(name), schema.field(name));
                 }
@@ -195,10 +195,10 @@ impl FieldSet {
         paths
     }
 
+    /// Level by level within each branch: the members of a value come before what is inside of them.
     fn collect(&self, path: &str, paths: &mut Vec<String>) {
-        if self.member {
-            paths.push(path.to_owned());
-        }
+        let members = self.children.iter().filter(|(_, below)| below.member);
+        paths.extend(members.map(|(element, _)| format!("{path}{}", element.display())));
         for (element, below) in &self.children {
             below.collect(&format!("{path}{}", element.display()), paths);
         }

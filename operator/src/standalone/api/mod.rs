@@ -52,12 +52,10 @@ const LOG_CAPACITY: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// A definition does not serve exactly one version.
-    #[error("CRD {crd} serves {served} versions; the in-process API serves exactly one version of a type")]
+    #[error("CRD {crd} does not serve exactly one version, which is all the in-process API can do")]
     Versions {
         /// The name of the definition.
         crd: String,
-        /// How many versions it serves.
-        served: usize,
     },
     /// A definition has no structural schema.
     #[error("CRD {crd} has no openAPIV3Schema in its served version")]
@@ -114,26 +112,26 @@ pub struct Api {
 impl Api {
     /// An API for the custom resources of `crds` that keeps nothing beyond the process.
     pub fn new(crds: Vec<CustomResourceDefinition>) -> Result<Self, ApiError> {
-        Self::build(&crds, None, LOG_CAPACITY)
+        Self::build(crds, None, LOG_CAPACITY)
     }
 
     /// An API whose custom resources and claims are kept below `state_dir`. A write that was answered
     /// is on disk. Secrets, events and leases are never kept.
     pub fn restore(crds: Vec<CustomResourceDefinition>, state_dir: &Path) -> Result<Self, ApiError> {
-        Self::build(&crds, Some(StateDir::new(state_dir)), LOG_CAPACITY)
+        Self::build(crds, Some(StateDir::new(state_dir)), LOG_CAPACITY)
     }
 
     /// As [`Api::new`], with another bound on the history that watches resume from.
     #[cfg(test)]
     pub(crate) fn with_log_capacity(
-        crds: &[CustomResourceDefinition],
+        crds: Vec<CustomResourceDefinition>,
         log_capacity: usize,
     ) -> Result<Self, ApiError> {
         Self::build(crds, None, log_capacity)
     }
 
     fn build(
-        crds: &[CustomResourceDefinition],
+        crds: Vec<CustomResourceDefinition>,
         state: Option<StateDir>,
         log_capacity: usize,
     ) -> Result<Self, ApiError> {

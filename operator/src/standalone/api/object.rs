@@ -90,6 +90,13 @@ pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<
         }
         Some(_) => {}
     }
+    let prefix = metadata["generateName"].as_str().unwrap_or_default();
+    // A trailing dash is fine, because letters follow.
+    if !prefix.is_empty()
+        && !is_subdomain(&prefix.strip_suffix('-').map_or(prefix.to_owned(), |p| format!("{p}a")))
+    {
+        errors.push(FieldError::invalid("metadata.generateName", &metadata["generateName"], SUBDOMAIN));
+    }
     let namespace = &metadata["namespace"];
     if resource.namespaced && !is_namespace_name(namespace.as_str().unwrap_or_default()) {
         errors.push(FieldError::invalid("metadata.namespace", namespace, LABEL));

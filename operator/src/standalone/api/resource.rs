@@ -1,13 +1,12 @@
 //! The resource types this API serves, and how each of them differs from the others.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use super::ApiError;
-use super::schema::Schema;
+use super::schema::{Schema, Structural};
 use super::table::Column;
 
 /// What decides defaults, validation and immutable fields of a type.
@@ -60,6 +59,11 @@ impl ResourceType {
         }
     }
 
+    /// The schema that says how objects of this type merge.
+    pub(crate) fn merge_schema(&self) -> Cow<'_, Structural> {
+        self.schema().map_or_else(|| Cow::Owned(Structural::built_in()), |schema| Cow::Borrowed(&schema.root))
+    }
+
     /// Whether writes count in `metadata.generation`.
     pub(crate) fn counts_generations(&self) -> bool {
         matches!(self.family, Family::Custom(_))
@@ -75,32 +79,29 @@ impl ResourceType {
         matches!(self.family, Family::Event) && !self.group.is_empty()
     }
 
-    fn from_crd(crd: &CustomResourceDefinition, table: usize) -> Result<Self, ApiError> {
-        let name = crd.metadata.name.clone().unwrap_or_default();
-        let served: Vec<&CustomResourceDefinitionVersion> =
-            crd.spec.versions.iter().filter(|version| version.served).collect();
-        let [version] = served.as_slice() else {
-            return Err(ApiError::Versions { crd: name, served: served.len() });
+    fn from_crd(crd: CustomResourceDefinition, table: usize) -> Result<Self, ApiError> {
+        let name = crd.metadata.name.unwrap_or_default();
+        let mut served = crd.spec.versions.into_iter().filter(|version| version.served);
+        let (version, others) = (served.next(), served.count());
+        let Some(version) = version.filter(|_| others == 0) else {
+            return Err(ApiError::Versions { crd: name });
         };
-        let schema = version
-            .schema
-            .as_ref()
-            .and_then(|schema| schema.open_api_v3_schema.as_ref())
-            .ok_or_else(|| ApiError::NoSchema { crd: name.clone() })?;
-        let names = &crd.spec.names;
-        let columns = version.additional_printer_columns.iter().flatten().map(Column::from).collect();
+        let Some(schema) = version.schema.and_then(|schema| schema.open_api_v3_schema) else {
+            return Err(ApiError::NoSchema { crd: name });
+        };
+        let names = crd.spec.names;
         Ok(Self {
-            group: crd.spec.group.clone(),
-            version: version.name.clone(),
-            kind: names.kind.clone(),
-            plural: names.plural.clone(),
-            singular: names.singular.clone().unwrap_or_else(|| names.kind.to_lowercase()),
-            short_names: names.short_names.clone().unwrap_or_default(),
-            categories: names.categories.clone().unwrap_or_default(),
+            group: crd.spec.group,
+            version: version.name,
+            singular: names.singular.unwrap_or_else(|| names.kind.to_lowercase()),
+            kind: names.kind,
+            plural: names.plural,
+            short_names: names.short_names.unwrap_or_default(),
+            categories: names.categories.unwrap_or_default(),
             namespaced: crd.spec.scope == "Namespaced",
-            has_status: version.subresources.as_ref().is_some_and(|sub| sub.status.is_some()),
-            family: Family::Custom(Box::new(Schema::compile(&name, schema)?)),
-            columns,
+            has_status: version.subresources.is_some_and(|sub| sub.status.is_some()),
+            family: Family::Custom(Box::new(Schema::compile(&name, &schema)?)),
+            columns: version.additional_printer_columns.iter().flatten().map(Column::from).collect(),
             table,
             durable: true,
         })
@@ -137,7 +138,7 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// The built-in types and those of `crds`.
-    pub(crate) fn new(crds: &[CustomResourceDefinition]) -> Result<Self, ApiError> {
+    pub(crate) fn new(crds: Vec<CustomResourceDefinition>) -> Result<Self, ApiError> {
         let mut types = vec![
             ResourceType::built_in("", "Namespace", "namespaces", &["ns"], Family::Namespace, 0),
             ResourceType::built_in("", "Secret", "secrets", &[], Family::Secret, 1),
@@ -153,10 +154,12 @@ impl Registry {
             ResourceType::built_in("events.k8s.io", "Event", "events", &["ev"], Family::Event, 3),
             ResourceType::built_in("coordination.k8s.io", "Lease", "leases", &[], Family::Lease, 4),
         ];
-        for (position, crd) in crds.iter().enumerate() {
-            types.push(ResourceType::from_crd(crd, 5 + position)?);
+        let mut tables = 5;
+        for crd in crds {
+            types.push(ResourceType::from_crd(crd, tables)?);
+            tables += 1;
         }
-        Ok(Self { types: types.into_iter().map(Arc::new).collect(), tables: 5 + crds.len() })
+        Ok(Self { types: types.into_iter().map(Arc::new).collect(), tables })
     }
 
     pub(crate) fn tables(&self) -> usize {

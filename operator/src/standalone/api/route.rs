@@ -62,7 +62,7 @@ impl Route {
         };
         let [plural, rest @ ..] = rest else { return Err(StatusError::unknown_path()) };
         let resource = find(plural).ok_or_else(StatusError::unknown_path)?;
-        if let [] = rest {
+        if rest.is_empty() {
             return Ok(Self::Collection { resource, namespace: namespace.map(str::to_owned) });
         }
         if resource.namespaced && namespace.is_none() {

@@ -105,8 +105,9 @@ fn label_term(term: &str) -> Option<LabelTerm> {
     let is_key = |key: &str| !key.is_empty() && !key.contains([' ', '(', ')', '=', '!']);
     if let Some((key, value, wanted)) = equality(term) {
         let (key, values) = (key.to_owned(), vec![value.to_owned()]);
-        return is_key(&key)
-            .then(|| if wanted { LabelTerm::In(key, values) } else { LabelTerm::NotIn(key, values) });
+        let term =
+            if wanted { LabelTerm::In(key.clone(), values) } else { LabelTerm::NotIn(key.clone(), values) };
+        return is_key(&key).then_some(term);
     }
     if let Some(key) = term.strip_prefix('!') {
         return is_key(key.trim()).then(|| LabelTerm::Absent(key.trim().to_owned()));

@@ -78,6 +78,8 @@ impl FieldError {
     pub(crate) fn new(field: impl Into<String>, cause: Cause, value: &Value, detail: &str) -> Self {
         let mut body = match cause {
             Cause::Required | Cause::Forbidden | Cause::TooLong | Cause::TooMany => cause.title().to_owned(),
+            // Whole objects and lists are not repeated to whoever sent them.
+            _ if value.is_object() || value.is_array() => cause.title().to_owned(),
             _ => format!("{}: {value}", cause.title()),
         };
         if !detail.is_empty() {
@@ -143,23 +145,25 @@ impl StatusError {
         Self::conflict(resource, name, why)
     }
 
-    /// Server-side apply would take `(manager, api version, field)` from other managers.
-    pub(crate) fn apply_conflict(conflicts: &[(String, String, String)]) -> Self {
-        let described: Vec<String> = conflicts
-            .iter()
-            .map(|(manager, version, field)| format!("conflict with \"{manager}\" using {version}: {field}"))
-            .collect();
-        let message = match described.as_slice() {
-            [one] => format!("Apply failed with 1 conflict: {one}"),
-            many => format!("Apply failed with {} conflicts: {}", many.len(), many.join("\n")),
+    /// Server-side apply would take `(manager, field)` from other managers.
+    pub(crate) fn apply_conflict(mut conflicts: Vec<(String, String)>) -> Self {
+        conflicts.sort_by(|one, other| one.0.cmp(&other.0));
+        let message = match conflicts.as_slice() {
+            [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
+            many => {
+                let mut lines = Vec::new();
+                for of_manager in many.chunk_by(|one, next| one.0 == next.0) {
+                    lines.extend(of_manager.first().map(|(manager, _)| format!("conflicts with {manager}:")));
+                    lines.extend(of_manager.iter().map(|(_, field)| format!("- {field}")));
+                }
+                format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+            }
         };
-        let causes: Vec<Value> = conflicts
-            .iter()
-            .map(|(manager, version, field)| {
-                let message = format!("conflict with \"{manager}\" using {version}");
-                json!({"reason": "FieldManagerConflict", "message": message, "field": field})
-            })
-            .collect();
+        let cause = |(manager, field): &(String, String)| {
+            let message = format!("conflict with {manager}");
+            json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+        };
+        let causes: Vec<Value> = conflicts.iter().map(cause).collect();
         let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
         error.details = json!({ "causes": causes });
         error

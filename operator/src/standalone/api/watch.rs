@@ -23,9 +23,9 @@ use super::status_error::StatusError;
 use super::store::{Change, History};
 
 /// How often an idle watch that wants bookmarks gets one.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a watch lasts that sets no limit (kube-apiserver: 30 to 60 minutes).
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// What a watch shows, and of what.
 pub(crate) struct WatchRequest {

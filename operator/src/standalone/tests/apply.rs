@@ -89,10 +89,7 @@ async fn a_field_of_another_manager_is_taken_only_by_force() {
     let (code, reason, message) =
         refusal(api.patch("a", &PatchParams::apply("second"), &Patch::Apply(&theirs)).await);
     assert_eq!((code, reason.as_str()), (409, "Conflict"));
-    assert_eq!(
-        message,
-        "Apply failed with 1 conflict: conflict with \"first\" using example.io/v1: .spec.size"
-    );
+    assert_eq!(message, "Apply failed with 1 conflict: conflict with \"first\": .spec.size");
     let agreed = partial("a", &json!({"spec": {"size": 1}}));
     api.patch("a", &PatchParams::apply("second"), &Patch::Apply(&agreed)).await.unwrap();
     let forced = PatchParams::apply("second").force();
@@ -103,6 +100,29 @@ async fn a_field_of_another_manager_is_taken_only_by_force() {
     let dropped = partial("a", &json!({"spec": {"url": "http://a"}}));
     let object = api.patch("a", &PatchParams::apply("first"), &Patch::Apply(&dropped)).await.unwrap();
     assert_eq!(object.data["spec"]["size"], 2);
+}
+
+#[tokio::test]
+async fn conflicts_are_listed_by_manager() {
+    let client = api().client();
+    let api = widgets(&client);
+    let mine = partial("a", &json!({"spec": {"url": "http://a", "size": 1, "headers": {"H": "1"}}}));
+    api.patch("a", &PatchParams::apply("first"), &Patch::Apply(&mine)).await.unwrap();
+    apply_status(&client, "first", "a", &json!({"message": "m"})).await;
+    let theirs = partial("a", &json!({"spec": {"size": 2, "headers": {"H": "2"}}}));
+    let (_, _, message) =
+        refusal(api.patch("a", &PatchParams::apply("second"), &Patch::Apply(&theirs)).await);
+    assert_eq!(
+        message,
+        "Apply failed with 2 conflicts: conflicts with \"first\":\n- .spec.size\n- .spec.headers.H"
+    );
+    let status = partial("a", &json!({"status": {"message": "n"}}));
+    let (_, _, message) =
+        refusal(api.patch_status("a", &PatchParams::apply("second"), &Patch::Apply(&status)).await);
+    assert_eq!(
+        message,
+        "Apply failed with 1 conflict: conflict with \"first\" with subresource \"status\": .status.message"
+    );
 }
 
 #[tokio::test]
@@ -134,7 +154,7 @@ async fn an_apply_needs_a_manager_and_a_status_needs_its_object() {
     let (code, _, _) = refusal(api.patch_status("a", &PatchParams::apply("m"), &Patch::Apply(&patch)).await);
     assert_eq!(code, 404);
     let (code, _, message) = refusal(api.patch("a", &PatchParams::default(), &Patch::Apply(&patch)).await);
-    assert_eq!(code, 400);
+    assert_eq!(code, 422);
     assert!(message.contains("fieldManager: Required value"), "{message}");
 }
 

@@ -2,11 +2,12 @@
 
 mod apply;
 mod delete;
-
+mod manifests;
 mod objects;
 mod schema;
-
+mod state;
 mod watch;
+mod wire;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

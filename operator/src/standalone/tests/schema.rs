@@ -25,13 +25,13 @@ use crate::standalone::{Api, ApiError};
 #[case::int_or_string(json!({"url": "http://x", "limit": true}),
     "spec.limit: Invalid value: \"boolean\": spec.limit in body must be of type integer,string: \"boolean\"")]
 #[case::rule(json!({"url": "http://x", "auth": {"token": "t", "password": "p"}}),
-    "spec: Invalid value: \"object\": exactly one of auth.token and auth.password")]
+    "spec: Invalid value: exactly one of auth.token and auth.password")]
 #[case::rule_none(json!({"url": "http://x", "auth": {}}),
-    "spec: Invalid value: \"object\": exactly one of auth.token and auth.password")]
+    "spec: Invalid value: exactly one of auth.token and auth.password")]
 #[case::message_expression(json!({"url": "http://x", "interval": "10s"}),
     "spec.interval: Invalid value: \"10s\": must be at least 30s, not 10s")]
 #[case::default_message(json!({"url": "http://x", "tags": ["B"]}),
-    "spec.tags: Invalid value: \"array\": failed rule: self.all(tag, tag.matches('^[a-z]+$'))")]
+    "spec.tags: Invalid value: failed rule: self.all(tag, tag.matches('^[a-z]+$'))")]
 #[tokio::test]
 async fn invalid_objects_are_refused_with_the_field(#[case] spec: Value, #[case] expected: &str) {
     let client = api().client();
@@ -107,7 +107,7 @@ async fn transition_rules_run_on_updates_only() {
 fn definitions_that_cannot_be_served_are_refused() {
     let mut several = widget_crd();
     several.spec.versions.push(several.spec.versions[0].clone());
-    assert!(matches!(Api::new(vec![several]), Err(ApiError::Versions { served: 2, .. })));
+    assert!(matches!(Api::new(vec![several]), Err(ApiError::Versions { .. })));
 
     let mut without = widget_crd();
     without.spec.versions[0].schema = None;

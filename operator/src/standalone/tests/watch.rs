@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, WatchEvent,
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::json;
 
-use super::{api, merge, refusal, secrets, widget, widget_crd, widget_type, widgets};
+use super::{api, merge, refusal, secrets, widget, widget_crd, widgets};
 use crate::standalone::Api;
 
 type Events = std::pin::Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<DynamicObject>>> + Send>>;
@@ -60,8 +60,9 @@ async fn a_watch_without_a_revision_starts_with_the_current_state() {
 #[tokio::test]
 async fn objects_enter_and_leave_a_selection() {
     let client = api().client();
-    widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
-    let mut events = watch(&client, &WatchParams::default().labels("on=1"), "1").await;
+    let made = widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
+    let version = made.resource_version().unwrap();
+    let mut events = watch(&client, &WatchParams::default().labels("on=1"), &version).await;
     merge(&client, "a", &json!({"metadata": {"labels": {"on": "1"}}})).await.unwrap();
     assert_eq!(next(&mut events).await, "ADDED a");
     merge(&client, "a", &json!({"spec": {"size": 5}})).await.unwrap();
@@ -72,7 +73,7 @@ async fn objects_enter_and_leave_a_selection() {
 
 #[tokio::test]
 async fn history_is_bounded_and_says_so() {
-    let api = Api::with_log_capacity(&[widget_crd()], 3).unwrap();
+    let api = Api::with_log_capacity(vec![widget_crd()], 3).unwrap();
     let client = api.client();
     let first = widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
     for size in 1..=5 {
@@ -91,7 +92,7 @@ async fn history_is_bounded_and_says_so() {
 #[tokio::test]
 async fn a_watch_ends_at_its_timeout() {
     let client = api().client();
-    let mut events = watch(&client, &WatchParams::default().timeout(1), "0").await;
+    let mut events = watch(&client, &WatchParams::default().disable_bookmarks().timeout(1), "0").await;
     let end = tokio::time::timeout(Duration::from_secs(10), events.next()).await.expect("the watch ends");
     assert!(end.is_none());
 }
@@ -135,11 +136,12 @@ async fn metadata_watches_carry_no_data() {
 #[tokio::test]
 async fn a_thousand_objects_reach_every_watch() {
     let client = api().client();
-    let kinds = widget_type();
-    let all: kube::Api<DynamicObject> = kube::Api::all_with(client.clone(), &kinds);
+    let version =
+        widgets(&client).list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
+    let params = WatchParams::default().disable_bookmarks();
     let mut watches = Vec::new();
     for _ in 0..4 {
-        watches.push(all.watch(&WatchParams::default(), "1").await.unwrap().boxed());
+        watches.push(watch(&client, &params, &version).await);
     }
     let writer = tokio::spawn(async move {
         for index in 0..1000 {

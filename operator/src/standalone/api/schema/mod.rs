@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use serde_json::Value;
 
 pub(crate) use prune::prune;
-pub(crate) use structural::{ListType, Structural, item_key};
+pub(crate) use structural::{ListType, MapType, Structural, item_key};
 
 use super::ApiError;
 use super::cel::{self, Rules};

@@ -17,6 +17,15 @@ pub(crate) enum ListType {
     Map(Vec<String>),
 }
 
+/// Whether the fields of an object have managers of their own (`x-kubernetes-map-type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapType {
+    /// Each field by itself.
+    Granular,
+    /// The object is one value.
+    Atomic,
+}
+
 /// One node of a structural schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Structural {
@@ -31,8 +40,7 @@ pub(crate) struct Structural {
     pub number: bool,
     pub default: Option<Value>,
     pub list: ListType,
-    /// The object is one value (`x-kubernetes-map-type: atomic`).
-    pub atomic_map: bool,
+    pub map: MapType,
 }
 
 impl Structural {
@@ -47,7 +55,7 @@ impl Structural {
             number: false,
             default: None,
             list: ListType::Atomic,
-            atomic_map: false,
+            map: MapType::Granular,
         }
     }
 
@@ -109,7 +117,11 @@ impl Structural {
             number: source["type"] == "number",
             default: source.get("default").cloned(),
             list,
-            atomic_map: source["x-kubernetes-map-type"] == "atomic",
+            map: if source["x-kubernetes-map-type"] == "atomic" {
+                MapType::Atomic
+            } else {
+                MapType::Granular
+            },
         }
     }
 

@@ -1,9 +1,9 @@
 //! Value checks (types, ranges, patterns, enums) by the `jsonschema` crate, worded as
 //! kube-apiserver words them.
 
-use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{JsonType, ValidationError};
 use serde_json::{Map, Value, json};
 
 use crate::standalone::api::status_error::{Cause, FieldError};
@@ -13,7 +13,7 @@ use crate::standalone::api::status_error::{Cause, FieldError};
 pub(super) struct Validator(jsonschema::Validator);
 
 impl Validator {
-    /// Compiles an OpenAPI v3 schema as Kubernetes restricts and extends it.
+    /// Compiles the schema of a definition: JSON schema as Kubernetes restricts and extends it.
     pub(super) fn compile(source: &Value) -> Result<Self, String> {
         // JSONSchemaProps is draft 4 in what matters: `exclusiveMinimum` is a flag.
         jsonschema::options()
@@ -106,13 +106,15 @@ fn field_path(location: &Location) -> String {
     for segment in location.segments() {
         match segment {
             LocationSegment::Index(index) => {
-                path.push_str(&format!("[{index}]"));
+                path.push('[');
+                path.push_str(&index.to_string());
+                path.push(']');
             }
-            other => {
+            LocationSegment::Property(name) => {
                 if !path.is_empty() {
                     path.push('.');
                 }
-                path.push_str(&other.to_string());
+                path.push_str(&name);
             }
         }
     }
@@ -160,25 +162,18 @@ fn field_error(error: &ValidationError<'_>) -> FieldError {
             invalid(format!("should be less than {}", short(limit)))
         }
         ValidationErrorKind::MinItems { limit } => invalid(format!("should have at least {limit} items")),
-        ValidationErrorKind::MaxItems { limit } => too_many(&path, &instance, *limit),
-        ValidationErrorKind::MaxProperties { limit } => too_many(&path, &instance, *limit),
+        ValidationErrorKind::MaxItems { limit } | ValidationErrorKind::MaxProperties { limit } => {
+            too_many(&path, &instance, *limit)
+        }
         ValidationErrorKind::MinProperties { limit } => {
             invalid(format!("should have at least {limit} properties"))
         }
         ValidationErrorKind::UniqueItems => invalid("shouldn't contain duplicates".to_owned()),
         ValidationErrorKind::Format { format } => invalid(format!("must be of type {format}: {instance}")),
-        ValidationErrorKind::AnyOf { .. } => {
-            let detail = format!("\"{path}\" must validate at least one schema (anyOf)");
-            FieldError::invalid(&path, &instance, &detail)
-        }
-        ValidationErrorKind::OneOfNotValid { .. } => one_of(&path, &instance, "Found none valid"),
-        ValidationErrorKind::OneOfMultipleValid { .. } => {
-            one_of(&path, &instance, "Found more than one valid")
-        }
-        ValidationErrorKind::Not { .. } => {
-            let detail = format!("\"{path}\" must not validate the schema (not)");
-            FieldError::invalid(&path, &instance, &detail)
-        }
+        ValidationErrorKind::AnyOf { .. }
+        | ValidationErrorKind::OneOfNotValid { .. }
+        | ValidationErrorKind::OneOfMultipleValid { .. }
+        | ValidationErrorKind::Not { .. } => alternatives(&path, &instance, error.kind()),
         _ => invalid(format!("is not valid: {}", error.masked())),
     }
 }
@@ -191,7 +186,7 @@ fn short(limit: &Value) -> String {
 fn type_error(path: &str, instance: &Value, kind: &TypeKind) -> FieldError {
     let wanted: Vec<&str> = match kind {
         TypeKind::Single(one) => vec![one.as_str()],
-        TypeKind::Multiple(set) => set.iter().map(|one| one.as_str()).filter(|one| *one != "null").collect(),
+        TypeKind::Multiple(set) => set.iter().map(JsonType::as_str).filter(|one| *one != "null").collect(),
     };
     let found = match instance {
         Value::Null => "null",
@@ -216,7 +211,17 @@ fn too_many(path: &str, instance: &Value, limit: u64) -> FieldError {
     FieldError::new(path, Cause::TooMany, instance, &detail)
 }
 
-fn one_of(path: &str, instance: &Value, found: &str) -> FieldError {
-    let detail = format!("\"{path}\" must validate one and only one schema (oneOf). {found}");
-    FieldError::invalid(path, instance, &detail)
+/// Errors of schemas that combine others.
+fn alternatives(path: &str, instance: &Value, kind: &ValidationErrorKind) -> FieldError {
+    let rule = match kind {
+        ValidationErrorKind::AnyOf { .. } => "must validate at least one schema (anyOf)",
+        ValidationErrorKind::OneOfNotValid { .. } => {
+            "must validate one and only one schema (oneOf). Found none valid"
+        }
+        ValidationErrorKind::OneOfMultipleValid { .. } => {
+            "must validate one and only one schema (oneOf). Found more than one valid"
+        }
+        _ => "must not validate the schema (not)",
+    };
+    FieldError::invalid(path, instance, &format!("\"{path}\" {rule}"))
 }

@@ -1,0 +1,22 @@
+//! `declarest completion`.
+
+use clap::CommandFactory as _;
+use clap_complete::Shell as Dialect;
+
+use crate::args::{Args, Shell};
+use crate::error::Failure;
+use crate::output;
+
+/// Prints the completion script of a shell.
+pub fn run(shell: Shell, format: Option<&str>) -> Result<(), Failure> {
+    output::text_only("completion", format)?;
+    let dialect = match shell {
+        Shell::Bash => Dialect::Bash,
+        Shell::Zsh => Dialect::Zsh,
+        Shell::Fish => Dialect::Fish,
+        Shell::Pwsh => Dialect::PowerShell,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(dialect, &mut Args::command(), "declarest", &mut script);
+    output::print(&script)
+}

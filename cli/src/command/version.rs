@@ -1,0 +1,26 @@
+//! `declarest version`.
+
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::output;
+
+/// What identifies a build. Commit and date come from the environment of the build.
+#[derive(Debug, Serialize)]
+struct Identity {
+    version: &'static str,
+    commit: &'static str,
+    build_date: &'static str,
+}
+
+/// Prints the version, commit and date of this build.
+pub fn run(format: Option<&str>) -> Result<(), Failure> {
+    let format = output::adaptive(format)?;
+    let build = Identity {
+        version: env!("CARGO_PKG_VERSION"),
+        commit: option_env!("DECLAREST_BUILD_COMMIT").unwrap_or("unknown"),
+        build_date: option_env!("DECLAREST_BUILD_DATE").unwrap_or("unknown"),
+    };
+    let text = format!("{} ({}) {}", build.version, build.commit, build.build_date);
+    output::print_value(&build, &text, format)
+}

@@ -1,0 +1,50 @@
+use crate::environment::{declarest, declarest_with};
+
+#[test]
+fn each_shell_gets_a_script_that_knows_the_commands() {
+    for (shell, mark) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef declarest"),
+        ("fish", "complete -c declarest"),
+        ("powershell", "Register-ArgumentCompleter"),
+    ] {
+        let run = declarest_with(&["completion", shell], &[("DECLAREST_OUTPUT", "json")]);
+        assert_eq!(run.code, 0, "{shell}: {run}");
+        assert!(run.stdout.contains(mark), "{shell} lacks {mark}");
+        assert!(run.stdout.contains("version"), "{shell} lacks a command");
+        assert_eq!(run.stderr, "");
+    }
+}
+
+#[test]
+fn scripts_have_no_other_format() {
+    insta::assert_snapshot!(declarest(&["completion", "bash", "-o", "json"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    "declarest completion" prints text only; remove --output json
+    "#);
+}
+
+#[test]
+fn without_a_shell_help_is_printed() {
+    insta::assert_snapshot!(declarest(&["completion"]), @r#"
+    exit 0
+    --- stdout
+    Print a completion script for a shell
+
+    Usage: declarest completion [OPTIONS] <COMMAND>
+
+    Commands:
+      bash        source <(declarest completion bash)
+      zsh         source <(declarest completion zsh)
+      fish        declarest completion fish | source
+      powershell  declarest completion powershell | Out-String | Invoke-Expression
+      help        Print this message or the help of the given subcommand(s)
+
+    Global Flags:
+      -o, --output <FORMAT>  Format of the result: auto, text, json or yaml
+      -h, --help             Print help
+    --- stderr
+    "#);
+}

@@ -1,0 +1,79 @@
+//! Without a cluster: the same controllers on an in-process API that is filled from manifests.
+
+use std::path::Path;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::operate::{Platform, operate};
+use super::{RuntimeError, signals};
+use crate::args::{BindAddress, StandaloneOptions};
+use crate::directories::{self, Directories};
+use crate::leader;
+use crate::standalone::{Api, LoadReport, Manifests};
+use crate::{crd, telemetry};
+
+/// Below the state directory: where the API listens.
+const API_ADDRESS: &str = "api-address";
+
+pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
+    let stop = signals::stop_on_signal()?;
+    directories::ensure_private(&options.state_dir)?;
+    let api = Api::restore(crd::all(), &options.state_dir)?;
+    let manifests = Manifests::new(options.manifests.clone(), api.client());
+    report(&manifests.load().await?);
+    // The API and the manifests outlive the controllers, which still write while they drain.
+    let close = CancellationToken::new();
+    let mut background = JoinSet::new();
+    if let Some(address) = &options.api_listen {
+        listen(&api, address, &options.state_dir, &close, &mut background).await?;
+    }
+    background.spawn(manifests.watch(stop.clone()));
+    let platform = Platform {
+        client: api.client(),
+        directories: Directories::below(&options.state_dir),
+        identity: leader::identity(),
+        election: None,
+        allow_file_repositories: options.allow_file_repositories,
+        metrics_address: options.metrics_bind_address,
+        probe_address: options.health_probe_bind_address,
+    };
+    let result = operate(platform, &options.manager, stop).await;
+    close.cancel();
+    background.shutdown().await;
+    result
+}
+
+/// Serves the API, and tells where for whoever asked for port 0.
+async fn listen(
+    api: &Api,
+    address: &BindAddress,
+    state: &Path,
+    close: &CancellationToken,
+    background: &mut JoinSet<()>,
+) -> Result<(), RuntimeError> {
+    let Some(listener) = telemetry::listen(address, "the API").await? else { return Ok(()) };
+    let path = state.join(API_ADDRESS);
+    let failed = |source| RuntimeError::ApiAddress { path: path.clone(), source };
+    let bound = listener.local_addr().map_err(failed)?;
+    std::fs::write(&path, bound.to_string()).map_err(failed)?;
+    let (api, close) = (api.clone(), close.clone());
+    background.spawn(async move {
+        if let Err(error) = api.serve(listener, close).await {
+            tracing::error!(%error, "the API is not served");
+        }
+    });
+    Ok(())
+}
+
+fn report(report: &LoadReport) {
+    tracing::info!(applied = report.applied, deleted = report.deleted, "loaded manifests");
+    for problem in &report.problems {
+        tracing::warn!(
+            file = %problem.file.display(),
+            line = problem.line,
+            message = problem.message,
+            "a manifest was not applied"
+        );
+    }
+}

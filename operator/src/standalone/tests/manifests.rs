@@ -1,0 +1,228 @@
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use kube::ResourceExt as _;
+use kube::api::{ListParams, PostParams};
+use rstest::rstest;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::{api, merge, refusal, secrets, widget, widget_crd, widget_type, widgets};
+use crate::standalone::{Api, LoadReport, Manifests, ManifestsError};
+
+fn manifest(name: &str, url: &str) -> String {
+    format!("apiVersion: example.io/v1\nkind: Widget\nmetadata:\n  name: {name}\nspec:\n  url: {url}\n")
+}
+
+fn directory(files: &[(&str, &str)]) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    directory
+}
+
+async fn load(directory: &Path, client: &kube::Client) -> LoadReport {
+    Manifests::new(directory.to_owned(), client.clone()).load().await.unwrap()
+}
+
+async fn names(client: &kube::Client) -> Vec<String> {
+    let all: kube::Api<kube::api::DynamicObject> = kube::Api::all_with(client.clone(), &widget_type());
+    let list = all.list(&ListParams::default()).await.unwrap();
+    list.iter().map(|object| format!("{}/{}", object.namespace().unwrap(), object.name_any())).collect()
+}
+
+#[tokio::test]
+async fn every_document_of_every_file_is_applied() {
+    let several = format!(
+        "# comment\n---\n{}---\n{}---\n",
+        manifest("a", "http://a"),
+        manifest("b", "http://b").replace("name: b", "name: b\n  namespace: two")
+    );
+    let json = json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "c"},
+                      "spec": {"url": "http://c"}, "status": {"message": "ignored"}});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "x"}},
+    ]});
+    let directory = directory(&[
+        ("one.yaml", &several),
+        ("sub/two.json", &json.to_string()),
+        ("sub/deep/three.yml", &list.to_string()),
+        ("README.md", "not a manifest"),
+        (".hidden.yaml", "not: {a manifest"),
+        ("..data/four.yaml", "not: {a manifest"),
+    ]);
+    let client = api().client();
+    let report = load(directory.path(), &client).await;
+    assert_eq!(report, LoadReport { applied: 4, ..LoadReport::default() });
+    assert_eq!(names(&client).await, ["default/a", "default/c", "two/b"]);
+    assert!(widgets(&client).get("c").await.unwrap().data.get("status").is_none());
+    assert_eq!(secrets(&client).get("s").await.unwrap().data.unwrap()["a"].0, b"x");
+}
+
+#[rstest]
+#[case::schema(
+    "spec:\n  url: nowhere\n",
+    3,
+    "spec.url: Invalid value: \"nowhere\": spec.url in body should match '^https?://'"
+)]
+#[case::rule("spec: {url: http://x, auth: {}}\n", 3, "exactly one of auth.token and auth.password")]
+#[tokio::test]
+async fn a_refused_document_is_reported_with_its_place(
+    #[case] spec: &str,
+    #[case] line: usize,
+    #[case] message: &str,
+) {
+    let text = format!(
+        "# first\n\n---\napiVersion: example.io/v1\nkind: Widget\nmetadata: {{name: bad}}\n{spec}---\n{}",
+        manifest("good", "http://x")
+    );
+    let directory = directory(&[("sub/file.yaml", &text)]);
+    let client = api().client();
+    let report = load(directory.path(), &client).await;
+    assert_eq!((report.applied, report.problems.len(), report.deletions_withheld), (1, 1, false));
+    let problem = &report.problems[0];
+    assert_eq!((problem.file.to_str().unwrap(), problem.document, problem.line), ("sub/file.yaml", 1, line));
+    assert!(problem.message.contains(message), "{}", problem.message);
+    assert_eq!(problem.to_string(), format!("sub/file.yaml:{line}: document 1: {}", problem.message));
+    assert_eq!(names(&client).await, ["default/good"]);
+}
+
+#[rstest]
+#[case::syntax("a.yaml", "kind: [\n", "not YAML")]
+#[case::json("a.json", "{\n\"kind\": }", "not JSON")]
+#[case::scalar("a.yaml", "just text\n", "a manifest is an object")]
+#[case::nameless("a.yaml", "apiVersion: v1\nkind: Secret\n", "metadata.name is missing")]
+#[case::kindless("a.yaml", "apiVersion: v1\nmetadata: {name: x}\n", "kind is missing")]
+#[case::number_in_string_data(
+    "a.yaml",
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData: {port: 80}\n",
+    "stringData.port is not a string; quote it"
+)]
+#[tokio::test]
+async fn nothing_is_deleted_while_a_document_cannot_be_read(
+    #[case] file: &str,
+    #[case] text: &str,
+    #[case] message: &str,
+) {
+    let directory = directory(&[("w.yaml", &manifest("w", "http://w"))]);
+    let client = api().client();
+    load(directory.path(), &client).await;
+    fs::remove_file(directory.path().join("w.yaml")).unwrap();
+    fs::write(directory.path().join(file), text).unwrap();
+    let report = load(directory.path(), &client).await;
+    assert!(report.deletions_withheld);
+    assert!(report.problems[0].message.contains(message), "{:?}", report.problems);
+    assert_eq!(names(&client).await, ["default/w"]);
+    fs::remove_file(directory.path().join(file)).unwrap();
+    assert_eq!(load(directory.path(), &client).await.deleted, 1);
+    assert_eq!(names(&client).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn types_and_duplicates_are_told_apart() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n";
+    let twice = format!("{}---\n{}", manifest("a", "http://1"), manifest("a", "http://2"));
+    let directory = directory(&[("d.yaml", deployment), ("twice.yaml", &twice)]);
+    let client = api().client();
+    let report = load(directory.path(), &client).await;
+    let messages: Vec<&str> = report.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        ["apps/v1 Deployment is not served in standalone mode", "Widget default/a is declared twice"]
+    );
+    assert_eq!(widgets(&client).get("a").await.unwrap().data["spec"]["url"], "http://1");
+}
+
+#[tokio::test]
+async fn only_what_manifests_made_is_deleted_and_a_restart_remembers_it() {
+    let state = tempfile::tempdir().unwrap();
+    let directory = directory(&[("a.yaml", &manifest("a", "http://a"))]);
+    let client = Api::restore(vec![widget_crd()], state.path()).unwrap().client();
+    load(directory.path(), &client).await;
+    widgets(&client).create(&PostParams::default(), &widget("by-hand")).await.unwrap();
+    fs::remove_file(directory.path().join("a.yaml")).unwrap();
+
+    let client = Api::restore(vec![widget_crd()], state.path()).unwrap().client();
+    assert_eq!(names(&client).await, ["default/a", "default/by-hand"]);
+    assert_eq!(load(directory.path(), &client).await.deleted, 1);
+    assert_eq!(names(&client).await, ["default/by-hand"]);
+}
+
+#[tokio::test]
+async fn what_a_document_drops_goes_and_a_key_of_a_secret_with_it() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: one, b: two}\n";
+    let spec = format!("{}  size: 2\n", manifest("a", "http://a"));
+    let directory = directory(&[("s.yaml", secret), ("a.yaml", &spec)]);
+    let client = api().client();
+    load(directory.path(), &client).await;
+    fs::write(directory.path().join("s.yaml"), secret.replace("a: one, ", "")).unwrap();
+    fs::write(directory.path().join("a.yaml"), manifest("a", "http://a")).unwrap();
+    load(directory.path(), &client).await;
+    let data = secrets(&client).get("s").await.unwrap().data.unwrap();
+    assert_eq!(data.keys().collect::<Vec<_>>(), ["b"]);
+    let object = widgets(&client).get("a").await.unwrap();
+    assert!(object.data["spec"].get("size").is_none());
+    assert_eq!(object.metadata.generation, Some(2));
+}
+
+#[tokio::test]
+async fn loading_again_changes_nothing() {
+    let directory = directory(&[("a.yaml", &manifest("a", "http://a"))]);
+    let client = api().client();
+    load(directory.path(), &client).await;
+    let first = widgets(&client).get("a").await.unwrap();
+    load(directory.path(), &client).await;
+    assert_eq!(widgets(&client).get("a").await.unwrap(), first);
+    merge(&client, "a", &json!({"spec": {"url": "http://by-hand"}})).await.unwrap();
+    load(directory.path(), &client).await;
+    assert_eq!(widgets(&client).get("a").await.unwrap().data["spec"]["url"], "http://a");
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_an_error() {
+    let client = api().client();
+    let result = Manifests::new("/nonexistent/manifests".into(), client).load().await;
+    let Err(error @ ManifestsError::Directory { .. }) = result else { panic!("loaded: {result:?}") };
+    assert!(error.to_string().contains("/nonexistent/manifests"), "{error}");
+}
+
+/// Waits until the widget of the manifest is (or is not) there.
+async fn wait_for(client: &kube::Client, name: &str, present: bool) {
+    let reached = async {
+        while widgets(client).get_opt(name).await.unwrap().is_some() != present {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reached).await.expect("the change is taken in");
+}
+
+#[tokio::test]
+async fn a_watched_directory_is_followed_until_shutdown() {
+    let directory = directory(&[("a.yaml", &manifest("a", "http://a"))]);
+    let client = api().client();
+    load(directory.path(), &client).await;
+    let shutdown = CancellationToken::new();
+    let manifests = Manifests::new(directory.path().to_owned(), client.clone());
+    let watching = tokio::spawn(manifests.watch(shutdown.clone()));
+    // The first changes may come before the watch is set up, so this one is repeated until it is seen.
+    let added = async {
+        while widgets(&client).get_opt("b").await.unwrap().is_none() {
+            fs::write(directory.path().join("b.yaml"), manifest("b", "http://b")).unwrap();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), added).await.expect("the new file is taken in");
+    fs::remove_file(directory.path().join("a.yaml")).unwrap();
+    wait_for(&client, "a", false).await;
+    fs::create_dir(directory.path().join("sub")).unwrap();
+    fs::write(directory.path().join("sub/a.yaml"), manifest("a", "http://again")).unwrap();
+    wait_for(&client, "a", true).await;
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), watching).await.expect("the watch ends").unwrap();
+    assert_eq!(refusal(widgets(&client).get("none").await).0, 404);
+}

@@ -1,0 +1,314 @@
+//! Push, drift, removal: the main job, and what a policy can be told.
+
+use declarest_operator::crd::SyncPolicy;
+use declarest_operator::crd::sync_policy::RunKind;
+use serde_json::{Value, json};
+
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, Matcher, RestServer};
+use crate::support::world::{World, condition, is_true};
+
+/// Three shops with a till each; ids of orders are the server's.
+fn shops() -> GitRemote {
+    let git = GitRemote::new();
+    for shop in ["ava", "kai", "rio"] {
+        git.write(
+            &format!("shops/{shop}/resource.yaml"),
+            format!("id: {shop}\nname: Shop {shop}\ntier: 1\n"),
+        );
+        let till = format!("shops/{shop}/tills/t1/resource.json");
+        git.write(&till, r#"{"id": "t1", "size": 2}"#);
+    }
+    git.write("orders/blue/resource.yaml", "name: blue\nprio: 1\n");
+    git.commit("shops");
+    git.push();
+    git
+}
+
+fn shop_server() -> RestServer {
+    let config = Config {
+        collections: vec!["/shops".to_owned(), "/shops/*/tills".to_owned(), "/orders".to_owned()],
+        server_ids: vec!["/orders".to_owned()],
+        ..Config::default()
+    };
+    RestServer::start(config).unwrap()
+}
+
+async fn synced(policy: Value) -> (World, GitRemote, RestServer) {
+    let (world, git, server) = (World::start().await, shops(), shop_server());
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(policy).await;
+    world.applied(&git.head()).await;
+    (world, git, server)
+}
+
+#[tokio::test]
+async fn a_first_sync_creates_everything_parents_first() {
+    let (world, git, server) = synced(json!({})).await;
+    let status = world.applied(&git.head()).await;
+    let stats = status.resource_stats.unwrap();
+    assert_eq!((stats.targeted, stats.applied, stats.created, stats.failed), (7, 7, 7, 0));
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+    assert_eq!(status.last_trigger.as_deref(), Some("InitialSync"));
+    assert!(!is_true(&status.conditions, "Reconciling") && !is_true(&status.conditions, "Stalled"));
+    let created: Vec<String> = server.writes().into_iter().map(|request| request.path).collect();
+    for shop in ["ava", "kai", "rio"] {
+        assert!(server.get(&format!("/shops/{shop}/tills/t1")).is_some());
+    }
+    assert_eq!(created.iter().filter(|path| *path == "/shops").count(), 3);
+    assert_eq!(server.duplicates().len(), 0);
+}
+
+#[tokio::test]
+async fn a_push_touches_only_what_it_changed() {
+    let (world, git, server) = synced(json!({})).await;
+    server.reset_counts();
+    git.write("shops/rio/resource.yaml", "id: rio\nname: Shop rio\ntier: 2\n");
+    git.write("shops/new/resource.json", r#"{"id": "new"}"#);
+    let revision = git.commit("change");
+    git.push();
+    world.notify().await;
+    let status = world.applied(&revision).await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Incremental));
+    let stats = status.resource_stats.unwrap();
+    assert_eq!((stats.targeted, stats.created, stats.updated), (2, 1, 1));
+    let touched: Vec<String> =
+        server.log().iter().map(|request| format!("{} {}", request.method, request.path)).collect();
+    assert!(
+        touched.contains(&"PUT /shops/rio".to_owned()) && touched.contains(&"POST /shops".to_owned()),
+        "{touched:?}"
+    );
+    assert_eq!(server.writes().len(), 2);
+    assert!(touched.iter().all(|request| request.contains("/shops")), "{touched:?}");
+    assert_eq!(server.get("/shops/rio").unwrap()["tier"], 2);
+}
+
+#[tokio::test]
+async fn a_hand_edit_is_put_back_without_a_commit() {
+    let (world, _git, server) = synced(json!({"syncInterval": "10s"})).await;
+    server.put_by_hand("/shops/rio", json!({"id": "rio", "name": "hacked", "tier": 9}));
+    server.delete_by_hand("/shops/ava/tills/t1");
+    world
+        .eventually("the drift is corrected", || async {
+            let name = server.get("/shops/rio")?["name"].clone();
+            (name == "Shop rio" && server.get("/shops/ava/tills/t1").is_some()).then_some(())
+        })
+        .await;
+    let status = world.finished("DriftDue").await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+}
+
+#[tokio::test]
+async fn what_git_drops_is_pruned_children_first_and_nothing_else() {
+    let (world, git, server) = synced(json!({})).await;
+    server.put_by_hand("/shops/handmade", json!({"id": "handmade"}));
+    git.remove("shops/rio");
+    let revision = git.commit("close rio");
+    git.push();
+    world.notify().await;
+    let status = world.applied(&revision).await;
+    assert_eq!(status.resource_stats.unwrap().pruned, 2);
+    assert!(server.get("/shops/rio").is_none());
+    assert!(server.get("/shops/handmade").is_some());
+    let deletes: Vec<String> = server
+        .writes()
+        .into_iter()
+        .filter(|request| request.method == "DELETE")
+        .map(|request| request.path)
+        .collect();
+    assert_eq!(deletes, ["/shops/rio/tills/t1", "/shops/rio"]);
+}
+
+#[tokio::test]
+async fn nothing_is_pruned_unless_asked() {
+    let (world, git, server) = synced(json!({"sync": {"prune": false}})).await;
+    git.remove("shops/rio");
+    let revision = git.commit("close rio");
+    git.push();
+    world.notify().await;
+    world.applied(&revision).await;
+    assert!(server.get("/shops/rio").is_some());
+    // Allowed later, the next full run still knows what this policy once declared.
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"sync": {"prune": true}}})).await;
+    world.eventually("rio is pruned", || async { server.get("/shops/rio").is_none().then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn too_many_deletions_wait_for_approval() {
+    let (world, git, server) = (World::start().await, GitRemote::new(), shop_server());
+    for index in 0..20 {
+        git.write(&format!("shops/s{index}/resource.json"), format!(r#"{{"id": "s{index}"}}"#));
+    }
+    git.commit("twenty");
+    git.push();
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    for index in 0..15 {
+        git.remove(&format!("shops/s{index}"));
+    }
+    git.commit("five left");
+    git.push();
+    world.notify().await;
+    let (_, message) = world.policy_reason("PruneRefused").await;
+    assert!(message.contains("15 resources") && message.contains("/shops/s0"), "{message}");
+    assert!(server.get("/shops/s0").is_some());
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"sync": {"pruneLimit": 15}}})).await;
+    let status = world.applied(&git.head()).await;
+    assert_eq!(status.resource_stats.unwrap().pruned, 15);
+}
+
+#[tokio::test]
+async fn an_emptied_scope_is_not_pruned_by_accident() {
+    let (world, git, server) = synced(json!({})).await;
+    git.remove("shops").remove("orders");
+    git.write("README.md", "nothing left");
+    git.commit("empty");
+    git.push();
+    world.notify().await;
+    // The diff is as wide as the scope, so the whole scope is compared.
+    let (_, message) = world.policy_reason("PruneRefused").await;
+    assert!(message.contains("allowEmpty"), "{message}");
+    assert!(server.get("/shops/rio").is_some());
+}
+
+#[tokio::test]
+async fn observing_reports_drift_and_writes_nothing() {
+    let (world, git, server) = (World::start().await, shops(), shop_server());
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"mode": "observe"})).await;
+    let status = world.policy("drift is told", |status| is_true(&status.conditions, "Drifted")).await;
+    assert_eq!(status.resource_stats.unwrap().drifted, 7);
+    assert!(condition(&status.conditions, "Drifted").message.contains("7 resources"));
+    assert_eq!(server.writes().len(), 0);
+}
+
+#[tokio::test]
+async fn a_suspended_policy_is_silent_until_it_resumes() {
+    let (world, git, server) = synced(json!({})).await;
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": true}})).await;
+    world.policy_reason("Suspended").await;
+    server.reset_counts();
+    git.write("shops/rio/resource.yaml", "id: rio\ntier: 5\n");
+    let revision = git.commit("while suspended");
+    git.push();
+    world.notify().await;
+    world
+        .eventually("the commit is fetched", || async {
+            let repository =
+                world.api::<declarest_operator::crd::ResourceRepository>().get("repo").await.ok()?;
+            (repository.status?.last_fetched_revision? == revision).then_some(())
+        })
+        .await;
+    assert_eq!(server.counts().total(), 0);
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": false}})).await;
+    let status = world.applied(&revision).await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+}
+
+#[tokio::test]
+async fn an_annotation_asks_for_a_full_run() {
+    let (world, _git, server) = synced(json!({})).await;
+    server.put_by_hand("/shops/rio", json!({"id": "rio"}));
+    world.request_sync().await;
+    world.finished("ManualRequest").await;
+    world.eventually("rio is whole again", || async { server.get("/shops/rio")?.get("tier").cloned() }).await;
+}
+
+#[tokio::test]
+async fn the_newer_of_two_overlapping_policies_waits_for_the_older() {
+    let (world, git, _server) = synced(json!({"source": {"path": "/shops"}})).await;
+    world
+        .create(json!({
+            "apiVersion": "declarest.io/v1alpha1", "kind": "SyncPolicy", "metadata": {"name": "second"},
+            "spec": {
+                "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
+                "source": {"path": "/shops/rio"},
+            }
+        }))
+        .await;
+    let api = world.api::<SyncPolicy>();
+    let reason = async || {
+        let status = api.get("second").await.ok()?.status?;
+        Some(condition(&status.conditions, "Ready").reason)
+    };
+    world.eventually("it waits", || async { (reason().await? == "OverlappingPolicy").then_some(()) }).await;
+    world.delete::<SyncPolicy>("policy").await;
+    world.eventually("it takes over", || async { (reason().await? == "Ready").then_some(()) }).await;
+    assert!(git.head().len() == 40);
+}
+
+#[tokio::test]
+async fn deleting_a_policy_leaves_the_server_alone_and_releases_the_object() {
+    let (world, _git, server) = synced(json!({})).await;
+    server.reset_counts();
+    world.delete::<SyncPolicy>("policy").await;
+    assert_eq!(server.counts().total(), 0);
+    assert!(server.get("/shops/rio").is_some());
+}
+
+#[tokio::test]
+async fn a_force_push_is_compared_as_a_whole_and_prunes_what_it_dropped() {
+    let (world, git, server) = synced(json!({})).await;
+    let first = git.head();
+    git.write("shops/gone/resource.json", r#"{"id": "gone"}"#);
+    let dropped = git.commit("to be dropped");
+    git.push();
+    world.notify().await;
+    world.applied(&dropped).await;
+    git.reset_to(&first);
+    git.write("shops/kept/resource.json", r#"{"id": "kept"}"#);
+    let rewritten = git.commit("rewritten");
+    git.force_push();
+    world.notify().await;
+    let status = world.applied(&rewritten).await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+    assert!(server.get("/shops/kept").is_some());
+    assert!(server.get("/shops/gone").is_none(), "what the lost commit declared was this policy's");
+}
+
+#[tokio::test]
+async fn a_rotated_secret_is_used_without_a_restart_and_causes_a_full_run() {
+    let (world, git, server) = (World::start().await, shops(), shop_server());
+    server.require_basic("ops", "first");
+    world.create_secret("login", &[("user", "ops"), ("password", "first")]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let auth = json!({"basicAuth": {
+        "usernameRef": {"name": "login", "key": "user"}, "passwordRef": {"name": "login", "key": "password"}
+    }});
+    world.create_server(json!({"baseURL": server.url(), "auth": auth})).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    server.require_basic("ops", "second");
+    world
+        .patch::<k8s_openapi::api::core::v1::Secret>("login", json!({"stringData": {"password": "second"}}))
+        .await;
+    let status = world.finished("SecretChanged").await;
+    assert!(!world.log().contains("second"), "a secret is in the log");
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+    world.applied(&git.head()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_termination_ends_the_run_and_exits_cleanly() {
+    let (mut world, git, server) = (World::start().await, shops(), shop_server());
+    let held = server.hold(Matcher::method("POST"));
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({})).await;
+    world.eventually("a create is in flight", || async { (server.open() > 0).then_some(()) }).await;
+    let release = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(held);
+    });
+    let exit = tokio::task::block_in_place(|| world.terminate());
+    release.join().unwrap();
+    assert!(exit.success(), "{exit:?}\n{}", world.log());
+    world.launch().await;
+    let status = world.applied(&git.head()).await;
+    assert_eq!(status.resource_stats.unwrap().failed, 0);
+    assert_eq!(server.duplicates().len(), 0);
+}

@@ -1,0 +1,13 @@
+//! The operator as its users meet it: a process, an API with four kinds, a Git remote and a REST server.
+//! The same tests run on the in-process API and, with `KUBEBUILDER_ASSETS`, on a real kube-apiserver.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod faults;
+mod interruption;
+mod lifecycle;
+mod scale;
+mod settled;

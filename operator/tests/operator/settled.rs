@@ -1,0 +1,56 @@
+//! Nothing to do means nothing is done.
+
+use std::time::Duration;
+
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy};
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use crate::support::git_http::GitHttp;
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::world::{Object, World};
+
+/// Long enough for every reaction of a write upon a write to show.
+const WATCHED: Duration = Duration::from_secs(4);
+
+async fn version<K: Object>(world: &World, name: &str) -> String {
+    world.api::<K>().get(name).await.unwrap().resource_version().unwrap()
+}
+
+async fn versions(world: &World) -> [String; 3] {
+    [
+        version::<ResourceRepository>(world, "repo").await,
+        version::<ManagedServer>(world, "server").await,
+        version::<SyncPolicy>(world, "policy").await,
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settled_world_is_left_in_peace() {
+    let (mut world, git) = (World::start().await, GitRemote::new());
+    git.write("shops/rio/resource.yaml", "id: rio\n").write("shops/rio/tills/t1/resource.yaml", "id: t1\n");
+    git.commit("shops");
+    git.push();
+    let http = GitHttp::start(git.root(), None);
+    let server = RestServer::start(Config { upsert: true, ..Config::default() }).unwrap();
+    world.create_repository(&http.url("desired.git"), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    // The last status writes are still on their way through watches.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (before, fetches) = (versions(&world).await, http.requests());
+    server.reset_counts();
+    tokio::time::sleep(WATCHED).await;
+    assert_eq!(versions(&world).await, before, "something was written to Kubernetes");
+    assert_eq!(http.requests(), fetches, "something was fetched");
+    assert_eq!(server.counts().total(), 0, "{:?}", server.log());
+
+    // A restart finds the world settled, too: nothing is due before the next interval.
+    let exit = tokio::task::block_in_place(|| world.terminate());
+    assert!(exit.success());
+    world.launch().await;
+    tokio::time::sleep(WATCHED).await;
+    assert_eq!(server.counts().total(), 0, "{:?}", server.log());
+}

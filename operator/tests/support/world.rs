@@ -1,0 +1,410 @@
+//! An operator process and the API it works against: the in-process one of standalone mode, or a real
+//! kube-apiserver when `KUBEBUILDER_ASSETS` names one. Tests cannot tell the two apart.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy, SyncPolicyStatus};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Client, Config, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::cluster::Cluster;
+
+/// How long anything that a test waits for may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One of our kinds, or a Secret.
+pub trait Object:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+{
+}
+impl<K> Object for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+{
+}
+
+/// An operator with a namespace of its own.
+pub struct World {
+    pub namespace: String,
+    pub client: Client,
+    directory: TempDir,
+    operator: Option<Child>,
+    arguments: Vec<String>,
+    environment: BTreeMap<String, String>,
+}
+
+impl World {
+    /// Starts an operator and waits until its API answers.
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// The same with further flags.
+    pub async fn start_with(arguments: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("manifests")).unwrap();
+        let namespace =
+            if on_cluster() { Cluster::shared().create_namespace().await } else { "team".to_owned() };
+        let client = if on_cluster() { Cluster::shared().admin().await } else { nowhere() };
+        let mut world = Self {
+            namespace,
+            client,
+            directory,
+            operator: None,
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            environment: BTreeMap::new(),
+        };
+        world.launch().await;
+        world
+    }
+
+    /// Starts the operator again, on the state that the last one left.
+    pub async fn launch(&mut self) {
+        assert!(self.operator.is_none(), "the operator runs already");
+        let address = self.state().join("api-address");
+        let _ = fs::remove_file(&address);
+        let log = fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
+        if on_cluster() {
+            command.env("KUBECONFIG", &Cluster::shared().operator_kubeconfig);
+            command.args([
+                "--metrics-bind-address=0",
+                "--health-probe-bind-address=0",
+                "--allow-file-repositories",
+            ]);
+            command.arg(format!("--watch-namespace={}", self.namespace));
+            for (variable, directory) in [("REPO", "repos"), ("CACHE", "cache"), ("SECRETS", "secrets")] {
+                command.env(format!("DECLAREST_OPERATOR_{variable}_BASE_DIR"), self.state().join(directory));
+            }
+        } else {
+            command.arg("standalone").arg("--manifests").arg(self.manifests());
+            command.arg("--state-dir").arg(self.state()).args(["--api-listen", "127.0.0.1:0"]);
+        }
+        command.args(&self.arguments).args(["--log-level", "debug"]).envs(&self.environment);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.operator = Some(command.spawn().unwrap());
+        if !on_cluster() {
+            let address = self.wait_for_file(&address).await;
+            self.client = client_at(&format!("http://{address}"));
+        }
+    }
+
+    /// Ends the operator as a crash would: without any chance to tidy up.
+    pub fn kill(&mut self) {
+        let mut operator = self.operator.take().unwrap();
+        operator.kill().unwrap();
+        operator.wait().unwrap();
+    }
+
+    /// Asks the operator to stop, as Kubernetes does, and waits for it.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let mut operator = self.operator.take().unwrap();
+        let pid = operator.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        operator.wait().unwrap()
+    }
+
+    /// What the operator logged so far, all its lives together.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// Peak resident memory of the running operator in MiB.
+    pub fn peak_memory(&self) -> u64 {
+        let pid = self.operator.as_ref().unwrap().id();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
+    }
+
+    /// Makes an object exist, as a user would: a manifest file in standalone mode, else a request.
+    pub async fn create(&self, mut object: Value) {
+        object["metadata"]["namespace"] = json!(self.namespace);
+        let kind = object["kind"].as_str().unwrap().to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        if on_cluster() {
+            let path = self.collection(&kind);
+            let body = serde_json::to_vec(&object).unwrap();
+            let request =
+                http::Request::post(path).header("content-type", "application/json").body(body).unwrap();
+            self.client.request::<Value>(request).await.unwrap();
+            return;
+        }
+        let file = self.manifests().join(format!("{kind}-{name}.json").to_lowercase());
+        fs::write(file, object.to_string()).unwrap();
+        let path = format!("{}/{name}", self.collection(&kind));
+        self.eventually(&format!("{kind} {name} is loaded"), || async {
+            let request = http::Request::get(&path).body(Vec::new()).unwrap();
+            self.client.request::<Value>(request).await.ok()
+        })
+        .await;
+    }
+
+    fn collection(&self, kind: &str) -> String {
+        let namespace = &self.namespace;
+        if kind == "Secret" {
+            return format!("/api/v1/namespaces/{namespace}/secrets");
+        }
+        let plural = match kind {
+            "ResourceRepository" => "resourcerepositories",
+            "ManagedServer" => "managedservers",
+            "SecretStore" => "secretstores",
+            _ => "syncpolicies",
+        };
+        format!("/apis/declarest.io/v1alpha1/namespaces/{namespace}/{plural}")
+    }
+
+    /// A Secret with text values.
+    pub async fn create_secret(&self, name: &str, data: &[(&str, &str)]) {
+        let data: BTreeMap<_, _> = data.iter().copied().collect();
+        self.create(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data,
+        }))
+        .await;
+    }
+
+    /// A ResourceRepository called `repo`.
+    pub async fn create_repository(&self, url: &str, auth: Value) {
+        let mut git = json!({"url": url});
+        if !auth.is_null() {
+            git["auth"] = auth;
+        }
+        self.create(declarest("ResourceRepository", "repo", json!({"type": "git", "git": git}))).await;
+    }
+
+    /// A ManagedServer called `server`.
+    pub async fn create_server(&self, http: Value) {
+        self.create(declarest("ManagedServer", "server", json!({"http": http}))).await;
+    }
+
+    /// A SyncPolicy called `policy` that prunes, with more of its spec.
+    pub async fn create_policy(&self, more: Value) {
+        let mut spec = json!({
+            "resourceRepositoryRef": {"name": "repo"},
+            "managedServerRef": {"name": "server"},
+            "source": {"path": "/"},
+            "sync": {"prune": true},
+            "syncInterval": "1h",
+        });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
+        }
+        self.create(declarest("SyncPolicy", "policy", spec)).await;
+    }
+
+    /// Merges into an object, as `kubectl patch` does.
+    pub async fn patch<K: Object>(&self, name: &str, patch: Value) {
+        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Deletes an object and its manifest and waits until it is gone.
+    pub async fn delete<K: Object>(&self, name: &str) {
+        let file = self.manifests().join(format!("{}-{name}.json", K::kind(&())).to_lowercase());
+        let _ = fs::remove_file(file);
+        let api = self.api::<K>();
+        let _ = api.delete(name, &DeleteParams::default()).await;
+        self.eventually(&format!("{name} is gone"), || async {
+            api.get_opt(name).await.unwrap().is_none().then_some(())
+        })
+        .await;
+    }
+
+    /// Replaces an object that exists.
+    pub async fn replace<K: Object>(&self, name: &str, change: impl FnOnce(&mut K)) {
+        let api = self.api::<K>();
+        let mut object = api.get(name).await.unwrap();
+        change(&mut object);
+        api.replace(name, &PostParams::default(), &object).await.unwrap();
+    }
+
+    /// Tells the repository that something was pushed, as a webhook does.
+    pub async fn notify(&self) {
+        let now = jiff::Timestamp::now().to_string();
+        let patch = json!({"metadata": {"annotations": {"declarest.io/webhook-last-received-at": now}}});
+        self.patch::<ResourceRepository>("repo", patch).await;
+    }
+
+    /// Asks for a full run now.
+    pub async fn request_sync(&self) {
+        let now = jiff::Timestamp::now().to_string();
+        let patch = json!({"metadata": {"annotations": {"declarest.io/sync-requested-at": now}}});
+        self.patch::<SyncPolicy>("policy", patch).await;
+    }
+
+    pub fn api<K: Object>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Waits until the policy is as `wanted`; tells what it was instead, with the end of the log.
+    pub async fn policy(&self, what: &str, wanted: impl Fn(&SyncPolicyStatus) -> bool) -> SyncPolicyStatus {
+        let api = self.api::<SyncPolicy>();
+        self.until(what, async || api.get("policy").await.ok()?.status, wanted).await
+    }
+
+    /// Waits until the policy applied `revision` without a failure.
+    pub async fn applied(&self, revision: &str) -> SyncPolicyStatus {
+        self.policy(&format!("{revision} is applied"), |status| {
+            status.last_applied_repo_revision.as_deref() == Some(revision)
+                && is_true(&status.conditions, "Ready")
+        })
+        .await
+    }
+
+    /// Waits until a run with this trigger has ended.
+    pub async fn finished(&self, trigger: &str) -> SyncPolicyStatus {
+        self.policy(&format!("a run triggered by {trigger} ends"), |status| {
+            status.last_trigger.as_deref() == Some(trigger) && !is_true(&status.conditions, "Reconciling")
+        })
+        .await
+    }
+
+    /// Waits until Ready of the policy has this reason.
+    pub async fn policy_reason(&self, reason: &str) -> (SyncPolicyStatus, String) {
+        let status = self
+            .policy(&format!("Ready says {reason}"), |status| ready(&status.conditions).reason == reason)
+            .await;
+        let message = ready(&status.conditions).message;
+        (status, message)
+    }
+
+    /// Waits until Ready of the repository has this reason, and returns its message.
+    pub async fn repository_reason(&self, reason: &str) -> String {
+        let api = self.api::<ResourceRepository>();
+        let conditions = async || Some(api.get("repo").await.ok()?.status?.conditions);
+        let what = format!("Ready of the repository says {reason}");
+        ready(&self.until(&what, conditions, |conditions| ready(conditions).reason == reason).await).message
+    }
+
+    /// Waits until Ready of the server has this reason, and returns its message.
+    pub async fn server_reason(&self, reason: &str) -> String {
+        let api = self.api::<ManagedServer>();
+        let conditions = async || Some(api.get("server").await.ok()?.status?.conditions);
+        let what = format!("Ready of the server says {reason}");
+        ready(&self.until(&what, conditions, |conditions| ready(conditions).reason == reason).await).message
+    }
+
+    async fn until<T: Debug>(
+        &self,
+        what: &str,
+        look: impl AsyncFn() -> Option<T>,
+        wanted: impl Fn(&T) -> bool,
+    ) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = look().await;
+            match seen {
+                Some(seen) if wanted(&seen) => return seen,
+                seen if Instant::now() > deadline => {
+                    panic!("waited in vain until {what}; it is {seen:#?}\n{}", self.log_tail())
+                }
+                _ => tokio::time::sleep(Duration::from_millis(25)).await,
+            }
+        }
+    }
+
+    /// Waits until `look` finds something.
+    pub async fn eventually<T, F: Future<Output = Option<T>>>(&self, what: &str, look: impl Fn() -> F) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "waited in vain until {what}\n{}", self.log_tail());
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    }
+
+    async fn wait_for_file(&self, file: &Path) -> String {
+        self.eventually(&format!("{} is written", file.display()), || async {
+            fs::read_to_string(file).ok().filter(|text| !text.is_empty())
+        })
+        .await
+        .trim()
+        .to_owned()
+    }
+
+    fn log_tail(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    fn manifests(&self) -> PathBuf {
+        self.directory.path().join("manifests")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("operator.log")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(operator) = &mut self.operator {
+            let _ = operator.kill();
+            let _ = operator.wait();
+        }
+    }
+}
+
+/// Whether the tests run against a real API server.
+pub fn on_cluster() -> bool {
+    env::var_os("KUBEBUILDER_ASSETS").is_some()
+}
+
+/// The Ready condition.
+pub fn ready(conditions: &[Condition]) -> Condition {
+    condition(conditions, "Ready")
+}
+
+/// The condition of a type; an empty one if there is none.
+pub fn condition(conditions: &[Condition], type_: &str) -> Condition {
+    conditions.iter().find(|condition| condition.type_ == type_).cloned().unwrap_or_else(|| Condition {
+        last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+            jiff::Timestamp::UNIX_EPOCH,
+        ),
+        message: String::new(),
+        observed_generation: None,
+        reason: String::new(),
+        status: String::new(),
+        type_: type_.to_owned(),
+    })
+}
+
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    condition(conditions, type_).status == "True"
+}
+
+fn declarest(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "declarest.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+fn client_at(url: &str) -> Client {
+    // Without a provider of cryptography even a plain http client refuses to be built.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::try_from(Config::new(url.parse().unwrap())).unwrap()
+}
+
+/// A client for the time before the standalone operator told its address.
+fn nowhere() -> Client {
+    client_at("http://127.0.0.1:9")
+}
