@@ -274,25 +274,26 @@ impl<R: Reconciler> Frame<R> {
         let failures = self.count(key, round.generation(), outcome.reason);
         let reason = outcome.reason.as_str();
         if outcome.reason.is_failure() {
-            tracing::warn!(reason, failures, message = outcome.message, "reconcile failed");
+            tracing::warn!(reason, failures, detail = outcome.message, "reconcile failed");
         } else {
-            tracing::debug!(reason, message = outcome.message, "reconciled");
+            tracing::debug!(reason, detail = outcome.message, "reconciled");
         }
         let written = round.publish(&outcome, failures).await;
         self.announce(&round.object, &outcome, reason_before).await;
         written?;
-        Ok(next_look(&outcome, failures, round.object.interval()))
+        let next = next_look(&outcome, failures, round.object.interval());
+        Ok(next.map_or_else(Action::await_change, Action::requeue))
     }
 
-    /// Failures in a row, this round included.
+    /// Failures in a row, this round included. Waiting for another object is no failure of this one.
     fn count(&self, key: &Key, generation: i64, reason: Reason) -> u32 {
-        match reason.standing() {
-            Standing::Retrying | Standing::Stuck => self.failures.failed(key, generation),
-            Standing::Usable | Standing::Idle => {
+        match (reason.standing(), reason.retry()) {
+            (_, Retry::Backoff) => self.failures.failed(key, generation),
+            (Standing::Usable | Standing::Idle, _) => {
                 self.failures.reset(key);
                 0
             }
-            Standing::Working => 0,
+            _ => 0,
         }
     }
 
@@ -314,7 +315,7 @@ impl<R: Reconciler> Frame<R> {
     async fn report_undecodable(&self, key: &Key, invalid: &InvalidObject) -> Result<Action, kube::Error> {
         let message =
             format!("the object cannot be read: {}; write it again in the current schema", invalid.error);
-        tracing::warn!(reason = Reason::SpecInvalid.as_str(), message, "reconcile failed");
+        tracing::warn!(reason = Reason::SpecInvalid.as_str(), detail = message, "reconcile failed");
         let resource = ApiResource::erase::<R::Kind>(&());
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
@@ -387,19 +388,14 @@ impl<R: Reconciler> Frame<R> {
     }
 }
 
-/// When to look again if nothing happens.
-fn next_look(outcome: &Outcome, failures: u32, interval: Option<Duration>) -> Action {
-    if let Some(after) = outcome.requeue {
-        return Action::requeue(after);
-    }
-    match outcome.reason.retry() {
-        Retry::Interval => {
-            interval.map_or_else(Action::await_change, |interval| Action::requeue(backoff::jitter(interval)))
-        }
-        Retry::Backoff => Action::requeue(backoff::jitter(backoff::delay(failures, interval))),
-        Retry::After(wait) => Action::requeue(backoff::jitter(wait)),
-        Retry::OnChange => Action::await_change(),
-    }
+/// When to look again if nothing happens; `None` is never.
+fn next_look(outcome: &Outcome, failures: u32, interval: Option<Duration>) -> Option<Duration> {
+    outcome.requeue.or_else(|| match outcome.reason.retry() {
+        Retry::Interval => interval.map(backoff::jitter),
+        Retry::Backoff => Some(backoff::jitter(backoff::delay(failures, interval))),
+        Retry::After(wait) => Some(backoff::jitter(wait)),
+        Retry::OnChange => None,
+    })
 }
 
 /// The finalizers with ours; `None` if it is there.
@@ -417,3 +413,7 @@ fn without_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
         .any(|finalizer| finalizer == FINALIZER)
         .then(|| present.iter().filter(|finalizer| *finalizer != FINALIZER).cloned().collect())
 }
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

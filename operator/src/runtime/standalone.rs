@@ -72,7 +72,7 @@ fn report(report: &LoadReport) {
         tracing::warn!(
             file = %problem.file.display(),
             line = problem.line,
-            message = problem.message,
+            detail = problem.message,
             "a manifest was not applied"
         );
     }

@@ -1,9 +1,18 @@
 //! Log lines on stderr.
 
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{LogFormat, LogLevel};
@@ -20,7 +29,7 @@ pub fn install(level: LogLevel, format: LogFormat) {
         .with_target("declarest_core", level);
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let layer = match format {
-        LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
+        LogFormat::Json => layer.fmt_fields(JsonFields::new()).event_format(JsonLines).boxed(),
         LogFormat::Text => layer.with_ansi(false).boxed(),
     };
     // Fails only if logging is already on, which is what was asked for.
@@ -34,5 +43,121 @@ fn level_filter(level: LogLevel) -> LevelFilter {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+/// One flat JSON object per line: the fields of the event beside those of the spans around it, so that
+/// `name` is the object's and not, as in the stock format, the span's as well.
+struct JsonLines;
+
+impl<S, N> FormatEvent<S, N> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let metadata = event.metadata();
+        let mut line = Map::new();
+        line.insert("timestamp".to_owned(), Timestamp::now().to_string().into());
+        line.insert("level".to_owned(), metadata.level().as_str().to_lowercase().into());
+        for span in context.event_scope().into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
+        {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<N>>().map(|fields| fields.fields.as_str());
+            if let Some(Ok(Value::Object(fields))) = fields.map(serde_json::from_str) {
+                line.extend(fields);
+            }
+        }
+        event.record(&mut Fields(&mut line));
+        line.insert("target".to_owned(), metadata.target().into());
+        writeln!(writer, "{}", Value::Object(line))
+    }
+}
+
+/// Collects the fields of an event.
+struct Fields<'a>(&'a mut Map<String, Value>);
+
+impl Fields<'_> {
+    fn insert(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.insert(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.insert(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.insert(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.insert(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.insert(field, value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.insert(field, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_holds_the_fields_of_event_and_spans_side_by_side() {
+        let lines = Lines::default();
+        let sink = lines.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(move || sink.clone())
+            .fmt_fields(JsonFields::new())
+            .event_format(JsonLines);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let span = tracing::info_span!("reconcile", controller = "SyncPolicy", name = "p");
+            span.in_scope(|| tracing::warn!(applied = 3_u64, ok = false, "half \"done\""));
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let mut line: Value = serde_json::from_str(&text).unwrap();
+        assert!(line["timestamp"].as_str().unwrap().parse::<Timestamp>().is_ok());
+        line.as_object_mut().unwrap().remove("timestamp");
+        assert_eq!(
+            line,
+            json!({
+                "level": "warn", "message": "half \"done\"", "controller": "SyncPolicy", "name": "p",
+                "applied": 3, "ok": false, "target": "declarest_operator::telemetry::logs::tests",
+            })
+        );
     }
 }

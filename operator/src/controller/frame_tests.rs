@@ -1,0 +1,123 @@
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use kube::Client;
+use kube::ResourceExt as _;
+use kube::api::PostParams;
+use kube::runtime::wait::await_condition;
+use rstest::rstest;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::controller::context::{Caches, Settings};
+use crate::controller::dependencies::Dependencies;
+use crate::controller::events::Events;
+use crate::controller::expand::Expansion;
+use crate::controller::servers::Servers;
+use crate::crd::{self, Limits, ManagedServer};
+use crate::directories::Directories;
+use crate::standalone;
+use crate::telemetry::Metrics;
+
+/// Panics for the object of that name, and remembers whom it worked on.
+struct PanicsFor(&'static str, Mutex<HashSet<String>>);
+
+impl Reconciler for PanicsFor {
+    type Kind = ManagedServer;
+
+    async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
+        round.status.openapi_cache_path = Some("half done".to_owned());
+        assert!(round.object.name_any() != self.0, "as told");
+        self.1.lock().unwrap().insert(round.object.name_any());
+        round.status.openapi_cache_path = None;
+        Outcome::ready("")
+    }
+
+    async fn cleanup(&self, _: &Context, _: &Guarded<ManagedServer>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn forget(&self, _: &Context, _: &Key) {}
+}
+
+fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
+    let (caches, watches) = Caches::open(client, None);
+    watches.into_iter().for_each(|watch| drop(tokio::spawn(watch)));
+    Arc::new(Context {
+        client: client.clone(),
+        caches,
+        metrics: Arc::new(Metrics::new().unwrap()),
+        directories: Directories::below(std::path::Path::new("/nonexistent")),
+        settings: Settings {
+            concurrency: 2,
+            sync_timeout: Duration::from_mins(1),
+            limits: Limits::default(),
+            expansion: Expansion::new(&["*"]).unwrap(),
+        },
+        events: Events::new(client.clone(), "test".to_owned()),
+        dependencies: Dependencies::default(),
+        mirrors: Arc::default(),
+        servers: Servers::default(),
+        stop,
+    })
+}
+
+fn server(name: &str) -> ManagedServer {
+    serde_json::from_value(json!({
+        "apiVersion": "declarest.io/v1alpha1", "kind": "ManagedServer",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"http": {"baseURL": "https://api.example.test"}},
+    }))
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_panic_is_the_failure_of_one_object() {
+    let client = standalone::Api::new(crd::all()).unwrap().client();
+    let stop = CancellationToken::new();
+    let context = context(&client, stop.clone());
+    let objects = context.caches.servers.clone();
+    let reconciler = PanicsFor("bad", Mutex::default());
+    let controller =
+        tokio::spawn(async move { run(reconciler, context, &objects, futures::stream::empty()).await });
+
+    let servers: Api<ManagedServer> = Api::default_namespaced(client);
+    servers.create(&PostParams::default(), &server("bad")).await.unwrap();
+    let reason = |expected: &'static str| {
+        move |object: Option<&ManagedServer>| {
+            object
+                .and_then(|object| conditions::find(object.conditions(), "Ready"))
+                .is_some_and(|ready| ready.reason == expected)
+        }
+    };
+    let bad = await_condition(servers.clone(), "bad", reason("ReconcileFailed")).await.unwrap().unwrap();
+    assert_eq!(bad.status.unwrap().openapi_cache_path, None);
+    servers.create(&PostParams::default(), &server("good")).await.unwrap();
+    await_condition(servers, "good", reason("Ready")).await.unwrap();
+
+    stop.cancel();
+    controller.await.unwrap();
+}
+
+#[rstest]
+#[case::success(Outcome::ready(""), 0, Some(54..=66))]
+#[case::invalid(Outcome::new(Reason::SpecInvalid, ""), 0, None)]
+#[case::suspended(Outcome::new(Reason::Suspended, ""), 0, None)]
+#[case::overlapping(Outcome::new(Reason::OverlappingPolicy, ""), 0, None)]
+#[case::waiting(Outcome::new(Reason::DependencyNotReady, ""), 0, Some(27..=33))]
+#[case::first_failure(Outcome::new(Reason::FetchFailed, ""), 1, Some(4..=6))]
+#[case::third_failure(Outcome::new(Reason::FetchFailed, ""), 3, Some(18..=22))]
+#[case::never_later_than_the_interval(Outcome::new(Reason::FetchFailed, ""), 9, Some(54..=66))]
+#[case::refused_prune(Outcome::new(Reason::PruneRefused, ""), 0, Some(54..=66))]
+#[case::told(Outcome::ready("").with_requeue(Duration::from_secs(7)), 0, Some(7..=7))]
+fn the_next_look_follows_from_the_reason(
+    #[case] outcome: Outcome,
+    #[case] failures: u32,
+    #[case] expected: Option<std::ops::RangeInclusive<u64>>,
+) {
+    let next = next_look(&outcome, failures, Some(Duration::from_mins(1)));
+    match (next, expected) {
+        (Some(next), Some(expected)) => assert!(expected.contains(&next.as_secs()), "{next:?}"),
+        (next, expected) => assert_eq!(next.is_some(), expected.is_some(), "{next:?}"),
+    }
+}
