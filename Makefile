@@ -103,7 +103,7 @@ operator-run: build ## Run the operator here against the current kubeconfig; fir
 
 .PHONY: operator-image
 operator-image: ## Build the image OPERATOR_IMAGE:OPERATOR_IMAGE_TAG with CONTAINER_ENGINE
-	$(CONTAINER_ENGINE) build -f Containerfile -t "$(IMAGE)" .
+	$(CONTAINER_ENGINE) build -f Containerfile --build-arg "COMMIT=$$(git rev-parse HEAD)" -t "$(IMAGE)" .
 
 .PHONY: operator-image-push
 operator-image-push: ## Push the image
