@@ -61,7 +61,12 @@ async fn main() -> ExitCode {
     };
     let start = Instant::now();
     match show(&mut stage).await {
-        Ok(()) => println!("\nAll of it happened, in {:.0} s.", start.elapsed().as_secs_f64()),
+        Ok(()) => {
+            println!("\nAll of it happened, in {:.0} s.", start.elapsed().as_secs_f64());
+            if !args.keep {
+                println!("To keep it running and play with it: make demo ARGS=--keep");
+            }
+        }
         Err(failure) => {
             eprintln!("\nerror: {failure}");
             stage.explain_failure().await;

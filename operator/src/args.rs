@@ -76,7 +76,7 @@ pub struct StandaloneOptions {
     pub state_dir: PathBuf,
 
     /// Serve the in-process API on this loopback address, for `kubectl --server`; the bound address is
-    /// written to <state-dir>/api-address
+    /// written to the file `api-address` in the state directory
     #[arg(long, value_name = "ADDRESS")]
     pub api_listen: Option<BindAddress>,
 

@@ -1,8 +1,7 @@
 //! The engine: observe → plan → apply → report.
 //!
-//! [`observe`](run) reads desired payloads from a [`Tree`](crate::repository::Tree) and their live
-//! counterparts from the server; [`decide`] and [`Plan::new`] turn both into a [`Plan`] without any I/O;
-//! applying a plan decides nothing. One bad resource is one bad resource: its failure is recorded with
+//! [`run`] reads desired payloads from a [`Tree`] and their live counterparts from the server; [`decide`]
+//! turns each pair into an action without any I/O, and a [`Plan`] holds them; applying it decides nothing. One bad resource is one bad resource: its failure is recorded with
 //! its reason and the others go on.
 
 mod apply;

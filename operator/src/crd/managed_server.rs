@@ -54,7 +54,7 @@ pub struct HttpEndpoint {
     #[serde(rename = "baseURL")]
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub base_url: String,
-    /// Path below baseURL, or URL of the same origin, that answers 2xx while the server is well. It
+    /// Path below baseURL, or URL of the same origin, that answers below 400 while the server is well. It
     /// decides the condition Reachable and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]

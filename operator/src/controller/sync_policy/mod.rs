@@ -1,8 +1,8 @@
 //! SyncPolicy: decides when and with what the engine runs, and tells in status what came of it.
 //!
-//! A round of work goes: is the policy itself usable ([`overlap`], [`schedule`]), are its dependencies
-//! ([`inputs`]), is anything due ([`decision`]), which resources does that concern ([`selection`]), run it
-//! ([`run`]), and what follows from the report ([`verdict`]).
+//! A round of work goes: is the policy itself usable (`overlap`, `schedule`), are its dependencies
+//! (`inputs`), is anything due (`decision`), which resources does that concern (`selection`), run it
+//! (`run`), and what follows from the report (`verdict`).
 
 mod decision;
 mod inputs;
