@@ -60,6 +60,16 @@ impl fmt::Display for Category {
     }
 }
 
+/// An error's text with those of its causes, for places that have room for one text only. A cause that the
+/// text already tells is not repeated.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.contains(&cause) { text } else { format!("{text}: {cause}") }
+    })
+}
+
 /// An error that knows its [`Category`].
 pub trait Categorized: std::error::Error {
     /// The category of the outermost failure.

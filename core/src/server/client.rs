@@ -12,6 +12,7 @@ use super::gate::Refused;
 use super::response::names_next_page;
 use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
+use crate::error::with_causes;
 use crate::secrets::{Redactor, Secret};
 
 /// One attempt, from connecting to the last byte of the body; waiting at the gate does not count.
@@ -95,7 +96,7 @@ impl Client {
             .pool_max_idle_per_host(gate.concurrency())
             .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| ServerError::Setting { setting: "http", reason: chain(&error) })?;
+            .map_err(|error| ServerError::Setting { setting: "http", reason: causes(&error) })?;
         let default_headers = settings
             .default_headers
             .iter()
@@ -199,7 +200,7 @@ impl Client {
                 let failure = if error.is_connect() { Failure::Connect } else { Failure::Interrupted };
                 let certificate = is_certificate_error(&error);
                 let pause = if certificate { None } else { retry::pause(&request.method, attempt, &failure) };
-                Attempt::Retryable(pause, request.failed(self.shared.redactor.redact(&chain(&error))))
+                Attempt::Retryable(pause, request.failed(self.shared.redactor.redact(&causes(&error))))
             })?;
             if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
                 return self.read(request, answer, attempt).await;
@@ -280,7 +281,7 @@ impl Client {
             }
             Err(error) => {
                 let pause = retry::pause(&request.method, attempt, &Failure::Interrupted);
-                let reason = format!("the answer broke off: {}", chain(&error));
+                let reason = format!("the answer broke off: {}", causes(&error));
                 return Err(Attempt::Retryable(pause, request.failed(self.shared.redactor.redact(&reason))));
             }
         };
@@ -373,18 +374,9 @@ fn insert_all(headers: &mut HeaderMap, added: &[(HeaderName, HeaderValue)]) {
     }
 }
 
-/// An error with its causes, without the URL: that one may carry a query with a key in it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut causes = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if causes.last() != Some(&text) {
-            causes.push(text);
-        }
-        next = cause.source();
-    }
-    if causes.is_empty() { "the request failed".to_owned() } else { causes.join(": ") }
+/// The causes of an error without its own text: that one names the URL, which may carry a query with a key.
+fn causes(error: &reqwest::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| "the request failed".to_owned(), with_causes)
 }
 
 fn is_certificate_error(error: &reqwest::Error) -> bool {

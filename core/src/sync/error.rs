@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::report::FailureReason;
-use crate::error::{Categorized, Category};
+use crate::error::{Categorized, Category, with_causes};
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
 use crate::payload::PayloadError;
@@ -17,7 +17,7 @@ pub enum SyncError {
     #[error(transparent)]
     Repository(#[from] RepositoryError),
     /// No rules, or rules that do not fit the payload.
-    #[error("{}", with_source(.0))]
+    #[error("{}", with_causes(.0))]
     Metadata(#[from] MetadataError),
     /// The server, or the way to it, failed.
     #[error(transparent)]
@@ -126,18 +126,4 @@ impl Categorized for SyncError {
             Self::Task { .. } => Category::Internal,
         }
     }
-}
-
-/// Joins an error with its causes; a status field has room for one text only.
-fn with_source(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
 }

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use declarest_core::error::with_causes;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, pin_mut};
 use kube::api::ObjectMeta;
@@ -105,7 +106,7 @@ impl<T: Cached> Filler<T> {
     pub async fn follow(mut self, events: impl Stream<Item = watcher::Result<Event<T>>>) {
         let kind = T::kind(&()).into_owned();
         let events =
-            events.inspect_err(|error| tracing::warn!(kind, error = causes(error), "watch interrupted"));
+            events.inspect_err(|error| tracing::warn!(kind, error = with_causes(error), "watch interrupted"));
         pin_mut!(events);
         while let Some(event) = events.next().await {
             if let Ok(event) = event {
@@ -129,20 +130,6 @@ impl<T: Cached> Filler<T> {
                 && !subscriber.is_closed()
         });
     }
-}
-
-/// An error with its causes: "connection failed" alone does not tell a bad certificate from a closed port.
-fn causes(error: &watcher::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 /// What a new list tells that the old one did not: a watch that was interrupted loses deletions.
