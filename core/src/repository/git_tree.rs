@@ -1,7 +1,7 @@
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use git2::{ErrorCode, ObjectType, Oid, Repository, TreeEntry};
+use git2::{Oid, Repository, TreeEntry};
 
 use super::handles::Handles;
 use super::tree::segments;
@@ -15,30 +15,89 @@ pub struct GitTree {
     handles: Arc<Handles>,
     revision: Revision,
     root: Oid,
+    large: Arc<LargeDirectories>,
+}
+
+/// Directories with more entries than this are indexed: libgit2 parses trees above 4 KiB anew each time,
+/// which makes reading all members of a large collection quadratic.
+const LARGE: usize = 64;
+
+/// Indexes kept at the same time; walks go collection by collection.
+const KEPT: usize = 16;
+
+type Index = HashMap<Vec<u8>, Found>;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    id: Oid,
+    kind: EntryKind,
+}
+
+#[derive(Debug, Default)]
+struct LargeDirectories(Mutex<HashMap<Oid, Arc<Index>>>);
+
+impl Found {
+    fn of(entry: &TreeEntry<'_>) -> Self {
+        Self { id: entry.id(), kind: entry_kind(entry.filemode()) }
+    }
+}
+
+impl LargeDirectories {
+    fn get(&self, directory: Oid) -> Option<Arc<Index>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&directory).cloned()
+    }
+
+    fn keep(&self, directory: Oid, index: Index) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(directory, Arc::new(index));
+    }
 }
 
 impl GitTree {
     pub(super) fn open(handles: Arc<Handles>, revision: &Revision) -> Result<Self, RepositoryError> {
         let root = handles.with(|repository| root_of(repository, revision).map(|tree| tree.id()))?;
-        Ok(Self { handles, revision: revision.clone(), root })
+        Ok(Self { handles, revision: revision.clone(), root, large: Arc::default() })
     }
 
-    /// The entry named `file`, which is not the root.
-    fn find<'r>(
-        &self,
-        repository: &'r Repository,
-        file: &str,
-    ) -> Result<Option<TreeEntry<'r>>, RepositoryError> {
-        let root = repository.find_tree(self.root).map_err(self.failed("read", ""))?;
-        match root.get_path(Path::new(file)) {
-            Ok(entry) => Ok(Some(entry)),
-            // A tree that the commit names but the mirror lacks is damage, not absence; libgit2 reports
-            // the former with the class of the object database.
-            Err(error) if error.code() == ErrorCode::NotFound && error.class() == git2::ErrorClass::Tree => {
-                Ok(None)
+    /// What `file` names; the root for the empty name.
+    fn find(&self, repository: &Repository, file: &str) -> Result<Option<Found>, RepositoryError> {
+        let mut found = Found { id: self.root, kind: EntryKind::Directory };
+        for segment in segments(file)? {
+            if found.kind != EntryKind::Directory {
+                return Ok(None);
             }
-            Err(error) => Err(self.failed("find", file)(error)),
+            match self.child(repository, found.id, segment).map_err(self.failed("find", file))? {
+                Some(child) => found = child,
+                None => return Ok(None),
+            }
         }
+        Ok(Some(found))
+    }
+
+    /// What `name` stands for in a directory. A directory that the commit names but the mirror lacks is an
+    /// error: damage is not absence.
+    fn child(
+        &self,
+        repository: &Repository,
+        directory: Oid,
+        name: &str,
+    ) -> Result<Option<Found>, git2::Error> {
+        if let Some(index) = self.large.get(directory) {
+            return Ok(index.get(name.as_bytes()).copied());
+        }
+        let tree = repository.find_tree(directory)?;
+        if tree.len() <= LARGE {
+            return Ok(tree.get_name_bytes(name.as_bytes()).map(|entry| Found::of(&entry)));
+        }
+        let index: Index =
+            tree.iter().map(|entry| (entry.name_bytes().to_vec(), Found::of(&entry))).collect();
+        let found = index.get(name.as_bytes()).copied();
+        self.large.keep(directory, index);
+        Ok(found)
     }
 
     fn failed(&self, action: &str, file: &str) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
@@ -68,15 +127,9 @@ pub(super) fn entry_kind(mode: i32) -> EntryKind {
 
 impl Tree for GitTree {
     fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
-        let is_root = segments(directory)?.is_empty();
         self.handles.with(|repository| {
-            let id = if is_root {
-                self.root
-            } else {
-                match self.find(repository, directory)? {
-                    Some(entry) if entry.kind() == Some(ObjectType::Tree) => entry.id(),
-                    _ => return Ok(None),
-                }
+            let Some(Found { id, kind: EntryKind::Directory }) = self.find(repository, directory)? else {
+                return Ok(None);
             };
             let tree = repository.find_tree(id).map_err(self.failed("list", directory))?;
             let mut entries: Vec<Entry> =
@@ -88,12 +141,9 @@ impl Tree for GitTree {
     }
 
     fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
-        if segments(file)?.is_empty() {
-            return Ok(None);
-        }
         self.handles.with(|repository| match self.find(repository, file)? {
-            Some(entry) if entry_kind(entry.filemode()) == EntryKind::File => {
-                let blob = repository.find_blob(entry.id()).map_err(self.failed("read", file))?;
+            Some(Found { id, kind: EntryKind::File }) => {
+                let blob = repository.find_blob(id).map_err(self.failed("read", file))?;
                 Ok(Some(blob.content().to_vec()))
             }
             _ => Ok(None),

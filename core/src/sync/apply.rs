@@ -75,7 +75,7 @@ async fn send(remote: &Remote<'_>, action: &Action, stop: &Stop) -> Result<(), S
         return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
     }
     let Some(call) = &action.call else { return Ok(()) };
-    let outcome = remote.send(&action.path, call).await.map(drop);
+    let outcome = remote.send(call).await.map(drop);
     stop.note(outcome.as_ref().err());
     tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
     outcome

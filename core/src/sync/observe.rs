@@ -94,7 +94,7 @@ async fn observe_resource(
         descriptor: Some(&desired.descriptor),
     };
     let observed = remote.read(&wanted).await?;
-    Ok(decide(&desired, &observed, options.force))
+    decide(&desired, &observed, options.force)
 }
 
 async fn observe_undeclared(

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Serialize;
 
-use super::Options;
 use super::observe::Observation;
 use super::prune::{self, PruneRefused};
 use super::report::Failure;
+use super::{Options, SyncError};
 use crate::metadata::{Difference, Identity, Operation, Rendered, Rules, Scope};
 use crate::path::LogicalPath;
-use crate::payload::{Descriptor, Value};
+use crate::payload::{self, Descriptor, Value};
 use crate::repository::Revision;
+use crate::server::{Body, Request};
 
 /// Everything a run will do, as a value. It serialises to JSON; executing it decides nothing.
 #[derive(Debug, Serialize)]
@@ -76,12 +78,14 @@ pub enum Reason {
 }
 
 /// A request ready to be sent.
+///
+/// The body is encoded while planning: it is smaller than the payload, and what cannot be encoded fails
+/// before anything is sent.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub request: Rendered,
-    pub payload: Option<Arc<Value>>,
+    pub request: Request,
     /// Sent once when a create is answered with 409: the resource exists after all.
-    pub on_conflict: Option<Rendered>,
+    pub on_conflict: Option<Request>,
 }
 
 /// One desired resource with its rules.
@@ -113,50 +117,75 @@ pub enum Observed {
     },
 }
 
-/// Decides what one desired resource needs. Pure: same input, same action.
-pub fn decide(desired: &Desired, observed: &Observed, force: bool) -> Action {
-    let render = |operation, remote_id: &str| {
-        let scope = Scope { path: &desired.path, remote_id, descriptor: Some(&desired.descriptor) };
-        desired.rules.render(operation, scope)
-    };
-    let action = |step, reason, differences, call| Action {
-        path: desired.path.clone(),
-        step,
-        reason,
-        differences,
-        call,
-    };
-    let call = |request, on_conflict| {
-        Some(Call { request, payload: Some(Arc::clone(&desired.payload)), on_conflict })
-    };
-    match observed {
-        Observed::Absent => {
-            let remote_id = &desired.identity.remote_id;
-            let update = render(Operation::Update, remote_id);
-            let create = call(render(Operation::Create, remote_id), Some(update));
-            action(Step::Create, Reason::Missing, Vec::new(), create)
-        }
+/// Decides what one desired resource needs. Pure: same input, same action. Fails if the payload cannot be
+/// encoded for the wire.
+pub fn decide(desired: &Desired, observed: &Observed, force: bool) -> Result<Action, SyncError> {
+    let (step, reason, differences, remote_id) = match observed {
+        Observed::Absent => (Step::Create, Reason::Missing, Vec::new(), &desired.identity.remote_id),
         Observed::Present { remote_id, payload } => {
             let differences = desired.rules.compare(&desired.payload, payload);
-            if differences.is_empty() && !force {
-                return action(Step::Skip, Reason::Equal, differences, None);
+            match (differences.is_empty(), force) {
+                (true, false) => (Step::Skip, Reason::Equal, differences, remote_id),
+                (true, true) => (Step::Update, Reason::Forced, differences, remote_id),
+                (false, _) => (Step::Update, Reason::Different, differences, remote_id),
             }
-            let reason = if differences.is_empty() { Reason::Forced } else { Reason::Different };
-            action(Step::Update, reason, differences, call(render(Operation::Update, remote_id), None))
         }
-    }
+    };
+    let call = match step {
+        Step::Skip | Step::Delete => None,
+        Step::Update => {
+            Some(Call { request: request(desired, Operation::Update, remote_id)?, on_conflict: None })
+        }
+        Step::Create => {
+            let create = request(desired, Operation::Create, remote_id)?;
+            let mut update = request(desired, Operation::Update, remote_id)?;
+            // One buffer serves both where they say the same.
+            if update.body == create.body {
+                update.body.clone_from(&create.body);
+            }
+            Some(Call { request: create, on_conflict: Some(update) })
+        }
+    };
+    Ok(Action { path: desired.path.clone(), step, reason, differences, call })
+}
+
+/// The request of an operation that carries the desired payload.
+fn request(desired: &Desired, operation: Operation, remote_id: &str) -> Result<Request, SyncError> {
+    let scope = Scope { path: &desired.path, remote_id, descriptor: Some(&desired.descriptor) };
+    let rendered = desired.rules.render(operation, scope);
+    let body = match &rendered.content {
+        None => None,
+        Some(content) => Some(encode(&desired.path, content, &desired.payload)?),
+    };
+    Ok(Request { body, ..bare(rendered) })
+}
+
+/// A rendered request without body.
+pub(super) fn bare(rendered: Rendered) -> Request {
+    let mut request = Request::new(rendered.method, rendered.path);
+    request.accept = Some(rendered.accept.media_type.to_string());
+    request
+}
+
+fn encode(path: &LogicalPath, content: &Descriptor, payload: &Value) -> Result<Body, SyncError> {
+    let bytes = payload::encode(content.payload_type, payload).map_err(|source| SyncError::Encode {
+        path: path.clone(),
+        media_type: content.media_type.to_string(),
+        source,
+    })?;
+    Ok(Body { media_type: content.media_type.to_string(), bytes: Bytes::from(bytes) })
 }
 
 /// The deletion of a resource that is not declared any more; `None` when the server has not got it.
 pub(super) fn decide_prune(path: &LogicalPath, rules: &Rules, observed: &Observed) -> Option<Action> {
     let Observed::Present { remote_id, .. } = observed else { return None };
-    let request = rules.render(Operation::Delete, Scope { path, remote_id, descriptor: None });
+    let request = bare(rules.render(Operation::Delete, Scope { path, remote_id, descriptor: None }));
     Some(Action {
         path: path.clone(),
         step: Step::Delete,
         reason: Reason::Undeclared,
         differences: Vec::new(),
-        call: Some(Call { request, payload: None, on_conflict: None }),
+        call: Some(Call { request, on_conflict: None }),
     })
 }
 
@@ -226,14 +255,14 @@ mod tests {
         #[case] reason: Reason,
         #[case] request: Option<&str>,
     ) {
-        let action = decide(&desired(r#"{"a":1}"#), &observed, force);
+        let action = decide(&desired(r#"{"a":1}"#), &observed, force).unwrap();
         let sent = action.call.map(|call| format!("{} {}", call.request.method, call.request.path));
         assert_eq!((action.step, action.reason, sent.as_deref()), (step, reason, request));
     }
 
     #[test]
     fn a_plan_serialises() {
-        let action = decide(&desired(r#"{"a":1}"#), &present(r#"{"a":2}"#), false);
+        let action = decide(&desired(r#"{"a":1}"#), &present(r#"{"a":2}"#), false).unwrap();
         let observation = Observation {
             actions: vec![action],
             targeted: 1,

@@ -4,17 +4,16 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::{Arc, PoisonError};
 
-use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::OnceCell;
 
-use super::plan::{Call, Observed};
+use super::plan::{Call, Observed, bare};
 use super::{Session, SyncError};
 use crate::error::{Categorized, Category};
-use crate::metadata::{Entry, Listing, MetadataError, Operation, Rendered, Rules, Scope};
+use crate::metadata::{Entry, Listing, MetadataError, Operation, Rules, Scope};
 use crate::path::LogicalPath;
-use crate::payload::{self, Descriptor, Value};
-use crate::server::{Body, Request, Response, ServerError};
+use crate::payload::{Descriptor, Value};
+use crate::server::{Response, ServerError};
 
 /// Reads and writes resources of one run. Lists are asked for once per collection and run, by whoever
 /// needs one first.
@@ -82,36 +81,20 @@ impl<'a> Remote<'a> {
     }
 
     /// Sends a planned request.
-    pub(super) async fn send(&self, path: &LogicalPath, call: &Call) -> Result<Response, SyncError> {
-        let sent = self.request(path, &call.request, call.payload.as_deref()).await;
+    pub(super) async fn send(&self, call: &Call) -> Result<Response, SyncError> {
+        let sent = self.session.client.send(&call.request).await;
         match (&call.on_conflict, sent) {
             (Some(update), Err(error)) if error.is_already_exists() => {
-                self.request(path, update, call.payload.as_deref()).await
+                Ok(self.session.client.send(update).await?)
             }
-            (_, sent) => sent,
+            (_, sent) => Ok(sent?),
         }
     }
 
     async fn get(&self, wanted: &Wanted<'_>, remote_id: &str) -> Result<Value, SyncError> {
         let scope = Scope { path: wanted.path, remote_id, descriptor: wanted.descriptor };
-        let rendered = wanted.rules.render(Operation::Get, scope);
-        Ok(self.request(wanted.path, &rendered, None).await?.decode()?)
-    }
-
-    async fn request(
-        &self,
-        path: &LogicalPath,
-        rendered: &Rendered,
-        payload: Option<&Value>,
-    ) -> Result<Response, SyncError> {
-        let body = match (&rendered.content, payload) {
-            (Some(content), Some(payload)) => Some(encode(path, content, payload)?),
-            _ => None,
-        };
-        let mut request = Request::new(rendered.method.clone(), rendered.path.clone());
-        request.accept = Some(rendered.accept.media_type.to_string());
-        request.body = body;
-        Ok(self.session.client.send(&request).await?)
+        let request = bare(wanted.rules.render(Operation::Get, scope));
+        Ok(self.session.client.send(&request).await?.decode()?)
     }
 
     async fn find_listed(&self, wanted: &Wanted<'_>) -> Result<Option<Entry>, SyncError> {
@@ -138,9 +121,9 @@ impl<'a> Remote<'a> {
 
     async fn list(&self, collection: &LogicalPath, rules: &Rules) -> ListOutcome {
         let scope = Scope { path: collection, remote_id: "", descriptor: None };
-        let rendered = rules.render(Operation::List, scope);
+        let request = bare(rules.render(Operation::List, scope));
         let listed = async {
-            let response = self.request(collection, &rendered, None).await?;
+            let response = self.session.client.send(&request).await?;
             let answer = response.decode()?;
             let partial = response.has_next_page || rules.is_partial(&answer);
             Ok::<_, SyncError>((rules.entries(collection, answer)?, partial))
@@ -160,10 +143,6 @@ impl<'a> Remote<'a> {
 }
 
 impl SyncError {
-    fn is_already_exists(&self) -> bool {
-        matches!(self, Self::Server(error) if error.is_already_exists())
-    }
-
     /// Whether the server said that there is nothing to delete.
     pub(super) fn is_gone(&self) -> bool {
         match self {
@@ -177,13 +156,4 @@ impl SyncError {
 
 fn present(remote_id: &str, payload: Value) -> Observed {
     Observed::Present { remote_id: remote_id.to_owned(), payload }
-}
-
-fn encode(path: &LogicalPath, content: &Descriptor, payload: &Value) -> Result<Body, SyncError> {
-    let bytes = payload::encode(content.payload_type, payload).map_err(|source| SyncError::Encode {
-        path: path.clone(),
-        media_type: content.media_type.to_string(),
-        source,
-    })?;
-    Ok(Body { media_type: content.media_type.to_string(), bytes: Bytes::from(bytes) })
 }

@@ -247,7 +247,7 @@ fn drift_fact(count: usize) -> Fact {
         type_: "Drifted",
         truth: Truth::True,
         reason: "DriftObserved",
-        message: format!("{count} resources differ from Git and were left alone (mode: observe)"),
+        message: format!("resources that differ from Git and were left alone (mode: observe): {count}"),
     }
 }
 
@@ -305,7 +305,9 @@ fn announce(mut outcome: Outcome, run: &Run<'_>, worth_telling: bool) -> Outcome
     let stats = run.report.stats;
     let written = stats.created + stats.updated + stats.pruned;
     if written > 0 && run.trigger.is_drift_check() {
-        let note = format!("put {written} resources back that had been changed on the server");
+        let what =
+            if written == 1 { "1 resource was".to_owned() } else { format!("{written} resources were") };
+        let note = format!("{what} put back after a change on the server");
         outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
     }
     if run.report.outcome == sync::Outcome::Succeeded && (written > 0 || worth_telling) {
