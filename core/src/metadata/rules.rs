@@ -82,6 +82,11 @@ impl Rules {
         Identity::by_convention(path, payload)
     }
 
+    /// Whether `payload` itself states the id that addresses it on the server.
+    pub fn states_id(&self, payload: &Value) -> bool {
+        own_id(payload).is_some()
+    }
+
     /// The request that `operation` becomes.
     pub fn render(&self, operation: Operation, scope: Scope<'_>) -> Rendered {
         let (method, target) = (self.requests)(operation);

@@ -105,15 +105,20 @@ impl GitTree {
     }
 }
 
-/// The root tree of a commit.
+/// The root tree of a commit. Only a commit that is not there is missing; trouble with reading is another
+/// error, because callers forget what is missing.
 pub(super) fn root_of<'r>(
     repository: &'r Repository,
     revision: &Revision,
 ) -> Result<git2::Tree<'r>, RepositoryError> {
-    repository
-        .find_commit(revision.oid()?)
-        .and_then(|commit| commit.tree())
-        .map_err(|_| RepositoryError::RevisionMissing { revision: revision.to_string() })
+    let found = repository.find_commit(revision.oid()?).and_then(|commit| commit.tree());
+    found.map_err(|error| {
+        if error.code() == git2::ErrorCode::NotFound {
+            RepositoryError::RevisionMissing { revision: revision.to_string() }
+        } else {
+            RepositoryError::git(format!("read revision {revision}"))(error)
+        }
+    })
 }
 
 /// Git knows only a few modes; what is neither a tree nor a regular blob is a link or a submodule.

@@ -37,12 +37,16 @@ pub struct HeaderCredential {
 }
 
 impl Auth {
-    /// The secrets in these credentials, for the redactor.
-    pub(super) fn secrets(&self) -> Vec<&Secret> {
+    /// The secrets in these credentials, for the redactor; also the text that basic authentication makes
+    /// of user and password, which a gateway may echo.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
         match self {
             Self::None => Vec::new(),
-            Self::Basic { username: _, password } => vec![password],
-            Self::Headers(headers) => headers.iter().map(|credential| &credential.value).collect(),
+            Self::Basic { username, password } => {
+                let pair = Zeroizing::new(format!("{}:{}", username.expose(), password.expose()));
+                vec![password.clone(), Secret::from(STANDARD.encode(pair.as_bytes()))]
+            }
+            Self::Headers(headers) => headers.iter().map(|credential| credential.value.clone()).collect(),
         }
     }
 
@@ -110,6 +114,16 @@ mod tests {
         assert_eq!(basic.headers().unwrap()[0].1, "Basic b3BzOnBhOnNz");
         let bearer = Auth::Headers(vec![credential("Authorization", "Bearer", " tok \n")]);
         assert_eq!(bearer.headers().unwrap()[0].1, "Bearer tok");
+    }
+
+    #[test]
+    fn the_text_of_basic_credentials_is_a_secret() {
+        let basic = Auth::Basic {
+            username: Secret::from("ops".to_owned()),
+            password: Secret::from("pa:ss-word".to_owned()),
+        };
+        let redactor = crate::secrets::Redactor::new(&basic.secrets());
+        assert_eq!(redactor.redact("got Basic b3BzOnBhOnNzLXdvcmQ="), "got Basic <redacted>");
     }
 
     #[test]

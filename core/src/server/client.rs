@@ -105,7 +105,7 @@ impl Client {
         Ok(Self {
             shared: Arc::new(Shared {
                 http,
-                redactor: Redactor::new(settings.auth.secrets()),
+                redactor: Redactor::new(&settings.auth.secrets()),
                 credentials: settings.auth.headers()?,
                 base_url: settings.base_url,
                 default_headers,

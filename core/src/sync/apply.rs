@@ -188,6 +188,7 @@ mod tests {
             step,
             reason: Reason::Missing,
             differences: Vec::new(),
+            address: String::new(),
             call: None,
         };
         paths.iter().map(action).collect()

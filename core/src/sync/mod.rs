@@ -23,7 +23,7 @@ use crate::server::Client;
 pub use error::SyncError;
 pub use plan::{Action, Desired, Observed, Plan, Reason, Step, decide};
 pub use prune::{PruneLimit, PruneRefused};
-pub use report::{Failure, FailureReason, Outcome, PRUNE, Report, Stats};
+pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
 pub use selection::{Candidate, Selection};
 pub use stop::Stop;
 

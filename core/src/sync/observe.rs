@@ -9,6 +9,8 @@ use super::plan::{self, Action, Desired, decide};
 use super::remote::{Remote, Wanted};
 use super::report::{Failure, PRUNE};
 use super::{Candidate, Options, Selection, Session, Stop, SyncError};
+use crate::metadata::{Identity, Rules};
+use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile};
 use crate::secrets::find_placeholder;
@@ -91,6 +93,7 @@ async fn observe_resource(
         path: &desired.path,
         rules: &desired.rules,
         remote_id: &desired.identity.remote_id,
+        states_id: desired.rules.states_id(&desired.payload),
         descriptor: Some(&desired.descriptor),
     };
     let observed = remote.read(&wanted).await?;
@@ -102,13 +105,59 @@ async fn observe_undeclared(
     remote: &Remote<'_>,
     candidate: &Candidate,
 ) -> Result<Option<Action>, SyncError> {
-    let path = candidate.path.clone();
-    let rules = blocking(session, path.clone(), move |session| Ok(session.metadata.rules(&path)?)).await?;
-    let identity = rules.identify(&candidate.path, candidate.payload.as_ref())?;
-    let wanted =
-        Wanted { path: &candidate.path, rules: &rules, remote_id: &identity.remote_id, descriptor: None };
-    let observed = remote.read(&wanted).await?;
-    Ok(plan::decide_prune(&candidate.path, &rules, &observed))
+    let path = &candidate.path;
+    let Candidate { path: own, payload } = candidate.clone();
+    let named = blocking(session, path.clone(), move |session| {
+        let rules = session.metadata.rules(&own)?;
+        let identity = rules.identify(&own, Some(&payload))?;
+        let kept = is_occupied(session, &own, &rules, &identity)? || has_declared_children(session, &own)?;
+        Ok((!kept).then_some((rules, identity)))
+    });
+    let Some((rules, identity)) = named.await? else {
+        tracing::info!(%path, "not pruned: Git still declares it under another path, or something below it");
+        return Ok(None);
+    };
+    let wanted = Wanted {
+        path,
+        rules: &rules,
+        remote_id: &identity.remote_id,
+        states_id: rules.states_id(&candidate.payload),
+        descriptor: None,
+    };
+    match remote.read(&wanted).await {
+        Ok(observed) => Ok(plan::decide_prune(path, &rules, &observed)),
+        // The resource itself is not there, and a list that cannot tell more is no ground for deleting.
+        Err(SyncError::PartialList { .. } | SyncError::List { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a declared resource of the same collection has this id on the server. Only asked where the id
+/// is not the path's own name, which is the one case where two paths can mean one resource.
+fn is_occupied(
+    session: &Session,
+    path: &LogicalPath,
+    rules: &Rules,
+    identity: &Identity,
+) -> Result<bool, SyncError> {
+    let Some(collection) = path.parent() else { return Ok(false) };
+    let named_so = collection.child(&identity.remote_id).is_ok_and(|named| named == *path);
+    if named_so {
+        return Ok(false);
+    }
+    let siblings = repository::resources(session.tree.as_ref(), &collection, false)?;
+    for sibling in siblings.resources.iter().filter(|sibling| collection.child_of(&sibling.path).is_some()) {
+        let payload = repository::read_payload(session.tree.as_ref(), sibling)?;
+        if rules.identify(&sibling.path, Some(&payload))?.remote_id == identity.remote_id {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Deleting a parent may take its children along, on the server.
+fn has_declared_children(session: &Session, path: &LogicalPath) -> Result<bool, SyncError> {
+    Ok(repository::declares_at_least(session.tree.as_ref(), path, 1)?)
 }
 
 /// Reads and names one desired resource. Trees block, so this happens on the blocking pool.
@@ -130,7 +179,7 @@ async fn load(session: &Session, file: ResourceFile) -> Result<Desired, SyncErro
 
 async fn blocking<T: Send + 'static>(
     session: &Session,
-    path: crate::path::LogicalPath,
+    path: LogicalPath,
     work: impl FnOnce(&Session) -> Result<T, SyncError> + Send + 'static,
 ) -> Result<T, SyncError> {
     let session = session.clone();

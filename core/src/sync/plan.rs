@@ -1,5 +1,6 @@
 //! Deciding what to do, without doing anything.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -42,6 +43,9 @@ pub struct Action {
     /// How the server departs from what is desired; empty unless the step is an update.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
+    /// Where the server has the resource; what a declared resource occupies is never deleted.
+    #[serde(skip)]
+    pub(super) address: String,
     /// The request to send; `None` for a skip.
     #[serde(skip)]
     pub(super) call: Option<Call>,
@@ -146,7 +150,9 @@ pub fn decide(desired: &Desired, observed: &Observed, force: bool) -> Result<Act
             Some(Call { request: create, on_conflict: Some(update) })
         }
     };
-    Ok(Action { path: desired.path.clone(), step, reason, differences, call })
+    let scope = Scope { path: &desired.path, remote_id, descriptor: None };
+    let address = desired.rules.render(Operation::Get, scope).path;
+    Ok(Action { path: desired.path.clone(), step, reason, differences, address, call })
 }
 
 /// The request of an operation that carries the desired payload.
@@ -179,14 +185,28 @@ fn encode(path: &LogicalPath, content: &Descriptor, payload: &Value) -> Result<B
 /// The deletion of a resource that is not declared any more; `None` when the server has not got it.
 pub(super) fn decide_prune(path: &LogicalPath, rules: &Rules, observed: &Observed) -> Option<Action> {
     let Observed::Present { remote_id, .. } = observed else { return None };
-    let request = bare(rules.render(Operation::Delete, Scope { path, remote_id, descriptor: None }));
+    let scope = Scope { path, remote_id, descriptor: None };
+    let address = rules.render(Operation::Get, scope).path;
+    let request = bare(rules.render(Operation::Delete, scope));
     Some(Action {
         path: path.clone(),
         step: Step::Delete,
         reason: Reason::Undeclared,
         differences: Vec::new(),
+        address,
         call: Some(Call { request, on_conflict: None }),
     })
+}
+
+/// Drops deletions of what a declared resource occupies: after a rename in Git the old path and the new
+/// one may stand for the same resource on the server.
+fn spare_occupied(actions: &mut Vec<Action>) {
+    let occupied: HashSet<String> = actions
+        .iter()
+        .filter(|action| action.step != Step::Delete)
+        .map(|action| action.address.clone())
+        .collect();
+    actions.retain(|action| action.step != Step::Delete || !occupied.contains(&action.address));
 }
 
 impl Plan {
@@ -194,6 +214,7 @@ impl Plan {
     pub(super) fn new(revision: Option<Revision>, observation: Observation, options: &Options) -> Self {
         let Observation { mut actions, targeted, failures, whole_scope, declared } = observation;
         actions.sort_by(|a, b| a.path.cmp(&b.path));
+        spare_occupied(&mut actions);
         let doomed: Vec<LogicalPath> = actions
             .iter()
             .filter(|action| action.step == Step::Delete)

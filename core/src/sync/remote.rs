@@ -41,6 +41,8 @@ pub(super) struct Wanted<'a> {
     pub path: &'a LogicalPath,
     pub rules: &'a Rules,
     pub remote_id: &'a str,
+    /// Whether the payload itself states the id, so that a 404 for it is an answer.
+    pub states_id: bool,
     pub descriptor: Option<&'a Descriptor>,
 }
 
@@ -107,6 +109,7 @@ impl<'a> Remote<'a> {
             ListOutcome::Listed(listing) => Ok(listing.find(wanted.path, wanted.remote_id)?.cloned()),
             ListOutcome::Part(listing) => match listing.find(wanted.path, wanted.remote_id)? {
                 Some(entry) => Ok(Some(entry.clone())),
+                None if wanted.states_id => Ok(None),
                 None => Err(SyncError::PartialList { path: wanted.path.clone(), collection }),
             },
             ListOutcome::NoList => Ok(None),

@@ -103,6 +103,9 @@ impl Serialize for FailureReason {
 /// The operation of a failed deletion; retries must know it from a failed apply.
 pub const PRUNE: &str = "prune";
 
+/// The operation of a failure that may hide further resources; only a look at everything can retry it.
+pub const LIST: &str = "list";
+
 impl Failure {
     /// A failure of `operation` on `path`.
     pub fn new(path: LogicalPath, operation: &'static str, error: &SyncError) -> Self {

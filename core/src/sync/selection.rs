@@ -1,6 +1,6 @@
 //! Which resources a run is about.
 
-use super::report::{Failure, PRUNE};
+use super::report::{Failure, LIST, PRUNE};
 use super::{FailureReason, SyncError};
 use crate::error::Categorized;
 use crate::path::LogicalPath;
@@ -28,7 +28,7 @@ pub struct Candidate {
     /// The path.
     pub path: LogicalPath,
     /// Its payload as last declared, which may know the resource's id on the server.
-    pub payload: Option<Value>,
+    pub payload: Value,
 }
 
 impl Selection {
@@ -78,7 +78,10 @@ impl Selection {
 
 fn unreadable(path: LogicalPath, error: RepositoryError) -> Failure {
     let reason = FailureReason::Category(error.category());
-    Failure { path, operation: "read", reason, message: SyncError::from(error).to_string() }
+    // A directory that cannot be entered may hide any number of resources.
+    let hidden = matches!(error, RepositoryError::DirectoryName { .. } | RepositoryError::NameNotUtf8 { .. });
+    let operation = if hidden { LIST } else { "read" };
+    Failure { path, operation, reason, message: SyncError::from(error).to_string() }
 }
 
 impl Failure {

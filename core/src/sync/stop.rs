@@ -43,6 +43,10 @@ impl Stop {
 
     /// Takes note of how the server treated one resource.
     pub(super) fn note(&self, error: Option<&SyncError>) {
+        // One failed list fails all members of its collection alike; that is one failure, of one collection.
+        if matches!(error, Some(SyncError::List { .. })) {
+            return;
+        }
         let category = error.map(Categorized::category);
         let unauthorized = error.is_some_and(SyncError::is_unauthorized);
         self.count(&self.0.auth_failures, unauthorized, AUTH_FAILURES, Category::Auth);

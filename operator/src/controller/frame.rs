@@ -271,7 +271,8 @@ impl<R: Reconciler> Frame<R> {
         outcome: Outcome,
         reason_before: Option<&str>,
     ) -> Result<Action, kube::Error> {
-        let failures = self.count(key, round.generation(), outcome.reason);
+        let counted = self.count(key, round.generation(), outcome.reason);
+        let failures = outcome.failures.unwrap_or(counted);
         let reason = outcome.reason.as_str();
         if matches!(outcome.reason.retry(), Retry::After(_)) {
             tracing::info!(reason, detail = outcome.message, "waiting");

@@ -144,6 +144,8 @@ pub struct Outcome {
     pub notices: Vec<Notice>,
     /// When to look again, instead of what the reason says.
     pub requeue: Option<Duration>,
+    /// Failures in a row, where the object itself counts them; otherwise rounds are counted.
+    pub failures: Option<u32>,
 }
 
 /// A condition of one kind.
@@ -198,7 +200,14 @@ impl Notice {
 
 impl Outcome {
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), conditions: Vec::new(), notices: Vec::new(), requeue: None }
+        Self {
+            reason,
+            message: message.into(),
+            conditions: Vec::new(),
+            notices: Vec::new(),
+            requeue: None,
+            failures: None,
+        }
     }
 
     pub fn ready(message: impl Into<String>) -> Self {
@@ -214,6 +223,12 @@ impl Outcome {
     #[must_use]
     pub fn with_notice(mut self, notice: Notice) -> Self {
         self.notices.push(notice);
+        self
+    }
+
+    #[must_use]
+    pub fn with_failures(mut self, failures: u32) -> Self {
+        self.failures = Some(failures);
         self
     }
 

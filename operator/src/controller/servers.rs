@@ -149,8 +149,15 @@ fn throttling(spec: Option<&RequestThrottling>) -> Throttling {
     }
 }
 
+/// What a change of the spec mends is the spec's fault; certificates and header values come from Secrets,
+/// which may be mended without the spec.
 fn invalid(error: &ServerError) -> Failure {
-    Failure::new(Reason::SpecInvalid, format!("spec.http: {error}"))
+    let from_secret = match error {
+        ServerError::Setting { setting, .. } => *setting == "http.tls" || setting.starts_with("http.auth"),
+        _ => false,
+    };
+    let reason = if from_secret { Reason::DependencyInvalid } else { Reason::SpecInvalid };
+    Failure::new(reason, format!("spec.http: {error}"))
 }
 
 /// Feeds the request metrics of one server.

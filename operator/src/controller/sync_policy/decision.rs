@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::schedule::{Schedule, cron_due, drift_due};
+use super::verdict::LIST;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::RunOutcome;
 
@@ -134,12 +135,13 @@ fn first_due(situation: &Situation<'_>) -> Decision {
     if drift_due(sync_interval, last_full.0, now) {
         return Decision::Full(Trigger::DriftDue);
     }
-    if status.failed_resources_truncated {
+    let hidden = status.failed_resources.iter().any(|failed| failed.operation == LIST);
+    if status.failed_resources_truncated || hidden {
         return Decision::Full(Trigger::Retry);
     }
     let Some(base) = base(status) else { return Decision::Full(Trigger::LowDiffConfidence) };
     let moved = *base != fingerprint.revision;
-    if moved && !recursive {
+    if moved && (!recursive || loses_track(status)) {
         return Decision::Full(Trigger::LowDiffConfidence);
     }
     if moved {
@@ -149,6 +151,16 @@ fn first_due(situation: &Situation<'_>) -> Decision {
         return Decision::Incremental { base: base.clone(), trigger: Trigger::Retry };
     }
     Decision::Settled
+}
+
+/// Whether a diff alone would leave something behind: writes of an aborted run that a revert does not show,
+/// or deletions that were refused.
+fn loses_track(status: &SyncPolicyStatus) -> bool {
+    match status.last_run_outcome {
+        Some(RunOutcome::Failed) => status.last_attempted_repo_revision != status.last_applied_repo_revision,
+        Some(RunOutcome::PartiallyFailed) => status.failed_resources.is_empty(),
+        Some(RunOutcome::Succeeded) | None => false,
+    }
 }
 
 /// The commit to diff from: the one last attempted, unless that attempt was aborted.
@@ -258,15 +270,25 @@ mod tests {
     }
 
     #[test]
-    fn an_aborted_run_is_replanned_from_what_was_applied() {
+    fn an_aborted_run_is_followed_by_a_full_one() {
         let status = SyncPolicyStatus {
             last_attempted_repo_revision: Some("r2".to_owned()),
             last_run_outcome: Some(RunOutcome::Failed),
             ..settled()
         };
+        let reverted = Fingerprint { revision: "r3".to_owned(), ..fingerprint() };
+        let same = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
+        for fingerprint in [reverted, same] {
+            let expected = Decision::Full(Trigger::LowDiffConfidence);
+            assert_eq!(run(&status, &fingerprint, true), expected, "what it wrote is in no diff");
+        }
+    }
+
+    #[test]
+    fn refused_deletions_are_not_forgotten_by_the_next_commit() {
+        let status = SyncPolicyStatus { last_run_outcome: Some(RunOutcome::PartiallyFailed), ..settled() };
         let fingerprint = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
-        let expected = Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged };
-        assert_eq!(run(&status, &fingerprint, true), expected);
+        assert_eq!(run(&status, &fingerprint, true), Decision::Full(Trigger::LowDiffConfidence));
     }
 
     #[rstest]

@@ -105,19 +105,25 @@ fn not_ready<K: Kind>(object: &K) -> Failure {
     Failure::new(Reason::DependencyNotReady, message)
 }
 
-/// The Secrets that the dependencies of a policy name.
+/// The Secrets that the dependencies of a policy name, read from the dependencies themselves: after a
+/// restart a policy may have its turn before their controllers had theirs.
 pub fn secret_names(context: &Context, policy: &SyncPolicy) -> BTreeSet<String> {
     let Key { namespace, .. } = policy.key();
+    let spec = &policy.spec;
+    let caches = &context.caches;
     let mut names = BTreeSet::new();
-    let mut add = |kind, name: &str| {
-        names.extend(context.dependencies.secrets(kind, &Key::new(namespace.as_str(), name)));
-    };
-    add(ResourceRepository::NAME, &policy.spec.resource_repository_ref.name);
-    add(ManagedServer::NAME, &policy.spec.managed_server_ref.name);
-    if let Some(store) = &policy.spec.secret_store_ref {
-        add(SecretStore::NAME, &store.name);
+    add_secrets(context, caches.repositories.get(&namespace, &spec.resource_repository_ref.name), &mut names);
+    add_secrets(context, caches.servers.get(&namespace, &spec.managed_server_ref.name), &mut names);
+    if let Some(store) = &spec.secret_store_ref {
+        add_secrets(context, caches.stores.get(&namespace, &store.name), &mut names);
     }
     names
+}
+
+fn add_secrets<K: Kind>(context: &Context, object: Option<K>, names: &mut BTreeSet<String>) {
+    // An object that cannot be expanded is not ready, and its policies wait for it anyway.
+    let Some(expanded) = object.and_then(|object| context.expanded(&object).ok()) else { return };
+    names.extend(expanded.secret_refs().into_iter().map(|(_, secret)| secret.name.clone()));
 }
 
 /// SHA-256 over the names, uids and versions of all Secrets that the policy depends on.

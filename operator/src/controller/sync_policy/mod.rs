@@ -28,6 +28,7 @@ use super::frame::{self, Reconciler, Round};
 use super::kind::Key;
 use super::outcome::{Outcome, Reason};
 use crate::crd::SyncPolicy;
+use crate::crd::sync_policy::SyncMode;
 use decision::{Decision, Fingerprint, Situation};
 use inputs::Inputs;
 use overlap::Claim;
@@ -111,11 +112,15 @@ impl SyncPolicies {
             }
             Decision::BackOff(until) => return Ok(verdict::waiting(&round.status, until, now)),
             Decision::Full(trigger) => (None, trigger),
+            // What is only observed stays different, so the count of what differs needs the whole scope.
+            Decision::Incremental { trigger, .. } if round.object.spec.mode == SyncMode::Observe => {
+                (None, trigger)
+            }
             Decision::Incremental { base, trigger } => (base.parse::<Revision>().ok(), trigger),
         };
         let plan = run::RunPlan { inputs, fingerprint, trigger, base, schedule, sync_interval, attempted };
-        self.remember(&round.key(), plan.fingerprint.clone());
-        run::run(round, plan).await
+        let key = round.key();
+        run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone())).await
     }
 
     fn attempted(&self, key: &Key) -> Option<Fingerprint> {

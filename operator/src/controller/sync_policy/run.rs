@@ -40,7 +40,13 @@ pub struct RunPlan {
 }
 
 /// Runs the engine and writes what came of it into the round's status.
-pub async fn run(round: &mut Round<'_, SyncPolicy>, plan: RunPlan) -> Result<Outcome, Failure> {
+///
+/// `started` is called once the run is on record: only from then on does a failure wait for its backoff.
+pub async fn run(
+    round: &mut Round<'_, SyncPolicy>,
+    plan: RunPlan,
+    started: impl FnOnce(&Fingerprint),
+) -> Result<Outcome, Failure> {
     let context = Arc::clone(round.context);
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
     let mirror = context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
@@ -54,9 +60,11 @@ pub async fn run(round: &mut Round<'_, SyncPolicy>, plan: RunPlan) -> Result<Out
     if selected.selection.is_empty() && plan.base.is_some() && !selected.selection.whole_scope {
         return Ok(verdict::nothing_to_do(&mut round.status, &plan, &target));
     }
-    let client = context.servers.client(&context, &plan.inputs.server).await?;
+    let client = context.servers.client(&context, &plan.inputs.server).await;
+    let client = client.map_err(|failure| Failure::new(Reason::SessionBootstrapFailed, failure.message))?;
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
     begin(round, &target, &selected).await?;
+    started(&plan.fingerprint);
 
     let Selected { selection, kind, trigger, tree, .. } = selected;
     let metadata = Arc::new(Metadata::new(tree.clone()));
@@ -81,11 +89,13 @@ pub async fn run(round: &mut Round<'_, SyncPolicy>, plan: RunPlan) -> Result<Out
         applied = stats.applied, created = stats.created, updated = stats.updated,
         pruned = stats.pruned, failed = stats.failed, "sync finished"
     );
-    verdict::count(&context, &key, trigger, &report);
+    let applied = round.status.last_applied_repo_revision.as_deref();
+    verdict::count(&context, &key, verdict::corrects_drift(trigger, applied, &target), &report);
     let run = Run { plan: &plan, kind, trigger, report: &report, target: &target, consecutive };
     let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
-    let pins = Pins::of(&round.object.metadata);
-    keep(pins, &mirror, round, &target).await?;
+    if round.status.last_applied_repo_revision.as_deref() == Some(target.as_str()) {
+        pin_applied(Pins::of(&round.object.metadata), mirror, target).await;
+    }
     Ok(outcome)
 }
 
@@ -139,23 +149,23 @@ async fn begin(
     status.last_run_outcome = Some(RunOutcome::Failed);
     status.last_trigger = Some(trigger.to_owned());
     status.last_sync_mode = Some(selected.kind);
-    let working = Outcome::new(Reason::Reconciling, format!("syncing revision {target} ({trigger})"));
+    // The plan of the last run says nothing about when this one is to be repeated.
+    status.next_sync_time = None;
+    let drifted = verdict::drift_seen(status);
+    let mut working = Outcome::new(Reason::Reconciling, format!("syncing revision {target} ({trigger})"));
+    working.conditions = drifted;
     round.publish(&working, 0).await.map_err(|error| Failure::api("write the status", &error))?;
     Ok(())
 }
 
-async fn keep(
-    pins: Pins,
-    mirror: &Mirror,
-    round: &Round<'_, SyncPolicy>,
-    target: &Revision,
-) -> Result<(), Failure> {
-    let applied = round.status.last_applied_repo_revision.as_deref().and_then(|text| text.parse().ok());
-    let (mirror, target) = (mirror.clone(), target.clone());
-    let kept = tokio::task::spawn_blocking(move || pins.keep(&mirror, None, applied.as_ref(), &target)).await;
-    match kept {
-        Ok(kept) => kept.map_err(|error| unavailable(&error)),
-        Err(error) => Err(Failure::new(Reason::ReconcileFailed, format!("cannot pin revisions: {error}"))),
+/// Pins what was applied. A failure costs at most a full run later, so it is no failure of this one.
+async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision) {
+    let pinned =
+        tokio::task::spawn_blocking(move || pins.keep(&mirror, None, Some(&applied), &applied)).await;
+    match pinned {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "cannot pin the applied revision"),
+        Err(error) => tracing::warn!(%error, "cannot pin the applied revision"),
     }
 }
 

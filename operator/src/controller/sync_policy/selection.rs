@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::Descriptor;
+use declarest_core::payload::{Descriptor, Value};
 use declarest_core::repository::{
-    self, ApplyTarget, Changes, GitTree, Mirror, RepositoryError, ResourceFile, Revision, Tree, Undeclared,
+    self, ApplyTarget, Changes, GitTree, Mirror, RepositoryError, ResourceFile, Revision, Undeclared,
 };
 use declarest_core::sync::{Candidate, Selection};
 use kube::api::ObjectMeta;
@@ -24,6 +24,7 @@ const MAX_TARGETS: usize = 200;
 const FEW: usize = 10;
 
 /// What a selection is made from.
+#[derive(Clone)]
 pub struct Request {
     pub mirror: Mirror,
     pub scope: LogicalPath,
@@ -58,14 +59,24 @@ pub struct Selected {
 /// Commits of the policy's past that the mirror does not know are left out: after the repository's URL
 /// changed its history begins anew, and nothing of the old one can be pruned.
 pub fn select(mut request: Request, pins: &Pins) -> Result<Selected, RepositoryError> {
-    let known = |revision: &Revision| request.mirror.tree(revision).is_ok();
-    request.applied = request.applied.take().filter(known);
-    let inventory_base =
-        request.inventory_base.take().filter(known).unwrap_or_else(|| request.target.clone());
+    request.applied = known(&request.mirror, request.applied)?;
+    let inventory_base = known(&request.mirror, request.inventory_base)?;
+    let inventory_base = inventory_base.unwrap_or_else(|| request.target.clone());
     request.inventory_base = Some(inventory_base.clone());
     pins.keep(&request.mirror, Some(&inventory_base), request.applied.as_ref(), &request.target)?;
     let (selection, kind, trigger, tree) = choose(&request)?;
     Ok(Selected { selection, kind, trigger, tree, inventory_base })
+}
+
+/// The revision, if the mirror has it. Trouble with reading is an error: an inventory that is forgotten is
+/// forgotten for good.
+fn known(mirror: &Mirror, revision: Option<Revision>) -> Result<Option<Revision>, RepositoryError> {
+    let Some(revision) = revision else { return Ok(None) };
+    match mirror.tree(&revision) {
+        Ok(_) => Ok(Some(revision)),
+        Err(RepositoryError::RevisionMissing { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn choose(request: &Request) -> Result<(Selection, RunKind, Trigger, Arc<GitTree>), RepositoryError> {
@@ -88,35 +99,53 @@ fn choose(request: &Request) -> Result<(Selection, RunKind, Trigger, Arc<GitTree
 fn full(request: &Request, tree: &GitTree) -> Result<Selection, RepositoryError> {
     let mut selection = Selection::full(tree, &request.scope, request.recursive)?;
     if request.prune {
-        selection.prune = undeclared(request)?;
+        selection.prune = undeclared(request, tree)?;
     }
     Ok(selection)
 }
 
 /// Everything in scope that Git declared while the policy ran and does not declare now.
-fn undeclared(request: &Request) -> Result<Vec<Candidate>, RepositoryError> {
+fn undeclared(request: &Request, tree: &GitTree) -> Result<Vec<Candidate>, RepositoryError> {
     let Request { mirror, scope, target, .. } = request;
     let mut found: Vec<Undeclared> = Vec::new();
     for base in [&request.inventory_base, &request.applied].into_iter().flatten() {
         found.extend(mirror.undeclared_since(base, target, scope)?);
     }
     let mut seen = BTreeSet::new();
-    let direct = |path: &LogicalPath| path == scope || scope.child_of(path).is_some();
+    let only_itself = !request.recursive && is_resource(request, tree)?;
+    let selected = |path: &LogicalPath| {
+        path == scope || request.recursive || (!only_itself && scope.child_of(path).is_some())
+    };
     let owned = found
         .into_iter()
-        .filter(|undeclared| request.recursive || direct(&undeclared.path))
+        .filter(|undeclared| selected(&undeclared.path))
         .filter(|undeclared| seen.insert(undeclared.path.clone()));
-    Ok(owned.map(|undeclared| candidate(mirror, undeclared)).collect())
+    Ok(owned.filter_map(|undeclared| candidate(mirror, undeclared)).collect())
 }
 
-/// The payload helps to find the resource on the server, but a payload that cannot be read any more does
-/// not keep the resource alive.
-fn candidate(mirror: &Mirror, undeclared: Undeclared) -> Candidate {
+/// Whether the scope is a resource, now or when the policy began; then a policy that is not recursive owns
+/// that resource alone, else its direct children.
+fn is_resource(request: &Request, tree: &GitTree) -> Result<bool, RepositoryError> {
+    if repository::resource_file(tree, &request.scope)?.is_some() {
+        return Ok(true);
+    }
+    let Some(base) = &request.inventory_base else { return Ok(false) };
+    Ok(repository::resource_file(&request.mirror.tree(base)?, &request.scope)?.is_some())
+}
+
+/// A declaration that cannot be read never was applied, and without its payload the resource's id on the
+/// server is a guess. Nothing is deleted on a guess.
+fn candidate(mirror: &Mirror, undeclared: Undeclared) -> Option<Candidate> {
     let Undeclared { path, revision, file } = undeclared;
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
     let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
-    let payload = mirror.tree(&revision).and_then(|tree| repository::read_payload(&tree, &file));
-    Candidate { path, payload: payload.ok() }
+    match mirror.tree(&revision).and_then(|tree| repository::read_payload(&tree, &file)) {
+        Ok(payload) => Some(Candidate { path, payload }),
+        Err(error) => {
+            tracing::warn!(%path, %error, "not pruned: its last declaration cannot be read");
+            None
+        }
+    }
 }
 
 /// The changes since `base` and what failed last; `None` where the diff does not say enough.
@@ -160,7 +189,11 @@ fn incremental(
         }
     }
     if request.prune {
-        selection.prune = removed(request, &base_tree, tree, prune);
+        selection.prune = removed(request, tree, &prune)?;
+        // Two paths can mean one resource where ids are not names, and only a look at all of them tells.
+        if selection.prune.iter().any(is_renamed) {
+            return Ok(None);
+        }
         // The limit is a share of what the policy owns, so with many deletions that must be known.
         if selection.prune.len() > FEW {
             let declared = repository::resources(tree, scope, request.recursive)?;
@@ -170,21 +203,33 @@ fn incremental(
     Ok(Some(selection))
 }
 
-/// Removed paths and failed deletions that are still not declared.
-fn removed(request: &Request, base: &GitTree, tree: &GitTree, removed: Vec<LogicalPath>) -> Vec<Candidate> {
-    let paths: BTreeSet<LogicalPath> =
-        removed.into_iter().chain(request.failed_prunes.iter().cloned()).collect();
-    let mut candidates = Vec::new();
-    for path in paths.into_iter().filter(|path| path.is_within(&request.scope)) {
-        // Anything at all that looks like a payload keeps the resource.
-        if !matches!(repository::resource_file(tree, &path), Ok(None)) {
-            continue;
-        }
-        let declared = repository::resource_file(base, &path).ok().flatten();
-        let payload = declared.and_then(|file| repository::read_payload(base as &dyn Tree, &file).ok());
-        candidates.push(Candidate { path, payload });
+/// Removed paths, and failed deletions that are still not declared.
+fn removed(
+    request: &Request,
+    tree: &GitTree,
+    removed: &[LogicalPath],
+) -> Result<Vec<Candidate>, RepositoryError> {
+    if removed.is_empty() && request.failed_prunes.is_empty() {
+        return Ok(Vec::new());
     }
-    candidates
+    let mut base = request.clone();
+    if let Some(from) = &request.base
+        && request.failed_prunes.is_empty()
+    {
+        // What a diff removed was declared at its base, so no older history is needed.
+        base.inventory_base = Some(from.clone());
+        base.applied = None;
+    }
+    let wanted: BTreeSet<&LogicalPath> = removed.iter().chain(&request.failed_prunes).collect();
+    let mut candidates = undeclared(&base, tree)?;
+    candidates.retain(|candidate| wanted.contains(&candidate.path));
+    Ok(candidates)
+}
+
+/// Whether the payload states an id that is not the path's own name.
+fn is_renamed(candidate: &Candidate) -> bool {
+    let id = candidate.payload.get("id").and_then(Value::scalar_text);
+    id.is_some_and(|id| id.trim() != candidate.path.name())
 }
 
 /// Names of the pins of one policy.

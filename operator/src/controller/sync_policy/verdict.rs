@@ -13,6 +13,7 @@ use super::decision::Trigger;
 use super::run::RunPlan;
 use super::schedule::{self, Schedule, until};
 use crate::controller::backoff;
+use crate::controller::conditions;
 use crate::controller::context::Context;
 use crate::controller::kind::Key;
 use crate::controller::outcome::{Fact, Notice, Outcome, Reason, Truth};
@@ -22,6 +23,8 @@ use crate::telemetry::SyncCounts;
 
 /// The operation of a failed deletion, in status.
 pub const PRUNE: &str = sync::PRUNE;
+/// The operation of a failure that may hide further resources, in status.
+pub const LIST: &str = sync::LIST;
 
 /// How many failures status names; the rest is told by `failedResourcesTruncated`.
 const NAMED_FAILURES: usize = 50;
@@ -56,6 +59,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     let succeeded = report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none();
     let previous_revision = status.last_applied_repo_revision.clone();
     let recovered = status.consecutive_failures > 0 && succeeded;
+    let corrects = corrects_drift(run.trigger, previous_revision.as_deref(), run.target);
     status.last_sync_mode = Some(run.kind);
     status.resource_stats = Some(stats(report));
     status.last_run_outcome = Some(match report.outcome {
@@ -88,7 +92,8 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         outcome = outcome.with_condition(fact);
     }
     let moved = previous_revision.as_deref() != Some(run.target.as_str());
-    announce(outcome, run, succeeded && (moved || recovered))
+    let news = News { succeeded, corrects, worth_telling: moved || recovered };
+    announce(outcome, run, news).with_failures(status.consecutive_failures.unsigned_abs())
 }
 
 /// A diff that concerns nothing in scope: only the revision fields move.
@@ -132,8 +137,13 @@ pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
+/// Whether writes of the run undo changes on the server: it looked for them, and Git did not move.
+pub fn corrects_drift(trigger: Trigger, applied: Option<&str>, target: &Revision) -> bool {
+    trigger.is_drift_check() && applied == Some(target.as_str())
+}
+
 /// Adds the run to the metrics.
-pub fn count(context: &Context, policy: &Key, trigger: Trigger, report: &Report) {
+pub fn count(context: &Context, policy: &Key, corrects_drift: bool, report: &Report) {
     let stats = report.stats;
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let written = stats.created + stats.updated;
@@ -143,37 +153,63 @@ pub fn count(context: &Context, policy: &Key, trigger: Trigger, report: &Report)
             applied: wide(stats.applied),
             pruned: wide(stats.pruned),
             failed: wide(stats.failed),
-            drift_corrected: if trigger.is_drift_check() { wide(written) } else { 0 },
+            drift_corrected: if corrects_drift { wide(written) } else { 0 },
         },
     );
-    if report.outcome == sync::Outcome::Succeeded {
+    if report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none() {
         context.metrics.policy_succeeded(policy.subject(), Timestamp::now());
     }
 }
 
 /// What the last run said, without its report at hand.
 fn standing(status: &SyncPolicyStatus) -> Outcome {
-    let revision = status.last_attempted_repo_revision.as_deref().unwrap_or_default();
-    let counts = status.resource_stats.unwrap_or_default();
     if status.last_run_outcome == Some(RunOutcome::Succeeded) {
-        let applied = status.last_applied_repo_revision.as_deref().unwrap_or_default();
-        let mut outcome = Outcome::ready(ready_message(applied));
-        if counts.drifted > 0 {
-            outcome = outcome.with_condition(drift_fact(counts.drifted.unsigned_abs() as usize));
-        }
-        return outcome;
+        return Outcome { conditions: drift_seen(status), ..succeeded(status) };
     }
+    let failures = status.consecutive_failures.unsigned_abs();
+    // The condition itself remembers best, unless something else stood there in between.
+    let remembered = conditions::find(&status.conditions, "Ready").and_then(|ready| {
+        let reason = RUN_REASONS.into_iter().find(|reason| reason.as_str() == ready.reason)?;
+        Some(Outcome::new(reason, ready.message.clone()))
+    });
+    remembered.unwrap_or_else(|| derived(status)).with_failures(failures)
+}
+
+/// Reasons that only a run gives.
+const RUN_REASONS: [Reason; 4] = [
+    Reason::PartialFailure,
+    Reason::PruneRefused,
+    Reason::ManagedServerAuthFailed,
+    Reason::ManagedServerUnavailable,
+];
+
+fn succeeded(status: &SyncPolicyStatus) -> Outcome {
+    Outcome::ready(ready_message(status.last_applied_repo_revision.as_deref().unwrap_or_default()))
+}
+
+/// The condition `Drifted` as the last run left it.
+pub fn drift_seen(status: &SyncPolicyStatus) -> Vec<Fact> {
+    let drifted = status.resource_stats.map_or(0, |counts| counts.drifted.unsigned_abs() as usize);
+    if drifted > 0 { vec![drift_fact(drifted)] } else { Vec::new() }
+}
+
+fn derived(status: &SyncPolicyStatus) -> Outcome {
+    let revision = status.last_attempted_repo_revision.as_deref().unwrap_or_default();
     if status.failed_resources.is_empty() {
-        let message =
-            "more resources would be pruned than sync.pruneLimit allows; raising it is the approval";
-        return Outcome::new(Reason::PruneRefused, message);
+        return match status.last_run_outcome {
+            Some(RunOutcome::PartiallyFailed) => Outcome::new(
+                Reason::PruneRefused,
+                "pruning was refused; see sync.pruneLimit and sync.allowEmpty for the approval",
+            ),
+            _ => Outcome::new(Reason::ReconcileFailed, format!("the run at revision {revision} did not end")),
+        };
     }
     let failures: Vec<(&str, &str, &str)> = status
         .failed_resources
         .iter()
         .map(|failed| (failed.path.as_str(), failed.reason.as_str(), failed.message.as_str()))
         .collect();
-    let failed = usize::try_from(counts.failed).unwrap_or_default();
+    let failed = status.resource_stats.map_or(failures.len(), |counts| counts.failed.unsigned_abs() as usize);
     Outcome::new(Reason::PartialFailure, failure_message(failed, revision, &failures))
 }
 
@@ -298,19 +334,30 @@ fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded
     }
     let failures = u32::try_from(status.consecutive_failures).unwrap_or(1);
     let wait = backoff::jitter(backoff::delay(failures, Some(interval.min(LONGEST_RETRY))));
-    schedule::later(now, wait)
+    // A failing resource must not delay the drift check of all others. A full run that is overdue is the
+    // one that just failed, and waits.
+    let retry = schedule::later(now, wait);
+    if full > now { retry.min(full) } else { retry }
 }
 
-fn announce(mut outcome: Outcome, run: &Run<'_>, worth_telling: bool) -> Outcome {
+/// What of a run is worth an event.
+#[derive(Clone, Copy)]
+struct News {
+    succeeded: bool,
+    corrects: bool,
+    worth_telling: bool,
+}
+
+fn announce(mut outcome: Outcome, run: &Run<'_>, news: News) -> Outcome {
     let stats = run.report.stats;
     let written = stats.created + stats.updated + stats.pruned;
-    if written > 0 && run.trigger.is_drift_check() {
+    if written > 0 && news.corrects {
         let what =
             if written == 1 { "1 resource was".to_owned() } else { format!("{written} resources were") };
         let note = format!("{what} put back after a change on the server");
         outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
     }
-    if run.report.outcome == sync::Outcome::Succeeded && (written > 0 || worth_telling) {
+    if news.succeeded && (written > 0 || news.worth_telling) {
         let note = format!(
             "revision {}: {} created, {} updated, {} pruned, {} unchanged",
             run.target, stats.created, stats.updated, stats.pruned, stats.unchanged

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use declarest_core::path::LogicalPath;
 use futures::{Stream, StreamExt as _, future, stream};
 use kube::runtime::reflector::ObjectRef;
 
@@ -10,19 +11,18 @@ use crate::controller::cache::{Cache, Cached, Change};
 use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::kind::{Key, Kind};
-use crate::controller::outcome::Reason;
-use crate::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 
 /// Policies to look at again: their dependency changed, or a policy that they gave way to did.
 pub fn wakeups(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + 'static {
     let repositories = dependents(context, &context.caches.repositories, |policy, name| {
-        policy.spec.resource_repository_ref.name == name
+        names(&policy.spec.resource_repository_ref, name)
     });
     let servers = dependents(context, &context.caches.servers, |policy, name| {
-        policy.spec.managed_server_ref.name == name
+        names(&policy.spec.managed_server_ref, name)
     });
     let stores = dependents(context, &context.caches.stores, |policy, name| {
-        policy.spec.secret_store_ref.as_ref().is_some_and(|store| store.name == name)
+        policy.spec.secret_store_ref.as_ref().is_some_and(|store| names(store, name))
     });
     let secrets = context.dependents::<SyncPolicy>();
     stream::select_all([
@@ -105,32 +105,62 @@ impl Facts for SecretStore {
     }
 }
 
-/// Policies that gave way to another one, whenever any policy of their namespace changes its claim.
+/// Whether a reference may mean the object: a placeholder may mean any.
+fn names(reference: &LocalRef, name: &str) -> bool {
+    reference.name == name || reference.name.contains("${")
+}
+
+/// Policies whose claim overlaps one that another policy made, moved or gave up. Whatever they were doing,
+/// who may work where has to be settled anew.
 fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
-    let mut claims: HashMap<Key, Option<String>> = HashMap::new();
-    let context = Arc::clone(context);
+    let mut claims: HashMap<Key, Option<Territory>> = HashMap::new();
     context.caches.policies.subscribe().flat_map(move |change| {
         let (key, claim) = match change {
             Change::Present(policy) => {
-                let claim = policy.0.as_ref().ok().map(|policy| {
-                    let deleting = policy.metadata.deletion_timestamp.is_some();
-                    format!("{} {} {deleting}", policy.spec.source.path, policy.spec.suspend)
-                });
+                let claim = policy.0.as_ref().ok().and_then(Territory::of);
                 (Key::of(kube::Resource::meta(policy.as_ref())), claim)
             }
             Change::Gone(policy) => (Key::new(policy.namespace.unwrap_or_default(), policy.name), None),
         };
-        let moved = claims.insert(key.clone(), claim.clone()).is_some_and(|before| before != claim);
-        let waiting = if moved { giving_way(&context, &key.namespace) } else { Vec::new() };
-        stream::iter(waiting)
+        let before = claims.insert(key.clone(), claim.clone()).flatten();
+        let concerned: Vec<Key> = if before == claim {
+            Vec::new()
+        } else {
+            let disputed: Vec<Territory> = before.into_iter().chain(claim).collect();
+            let others =
+                claims.iter().filter(|(other, _)| other.namespace == key.namespace && **other != key);
+            let meets = |own: &Territory| disputed.iter().any(|territory| territory.meets(own));
+            others
+                .filter(|(_, own)| own.as_ref().is_some_and(meets))
+                .map(|(other, _)| other.clone())
+                .collect()
+        };
+        stream::iter(concerned)
     })
 }
 
-fn giving_way(context: &Context, namespace: &str) -> Vec<Key> {
-    let policies = context.caches.policies.list(namespace);
-    let waits = |policy: &&SyncPolicy| {
-        conditions::find(policy.conditions(), "Ready")
-            .is_some_and(|ready| ready.reason == Reason::OverlappingPolicy.as_str())
-    };
-    policies.iter().filter(waits).map(Kind::key).collect()
+/// What a live policy claims; unknown where its path is a placeholder, which may mean anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Territory {
+    Unknown,
+    Below(LogicalPath),
+}
+
+impl Territory {
+    fn of(policy: &SyncPolicy) -> Option<Self> {
+        if policy.metadata.deletion_timestamp.is_some() || policy.spec.suspend {
+            return None;
+        }
+        if policy.spec.source.path.contains("${") {
+            return Some(Self::Unknown);
+        }
+        policy.spec.scope().ok().map(Self::Below)
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Below(a), Self::Below(b)) => a.overlaps(b),
+            _ => true,
+        }
+    }
 }
