@@ -12,4 +12,5 @@ pub mod git_remote;
 pub mod rest_server;
 mod served;
 pub mod sshd;
+pub mod widgets;
 pub mod world;
