@@ -11,7 +11,7 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)
 # Where cargo builds: CARGO_TARGET_DIR, its configuration, or target/.
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Need a real API server or sshd, so plain `cargo test` leaves them out.
-CLUSTER_TESTS = cluster operator fixtures_ssh ssh
+CLUSTER_TESTS = cluster conformance operator fixtures_ssh ssh
 # Comments behind `##` are the help text.
 HELP = awk -F ':.*\#\# ' '/^[a-z-]+:.*\#\# / { printf "  %-20s %s\n", $$1, $$2 }'
 

@@ -11,23 +11,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use support::admission;
 use support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
-
-#[tokio::test]
-async fn crds_accept_and_refuse_by_their_rules() {
-    let cluster = Cluster::shared();
-    let namespace = cluster.create_namespace().await;
-    admission::check_all(&cluster.admin().await, &namespace).await.unwrap_or_else(|wrong| panic!("{wrong}"));
-}
-
-#[tokio::test]
-async fn crds_fill_in_defaults_and_drop_unknown_fields() {
-    let cluster = Cluster::shared();
-    let (client, namespace) = (cluster.admin().await, cluster.create_namespace().await);
-    admission::check_defaults(&client, &namespace).await;
-    admission::check_pruning(&client, &namespace).await;
-}
 
 #[tokio::test]
 async fn samples_are_accepted_and_listed_with_our_columns() {

@@ -6,8 +6,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod election;
 mod faults;
+mod in_process;
 mod interruption;
 mod lifecycle;
+mod references;
+mod repositories;
 mod scale;
 mod settled;

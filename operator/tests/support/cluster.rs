@@ -112,6 +112,13 @@ impl Cluster {
         client(&self.admin_kubeconfig).await
     }
 
+    /// The same with a default namespace.
+    pub async fn admin_in(&self, namespace: &str) -> Client {
+        let mut config = config(&self.admin_kubeconfig).await;
+        namespace.clone_into(&mut config.default_namespace);
+        Client::try_from(config).unwrap()
+    }
+
     /// A client with the operator's rights.
     pub async fn operator(&self) -> Client {
         client(&self.operator_kubeconfig).await
@@ -154,9 +161,12 @@ fn readyz() -> http::Request<Vec<u8>> {
 }
 
 async fn client(kubeconfig: &Path) -> Client {
+    Client::try_from(config(kubeconfig).await).unwrap()
+}
+
+async fn config(kubeconfig: &Path) -> Config {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
 }
 
 async fn create_namespace(admin: &Client, name: &str) -> Result<(), String> {

@@ -10,5 +10,7 @@ pub mod git_http;
 pub mod git_remote;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
+mod served;
 pub mod sshd;
+pub mod widgets;
 pub mod world;

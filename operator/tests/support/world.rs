@@ -7,19 +7,23 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy, SyncPolicyStatus};
+use declarest_operator::crd::{
+    ManagedServer, ResourceRepository, ResourceRepositoryStatus, SyncPolicy, SyncPolicyStatus,
+};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{Client, Config, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, OPERATOR_NAMESPACE};
+use super::served::Served;
 
 /// How long anything that a test waits for may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -44,8 +48,11 @@ pub struct World {
     pub client: Client,
     directory: TempDir,
     operator: Option<Child>,
+    /// Leads the operator to its API; without one it runs in standalone mode.
+    kubeconfig: Option<PathBuf>,
+    /// The API of the kubeconfig, if it is ours to keep alive.
+    served: Option<Arc<Served>>,
     arguments: Vec<String>,
-    environment: BTreeMap<String, String>,
 }
 
 impl World {
@@ -56,21 +63,52 @@ impl World {
 
     /// The same with further flags.
     pub async fn start_with(arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::create_dir(directory.path().join("manifests")).unwrap();
-        let namespace =
-            if on_cluster() { Cluster::shared().create_namespace().await } else { "team".to_owned() };
-        let client = if on_cluster() { Cluster::shared().admin().await } else { nowhere() };
-        let mut world = Self {
-            namespace,
-            client,
-            directory,
-            operator: None,
-            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
-            environment: BTreeMap::new(),
-        };
+        if on_cluster() {
+            return Self::start_on_cluster(arguments).await;
+        }
+        let mut world = Self::prepare("team".to_owned(), nowhere(), None, arguments);
         world.launch().await;
         world
+    }
+
+    /// Starts an operator that runs as in a cluster, whatever the API, and stands for election.
+    pub async fn start_elected() -> Self {
+        let election = ["--leader-elect"];
+        if on_cluster() {
+            return Self::start_on_cluster(&election).await;
+        }
+        let served = Arc::new(Served::start().await);
+        let (client, kubeconfig) = (served.client.clone(), served.kubeconfig.clone());
+        let mut world = Self::prepare("team".to_owned(), client, Some(kubeconfig), &election);
+        world.served = Some(served);
+        world.launch().await;
+        world
+    }
+
+    async fn start_on_cluster(arguments: &[&str]) -> Self {
+        let cluster = Cluster::shared();
+        let (namespace, client) = (cluster.create_namespace().await, cluster.admin().await);
+        let kubeconfig = cluster.operator_kubeconfig.clone();
+        let mut world = Self::prepare(namespace, client, Some(kubeconfig), arguments);
+        world.launch().await;
+        world
+    }
+
+    /// Starts a further replica of an elected operator.
+    pub async fn start_replica(&self) -> Self {
+        let mut world =
+            Self::prepare(self.namespace.clone(), self.client.clone(), self.kubeconfig.clone(), &[]);
+        world.served.clone_from(&self.served);
+        world.arguments.clone_from(&self.arguments);
+        world.launch().await;
+        world
+    }
+
+    fn prepare(namespace: String, client: Client, kubeconfig: Option<PathBuf>, arguments: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("manifests")).unwrap();
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        Self { namespace, client, directory, operator: None, kubeconfig, served: None, arguments }
     }
 
     /// Starts the operator again, on the state that the last one left.
@@ -80,16 +118,21 @@ impl World {
         let _ = fs::remove_file(&address);
         let log = fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
-        if on_cluster() {
-            command.env("KUBECONFIG", &Cluster::shared().operator_kubeconfig);
+        if let Some(kubeconfig) = &self.kubeconfig {
+            command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", OPERATOR_NAMESPACE);
             command.args([
                 "--metrics-bind-address=0",
                 "--health-probe-bind-address=0",
                 "--allow-file-repositories",
             ]);
             command.arg(format!("--watch-namespace={}", self.namespace));
-            for (variable, directory) in [("REPO", "repos"), ("CACHE", "cache"), ("SECRETS", "secrets")] {
-                command.env(format!("DECLAREST_OPERATOR_{variable}_BASE_DIR"), self.state().join(directory));
+            for (variable, directory) in [
+                ("REPO_BASE_DIR", "repos"),
+                ("CACHE_BASE_DIR", "cache"),
+                ("SECRETS_BASE_DIR", "secrets"),
+                ("VOLUMES_DIR", "volumes"),
+            ] {
+                command.env(format!("DECLAREST_OPERATOR_{variable}"), self.state().join(directory));
             }
         } else {
             command.arg("standalone").arg("--manifests").arg(self.manifests());
@@ -98,10 +141,10 @@ impl World {
         if !self.arguments.iter().any(|argument| argument.starts_with("--log-level")) {
             command.args(["--log-level", "debug"]);
         }
-        command.args(&self.arguments).envs(&self.environment);
+        command.args(&self.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.operator = Some(command.spawn().unwrap());
-        if !on_cluster() {
+        if self.kubeconfig.is_none() {
             let address = self.wait_for_file(&address).await;
             self.client = client_at(&format!("http://{address}"));
         }
@@ -122,9 +165,20 @@ impl World {
         operator.wait().unwrap()
     }
 
-    /// What the operator logged so far, all its lives together.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.log_path()).unwrap_or_default()
+    /// Waits for the operator to end by itself.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let mut operator = self.operator.take().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = operator.try_wait().unwrap() {
+                return status;
+            }
+            if Instant::now() > deadline {
+                let _ = operator.kill();
+                panic!("the operator does not end\n{}", self.log_tail());
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
     }
 
     /// Peak resident memory of the running operator in MiB.
@@ -135,12 +189,17 @@ impl World {
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
     }
 
+    /// What the operator logged so far, all its lives together.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
     /// Makes an object exist, as a user would: a manifest file in standalone mode, else a request.
     pub async fn create(&self, mut object: Value) {
         object["metadata"]["namespace"] = json!(self.namespace);
         let kind = object["kind"].as_str().unwrap().to_owned();
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        if on_cluster() {
+        if self.kubeconfig.is_some() {
             let path = self.collection(&kind);
             let body = serde_json::to_vec(&object).unwrap();
             let request =
@@ -227,14 +286,6 @@ impl World {
         .await;
     }
 
-    /// Replaces an object that exists.
-    pub async fn replace<K: Object>(&self, name: &str, change: impl FnOnce(&mut K)) {
-        let api = self.api::<K>();
-        let mut object = api.get(name).await.unwrap();
-        change(&mut object);
-        api.replace(name, &PostParams::default(), &object).await.unwrap();
-    }
-
     /// Tells the repository that something was pushed, as a webhook does.
     pub async fn notify(&self) {
         let now = jiff::Timestamp::now().to_string();
@@ -285,12 +336,34 @@ impl World {
         (status, message)
     }
 
+    /// Waits until the repository is as `wanted`.
+    pub async fn repository(
+        &self,
+        what: &str,
+        wanted: impl Fn(&ResourceRepositoryStatus) -> bool,
+    ) -> ResourceRepository {
+        let api = self.api::<ResourceRepository>();
+        self.until(
+            what,
+            async || api.get("repo").await.ok(),
+            |object| object.status.as_ref().is_some_and(&wanted),
+        )
+        .await
+    }
+
+    /// Waits until the repository is ready with `revision` fetched.
+    pub async fn fetched(&self, revision: &str) -> ResourceRepository {
+        self.repository(&format!("{revision} is fetched"), |status| {
+            status.last_fetched_revision.as_deref() == Some(revision) && is_true(&status.conditions, "Ready")
+        })
+        .await
+    }
+
     /// Waits until Ready of the repository has this reason, and returns its message.
     pub async fn repository_reason(&self, reason: &str) -> String {
-        let api = self.api::<ResourceRepository>();
-        let conditions = async || Some(api.get("repo").await.ok()?.status?.conditions);
         let what = format!("Ready of the repository says {reason}");
-        ready(&self.until(&what, conditions, |conditions| ready(conditions).reason == reason).await).message
+        let object = self.repository(&what, |status| ready(&status.conditions).reason == reason).await;
+        ready(&object.status.unwrap().conditions).message
     }
 
     /// Waits until Ready of the server has this reason, and returns its message.
@@ -355,6 +428,11 @@ impl World {
         self.directory.path().join("state")
     }
 
+    /// Where the mirror of a repository is kept.
+    pub fn mirror(&self, repository: &str) -> PathBuf {
+        self.state().join("repos/resourcerepositories").join(&self.namespace).join(repository)
+    }
+
     fn log_path(&self) -> PathBuf {
         self.directory.path().join("operator.log")
     }
@@ -397,7 +475,8 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     condition(conditions, type_).status == "True"
 }
 
-fn declarest(kind: &str, name: &str, spec: &Value) -> Value {
+/// An object of ours.
+pub fn declarest(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "declarest.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 

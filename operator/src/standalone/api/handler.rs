@@ -34,7 +34,7 @@ async fn answer(engine: Arc<Engine>, request: Request<Bytes>) -> Result<Response
         }
         Route::Object(target) => object(engine, request, query, target).await,
         _ if request.method() != Method::GET => Err(StatusError::method_not_allowed()),
-        Route::Health => Ok(plain("ok")),
+        Route::Health => Ok(plain(StatusCode::OK, "ok")),
         Route::Version => Ok(respond(StatusCode::OK, &discovery::version(), &[])),
         Route::CoreVersions => Ok(respond(StatusCode::OK, &discovery::core_versions(), &[])),
         Route::Groups => Ok(respond(StatusCode::OK, &discovery::groups(&engine.registry), &[])),
@@ -66,6 +66,10 @@ async fn collection(
     namespace: Option<String>,
 ) -> Result<Response<Body>, StatusError> {
     let representation = representation(&request, &query)?;
+    // Custom resources of all namespaces can be read, and nothing else has a path there.
+    if resource.is_custom() && resource.namespaced && namespace.is_none() && request.method() != Method::GET {
+        return Err(StatusError::unknown_path());
+    }
     match *request.method() {
         Method::GET => {
             let selector = selector(&resource, &query)?;
@@ -107,6 +111,9 @@ async fn collection(
             })
             .await?;
             Ok(respond(StatusCode::OK, &representation.list(&resource, &objects, revision), &[]))
+        }
+        Method::PUT | Method::PATCH if resource.is_custom() => {
+            Err(StatusError::bad_request("name must be provided"))
         }
         _ => Err(StatusError::method_not_allowed()),
     }
@@ -199,7 +206,7 @@ fn stored_form(resource: &ResourceType, object: Value) -> Result<Value, StatusEr
     let given = object["apiVersion"].as_str().unwrap_or_default();
     if resource.is_events_view() && !given.is_empty() && given != resource.api_version() {
         return Err(StatusError::bad_request(format!(
-            "the apiVersion in the data ({given}) does not match the expected apiVersion ({})",
+            "the API version in the data ({given}) does not match the expected API version ({})",
             resource.api_version()
         )));
     }

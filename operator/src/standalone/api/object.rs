@@ -133,18 +133,7 @@ pub(crate) fn align_with_path(
     if !object.is_object() {
         return Err(StatusError::bad_request("the body of the request is not a JSON object"));
     }
-    let expected = resource.api_version();
-    for (field, expected) in [("apiVersion", expected.as_str()), ("kind", resource.kind.as_str())] {
-        match object[field].as_str() {
-            None | Some("") => object[field] = json!(expected),
-            Some(given) if given != expected => {
-                return Err(StatusError::bad_request(format!(
-                    "the {field} in the data ({given}) does not match the expected {field} ({expected})"
-                )));
-            }
-            Some(_) => {}
-        }
-    }
+    align_type(resource, object)?;
     if object["metadata"].is_null() {
         object["metadata"] = json!({});
     }
@@ -164,6 +153,36 @@ pub(crate) fn align_with_path(
     }
     if !resource.namespaced {
         remove_meta(object, "namespace");
+    }
+    Ok(())
+}
+
+/// Built-in types need not be named: the path does.
+fn align_type(resource: &ResourceType, object: &mut Value) -> Result<(), StatusError> {
+    let (kind, expected) = (&resource.kind, resource.api_version());
+    match object["kind"].as_str() {
+        Some(given) if given == kind => {}
+        None | Some("") if resource.is_custom() => {
+            return Err(StatusError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing"
+            )));
+        }
+        None | Some("") => object["kind"] = json!(kind),
+        Some(given) if resource.is_custom() => {
+            return Err(StatusError::wrong_kind(resource, meta(object, "name"), given));
+        }
+        Some(given) => {
+            return Err(StatusError::bad_request(format!("{given} cannot be handled as a {kind}")));
+        }
+    }
+    match object["apiVersion"].as_str() {
+        Some(given) if given == expected => {}
+        None | Some("") => object["apiVersion"] = json!(expected),
+        Some(given) => {
+            return Err(StatusError::bad_request(format!(
+                "the API version in the data ({given}) does not match the expected API version ({expected})"
+            )));
+        }
     }
     Ok(())
 }

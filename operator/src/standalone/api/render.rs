@@ -126,7 +126,7 @@ impl Representation {
             }
             Self::Table(_) => json!({
                 "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-                "columnDefinitions": [], "rows": [],
+                "columnDefinitions": null, "rows": [],
             }),
         }
     }
@@ -158,12 +158,16 @@ pub(crate) fn respond(code: StatusCode, body: &Value, warnings: &[String]) -> Re
 
 /// A refusal.
 pub(crate) fn refuse(error: &StatusError) -> Response<Body> {
+    if error.is_plain {
+        return plain(error.code, &error.message);
+    }
     respond(error.code, &error.to_status(), &[])
 }
 
 /// A short plain text.
-pub(crate) fn plain(text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed_unsync());
+pub(crate) fn plain(code: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed_unsync());
+    *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }

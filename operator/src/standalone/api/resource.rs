@@ -64,9 +64,13 @@ impl ResourceType {
         self.schema().map_or_else(|| Cow::Owned(Structural::built_in()), |schema| Cow::Borrowed(&schema.root))
     }
 
+    pub(crate) fn is_custom(&self) -> bool {
+        matches!(self.family, Family::Custom(_))
+    }
+
     /// Whether writes count in `metadata.generation`.
     pub(crate) fn counts_generations(&self) -> bool {
-        matches!(self.family, Family::Custom(_))
+        self.is_custom()
     }
 
     /// Whether an update may leave `metadata.resourceVersion` out.

@@ -71,7 +71,7 @@ impl Route {
         let (name, endpoint) = match rest {
             [name] => (*name, Endpoint::Main),
             [name, "status"] if resource.has_status => (*name, Endpoint::Status),
-            _ => return Err(StatusError::unknown_path()),
+            _ => return Err(StatusError::unknown_subresource()),
         };
         let namespace = namespace.unwrap_or_default().to_owned();
         Ok(Self::Object(Target { resource, namespace, name: name.to_owned(), endpoint }))
@@ -132,9 +132,7 @@ impl Query {
     pub(crate) fn revision(&self) -> Result<u64, StatusError> {
         match self.resource_version.as_str() {
             "" => Ok(0),
-            text => text.parse().map_err(|_| {
-                StatusError::bad_request(format!("resourceVersion: Invalid value: \"{text}\": not a number"))
-            }),
+            text => text.parse().map_err(|_| StatusError::malformed_revision(text, self.watch)),
         }
     }
 }

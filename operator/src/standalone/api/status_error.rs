@@ -18,6 +18,8 @@ pub(crate) struct StatusError {
     pub reason: &'static str,
     pub message: String,
     details: Value,
+    /// kube-apiserver answers before anything that knows `Status` is asked.
+    pub is_plain: bool,
 }
 
 /// Why one field was refused (`metav1.CauseType`).
@@ -109,7 +111,7 @@ impl fmt::Display for FieldError {
 
 impl StatusError {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason, message: message.into(), details: Value::Null, is_plain: false }
     }
 
     fn about(mut self, resource: &ResourceType, name: &str) -> Self {
@@ -124,7 +126,22 @@ impl StatusError {
 
     /// The path names nothing this API serves.
     pub(crate) fn unknown_path() -> Self {
+        let mut error = Self::new(StatusCode::NOT_FOUND, "NotFound", "404 page not found");
+        error.is_plain = true;
+        error
+    }
+
+    pub(crate) fn unknown_subresource() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// A resourceVersion that is not one. For that of a watch kube-apiserver blames itself.
+    pub(crate) fn malformed_revision(given: &str, is_watch: bool) -> Self {
+        let message = format!("resourceVersion: Invalid value: {}: not a number", json!(given));
+        if is_watch {
+            return Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message);
+        }
+        Self::bad_request(format!("invalid resource version: {message}"))
     }
 
     pub(crate) fn already_exists(resource: &ResourceType, name: &str) -> Self {
@@ -170,11 +187,17 @@ impl StatusError {
     }
 
     pub(crate) fn invalid(resource: &ResourceType, name: &str, errors: &[FieldError]) -> Self {
-        let subject = if resource.group.is_empty() {
-            resource.kind.clone()
-        } else {
-            format!("{}.{}", resource.kind, resource.group)
-        };
+        Self::invalid_as(&resource.kind, &resource.group, name, errors)
+    }
+
+    /// The object is of another kind than its type.
+    pub(crate) fn wrong_kind(resource: &ResourceType, name: &str, given: &str) -> Self {
+        let error = FieldError::invalid("kind", &json!(given), &format!("must be {}", resource.kind));
+        Self::invalid_as(given, &resource.group, name, &[error])
+    }
+
+    fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
+        let subject = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let text = match text.as_slice() {
             [one] => one.clone(),
@@ -186,8 +209,7 @@ impl StatusError {
             .collect();
         let message = format!("{subject} \"{name}\" is invalid: {text}");
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
-        error.details =
-            json!({"name": name, "group": resource.group, "kind": resource.kind, "causes": causes});
+        error.details = json!({"name": name, "group": group, "kind": kind, "causes": causes});
         error
     }
 

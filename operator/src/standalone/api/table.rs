@@ -138,26 +138,25 @@ pub(crate) fn table(
 ) -> Value {
     let age = [Column::new("Age", "date", ".metadata.creationTimestamp")];
     let columns: &[Column] = if resource.columns.is_empty() { &age } else { &resource.columns };
-    let mut definitions = Vec::new();
-    if with_columns {
+    let definitions = with_columns.then(|| {
         let description = "Name must be unique within a namespace.";
-        definitions.push(json!({
+        let mut definitions = vec![json!({
             "name": "Name", "type": "string", "format": "name", "description": description, "priority": 0,
-        }));
+        })];
         definitions.extend(columns.iter().map(Column::definition));
-    }
+        definitions
+    });
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
             let mut cells = vec![json!(meta(object, "name"))];
             cells.extend(columns.iter().map(|column| column.cell(object)));
-            let mut row = json!({"cells": cells});
-            match include {
-                Include::Nothing => {}
-                Include::Metadata => row["object"] = metadata_only(object),
-                Include::Object => row["object"] = json!(events::shown(resource, object)),
-            }
-            row
+            let object = match include {
+                Include::Nothing => Value::Null,
+                Include::Metadata => metadata_only(object),
+                Include::Object => json!(events::shown(resource, object)),
+            };
+            json!({"cells": cells, "object": object})
         })
         .collect();
     json!({

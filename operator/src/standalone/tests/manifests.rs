@@ -9,7 +9,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::{api, merge, refusal, secrets, widget, widget_crd, widget_type, widgets};
+use super::api;
+use super::widgets::{crd, merge, refusal, resource, secrets, widget, widgets};
 use crate::standalone::{Api, LoadReport, Manifests, ManifestsError};
 
 fn manifest(name: &str, url: &str) -> String {
@@ -31,7 +32,7 @@ async fn load(directory: &Path, client: &kube::Client) -> LoadReport {
 }
 
 async fn names(client: &kube::Client) -> Vec<String> {
-    let all: kube::Api<kube::api::DynamicObject> = kube::Api::all_with(client.clone(), &widget_type());
+    let all: kube::Api<kube::api::DynamicObject> = kube::Api::all_with(client.clone(), &resource());
     let list = all.list(&ListParams::default()).await.unwrap();
     list.iter().map(|object| format!("{}/{}", object.namespace().unwrap(), object.name_any())).collect()
 }
@@ -142,12 +143,12 @@ async fn types_and_duplicates_are_told_apart() {
 async fn only_what_manifests_made_is_deleted_and_a_restart_remembers_it() {
     let state = tempfile::tempdir().unwrap();
     let directory = directory(&[("a.yaml", &manifest("a", "http://a"))]);
-    let client = Api::restore(vec![widget_crd()], state.path()).unwrap().client();
+    let client = Api::restore(vec![crd()], state.path()).unwrap().client();
     load(directory.path(), &client).await;
     widgets(&client).create(&PostParams::default(), &widget("by-hand")).await.unwrap();
     fs::remove_file(directory.path().join("a.yaml")).unwrap();
 
-    let client = Api::restore(vec![widget_crd()], state.path()).unwrap().client();
+    let client = Api::restore(vec![crd()], state.path()).unwrap().client();
     assert_eq!(names(&client).await, ["default/a", "default/by-hand"]);
     assert_eq!(load(directory.path(), &client).await.deleted, 1);
     assert_eq!(names(&client).await, ["default/by-hand"]);

@@ -6,11 +6,11 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::{apply_status, merge, partial, refusal, secrets, widget, widget_crd, widgets};
+use super::widgets::{apply_status, crd, merge, partial, refusal, secrets, widget, widgets};
 use crate::standalone::Api;
 
 fn restore(directory: &Path) -> Api {
-    Api::restore(vec![widget_crd()], directory).expect("the state is restored")
+    Api::restore(vec![crd()], directory).expect("the state is restored")
 }
 
 fn saved(directory: &Path, name: &str) -> Option<Value> {

@@ -2,17 +2,14 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::{api, merge, refusal, widget, widgets};
+use crate::client;
+use crate::support::widgets::{merge, refusal, widget, widgets};
 
 async fn create(client: &Client, name: &str, metadata: &Value) -> DynamicObject {
     let mut object = serde_json::to_value(widget(name)).unwrap();
     json_patch::merge(&mut object["metadata"], metadata);
     let object: DynamicObject = serde_json::from_value(object).unwrap();
     widgets(client).create(&PostParams::default(), &object).await.unwrap()
-}
-
-fn owned_by(owner: &DynamicObject) -> Value {
-    json!({"apiVersion": "example.io/v1", "kind": "Widget", "name": owner.name_any(), "uid": owner.uid().unwrap()})
 }
 
 async fn names(client: &Client) -> Vec<String> {
@@ -27,7 +24,7 @@ async fn names(client: &Client) -> Vec<String> {
 
 #[tokio::test]
 async fn without_finalizers_an_object_goes_at_once() {
-    let client = api().client();
+    let client = client().await;
     create(&client, "a", &json!({})).await;
     let deleted = widgets(&client).delete("a", &DeleteParams::default()).await.unwrap();
     assert!(deleted.is_right());
@@ -36,7 +33,7 @@ async fn without_finalizers_an_object_goes_at_once() {
 
 #[tokio::test]
 async fn the_last_finalizer_lets_an_object_go() {
-    let client = api().client();
+    let client = client().await;
     let api = widgets(&client);
     create(&client, "a", &json!({"finalizers": ["example.io/one", "example.io/two"]})).await;
     let marked = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
@@ -59,7 +56,7 @@ async fn the_last_finalizer_lets_an_object_go() {
 
 #[tokio::test]
 async fn preconditions_protect_the_successor_of_an_object() {
-    let client = api().client();
+    let client = client().await;
     let api = widgets(&client);
     let first = create(&client, "a", &json!({})).await;
     let preconditions = Preconditions { uid: Some("other".to_owned()), resource_version: None };
@@ -71,54 +68,8 @@ async fn preconditions_protect_the_successor_of_an_object() {
 }
 
 #[tokio::test]
-async fn dependents_follow_their_last_owner() {
-    let client = api().client();
-    let (a, b) = (create(&client, "a", &json!({})).await, create(&client, "b", &json!({})).await);
-    create(&client, "both", &json!({"ownerReferences": [owned_by(&a), owned_by(&b)]})).await;
-    let child = create(&client, "child", &json!({"ownerReferences": [owned_by(&a)]})).await;
-    create(&client, "grandchild", &json!({"ownerReferences": [owned_by(&child)]})).await;
-
-    widgets(&client).delete("a", &DeleteParams::default()).await.unwrap();
-    assert_eq!(names(&client).await, ["b", "both"]);
-    let left = widgets(&client).get("both").await.unwrap();
-    assert_eq!(left.owner_references().len(), 1);
-    widgets(&client).delete("b", &DeleteParams::default()).await.unwrap();
-    assert_eq!(names(&client).await, Vec::<String>::new());
-}
-
-#[tokio::test]
-async fn a_dependent_of_nobody_is_collected_and_one_of_a_stranger_is_not() {
-    let client = api().client();
-    let mut gone = owned_by(&create(&client, "a", &json!({})).await);
-    gone["uid"] = json!("never-existed");
-    create(&client, "lost", &json!({ "ownerReferences": [gone] })).await;
-    let stranger = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "elsewhere"});
-    create(&client, "kept", &json!({ "ownerReferences": [stranger] })).await;
-    assert_eq!(names(&client).await, ["a", "kept"]);
-}
-
-#[tokio::test]
-async fn orphans_survive_and_foreground_waits() {
-    let client = api().client();
-    let a = create(&client, "a", &json!({})).await;
-    create(&client, "orphan", &json!({"ownerReferences": [owned_by(&a)]})).await;
-    widgets(&client).delete("a", &DeleteParams::orphan()).await.unwrap();
-    assert_eq!(names(&client).await, ["orphan"]);
-    assert!(widgets(&client).get("orphan").await.unwrap().owner_references().is_empty());
-
-    let b = create(&client, "b", &json!({})).await;
-    let held = json!({"ownerReferences": [owned_by(&b)], "finalizers": ["example.io/hold"]});
-    create(&client, "held", &held).await;
-    widgets(&client).delete("b", &DeleteParams::foreground()).await.unwrap();
-    assert_eq!(names(&client).await, ["b", "held", "orphan"]);
-    assert_eq!(widgets(&client).get("b").await.unwrap().finalizers(), ["foregroundDeletion"]);
-    merge(&client, "held", &json!({"metadata": {"finalizers": null}})).await.unwrap();
-    assert_eq!(names(&client).await, ["orphan"]);
-}
-
-#[tokio::test]
 async fn a_collection_goes_by_selector() {
-    let client = api().client();
+    let client = client().await;
     create(&client, "a", &json!({"labels": {"x": "1"}})).await;
     create(&client, "b", &json!({"labels": {"x": "2"}})).await;
     let selected = ListParams::default().labels("x=1");
@@ -128,7 +79,7 @@ async fn a_collection_goes_by_selector() {
 
 #[tokio::test]
 async fn a_write_to_an_object_that_went_is_not_found() {
-    let client = api().client();
+    let client = client().await;
     let patch = Patch::Merge(json!({"status": {"message": "late"}}));
     let (code, reason, _) =
         refusal(widgets(&client).patch_status("a", &PatchParams::default(), &patch).await);

@@ -2,8 +2,8 @@ use kube::api::PostParams;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{api, merge, refusal, widget_crd, widget_with, widgets};
-use crate::standalone::{Api, ApiError};
+use crate::client;
+use crate::support::widgets::{merge, refusal, widget_with, widgets};
 
 #[rstest]
 #[case::required(json!({}), "spec.url: Required value")]
@@ -34,7 +34,7 @@ use crate::standalone::{Api, ApiError};
     "spec.tags: Invalid value: failed rule: self.all(tag, tag.matches('^[a-z]+$'))")]
 #[tokio::test]
 async fn invalid_objects_are_refused_with_the_field(#[case] spec: Value, #[case] expected: &str) {
-    let client = api().client();
+    let client = client().await;
     let result = widgets(&client).create(&PostParams::default(), &widget_with("a", &spec)).await;
     let Err(kube::Error::Api(status)) = result else { panic!("accepted: {result:?}") };
     assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
@@ -49,7 +49,7 @@ async fn invalid_objects_are_refused_with_the_field(#[case] spec: Value, #[case]
 
 #[tokio::test]
 async fn rules_wait_until_the_values_are_sound() {
-    let client = api().client();
+    let client = client().await;
     let spec = json!({"auth": {"token": "t", "password": "p"}});
     let (_, _, message) =
         refusal(widgets(&client).create(&PostParams::default(), &widget_with("a", &spec)).await);
@@ -68,7 +68,7 @@ async fn rules_wait_until_the_values_are_sound() {
 #[case::tags(json!({"url": "http://x", "tags": ["a", "b"]}))]
 #[tokio::test]
 async fn valid_objects_are_stored_as_they_are(#[case] spec: Value) {
-    let client = api().client();
+    let client = client().await;
     let made = widgets(&client).create(&PostParams::default(), &widget_with("a", &spec)).await.unwrap();
     for (field, value) in spec.as_object().unwrap() {
         assert_eq!(&made.data["spec"][field], value);
@@ -77,7 +77,7 @@ async fn valid_objects_are_stored_as_they_are(#[case] spec: Value) {
 
 #[tokio::test]
 async fn unknown_fields_go_and_defaults_come_at_every_depth() {
-    let client = api().client();
+    let client = client().await;
     let spec = json!({
         "url": "http://x", "unknown": 1, "nested": {"gone": 1}, "headers": {"Any-Key": "kept"},
         "interval": null,
@@ -94,29 +94,11 @@ async fn unknown_fields_go_and_defaults_come_at_every_depth() {
 
 #[tokio::test]
 async fn transition_rules_run_on_updates_only() {
-    let client = api().client();
+    let client = client().await;
     let spec = json!({"url": "http://x", "name": "first"});
     widgets(&client).create(&PostParams::default(), &widget_with("a", &spec)).await.unwrap();
     let (code, _, message) = refusal(merge(&client, "a", &json!({"spec": {"name": "second"}})).await);
     assert_eq!(code, 422);
     assert!(message.contains("spec.name: Invalid value: \"second\": is immutable"), "{message}");
     merge(&client, "a", &json!({"spec": {"name": "first", "size": 2}})).await.unwrap();
-}
-
-#[test]
-fn definitions_that_cannot_be_served_are_refused() {
-    let mut several = widget_crd();
-    several.spec.versions.push(several.spec.versions[0].clone());
-    assert!(matches!(Api::new(vec![several]), Err(ApiError::Versions { .. })));
-
-    let mut without = widget_crd();
-    without.spec.versions[0].schema = None;
-    assert!(matches!(Api::new(vec![without]), Err(ApiError::NoSchema { .. })));
-
-    let mut source = serde_json::to_value(widget_crd()).unwrap();
-    source["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
-        json!([{"rule": "self.spec +"}]);
-    let broken = Api::new(vec![serde_json::from_value(source).unwrap()]);
-    let Err(error @ ApiError::Rule { .. }) = broken else { panic!("compiled: {broken:?}") };
-    assert!(error.to_string().starts_with("rule `self.spec +` of CRD widgets.example.io cannot be compiled"));
 }

@@ -2,7 +2,8 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::{api, apply_status, merge, partial, refusal, widget, widgets};
+use crate::client;
+use crate::support::widgets::{apply_status, merge, partial, refusal, widget, widgets};
 
 fn condition(kind: &str, status: &str) -> Value {
     json!({"type": kind, "status": status})
@@ -10,7 +11,7 @@ fn condition(kind: &str, status: &str) -> Value {
 
 #[tokio::test]
 async fn a_status_apply_replaces_what_the_manager_applied_before() {
-    let client = api().client();
+    let client = client().await;
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
     let first = json!({
         "message": "working", "count": 0, "webhook": {"path": "/x"},
@@ -25,7 +26,7 @@ async fn a_status_apply_replaces_what_the_manager_applied_before() {
 
 #[tokio::test]
 async fn an_apply_leaves_what_others_own() {
-    let client = api().client();
+    let client = client().await;
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
     apply_status(
         &client,
@@ -45,7 +46,7 @@ async fn an_apply_leaves_what_others_own() {
 
 #[tokio::test]
 async fn the_same_apply_twice_keeps_the_revision() {
-    let client = api().client();
+    let client = client().await;
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
     let status = json!({"message": "m", "conditions": [condition("Ready", "True")]});
     let first = apply_status(&client, "operator", "a", &status).await;
@@ -55,7 +56,7 @@ async fn the_same_apply_twice_keeps_the_revision() {
 
 #[tokio::test]
 async fn an_apply_creates_and_takes_back_what_it_drops() {
-    let client = api().client();
+    let client = client().await;
     let api = widgets(&client);
     let params = PatchParams::apply("gitops");
     let full = partial(
@@ -81,7 +82,7 @@ async fn an_apply_creates_and_takes_back_what_it_drops() {
 
 #[tokio::test]
 async fn a_field_of_another_manager_is_taken_only_by_force() {
-    let client = api().client();
+    let client = client().await;
     let api = widgets(&client);
     let mine = partial("a", &json!({"spec": {"url": "http://a", "size": 1}}));
     api.patch("a", &PatchParams::apply("first"), &Patch::Apply(&mine)).await.unwrap();
@@ -104,7 +105,7 @@ async fn a_field_of_another_manager_is_taken_only_by_force() {
 
 #[tokio::test]
 async fn conflicts_are_listed_by_manager() {
-    let client = api().client();
+    let client = client().await;
     let api = widgets(&client);
     let mine = partial("a", &json!({"spec": {"url": "http://a", "size": 1, "headers": {"H": "1"}}}));
     api.patch("a", &PatchParams::apply("first"), &Patch::Apply(&mine)).await.unwrap();
@@ -127,7 +128,7 @@ async fn conflicts_are_listed_by_manager() {
 
 #[tokio::test]
 async fn each_endpoint_owns_its_own_part() {
-    let client = api().client();
+    let client = client().await;
     let api = widgets(&client);
     let both = partial("a", &json!({"spec": {"url": "http://a"}, "status": {"message": "m"}}));
     let params = PatchParams::apply("operator").force();
@@ -148,7 +149,7 @@ async fn each_endpoint_owns_its_own_part() {
 
 #[tokio::test]
 async fn an_apply_needs_a_manager_and_a_status_needs_its_object() {
-    let client = api().client();
+    let client = client().await;
     let patch = partial("a", &json!({"status": {"message": "m"}}));
     let api = widgets(&client);
     let (code, _, _) = refusal(api.patch_status("a", &PatchParams::apply("m"), &Patch::Apply(&patch)).await);
@@ -160,7 +161,7 @@ async fn an_apply_needs_a_manager_and_a_status_needs_its_object() {
 
 #[tokio::test]
 async fn managed_fields_read_as_kubernetes_writes_them() {
-    let client = api().client();
+    let client = client().await;
     let patch = partial(
         "a",
         &json!({"metadata": {"labels": {"x": "1"}}, "spec": {"url": "http://a", "tags": ["t"]}}),

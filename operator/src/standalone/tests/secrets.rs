@@ -1,0 +1,17 @@
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use super::api;
+use super::widgets::{refusal, secrets};
+
+/// Unlike kube-apiserver, which shows the whole object.
+#[tokio::test]
+async fn a_refused_value_is_not_repeated() {
+    let client = api().client();
+    let secret = serde_json::from_value(json!({"metadata": {"name": "s"}})).unwrap();
+    secrets(&client).create(&PostParams::default(), &secret).await.unwrap();
+    let broken = Patch::Merge(json!({"data": {"a": "not base64!"}}));
+    let (code, _, message) = refusal(secrets(&client).patch("s", &PatchParams::default(), &broken).await);
+    assert_eq!(code, 422);
+    assert!(message.contains("data.a") && !message.contains("not base64!"), "{message}");
+}

@@ -1,0 +1,127 @@
+//! Controllers within the test's process, for what no process on an API server can be made to do in
+//! reasonable time: hold an object that the schema refuses, and wait for more than a minute.
+
+use declarest_operator::args::{Args, BindAddress, Command, ManagerOptions};
+use declarest_operator::controller::frame::FINALIZER;
+use declarest_operator::crd::{self, ManagedServer};
+use declarest_operator::directories::Directories;
+use declarest_operator::runtime::{Platform, operate};
+use declarest_operator::standalone;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::runtime::conditions::is_deleted;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+const NAMESPACE: &str = "team";
+
+/// Runs the controllers in a task until the guard is dropped.
+fn run(client: &Client, state: &TempDir) -> DropGuard {
+    let stop = CancellationToken::new();
+    let platform = Platform {
+        client: client.clone(),
+        directories: Directories::below(state.path()),
+        identity: "test".to_owned(),
+        election: None,
+        allow_file_repositories: true,
+        metrics_address: BindAddress::Off,
+        probe_address: BindAddress::Off,
+    };
+    let (options, stopped) = (options(), stop.clone());
+    tokio::spawn(async move { operate(platform, &options, stopped).await });
+    stop.drop_guard()
+}
+
+fn options() -> ManagerOptions {
+    use clap::Parser as _;
+    match Args::parse_from(["declarest-operator"]).into_command() {
+        Command::Run(options) => options.manager,
+        other => panic!("expected the default command, not {other:?}"),
+    }
+}
+
+fn servers(client: &Client) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::erase::<ManagedServer>(&()))
+}
+
+fn server(name: &str, http: &Value) -> DynamicObject {
+    let object = DynamicObject::new(name, &ApiResource::erase::<ManagedServer>(&()));
+    object.data(json!({"spec": {"http": http}}))
+}
+
+/// Waits until the first condition, which is Ready, has this reason.
+async fn until_reason(servers: &Api<DynamicObject>, name: &str, reason: &str) -> DynamicObject {
+    let reported = |object: Option<&DynamicObject>| {
+        object.is_some_and(|object| object.data["status"]["conditions"][0]["reason"] == reason)
+    };
+    await_condition(servers.clone(), name, reported).await.unwrap().unwrap()
+}
+
+async fn delete(servers: &Api<DynamicObject>, object: &DynamicObject) {
+    let (name, uid) = (object.name_any(), object.uid().unwrap());
+    servers.delete(&name, &DeleteParams::default()).await.unwrap();
+    await_condition(servers.clone(), &name, is_deleted(&uid)).await.unwrap();
+}
+
+/// Our definitions with a spec that may be anything, as an earlier schema might have been.
+fn lax() -> Vec<CustomResourceDefinition> {
+    let mut crds = crd::all();
+    for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
+        let schema = version.schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+        let anything = JSONSchemaProps {
+            type_: Some("object".to_owned()),
+            x_kubernetes_preserve_unknown_fields: Some(true),
+            ..JSONSchemaProps::default()
+        };
+        schema.properties.as_mut().unwrap().insert("spec".to_owned(), anything);
+    }
+    crds
+}
+
+#[tokio::test]
+async fn one_undecodable_object_is_reported_and_harms_no_other() {
+    let (client, state) = (standalone::Api::new(lax()).unwrap().client(), tempfile::tempdir().unwrap());
+    let servers = servers(&client);
+    let mut bad = server("bad", &json!("https://api.example.test"));
+    bad.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
+    servers.create(&PostParams::default(), &bad).await.unwrap();
+    let _running = run(&client, &state);
+    let good = server("good", &json!({"baseURL": "https://api.example.test"}));
+    servers.create(&PostParams::default(), &good).await.unwrap();
+    until_reason(&servers, "good", "Ready").await;
+
+    let bad = until_reason(&servers, "bad", "SpecInvalid").await;
+    let message = bad.data["status"]["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("the object cannot be read: "), "{message}");
+    delete(&servers, &bad).await;
+}
+
+/// Time stands still but for waits, so that the pauses between the tries take none.
+#[tokio::test(start_paused = true)]
+async fn a_cleanup_that_keeps_failing_lets_the_object_go() {
+    let (client, state) = (standalone::Api::new(crd::all()).unwrap().client(), tempfile::tempdir().unwrap());
+    // A file where the object's directory would be cannot be removed as a directory.
+    let obstacle = state.path().join("cache/managedservers").join(NAMESPACE).join("stuck");
+    std::fs::create_dir_all(obstacle.parent().unwrap()).unwrap();
+    std::fs::write(&obstacle, "").unwrap();
+    let _running = run(&client, &state);
+    let servers = servers(&client);
+    let stuck = server("stuck", &json!({"baseURL": "https://api.example.test"}));
+    servers.create(&PostParams::default(), &stuck).await.unwrap();
+    delete(&servers, &until_reason(&servers, "stuck", "Ready").await).await;
+
+    let events: Api<Event> = Api::namespaced(client, NAMESPACE);
+    let events = events.list(&ListParams::default()).await.unwrap();
+    let notes = events.items.into_iter().filter(|event| event.reason.as_deref() == Some("CleanupFailed"));
+    let mut notes: Vec<String> = notes.filter_map(|event| event.note).collect();
+    notes.sort();
+    assert_eq!(notes.len(), 5, "{notes:?}");
+    assert!(notes[0].starts_with("try 1 of 5: cannot remove directory "), "{notes:?}");
+    assert!(notes[4].ends_with("; giving up"), "{notes:?}");
+}

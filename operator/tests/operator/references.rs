@@ -1,0 +1,57 @@
+//! What specs refer to outside of themselves: Secrets and the operator's environment.
+
+use declarest_operator::crd::{ManagedServer, SecretStore};
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::json;
+
+use crate::support::world::{World, declarest, ready};
+
+const CANARY: &str = "canary-51c0de";
+
+#[tokio::test]
+async fn a_secret_is_followed_from_its_absence_to_its_deletion() {
+    let world = World::start().await;
+    let login = |key| json!({"name": "login", "key": key});
+    let auth = json!({"basicAuth": {"usernameRef": login("user"), "passwordRef": login("password")}});
+    world.create_server(json!({"baseURL": "https://api.example.test", "auth": auth})).await;
+    let message = world.server_reason("DependencyInvalid").await;
+    let absent = "spec.http.auth.basicAuth.usernameRef: Secret";
+    assert_eq!(message, format!("{absent} {}/login does not exist", world.namespace));
+
+    world.create_secret("login", &[("user", "alice"), ("password", CANARY)]).await;
+    world.server_reason("Ready").await;
+    let object = world.api::<ManagedServer>().get("server").await.unwrap();
+    assert!(!serde_json::to_string(&object).unwrap().contains(CANARY), "the password is in the object");
+    assert!(!world.log().contains(CANARY), "the password is in the log");
+
+    world.delete::<Secret>("login").await;
+    world.server_reason("DependencyInvalid").await;
+}
+
+#[tokio::test]
+async fn a_variable_that_specs_must_not_use_is_refused() {
+    let world = World::start().await;
+    world.create_server(json!({"baseURL": "${KUBERNETES_SERVICE_HOST}"})).await;
+    let message = world.server_reason("SpecInvalid").await;
+    assert!(
+        message.starts_with("spec.http.baseURL: environment variable KUBERNETES_SERVICE_HOST"),
+        "{message}"
+    );
+    let object = world.api::<ManagedServer>().get("server").await.unwrap();
+    assert_eq!(object.spec.http.base_url, "${KUBERNETES_SERVICE_HOST}");
+}
+
+#[tokio::test]
+async fn a_store_tells_its_provider_even_when_it_is_refused() {
+    let world = World::start().await;
+    let spec = json!({"file": {"path": "store", "encryption": {"keyRef": {"name": "k", "key": "k"}}}});
+    world.create(declarest("SecretStore", "store", &spec)).await;
+    let api = world.api::<SecretStore>();
+    let status = world
+        .eventually("the store is judged", || async {
+            api.get("store").await.ok()?.status.filter(|status| !ready(&status.conditions).reason.is_empty())
+        })
+        .await;
+    assert_eq!(status.provider.as_deref(), Some("file"));
+    assert_eq!(ready(&status.conditions).status, "False");
+}
