@@ -1,5 +1,6 @@
 //! One codec per format, and what the structured ones share.
 
+mod compose;
 mod ini;
 mod json;
 mod octet_stream;
@@ -8,6 +9,8 @@ mod text;
 mod yaml;
 
 use super::{PayloadError, PayloadType, Value};
+
+use compose::{Compose, Scalar};
 
 /// The deepest nesting of arrays and objects that structured formats read and write.
 ///
