@@ -6,15 +6,19 @@ use std::collections::BTreeMap;
 use crate::payload::{Position, Value};
 
 /// What a parser knows about a scalar.
-pub struct Scalar {
+pub struct Scalar<'t> {
+    /// Its text without quotes and escapes.
+    pub text: &'t str,
     /// What it means, or why it means nothing in the value model.
     pub value: Result<Value, Cow<'static, str>>,
+    /// Whether the document says what it means by a tag.
+    pub tagged: bool,
 }
 
 /// What a document can be composed into.
 pub trait Compose: Clone {
     /// A scalar; `Err` says why it cannot be one.
-    fn scalar(scalar: Scalar, at: Position) -> Result<Self, Cow<'static, str>>;
+    fn scalar(scalar: Scalar<'_>, at: Position) -> Result<Self, Cow<'static, str>>;
     /// A list that begins `at`.
     fn sequence(items: Vec<Self>, at: Position) -> Self;
     /// A mapping that begins `at`.
@@ -28,7 +32,7 @@ pub trait Compose: Clone {
 }
 
 impl Compose for Value {
-    fn scalar(scalar: Scalar, _: Position) -> Result<Self, Cow<'static, str>> {
+    fn scalar(scalar: Scalar<'_>, _: Position) -> Result<Self, Cow<'static, str>> {
         scalar.value
     }
 
@@ -62,6 +66,7 @@ impl Compose for Value {
     }
 }
 
-fn no_key(kind: &str) -> Cow<'static, str> {
+/// Why a value of this kind is no key.
+pub fn no_key(kind: &str) -> Cow<'static, str> {
     format!("{kind} cannot be a key; put it in quotes").into()
 }

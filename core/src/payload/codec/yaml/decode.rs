@@ -81,7 +81,7 @@ impl<'i, N: Compose> Composer<'i, N> {
             Event::Scalar(text, style, anchor, tag) => {
                 let weight = NODE_WEIGHT + text.len();
                 let value = scalar_value(&text, style, tag.as_deref());
-                let scalar = Scalar { value };
+                let scalar = Scalar { text: &text, value, tagged: tag.is_some() };
                 let content = N::scalar(scalar, position(span)).map_err(|reason| fail(span, reason))?;
                 (anchor, Node { content, height: 0, weight })
             }
