@@ -8,6 +8,7 @@
 //! is the payload's `id`, else the last segment of its path.
 
 mod compare;
+pub mod document;
 mod identity;
 mod list;
 mod resolve;

@@ -1,5 +1,7 @@
 //! JSON (RFC 8259), read and written with `serde_json`.
 
+mod located;
+
 use std::fmt;
 
 use serde::Serialize;
@@ -9,24 +11,32 @@ use serde_json::ser::PrettyFormatter;
 use super::{WIDE_INTEGER, check_tree};
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
+pub use located::decode as decode_located;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One document: trailing content is an error, of equal keys the last wins.
 pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
-    let fail = |line, column, reason| Err(PayloadError::decode(PayloadType::Json, line, column, reason));
-    if bytes.starts_with(BYTE_ORDER_MARK) {
-        return fail(1, Some(1), "the file starts with a byte order mark; save it as UTF-8 without one");
-    }
+    check(bytes)?;
     if bytes.trim_ascii().is_empty() {
-        return fail(1, None, "the document is empty");
-    }
-    if let Some((line, column)) = wide_integer(bytes) {
-        return fail(line, Some(column), WIDE_INTEGER);
+        return Err(PayloadError::decode(PayloadType::Json, 1, None, "the document is empty"));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Decoded::deserialize(&mut deserializer).map_err(|error| described(&error))?;
     deserializer.end().map_err(|error| described(&error))?;
     Ok(value.0)
+}
+
+/// Refuses what `serde_json` accepts or would explain badly.
+fn check(bytes: &[u8]) -> Result<(), PayloadError> {
+    let fail = |line, column, reason| Err(PayloadError::decode(PayloadType::Json, line, column, reason));
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        return fail(1, Some(1), "the file starts with a byte order mark; save it as UTF-8 without one");
+    }
+    match wide_integer(bytes) {
+        Some((line, column)) => fail(line, Some(column), WIDE_INTEGER),
+        None => Ok(()),
+    }
 }
 
 /// Two spaces of indentation, keys ascending bytewise, no newline at the end.

@@ -1,13 +1,18 @@
 //! One codec per format, and what the structured ones share.
 
+mod compose;
 mod ini;
 mod json;
+mod located;
 mod octet_stream;
 mod properties;
 mod text;
 mod yaml;
 
 use super::{PayloadError, PayloadType, Value};
+
+use compose::{Compose, Scalar};
+pub use located::{Located, Part};
 
 /// The deepest nesting of arrays and objects that structured formats read and write.
 ///
@@ -31,6 +36,16 @@ pub fn decode(payload_type: PayloadType, bytes: &[u8]) -> Result<Value, PayloadE
         PayloadType::Properties => properties::decode(bytes),
         PayloadType::Xml | PayloadType::Hcl | PayloadType::Text => Ok(text::decode(bytes)),
         PayloadType::OctetStream => Ok(octet_stream::decode(bytes)),
+    }
+}
+
+/// Reads a YAML or JSON document and keeps where everything stands in it; `None` for an empty document or
+/// another type. Equal keys are an error in both formats.
+pub fn decode_located(payload_type: PayloadType, bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
+    match payload_type {
+        PayloadType::Json => json::decode_located(bytes),
+        PayloadType::Yaml => yaml::compose(bytes),
+        _ => Ok(None),
     }
 }
 

@@ -1,13 +1,14 @@
 //! From parser events to a value.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
-use super::super::{MAX_DEPTH, TOO_DEEP, utf8};
+use super::super::{Compose, MAX_DEPTH, Scalar, TOO_DEEP, utf8};
 use super::scalar;
-use crate::payload::{Object, PayloadError, PayloadType, Value};
+use crate::payload::{PayloadError, PayloadType, Position, Value};
 
 /// How much anchors may copy, in bytes of text plus [`NODE_WEIGHT`] per node. Aliases let a short file
 /// describe a value of any size; this bounds it ("billion laughs").
@@ -18,8 +19,9 @@ const NODE_WEIGHT: usize = 64;
 const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 const MERGE_KEY: &str = "<<";
 
-/// One document; an empty one is null. Equal keys in one mapping are an error.
-pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
+/// One document, composed into `N`; `None` if there is nothing but comments and white space. Equal keys in
+/// one mapping are an error.
+pub fn compose<N: Compose>(bytes: &[u8]) -> Result<Option<N>, PayloadError> {
     let text = utf8(PayloadType::Yaml, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut options =
@@ -31,41 +33,34 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
 
 type Step<'i> = (Event<'i>, Span);
 
-/// A composed value with what aliases need to know about it.
+/// A composed node with what aliases need to know about it.
 #[derive(Clone)]
-struct Node {
-    value: Value,
+struct Node<N> {
+    content: N,
     /// Collections nested in it, itself included.
     height: usize,
     weight: usize,
 }
 
-impl Node {
-    fn scalar(value: Value) -> Self {
-        let weight = NODE_WEIGHT + value.as_str().map_or(0, str::len);
-        Self { value, height: 0, weight }
-    }
-}
-
-struct Composer<'i> {
+struct Composer<'i, N> {
     parser: Parser<'i, StrInput<'i>>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, Node<N>>,
     copied: usize,
 }
 
-impl<'i> Composer<'i> {
-    fn document(mut self) -> Result<Value, PayloadError> {
+impl<'i, N: Compose> Composer<'i, N> {
+    fn document(mut self) -> Result<Option<N>, PayloadError> {
         let mut root = None;
         loop {
             let (event, span) = self.step()?;
             match event {
-                Event::StreamEnd => return Ok(root.unwrap_or_default()),
+                Event::StreamEnd => return Ok(root),
                 Event::DocumentStart(..) if root.is_some() => {
-                    return Err(fail(span, "a second document; a payload is exactly one"));
+                    return Err(fail(span, "a second document; there must be exactly one"));
                 }
                 Event::DocumentStart(..) => {
                     let step = self.step()?;
-                    root = Some(self.node(step, 0)?.value);
+                    root = Some(self.node(step, 0)?.content);
                 }
                 _ => {}
             }
@@ -80,13 +75,15 @@ impl<'i> Composer<'i> {
     }
 
     /// Composes the node that begins with `step`, inside of `depth` collections.
-    fn node(&mut self, step: Step<'i>, depth: usize) -> Result<Node, PayloadError> {
+    fn node(&mut self, step: Step<'i>, depth: usize) -> Result<Node<N>, PayloadError> {
         let (event, span) = step;
         let (anchor, node) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let value =
-                    scalar_value(&text, style, tag.as_deref()).map_err(|reason| fail(span, reason))?;
-                (anchor, Node::scalar(value))
+                let weight = NODE_WEIGHT + text.len();
+                let value = scalar_value(&text, style, tag.as_deref());
+                let scalar = Scalar { text: &text, value, tagged: tag.is_some() };
+                let content = N::scalar(scalar, position(span)).map_err(|reason| fail(span, reason))?;
+                (anchor, Node { content, height: 0, weight })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 expect_collection_tag(tag.as_deref(), "seq").map_err(|reason| fail(span, reason))?;
@@ -106,7 +103,7 @@ impl<'i> Composer<'i> {
         Ok(node)
     }
 
-    fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<Node, PayloadError> {
+    fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<Node<N>, PayloadError> {
         let Some(node) = self.anchors.get(&anchor).cloned() else {
             return Err(fail(span, "the alias refers to the node that it is part of"));
         };
@@ -125,63 +122,70 @@ impl<'i> Composer<'i> {
         Ok(())
     }
 
-    fn sequence(&mut self, start: Span, depth: usize) -> Result<Node, PayloadError> {
+    fn sequence(&mut self, start: Span, depth: usize) -> Result<Node<N>, PayloadError> {
         check_depth(start, depth)?;
         let (mut items, mut height, mut weight) = (Vec::new(), 0, NODE_WEIGHT);
         loop {
             let step = self.step()?;
             if matches!(step.0, Event::SequenceEnd) {
-                return Ok(Node { value: Value::Array(items), height: height + 1, weight });
+                return Ok(Node { content: N::sequence(items, position(start)), height: height + 1, weight });
             }
             let item = self.node(step, depth + 1)?;
             height = height.max(item.height);
             weight += item.weight;
-            items.push(item.value);
+            items.push(item.content);
         }
     }
 
-    fn mapping(&mut self, start: Span, depth: usize) -> Result<Node, PayloadError> {
+    fn mapping(&mut self, start: Span, depth: usize) -> Result<Node<N>, PayloadError> {
         check_depth(start, depth)?;
-        let (mut members, mut height, mut weight) = (Object::new(), 0, NODE_WEIGHT);
-        let mut merged: Option<Vec<Object>> = None;
+        let (mut members, mut height, mut weight) = (BTreeMap::new(), 0, NODE_WEIGHT);
+        let mut merged: Option<Vec<BTreeMap<String, N>>> = None;
         loop {
             let (event, span) = self.step()?;
             if matches!(event, Event::MappingEnd) {
                 break;
             }
-            let merge = is_merge_key(&event);
-            let key = if merge { MERGE_KEY.to_owned() } else { self.key((event, span))? };
+            if is_merge_key(&event) {
+                let step = self.step()?;
+                let value_span = step.1;
+                let source = self.node(step, depth + 1)?;
+                height = height.max(source.height);
+                weight += source.weight + NODE_WEIGHT + MERGE_KEY.len();
+                if merged.replace(merge_sources(source.content, value_span)?).is_some() {
+                    return Err(duplicate(span, MERGE_KEY));
+                }
+                continue;
+            }
+            let key = self.key((event, span))?;
             let step = self.step()?;
-            let value_span = step.1;
             let member = self.node(step, depth + 1)?;
             height = height.max(member.height);
+            let (key, content) = N::member(key, member.content).map_err(|reason| fail(span, reason))?;
             weight += member.weight + NODE_WEIGHT + key.len();
-            let duplicate = if merge {
-                merged.replace(merge_sources(member.value, value_span)?).is_some()
-            } else {
-                members.insert(key.clone(), member.value).is_some()
+            match members.entry(key) {
+                Entry::Vacant(vacant) => vacant.insert(content),
+                Entry::Occupied(occupied) => return Err(duplicate(span, occupied.key())),
             };
-            if duplicate {
-                return Err(fail(span, format!("the key \"{key}\" is there twice")));
-            }
         }
         // The mapping's own keys win wherever they stand, then the earlier source.
         for (key, member) in merged.into_iter().flatten().flatten() {
             members.entry(key).or_insert(member);
         }
-        Ok(Node { value: Value::Object(members), height: height + 1, weight })
+        Ok(Node { content: N::mapping(members, position(start)), height: height + 1, weight })
     }
 
-    fn key(&mut self, step: Step<'i>) -> Result<String, PayloadError> {
+    fn key(&mut self, step: Step<'i>) -> Result<N, PayloadError> {
         let span = step.1;
         if matches!(step.0, Event::SequenceStart(..) | Event::MappingStart(..)) {
             return Err(fail(span, "a collection cannot be a key; keys are strings"));
         }
-        match self.node(step, 0)?.value {
-            Value::String(key) => Ok(key),
-            other => Err(fail(span, format!("{} cannot be a key; put it in quotes", other.kind()))),
-        }
+        Ok(self.node(step, 0)?.content)
     }
+}
+
+fn duplicate(span: Span, key: &str) -> PayloadError {
+    fail(span, format!("the key \"{key}\" is there twice"))
 }
 
 fn check_depth(span: Span, depth: usize) -> Result<(), PayloadError> {
@@ -199,16 +203,12 @@ fn is_merge_key(event: &Event<'_>) -> bool {
     }
 }
 
-fn merge_sources(value: Value, span: Span) -> Result<Vec<Object>, PayloadError> {
-    let sources = match value {
-        Value::Array(items) => items,
-        other => vec![other],
-    };
-    let objects = sources.into_iter().map(|source| match source {
-        Value::Object(members) => Ok(members),
-        _ => Err(fail(span, "\"<<\" merges only mappings or a list of them")),
+fn merge_sources<N: Compose>(source: N, span: Span) -> Result<Vec<BTreeMap<String, N>>, PayloadError> {
+    let sources = source.into_items().unwrap_or_else(|single| vec![single]);
+    let members = sources.into_iter().map(|source| {
+        source.into_members().ok_or_else(|| fail(span, "\"<<\" merges only mappings or a list of them"))
     });
-    objects.collect()
+    members.collect()
 }
 
 fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Cow<'static, str>> {
@@ -256,8 +256,13 @@ fn unknown_tag(tag: &Tag) -> Cow<'static, str> {
     format!("the tag \"{handle}{suffix}\" has no meaning here; only the YAML core tags do").into()
 }
 
+fn position(span: Span) -> Position {
+    Position { line: span.start.line(), column: Some(span.start.col() + 1) }
+}
+
 fn fail(span: Span, reason: impl Into<Cow<'static, str>>) -> PayloadError {
-    PayloadError::decode(PayloadType::Yaml, span.start.line(), Some(span.start.col() + 1), reason)
+    let Position { line, column } = position(span);
+    PayloadError::decode(PayloadType::Yaml, line, column, reason)
 }
 
 /// The messages of the parser are fixed texts that quote nothing of the document but brackets.

@@ -7,8 +7,15 @@ mod decode;
 mod encode;
 mod scalar;
 
-pub use decode::decode;
+pub use decode::compose;
 pub use encode::encode;
+
+use crate::payload::{PayloadError, Value};
+
+/// One document; an empty one is null. Equal keys in one mapping are an error.
+pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
+    Ok(compose(bytes)?.unwrap_or_default())
+}
 
 #[cfg(test)]
 mod tests;

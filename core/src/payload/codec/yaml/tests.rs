@@ -58,8 +58,14 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
     "a: &a {}\nb:\n  <<: *a\n  <<: *a\n",
     "line 4, column 3: the key \"<<\" is there twice"
 )]
-#[case::second_document("a: 1\n---\nb: 2\n", "line 2, column 1: a second document; a payload is exactly one")]
-#[case::empty_second_document("a: 1\n---\n", "line 2, column 1: a second document; a payload is exactly one")]
+#[case::second_document(
+    "a: 1\n---\nb: 2\n",
+    "line 2, column 1: a second document; there must be exactly one"
+)]
+#[case::empty_second_document(
+    "a: 1\n---\n",
+    "line 2, column 1: a second document; there must be exactly one"
+)]
 #[case::integer_key("1: a", "line 1, column 1: an integer cannot be a key; put it in quotes")]
 #[case::boolean_key("true: a", "line 1, column 1: a boolean cannot be a key; put it in quotes")]
 #[case::null_key("~: a", "line 1, column 1: null cannot be a key; put it in quotes")]

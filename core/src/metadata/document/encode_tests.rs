@@ -1,0 +1,127 @@
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::decode_tests::{FULL, yaml};
+use super::*;
+use crate::payload::PayloadType::Yaml;
+
+fn written(document: &Document) -> String {
+    String::from_utf8(document.encode_yaml().unwrap()).unwrap()
+}
+
+#[test]
+fn the_document_of_the_contract() {
+    assert_snapshot!(written(&yaml(FULL)), @r"
+    operations:
+        create:
+            headers:
+                Accept: application/json
+                X-Shop: '{{/shop}}'
+            method: POST
+            path: ./import
+            query:
+                mode: create
+            transforms:
+                - jqExpression: '{till: .}'
+            validate:
+                assertions:
+                    - jq: .size > 0
+                      message: size must be positive
+                requiredAttributes:
+                    - /name
+                schemaRef: openapi:request-body
+        defaults:
+            transforms:
+                - excludeAttributes:
+                    - /etag
+    resource:
+        alias: '{{lowercase /name}}'
+        defaults:
+            value:
+                tier: silver
+        externalizedAttributes:
+            - file: run.sh
+              path: /hooks/*/run
+        format: json
+        id: '{{/uid}}'
+        remoteCollectionPath: /v2/{{/shop}}/tills
+        requiredAttributes:
+            - /name
+        secret: false
+        secretAttributes:
+            - /pin
+            - /keys/0
+    selector:
+        descendants: true
+    ");
+}
+
+#[rstest]
+#[case(FULL)]
+#[case("{}")]
+#[case("{selector: {}, resource: {}, operations: {defaults: {}, get: {}}}")]
+#[case(
+    "resource: {requiredAttributes: [], externalizedAttributes: [], defaults: {useProfiles: [], profiles: {}}}"
+)]
+#[case("operations: {get: {query: {}, headers: {}, transforms: [], validate: {assertions: []}}}")]
+#[case(
+    "operations: {get: {query: {dry: true, n: 010}, body: [1, {a: null}]}, compare: {transforms: [{selectAttributes: []}]}}"
+)]
+#[case(
+    "resource: {format: any, secret: true, defaults: {mode: replace, value: '{{include defaults.yml}}', profiles: {p: '{{include defaults-p.json}}'}}}"
+)]
+#[case(
+    "resource: {externalizedAttributes: [{path: /a~1b, file: ./x, template: '<%s>', mode: text, saveBehavior: externalize, renderBehavior: include, enabled: false}]}"
+)]
+#[case("operations: {create: {validate: {schemaRef: 'openapi:#/components/schemas/a~1b'}}}")]
+fn what_is_written_reads_the_same(#[case] text: &str) {
+    let document = yaml(text);
+    assert_eq!(yaml(&written(&document)), document);
+}
+
+#[rstest]
+#[case("resource: null", "{}\n")]
+#[case("resource: {id: null, secretAttributes: []}", "resource:\n    secretAttributes: []\n")]
+#[case(
+    "resource: {defaults: {value: ' {{include defaults.yaml}} '}}",
+    "resource:\n    defaults:\n        value: '{{include defaults.yaml}}'\n"
+)]
+#[case(
+    "operations: {get: {transforms: [{excludeAttributes: /a}]}}",
+    "operations:\n    get:\n        transforms:\n            - excludeAttributes:\n                - /a\n"
+)]
+fn writing(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(written(&yaml(text)), expected);
+}
+
+#[test]
+fn what_yaml_cannot_hold_is_not_written() {
+    let mut document = yaml("operations: {create: {}}");
+    let create = document.operations.as_mut().unwrap().operations.get_mut(&OperationName::Create);
+    create.unwrap().body = Some(crate::payload::Value::Bytes(vec![0]));
+    assert!(matches!(document.encode_yaml(), Err(DocumentError::Syntax(_))));
+}
+
+proptest! {
+    #[test]
+    fn any_text_survives(id in "\\PC{0,12}", name in "[ -~]{1,8}", value in "[ -~\n\t]{0,12}") {
+        let mut headers = Headers::default();
+        headers.insert(&name, value.clone());
+        let get = OperationSection {
+            query: Some([(name, value)].into()),
+            headers: Some(headers),
+            ..OperationSection::default()
+        };
+        let document = Document {
+            resource: Some(ResourceSection { id: Some(id), ..ResourceSection::default() }),
+            operations: Some(OperationsSection {
+                defaults: None,
+                operations: [(OperationName::Get, get)].into(),
+            }),
+            ..Document::default()
+        };
+        let bytes = document.encode_yaml().unwrap();
+        prop_assert_eq!(Document::decode(Yaml, &bytes).unwrap(), document);
+    }
+}

@@ -1,0 +1,61 @@
+//! Headers: names ignore case, and two of them have rules of their own.
+
+use std::collections::BTreeMap;
+
+/// Header templates by name. Names are equal if they differ in case only (RFC 9110, section 5.1); the last
+/// spelling is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// By lower-case name: the name as written and the value.
+    entries: BTreeMap<String, (String, String)>,
+}
+
+impl Headers {
+    /// Sets a header and gives back the value it replaces.
+    pub fn insert(&mut self, name: &str, value: String) -> Option<String> {
+        let previous = self.entries.insert(name.to_ascii_lowercase(), (name.to_owned(), value));
+        previous.map(|(_, value)| value)
+    }
+
+    /// The value of a header.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.entries.get(&name.to_ascii_lowercase()).map(|(_, value)| value.as_str())
+    }
+
+    /// Names and values, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.entries.values().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Lays `later` over these, header by header. An empty `later` drops all but `Accept` and
+    /// `Content-Type`, which nothing drops and no blank value replaces.
+    pub fn overlay(&mut self, later: &Self) {
+        if later.is_empty() {
+            self.entries.retain(|name, _| describes_media(name));
+        }
+        for (name, (spelling, value)) in &later.entries {
+            if !(describes_media(name) && value.trim().is_empty()) {
+                self.entries.insert(name.clone(), (spelling.clone(), value.clone()));
+            }
+        }
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Headers {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(headers: I) -> Self {
+        let mut collected = Self::default();
+        for (name, value) in headers {
+            collected.insert(name, value.to_owned());
+        }
+        collected
+    }
+}
+
+fn describes_media(lower_case_name: &str) -> bool {
+    matches!(lower_case_name, "accept" | "content-type")
+}

@@ -1,0 +1,239 @@
+//! Rules that hold within one document, beyond what decoding checks.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::defaults::is_profile_name;
+use super::{
+    DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationSection, OperationsSection,
+    ResourceSection, Step, sidecar_file,
+};
+use crate::payload::pointer::Pointer;
+
+/// Which language and scope a templated field has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TemplateField {
+    /// `resource.id`, an identity template.
+    Id,
+    /// `resource.alias`, an identity template.
+    Alias,
+    /// `resource.remoteCollectionPath`.
+    RemoteCollectionPath,
+    /// An operation's `method`.
+    Method,
+    /// An operation's `path`.
+    Path,
+    /// A value of an operation's `query`.
+    Query,
+    /// A value of an operation's `headers`.
+    Header,
+    /// The `jqExpression` of a step.
+    Jq,
+}
+
+/// What validation has to be told: where the document is, and how other languages check themselves.
+#[derive(Clone, Copy)]
+pub struct Checks<'c> {
+    /// Whether the document is that of a collection (`_/metadata.yaml`).
+    pub collection: bool,
+    /// Whether a text is a template that its field can have; `Err` says why not.
+    pub template: &'c dyn Fn(TemplateField, &str) -> Result<(), String>,
+    /// Whether a text is a jq program; `Err` says why not.
+    pub jq: &'c dyn Fn(&str) -> Result<(), String>,
+}
+
+type Outcome = Result<(), DocumentError>;
+
+impl Document {
+    /// Checks every rule that one document must keep on its own, on read and before it is written.
+    pub fn validate(&self, checks: Checks<'_>) -> Result<(), DocumentError> {
+        if self.selector.is_some() && !checks.collection {
+            return invalid("selector", "only the metadata of a collection can have one");
+        }
+        if let Some(resource) = &self.resource {
+            checks.resource(resource)?;
+        }
+        if let Some(operations) = &self.operations {
+            checks.operations(operations)?;
+        }
+        let format = self.resource.as_ref().and_then(|resource| resource.format);
+        match format.filter(|format| format.is_unstructured()) {
+            Some(format) => match self.first_structured() {
+                Some(field) => {
+                    invalid(field, format!("payloads of the format {} have no attributes", format.name()))
+                }
+                None => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// The first field that speaks about attributes of payloads.
+    fn first_structured(&self) -> Option<String> {
+        let resource = self.resource.iter().filter_map(|resource| {
+            let lists = [
+                ("requiredAttributes", is_filled(resource.required_attributes.as_ref())),
+                ("secretAttributes", is_filled(resource.secret_attributes.as_ref())),
+                ("externalizedAttributes", is_filled(resource.externalized_attributes.as_ref())),
+            ];
+            let values = [
+                ("id", said(resource.id.as_ref()).is_some()),
+                ("alias", said(resource.alias.as_ref()).is_some()),
+                ("defaults", resource.defaults.is_some()),
+            ];
+            let found = values.into_iter().chain(lists).find(|(_, there)| *there);
+            found.map(|(key, _)| format!("resource.{key}"))
+        });
+        let operations = self.operations.iter().flat_map(|section| {
+            let shared = section.defaults.as_ref().and_then(|defaults| defaults.transforms.as_ref());
+            let shared = is_filled(shared).then(|| "operations.defaults.transforms".to_owned());
+            let own = section.operations.iter().filter_map(|(name, operation)| {
+                let key = match operation {
+                    _ if operation.validate.is_some() => "validate",
+                    _ if is_filled(operation.transforms.as_ref()) => "transforms",
+                    _ => return None,
+                };
+                Some(format!("operations.{name}.{key}"))
+            });
+            shared.into_iter().chain(own)
+        });
+        resource.chain(operations).next()
+    }
+}
+
+impl Checks<'_> {
+    fn resource(&self, resource: &ResourceSection) -> Outcome {
+        let templates = [
+            (TemplateField::Id, "id", &resource.id),
+            (TemplateField::Alias, "alias", &resource.alias),
+            (TemplateField::RemoteCollectionPath, "remoteCollectionPath", &resource.remote_collection_path),
+        ];
+        for (kind, key, text) in templates {
+            self.template(kind, &format!("resource.{key}"), text.as_ref())?;
+        }
+        pointers("resource.requiredAttributes", resource.required_attributes.as_ref())?;
+        pointers("resource.secretAttributes", resource.secret_attributes.as_ref())?;
+        if resource.secret == Some(true) && is_filled(resource.secret_attributes.as_ref()) {
+            return invalid(
+                "resource.secretAttributes",
+                "the whole resource is secret; drop these or \"secret: true\"",
+            );
+        }
+        externalized(resource.externalized_attributes.as_deref().unwrap_or_default())?;
+        resource.defaults.as_ref().map_or(Ok(()), defaults)
+    }
+
+    fn operations(&self, section: &OperationsSection) -> Outcome {
+        let shared = section.defaults.as_ref().and_then(|defaults| defaults.transforms.as_ref());
+        self.transforms("operations.defaults", shared)?;
+        section
+            .operations
+            .iter()
+            .try_for_each(|(name, operation)| self.operation(&format!("operations.{name}"), operation))
+    }
+
+    fn operation(&self, field: &str, operation: &OperationSection) -> Outcome {
+        self.template(TemplateField::Method, &format!("{field}.method"), operation.method.as_ref())?;
+        self.template(TemplateField::Path, &format!("{field}.path"), operation.path.as_ref())?;
+        for (name, value) in operation.query.iter().flatten() {
+            self.template(TemplateField::Query, &format!("{field}.query.{name}"), Some(value))?;
+        }
+        for (name, value) in operation.headers.iter().flat_map(super::Headers::iter) {
+            let value = value.to_owned();
+            self.template(TemplateField::Header, &format!("{field}.headers.{name}"), Some(&value))?;
+        }
+        self.transforms(field, operation.transforms.as_ref())?;
+        let Some(validate) = &operation.validate else { return Ok(()) };
+        pointers(&format!("{field}.validate.requiredAttributes"), validate.required_attributes.as_ref())?;
+        for (index, assertion) in validate.assertions.iter().flatten().enumerate() {
+            let field = format!("{field}.validate.assertions[{index}].jq");
+            if assertion.jq.trim().is_empty() {
+                return invalid(field, "is blank; write a jq expression that gives true");
+            }
+            (self.jq)(&assertion.jq).or_else(|reason| invalid(field, reason))?;
+        }
+        Ok(())
+    }
+
+    fn transforms(&self, field: &str, steps: Option<&Vec<Step>>) -> Outcome {
+        for (index, step) in steps.into_iter().flatten().enumerate() {
+            let field = format!("{field}.transforms[{index}]");
+            match step {
+                Step::Select(list) => pointers(&format!("{field}.selectAttributes"), Some(list))?,
+                Step::Exclude(list) => pointers(&format!("{field}.excludeAttributes"), Some(list))?,
+                Step::Jq(expression) => {
+                    let field = format!("{field}.jqExpression");
+                    // What a template renders to is known only when it is rendered.
+                    if !expression.contains("{{") {
+                        (self.jq)(expression).or_else(|reason| invalid(field.clone(), reason))?;
+                    }
+                    self.template(TemplateField::Jq, &field, Some(expression))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn template(&self, kind: TemplateField, field: &str, text: Option<&String>) -> Outcome {
+        match said(text) {
+            Some(text) => (self.template)(kind, text).or_else(|reason| invalid(field, reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn pointers(field: &str, list: Option<&Vec<Pointer>>) -> Outcome {
+    match list.into_iter().flatten().position(Pointer::is_root) {
+        Some(index) => invalid(format!("{field}[{index}]"), "a JSON Pointer must start with \"/\""),
+        None => Ok(()),
+    }
+}
+
+fn externalized(entries: &[ExternalizedAttribute]) -> Outcome {
+    let (mut paths, mut files) = (HashSet::new(), HashSet::new());
+    for (index, entry) in entries.iter().enumerate() {
+        let field = |key| format!("resource.externalizedAttributes[{index}].{key}");
+        pointers(&field("path"), Some(&vec![entry.path.clone()]))?;
+        let file = match sidecar_file(&entry.file) {
+            Ok(file) => file,
+            Err(reason) => return invalid(field("file"), format!("\"{}\" {reason}", entry.file)),
+        };
+        if entry.template.as_ref().is_some_and(|template| template.matches("%s").count() != 1) {
+            return invalid(field("template"), "must have exactly one %s, for the file");
+        }
+        if entry.is_enabled() && !paths.insert(&entry.path) {
+            return invalid(field("path"), format!("{} is externalized twice", entry.path));
+        }
+        if entry.is_enabled() && !files.insert(file) {
+            return invalid(field("file"), format!("\"{}\" is used twice", entry.file));
+        }
+    }
+    Ok(())
+}
+
+fn defaults(section: &DefaultsSection) -> Outcome {
+    let selected = section.use_profiles.iter().flatten().map(|name| ("useProfiles", name));
+    let defined = section.profiles.iter().flatten().map(|(name, _)| ("profiles", name));
+    match selected.chain(defined).find(|(_, name)| !is_profile_name(name)) {
+        Some((key, name)) => invalid(
+            format!("resource.defaults.{key}"),
+            format!(
+                "\"{name}\" is no profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
+            ),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The text, unless it says nothing.
+fn said(text: Option<&String>) -> Option<&String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+fn is_filled<T>(list: Option<&Vec<T>>) -> bool {
+    list.is_some_and(|list| !list.is_empty())
+}
+
+fn invalid(field: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> Outcome {
+    Err(DocumentError::Invalid { field: field.into(), reason: reason.into() })
+}

@@ -1,0 +1,196 @@
+use std::cell::RefCell;
+
+use rstest::rstest;
+
+use super::decode_tests::{FULL, yaml};
+use super::*;
+use crate::payload::pointer::Pointer;
+
+/// Languages in which just `!` is a mistake.
+fn validated(text: &str, collection: bool) -> Result<(), String> {
+    let check = |what: &str, text: &str| {
+        if text.contains('!') { Err(format!("{what} has a \"!\"")) } else { Ok(()) }
+    };
+    let checks = Checks {
+        collection,
+        template: &|field, text| check(&format!("{field:?}"), text),
+        jq: &|text| check("jq", text),
+    };
+    yaml(text).validate(checks).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_document_of_the_contract_is_valid_for_a_collection() {
+    assert_eq!(validated(FULL, true), Ok(()));
+    let error = validated(FULL, false).unwrap_err();
+    assert_eq!(error, "selector: only the metadata of a collection can have one");
+}
+
+#[rstest]
+#[case("resource: {id: '!'}", "resource.id: Id has a \"!\"")]
+#[case("resource: {alias: '!'}", "resource.alias: Alias has a \"!\"")]
+#[case(
+    "resource: {remoteCollectionPath: '!'}",
+    "resource.remoteCollectionPath: RemoteCollectionPath has a \"!\""
+)]
+#[case("operations: {get: {method: '!'}}", "operations.get.method: Method has a \"!\"")]
+#[case("operations: {compare: {path: '!'}}", "operations.compare.path: Path has a \"!\"")]
+#[case("operations: {get: {query: {a: '!'}}}", "operations.get.query.a: Query has a \"!\"")]
+#[case("operations: {get: {headers: {Accept: '!'}}}", "operations.get.headers.Accept: Header has a \"!\"")]
+#[case(
+    "operations: {get: {transforms: [{jqExpression: '!'}]}}",
+    "operations.get.transforms[0].jqExpression: jq has a \"!\""
+)]
+#[case(
+    "operations: {defaults: {transforms: [{selectAttributes: /a}, {jqExpression: '{{!}}'}]}}",
+    "operations.defaults.transforms[1].jqExpression: Jq has a \"!\""
+)]
+#[case(
+    "operations: {create: {validate: {assertions: [{jq: .}, {jq: '!'}]}}}",
+    "operations.create.validate.assertions[1].jq: jq has a \"!\""
+)]
+#[case(
+    "operations: {create: {validate: {assertions: [{jq: ' '}]}}}",
+    "operations.create.validate.assertions[0].jq: is blank; write a jq expression that gives true"
+)]
+#[case(
+    "resource: {secret: true, secretAttributes: [/a]}",
+    "resource.secretAttributes: the whole resource is secret; drop these or \"secret: true\""
+)]
+#[case(
+    "resource: {defaults: {useProfiles: [prod, -x]}}",
+    "resource.defaults.useProfiles: \"-x\" is no profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
+)]
+#[case(
+    "resource: {defaults: {profiles: {a/b: {}}}}",
+    "resource.defaults.profiles: \"a/b\" is no profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
+)]
+fn invalid_documents(#[case] text: &str, #[case] message: &str) {
+    assert_eq!(validated(text, true).unwrap_err(), message);
+}
+
+#[rstest]
+#[case("{}")]
+#[case("resource: {id: '', alias: ' '}")]
+#[case("resource: {secret: true, secretAttributes: []}")]
+#[case("resource: {secret: false, secretAttributes: [/a]}")]
+#[case("resource: {defaults: {useProfiles: [9.a_B-c]}}")]
+#[case("operations: {get: {body: '{{!}}'}}")]
+fn valid_documents(#[case] text: &str) {
+    assert_eq!(validated(text, false), Ok(()));
+}
+
+#[test]
+fn templates_in_jq_are_not_compiled() {
+    let compiled = RefCell::new(Vec::new());
+    let checks = Checks {
+        collection: false,
+        template: &|_, _| Ok(()),
+        jq: &|text| {
+            compiled.borrow_mut().push(text.to_owned());
+            Ok(())
+        },
+    };
+    yaml("operations: {get: {transforms: [{jqExpression: .a}, {jqExpression: '.{{/b}}'}]}}")
+        .validate(checks)
+        .unwrap();
+    assert_eq!(*compiled.borrow(), [".a"]);
+}
+
+#[rstest]
+#[case("resource: {format: FORMAT, id: /a}", Some("resource.id"))]
+#[case("resource: {format: FORMAT, alias: /a}", Some("resource.alias"))]
+#[case("resource: {format: FORMAT, defaults: {value: {}}}", Some("resource.defaults"))]
+#[case("resource: {format: FORMAT, requiredAttributes: [/a]}", Some("resource.requiredAttributes"))]
+#[case("resource: {format: FORMAT, secretAttributes: [/a]}", Some("resource.secretAttributes"))]
+#[case(
+    "resource: {format: FORMAT, externalizedAttributes: [{path: /a, file: a}]}",
+    Some("resource.externalizedAttributes")
+)]
+#[case(
+    "{resource: {format: FORMAT}, operations: {defaults: {transforms: [{selectAttributes: []}]}}}",
+    Some("operations.defaults.transforms")
+)]
+#[case(
+    "{resource: {format: FORMAT}, operations: {list: {transforms: [{selectAttributes: []}]}}}",
+    Some("operations.list.transforms")
+)]
+#[case(
+    "{resource: {format: FORMAT}, operations: {create: {validate: {assertions: [{jq: .}]}}}}",
+    Some("operations.create.validate")
+)]
+#[case(
+    "{resource: {format: FORMAT, secret: true, requiredAttributes: [], secretAttributes: [], externalizedAttributes: []}, operations: {get: {path: /a, transforms: []}}}",
+    None
+)]
+fn unstructured_payloads_have_no_attributes(
+    #[case] text: &str,
+    #[case] field: Option<&str>,
+    #[values("xml", "hcl", "text", "octet-stream", "binary")] format: &str,
+) {
+    let expected = field.map_or(Ok(()), |field| {
+        let format = format.replace("binary", "octet-stream");
+        Err(format!("{field}: payloads of the format {format} have no attributes"))
+    });
+    assert_eq!(validated(&text.replace("FORMAT", format), false), expected);
+    for structured in ["json", "yaml", "ini", "properties", "any"] {
+        assert_eq!(validated(&text.replace("FORMAT", structured), false), Ok(()));
+    }
+}
+
+#[rstest]
+#[case("run.sh", Ok("run.sh"))]
+#[case(" ./scripts//x/../run.sh ", Ok("scripts/run.sh"))]
+#[case("resources.txt", Ok("resources.txt"))]
+#[case("", Err("is empty"))]
+#[case("/run.sh", Err("is absolute; write it relative to the payload"))]
+#[case("a/../../run.sh", Err("leaves the directory of the payload"))]
+#[case("a/..", Err("names no file"))]
+#[case("Resource.sh", Err("is named like a payload or a defaults file"))]
+#[case("s/DEFAULTS-x.sh", Err("is named like a payload or a defaults file"))]
+#[case("Metadata.json", Err("is named like a metadata document"))]
+#[case("_/run.sh", Err("has the segment \"_\", which is reserved"))]
+fn sidecar_files(#[case] file: &str, #[case] expected: Result<&str, &'static str>) {
+    assert_eq!(sidecar_file(file), expected.map(str::to_owned));
+    let document = format!("resource: {{externalizedAttributes: [{{path: /a, file: '{file}'}}]}}");
+    let expected =
+        expected.map_err(|reason| format!("resource.externalizedAttributes[0].file: \"{file}\" {reason}"));
+    assert_eq!(validated(&document, false), expected.map(|_| ()));
+}
+
+#[rstest]
+#[case("{path: /a, file: a}, {path: /a, file: b}", Some("[1].path: /a is externalized twice"))]
+#[case("{path: /a, file: a}, {path: /b, file: ./a}", Some("[1].file: \"./a\" is used twice"))]
+#[case("{path: /a, file: a}, {path: /a, file: a, enabled: false}", None)]
+#[case(
+    "{path: /a, file: a, template: '%s %s'}",
+    Some("[0].template: must have exactly one %s, for the file")
+)]
+#[case("{path: /a, file: a, template: '<%s>'}", None)]
+fn externalized_entries(#[case] entries: &str, #[case] problem: Option<&str>) {
+    let document = format!("resource: {{externalizedAttributes: [{entries}]}}");
+    let expected = problem.map_or(Ok(()), |problem| Err(format!("resource.externalizedAttributes{problem}")));
+    assert_eq!(validated(&document, false), expected);
+}
+
+#[test]
+fn a_pointer_to_the_whole_payload_is_invalid() {
+    let mut document = Document::default();
+    let lists =
+        ResourceSection { required_attributes: Some(vec![Pointer::default()]), ..ResourceSection::default() };
+    document.resource = Some(lists);
+    let checks = Checks { collection: true, template: &|_, _| Ok(()), jq: &|_| Ok(()) };
+    assert_eq!(
+        document.validate(checks).unwrap_err().to_string(),
+        "resource.requiredAttributes[0]: a JSON Pointer must start with \"/\""
+    );
+}
+
+#[rstest]
+#[case("{path: /a, file: open.sh}", "{{include open-0.sh}}")]
+#[case("{path: /a, file: open.sh, template: '<%s>'}", "<open-0.sh>")]
+fn placeholders(#[case] entry: &str, #[case] expected: &str) {
+    let document = yaml(&format!("resource: {{externalizedAttributes: [{entry}]}}"));
+    let entries = document.resource.unwrap().externalized_attributes.unwrap();
+    assert_eq!(entries[0].placeholder("open-0.sh"), expected);
+}

@@ -1,0 +1,230 @@
+//! JSON with the place of every member and item.
+//!
+//! `serde_json` reports places only with errors. But it reads its input byte by byte and looks ahead by one,
+//! to the first byte of a key or an item, before it hands over to us; so the last byte it has read is the
+//! place.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::{fmt, io};
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::super::compose::Compose;
+use super::super::located::Part;
+use super::{check, described};
+use crate::payload::codec::Located;
+use crate::payload::{PayloadError, PayloadType, Position, Value};
+
+/// One document, `None` if it is blank. Other than in payloads equal keys are an error.
+pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
+    check(bytes)?;
+    if bytes.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let cursor = Cursor::default();
+    let mut deserializer = serde_json::Deserializer::from_reader(Tracked { rest: bytes, cursor: &cursor });
+    let start = Position { line: 1, column: Some(1) };
+    let root = PartSeed { cursor: &cursor, at: start }.deserialize(&mut deserializer);
+    if let Some((Position { line, column }, key)) = cursor.duplicate.take() {
+        let reason = format!("the key \"{key}\" is there twice");
+        return Err(PayloadError::decode(PayloadType::Json, line, column, reason));
+    }
+    let root = root.map_err(|error| described(&error))?;
+    deserializer.end().map_err(|error| described(&error))?;
+    Ok(Some(root))
+}
+
+/// The place of the last byte that was read.
+#[derive(Default)]
+struct Cursor {
+    lines_before: Cell<usize>,
+    column: Cell<usize>,
+    duplicate: RefCell<Option<(Position, String)>>,
+}
+
+impl Cursor {
+    fn position(&self) -> Position {
+        Position { line: self.lines_before.get() + 1, column: Some(self.column.get()) }
+    }
+}
+
+struct Tracked<'b> {
+    rest: &'b [u8],
+    cursor: &'b Cursor,
+}
+
+impl io::Read for Tracked<'_> {
+    /// One byte at a time: what is read ahead would not be the place.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (Some((byte, rest)), Some(target)) = (self.rest.split_first(), buffer.first_mut()) else {
+            return Ok(0);
+        };
+        *target = *byte;
+        self.rest = rest;
+        if *byte == b'\n' {
+            self.cursor.lines_before.update(|lines| lines + 1);
+            self.cursor.column.set(0);
+        } else {
+            self.cursor.column.update(|column| column + 1);
+        }
+        Ok(1)
+    }
+}
+
+struct KeySeed<'c>(&'c Cursor);
+
+impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
+    type Value = (String, Position);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let at = self.0.position();
+        Ok((String::deserialize(deserializer)?, at))
+    }
+}
+
+struct ItemSeed<'c>(&'c Cursor);
+
+impl<'de> DeserializeSeed<'de> for ItemSeed<'_> {
+    type Value = Located;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Located, D::Error> {
+        PartSeed { cursor: self.0, at: self.0.position() }.deserialize(deserializer)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct PartSeed<'c> {
+    cursor: &'c Cursor,
+    at: Position,
+}
+
+impl<'de> DeserializeSeed<'de> for PartSeed<'_> {
+    type Value = Located;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Located, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl PartSeed<'_> {
+    fn scalar(self, text: Option<&str>, value: Value) -> Located {
+        Located::new(Part::Scalar { text: text.map(str::to_owned), value: Ok(value) }, self.at)
+    }
+}
+
+impl<'de> Visitor<'de> for PartSeed<'_> {
+    type Value = Located;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Located, E> {
+        Ok(self.scalar(None, Value::Null))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Located, E> {
+        Ok(self.scalar(None, Value::Bool(value)))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Located, E> {
+        Ok(self.scalar(None, Value::Int(value)))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Located, E> {
+        let value = i64::try_from(value).map_err(|_| E::custom(super::WIDE_INTEGER))?;
+        Ok(self.scalar(None, Value::Int(value)))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Located, E> {
+        Ok(self.scalar(None, Value::Float(value)))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Located, E> {
+        Ok(self.scalar(Some(value), Value::from(value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Located, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = elements.next_element_seed(ItemSeed(self.cursor))? {
+            items.push(item);
+        }
+        Ok(Located::sequence(items, self.at))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Located, A::Error> {
+        let mut members = BTreeMap::new();
+        while let Some((key, at)) = entries.next_key_seed(KeySeed(self.cursor))? {
+            let vacant = match members.entry(key) {
+                Entry::Vacant(vacant) => vacant,
+                Entry::Occupied(occupied) => {
+                    self.cursor.duplicate.replace(Some((at, occupied.key().clone())));
+                    return Err(A::Error::custom("a duplicate key"));
+                }
+            };
+            vacant.insert(entries.next_value_seed(PartSeed { cursor: self.cursor, at })?);
+        }
+        Ok(Located::mapping(members, self.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn places(part: &Located, path: &str, found: &mut Vec<String>) {
+        found.push(format!("{path} {}:{}", part.at.line, part.at.column.unwrap()));
+        match &part.part {
+            Part::Scalar { .. } => {}
+            Part::Sequence(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    places(item, &format!("{path}/{index}"), found);
+                }
+            }
+            Part::Mapping(members) => {
+                for (key, member) in members {
+                    places(member, &format!("{path}/{key}"), found);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn members_stand_at_their_key_and_items_at_their_start() {
+        let text = "{\"a\" :\n [1, {\n  \"b\\\"\": null},\n\t\"x\"  , [ ]]\n , \"c\":\"d\"}\n";
+        let mut found = Vec::new();
+        places(&decode(text.as_bytes()).unwrap().unwrap(), "", &mut found);
+        assert_eq!(
+            found,
+            [" 1:1", "/a 1:2", "/a/0 2:3", "/a/1 2:6", "/a/1/b\" 3:3", "/a/2 4:2", "/a/3 4:9", "/c 5:4"]
+        );
+    }
+
+    #[rstest]
+    #[case("{\"a\": 1,\n \"a\": 2}", "cannot decode json, line 2, column 2: the key \"a\" is there twice")]
+    #[case("{}\n {}", "cannot decode json, line 2, column 2: trailing characters")]
+    #[case(
+        "{\"a\": 9223372036854775808}",
+        "cannot decode json, line 1, column 7: an integer outside of the 64-bit signed range; write it as a string"
+    )]
+    fn rejects(#[case] text: &str, #[case] message: &str) {
+        assert_eq!(decode(text.as_bytes()).unwrap_err().to_string(), message);
+    }
+
+    #[rstest]
+    #[case("{\"a\":[null,true,-1,1.5,\"\\ud83d\\ude00\"],\"b\":{}}")]
+    #[case("1e19")]
+    fn means_what_the_payload_codec_reads(#[case] text: &str) {
+        let located = decode(text.as_bytes()).unwrap().unwrap();
+        assert_eq!(located.into_value().unwrap(), super::super::decode(text.as_bytes()).unwrap());
+    }
+
+    #[test]
+    fn a_blank_document_is_none() {
+        assert!(decode(b" \n").unwrap().is_none());
+    }
+}
