@@ -13,6 +13,7 @@ mod identity;
 mod list;
 mod resolve;
 mod rules;
+pub mod template;
 
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};

@@ -94,6 +94,13 @@ impl fmt::Display for Pointer {
     }
 }
 
+impl FromIterator<String> for Pointer {
+    /// The pointer with these reference tokens, unescaped.
+    fn from_iter<I: IntoIterator<Item = String>>(tokens: I) -> Self {
+        Self { tokens: tokens.into_iter().collect() }
+    }
+}
+
 impl FromStr for Pointer {
     type Err = PointerError;
 
@@ -161,7 +168,7 @@ mod tests {
     proptest! {
         #[test]
         fn text_and_tokens_agree(tokens in prop::collection::vec("[a~/0é-]{0,4}", 0..5)) {
-            let pointer = Pointer { tokens };
+            let pointer: Pointer = tokens.into_iter().collect();
             prop_assert_eq!(Pointer::parse(&pointer.to_string()), Ok(pointer));
         }
 

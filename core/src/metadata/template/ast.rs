@@ -1,0 +1,108 @@
+//! The compiled form of a template.
+
+use std::ops::Range;
+
+use super::function::Function;
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
+
+/// The place of a variable while rendering. Parsing gives variables that are visible together different
+/// slots.
+pub(super) type Slot = usize;
+
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    /// Text, already trimmed.
+    Text(String),
+    /// `{{P}}`.
+    Output(Expression),
+    /// `{{$v := P}}`.
+    Assign { slot: Slot, value: Expression },
+    /// `{{if P}}…{{else if P}}…{{else}}…{{end}}`.
+    If { branches: Vec<Branch>, otherwise: Vec<Node> },
+    /// `{{with P}}…{{else}}…{{end}}`.
+    With { branch: Branch, otherwise: Vec<Node> },
+    /// `{{range $k, $v := P}}…{{else}}…{{end}}`.
+    Range { branch: Branch, key: Option<Slot>, item: Option<Slot>, otherwise: Vec<Node> },
+}
+
+/// An expression and what it governs.
+#[derive(Clone, Debug)]
+pub(super) struct Branch {
+    pub(super) expression: Expression,
+    pub(super) body: Vec<Node>,
+}
+
+/// A pipeline and the action it stands in, for messages.
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    pub(super) span: Range<usize>,
+    pub(super) pipeline: Pipeline,
+}
+
+/// Commands, each taking the result of the one before as its last operand.
+#[derive(Clone, Debug)]
+pub(super) struct Pipeline {
+    pub(super) first: Command,
+    pub(super) rest: Vec<Call>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Command {
+    Term(Term),
+    Call(Call),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) function: Function,
+    pub(super) operands: Vec<Term>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Term {
+    Literal(Value),
+    /// `.`: the root, or what `with` and `range` made of it.
+    Dot,
+    /// `$`.
+    Root,
+    Variable(Slot),
+    /// Always from the root; missing parts are merely missing.
+    Pointer(Pointer),
+    Group(Box<Pipeline>),
+    /// `.a.b` of something; going through a missing part fails.
+    Fields {
+        of: Box<Term>,
+        names: Vec<String>,
+    },
+}
+
+impl Expression {
+    /// The key, if this is nothing but the field of the root with that key. `root_dot`: `.` is the root.
+    pub(super) fn single_key(&self, root_dot: bool) -> Option<&str> {
+        match &self.pipeline {
+            Pipeline { first: Command::Term(term), rest } if rest.is_empty() => term.single_key(root_dot),
+            _ => None,
+        }
+    }
+}
+
+impl Term {
+    fn single_key(&self, root_dot: bool) -> Option<&str> {
+        match self {
+            Self::Pointer(pointer) => match pointer.tokens() {
+                [key] => Some(key),
+                _ => None,
+            },
+            Self::Fields { of, names } if names.len() == 1 && of.is_root(root_dot) => {
+                names.first().map(String::as_str)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether this is the root object itself.
+    pub(super) fn is_root(&self, root_dot: bool) -> bool {
+        matches!(self, Self::Root) || (root_dot && matches!(self, Self::Dot))
+    }
+}

@@ -1,0 +1,106 @@
+//! Fields that the path of a resource tells.
+
+use std::collections::BTreeMap;
+
+use super::pattern::PathPattern;
+use super::scope::Target;
+use crate::path::LogicalPath;
+
+/// Where a target lies below the collection whose document asked for descendants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descendants {
+    root: LogicalPath,
+    path: String,
+    collection: String,
+}
+
+impl Descendants {
+    /// The place of `path` and its logical collection below `root`, the deepest collection that a document
+    /// with `descendants: true` matched.
+    pub fn new(root: &LogicalPath, path: &LogicalPath, collection: &LogicalPath) -> Self {
+        Self { root: root.clone(), path: below(root, path), collection: below(root, collection) }
+    }
+
+    /// The collection that the document matched.
+    pub fn root(&self) -> &LogicalPath {
+        &self.root
+    }
+
+    /// The path less the root; empty, or starting with a slash.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The logical collection less the root; empty, or starting with a slash.
+    pub fn collection(&self) -> &str {
+        &self.collection
+    }
+}
+
+fn below(root: &LogicalPath, path: &LogicalPath) -> String {
+    if !path.is_within(root) {
+        return String::new();
+    }
+    path.segments().skip(root.segments().count()).flat_map(|segment| ["/", segment]).collect()
+}
+
+/// The fields that a path tells; they are part of the scope, never of a body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DerivedFields {
+    from_patterns: BTreeMap<String, String>,
+    plural: BTreeMap<String, String>,
+}
+
+impl DerivedFields {
+    /// The fields found by laying templates over the path. Only these seed a read by path alone.
+    pub fn from_patterns(&self) -> &BTreeMap<String, String> {
+        &self.from_patterns
+    }
+
+    /// The fields found by plural names of collections.
+    pub fn plural(&self) -> &BTreeMap<String, String> {
+        &self.plural
+    }
+
+    /// The field `name`; what a template binds hides what a plural name tells.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.from_patterns.get(name).or_else(|| self.plural.get(name)).map(String::as_str)
+    }
+
+    /// All names; those found both ways come twice.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.from_patterns.keys().chain(self.plural.keys()).map(String::as_str)
+    }
+}
+
+/// The fields that the path of `target` tells, by `patterns` in their order and by plural names. For each
+/// name the first finding counts.
+pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFields {
+    let mut fields = DerivedFields::default();
+    for bound in patterns.iter().filter_map(|pattern| pattern.bind(target.path, target.collection)) {
+        for (key, value) in bound {
+            fields.from_patterns.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+        }
+    }
+    let collection = target.descendants.map_or(target.collection, Descendants::root);
+    let segments: Vec<&str> = collection.segments().collect();
+    for pair in segments.windows(2) {
+        if let [name, value] = pair
+            && let Some(key) = singular(name)
+        {
+            fields.plural.entry(key).or_insert_with(|| (*value).to_owned());
+        }
+    }
+    fields
+}
+
+/// The last word of a plural name in singular: `api-keys` is `key`.
+fn singular(name: &str) -> Option<String> {
+    let word = name.rsplit(['-', '_', '.']).next().unwrap_or(name);
+    let stem = word.strip_suffix('s')?;
+    let key = match stem.strip_suffix("ie") {
+        Some(stem) => format!("{stem}y"),
+        None => stem.to_owned(),
+    };
+    (!key.is_empty()).then_some(key)
+}

@@ -1,0 +1,221 @@
+//! Pipelines, commands and operands: from tokens to expressions.
+
+use super::ast::{Call, Command, Pipeline, Term};
+use super::error::TemplateError;
+use super::function::{Function, Signature, unknown};
+use super::lexer::{Action, Token, TokenKind};
+use super::parser::Parser;
+use super::print;
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
+
+/// The tokens of an action, read one after the other.
+pub(super) struct Cursor<'a> {
+    action: &'a Action,
+    next: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(action: &'a Action, skip: usize) -> Self {
+        Self { action, next: skip }
+    }
+
+    pub(super) fn peek(&self) -> Option<&'a Token> {
+        self.action.tokens.get(self.next)
+    }
+
+    fn peek_kind(&self) -> Option<&'a TokenKind> {
+        self.peek().map(|token| &token.kind)
+    }
+
+    fn advance(&mut self) {
+        self.next += 1;
+    }
+
+    /// Where the next token starts, or the action ends.
+    fn at(&self) -> usize {
+        self.peek().map_or(self.action.span.end - 2, |token| token.at)
+    }
+
+    /// Whether a command ends here.
+    fn command_ends(&self) -> bool {
+        matches!(self.peek_kind(), None | Some(TokenKind::Pipe | TokenKind::Close))
+    }
+}
+
+impl Parser<'_> {
+    pub(super) fn pipeline(&mut self, cursor: &mut Cursor<'_>) -> Result<Pipeline, TemplateError> {
+        let first = self.command(cursor)?;
+        let mut rest = Vec::new();
+        while cursor.peek_kind() == Some(&TokenKind::Pipe) {
+            cursor.advance();
+            let at = cursor.at();
+            match cursor.peek_kind() {
+                Some(TokenKind::Name(name)) if !is_literal(name) => rest.push(self.call(cursor, name, 1)?),
+                _ => {
+                    return Err(self.error_at(cursor.action, at, "a function must follow a |"));
+                }
+            }
+        }
+        Ok(Pipeline { first, rest })
+    }
+
+    fn command(&mut self, cursor: &mut Cursor<'_>) -> Result<Command, TemplateError> {
+        match cursor.peek_kind() {
+            Some(TokenKind::Name(name)) if !is_literal(name) => {
+                let call = self.call(cursor, name, 0)?;
+                match (call.function, call.operands.as_slice()) {
+                    (Function::JsonPointer, [Term::Literal(Value::String(text))]) => {
+                        let pointer = Pointer::parse(text)
+                            .map_err(|error| self.error(cursor.action, error.to_string()))?;
+                        Ok(Command::Term(self.pointer(pointer)))
+                    }
+                    _ => Ok(Command::Call(call)),
+                }
+            }
+            _ => {
+                let term = self.term(cursor)?;
+                if cursor.command_ends() {
+                    return Ok(Command::Term(term));
+                }
+                Err(self.error_at(
+                    cursor.action,
+                    cursor.at(),
+                    "a value takes no operands; only a function does",
+                ))
+            }
+        }
+    }
+
+    /// A call of `name`, which is the next token, with `piped` operands from the command before.
+    fn call(&mut self, cursor: &mut Cursor<'_>, name: &str, piped: usize) -> Result<Call, TemplateError> {
+        let at = cursor.at();
+        let Some(signature) = Signature::find(name) else {
+            return Err(self.error_at(cursor.action, at, unknown(name)));
+        };
+        cursor.advance();
+        let mut operands = Vec::new();
+        while !cursor.command_ends() {
+            operands.push(self.term(cursor)?);
+        }
+        signature
+            .check_count(name, operands.len() + piped)
+            .map_err(|reason| self.error_at(cursor.action, at, reason))?;
+        let function = signature.function;
+        match (function, operands.as_slice()) {
+            (Function::Printf, [Term::Literal(Value::String(format)), ..]) => {
+                print::check_format(format).map_err(|reason| self.error_at(cursor.action, at, reason))?;
+            }
+            (Function::Index, [root, keys @ ..]) if root.is_root(self.rebound == 0) => {
+                let literals = keys.iter().map_while(|key| match key {
+                    Term::Literal(Value::String(key)) => Some(key.clone()),
+                    _ => None,
+                });
+                self.remember(literals.collect());
+            }
+            _ => {}
+        }
+        Ok(Call { function, operands })
+    }
+
+    fn term(&mut self, cursor: &mut Cursor<'_>) -> Result<Term, TemplateError> {
+        let at = cursor.at();
+        let Some(token) = cursor.peek() else {
+            return Err(self.error_at(cursor.action, at, "a value is missing here"));
+        };
+        cursor.advance();
+        let term = match &token.kind {
+            TokenKind::Literal(value) => Term::Literal(value.clone()),
+            TokenKind::Pointer(pointer) => self.pointer(pointer.clone()),
+            TokenKind::Dot => Term::Dot,
+            TokenKind::Fields(names) => self.fields(Term::Dot, names),
+            TokenKind::Variable(name) => {
+                let term = self.variable(cursor.action, name, at)?;
+                self.chained(cursor, term)
+            }
+            TokenKind::Open => {
+                self.enter(cursor.action)?;
+                let group = Term::Group(Box::new(self.pipeline(cursor)?));
+                self.nesting -= 1;
+                if cursor.peek_kind() != Some(&TokenKind::Close) {
+                    return Err(self.error_at(cursor.action, cursor.at(), "a \")\" is missing"));
+                }
+                cursor.advance();
+                self.chained(cursor, group)
+            }
+            TokenKind::Name(name) => return self.named_term(cursor, name, at),
+            TokenKind::Close | TokenKind::Pipe | TokenKind::Comma | TokenKind::Declare => {
+                return Err(self.error_at(cursor.action, at, "a value is missing here"));
+            }
+        };
+        Ok(term)
+    }
+
+    /// A literal that is spelled like a name.
+    fn named_term(&self, cursor: &Cursor<'_>, name: &str, at: usize) -> Result<Term, TemplateError> {
+        let value = match name {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            "nil" => Value::Null,
+            _ if Signature::find(name).is_some() => {
+                let reason =
+                    format!("put the call of `{name}` into parentheses; the field is written /{name}");
+                return Err(self.error_at(cursor.action, at, reason));
+            }
+            _ => {
+                let reason = format!("a field is written /{name} here, or .{name}");
+                return Err(self.error_at(cursor.action, at, reason));
+            }
+        };
+        Ok(Term::Literal(value))
+    }
+
+    fn variable(&self, action: &Action, name: &str, at: usize) -> Result<Term, TemplateError> {
+        if name.is_empty() {
+            return Ok(Term::Root);
+        }
+        // The innermost of several variables with one name counts.
+        match self.variables.iter().rposition(|known| known == name) {
+            Some(slot) => Ok(Term::Variable(slot)),
+            None => Err(self.error_at(
+                action,
+                at,
+                format!("the variable ${name} is not set before; set it with {{{{${name} := …}}}}"),
+            )),
+        }
+    }
+
+    /// `term`, or the field of it that follows without white space.
+    fn chained(&mut self, cursor: &mut Cursor<'_>, term: Term) -> Term {
+        match cursor.peek() {
+            Some(Token { kind: TokenKind::Fields(names), spaced: false, .. }) => {
+                cursor.advance();
+                self.fields(term, names)
+            }
+            _ => term,
+        }
+    }
+
+    fn fields(&mut self, of: Term, names: &[String]) -> Term {
+        if of.is_root(self.rebound == 0) {
+            self.remember(names.to_vec());
+        }
+        Term::Fields { of: Box::new(of), names: names.to_vec() }
+    }
+
+    fn pointer(&mut self, pointer: Pointer) -> Term {
+        self.remember(pointer.tokens().to_vec());
+        Term::Pointer(pointer)
+    }
+
+    fn remember(&mut self, tokens: Vec<String>) {
+        let pointer: Pointer = tokens.into_iter().collect();
+        if !pointer.is_root() && !self.pointers.contains(&pointer) {
+            self.pointers.push(pointer);
+        }
+    }
+}
+
+fn is_literal(name: &str) -> bool {
+    matches!(name, "true" | "false" | "nil")
+}

@@ -1,0 +1,84 @@
+//! As much of the jq grammar as it takes to know where string literals are.
+
+/// Follows jq text and tells whether it is inside of a string literal.
+#[derive(Default)]
+pub(super) struct JqLexer {
+    around: Vec<Around>,
+    comment: bool,
+    /// A backslash inside of a string waits for its character.
+    escaped: bool,
+}
+
+enum Around {
+    String,
+    /// `\(` … `)` inside of a string, with the number of its open parentheses.
+    Interpolation(usize),
+}
+
+impl JqLexer {
+    /// Goes on behind `text`.
+    pub(super) fn feed(&mut self, text: &str) {
+        for char in text.chars() {
+            self.step(char);
+        }
+    }
+
+    pub(super) fn is_in_string(&self) -> bool {
+        matches!(self.around.last(), Some(Around::String))
+    }
+
+    pub(super) fn is_after_backslash(&self) -> bool {
+        self.escaped
+    }
+
+    fn step(&mut self, char: char) {
+        if self.comment {
+            self.comment = char != '\n';
+            return;
+        }
+        match (self.around.last_mut(), char) {
+            (Some(Around::String), _) if self.escaped => {
+                self.escaped = false;
+                if char == '(' {
+                    self.around.push(Around::Interpolation(0));
+                }
+            }
+            (Some(Around::String), '\\') => self.escaped = true,
+            (Some(Around::String), '"') | (Some(Around::Interpolation(0)), ')') => {
+                self.around.pop();
+            }
+            (Some(Around::String), _) => {}
+            (_, '"') => self.around.push(Around::String),
+            (_, '#') => self.comment = true,
+            (Some(Around::Interpolation(open)), '(') => *open += 1,
+            (Some(Around::Interpolation(open)), ')') => *open -= 1,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(".a", false)]
+    #[case("\"a", true)]
+    #[case("\"a\"", false)]
+    #[case("\"a\\\"", true)]
+    #[case("\"a\\\\\"", false)]
+    #[case("\"a\\(.b", false)]
+    #[case("\"a\\(.b | (1) | \"c", true)]
+    #[case("\"a\\((.b)", false)]
+    #[case("\"a\\((.b))", true)]
+    #[case("# don't \"quote\n.a", false)]
+    #[case("# \"\n\"", true)]
+    #[case("\"#", true)]
+    fn knows_strings(#[case] text: &str, #[case] inside: bool) {
+        let mut lexer = JqLexer::default();
+        lexer.feed(text);
+        assert_eq!(lexer.is_in_string(), inside);
+    }
+}

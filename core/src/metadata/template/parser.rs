@@ -1,0 +1,284 @@
+//! Blocks: from pieces to nodes.
+
+use std::borrow::Cow;
+
+use super::ast::{Branch, Expression, Node, Slot};
+use super::error::{Place, TemplateError};
+use super::expression::Cursor;
+use super::function::is_field_name;
+use super::lexer::{Action, Piece, Token, TokenKind, lex};
+use super::{Kind, MAX_NESTING};
+use crate::payload::pointer::Pointer;
+
+/// What parsing yields.
+#[derive(Clone, Debug)]
+pub(super) struct Parsed {
+    pub(super) nodes: Vec<Node>,
+    /// How many variables are visible at once, at most.
+    pub(super) slots: usize,
+    /// The fields of the root that the template names, in order, once each.
+    pub(super) pointers: Vec<Pointer>,
+}
+
+/// Parses `text`.
+pub(super) fn parse(text: &str, kind: Kind) -> Result<Parsed, TemplateError> {
+    let mut parser = Parser {
+        text,
+        kind,
+        pieces: lex(text)?.into_iter(),
+        variables: Vec::new(),
+        slots: 0,
+        pointers: Vec::new(),
+        rebound: 0,
+        nesting: 0,
+    };
+    match parser.nodes()? {
+        (nodes, Ending::Text) => Ok(Parsed { nodes, slots: parser.slots, pointers: parser.pointers }),
+        (_, Ending::End(action)) => Err(parser.error(&action, "there is no block to end here")),
+        (_, Ending::Else(action)) => Err(parser.error(&action, "there is no block around this else")),
+    }
+}
+
+pub(super) struct Parser<'t> {
+    pub(super) text: &'t str,
+    kind: Kind,
+    pieces: std::vec::IntoIter<Piece<'t>>,
+    /// The names of the variables that are visible, by slot.
+    pub(super) variables: Vec<String>,
+    slots: usize,
+    pub(super) pointers: Vec<Pointer>,
+    /// How many blocks around make `.` something else than the root.
+    pub(super) rebound: usize,
+    pub(super) nesting: usize,
+}
+
+/// What ended a run of nodes.
+enum Ending {
+    Text,
+    End(Action),
+    Else(Action),
+}
+
+/// What one action is.
+enum Step {
+    Node(Node),
+    Ending(Ending),
+}
+
+impl<'t> Parser<'t> {
+    fn nodes(&mut self) -> Result<(Vec<Node>, Ending), TemplateError> {
+        let mut nodes = Vec::new();
+        while let Some(piece) = self.pieces.next() {
+            match piece {
+                Piece::Text(text) => nodes.push(self.text_node(text)?),
+                Piece::Action(action) => match self.action(action)? {
+                    Step::Node(node) => nodes.push(node),
+                    Step::Ending(ending) => return Ok((nodes, ending)),
+                },
+            }
+        }
+        Ok((nodes, Ending::Text))
+    }
+
+    fn text_node(&self, text: &'t str) -> Result<Node, TemplateError> {
+        if self.kind == Kind::Header
+            && let Some(at) = text.find(['\r', '\n'])
+        {
+            let start = text.as_ptr() as usize - self.text.as_ptr() as usize;
+            let at = Place::new(self.text, start..start + at, start + at);
+            return Err(TemplateError::Syntax { at, reason: "a header value is one line".into() });
+        }
+        Ok(Node::Text(text.to_owned()))
+    }
+
+    fn action(&mut self, action: Action) -> Result<Step, TemplateError> {
+        let keyword = match action.tokens.first() {
+            Some(Token { kind: TokenKind::Name(name), .. }) => name.as_str(),
+            Some(_) => "",
+            None => {
+                return Err(self.error(&action, "it is empty; write the pointer of a field, such as {{/id}}"));
+            }
+        };
+        Ok(match keyword {
+            "if" => Step::Node(self.if_block(&action)?),
+            "with" => Step::Node(self.with_block(&action)?),
+            "range" => Step::Node(self.range_block(&action)?),
+            "else" => Step::Ending(Ending::Else(action)),
+            "end" => {
+                self.nothing_after(&action, 1)?;
+                Step::Ending(Ending::End(action))
+            }
+            _ => Step::Node(self.output(&action)?),
+        })
+    }
+
+    /// `{{name}}`, `{{$v := P}}` or `{{P}}`.
+    fn output(&mut self, action: &Action) -> Result<Node, TemplateError> {
+        match action.tokens.as_slice() {
+            [Token { kind: TokenKind::Name(name), .. }] if is_field_name(name) => {
+                let pointer: Pointer = std::iter::once(name.clone()).collect();
+                let name = Token { kind: TokenKind::Pointer(pointer), at: action.span.start, spaced: true };
+                let named = Action { span: action.span.clone(), tokens: vec![name] };
+                Ok(Node::Output(self.expression(&named, 0)?))
+            }
+            [
+                Token { kind: TokenKind::Variable(name), at, .. },
+                Token { kind: TokenKind::Declare, .. },
+                ..,
+            ] => {
+                let value = self.expression(action, 2)?;
+                let slot = self.declare(action, name, *at)?;
+                Ok(Node::Assign { slot, value })
+            }
+            _ => Ok(Node::Output(self.expression(action, 0)?)),
+        }
+    }
+
+    /// The pipeline from token `skip` to the end of the action.
+    fn expression(&mut self, action: &Action, skip: usize) -> Result<Expression, TemplateError> {
+        let mut cursor = Cursor::new(action, skip);
+        let pipeline = self.pipeline(&mut cursor)?;
+        match cursor.peek() {
+            None => Ok(Expression { span: action.span.clone(), pipeline }),
+            Some(token) => {
+                Err(self.error_at(action, token.at, "nothing can follow here; is a \"(\" missing?"))
+            }
+        }
+    }
+
+    fn if_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
+        let mut branches = Vec::new();
+        let mut expression = self.expression(action, 1)?;
+        loop {
+            let (body, ending) = self.body(action)?;
+            branches.push(Branch { expression, body });
+            match ending {
+                Ending::Else(again) if starts_with_if(&again) => expression = self.expression(&again, 2)?,
+                ending => {
+                    let otherwise = self.otherwise(action, ending)?;
+                    return Ok(Node::If { branches, otherwise });
+                }
+            }
+        }
+    }
+
+    fn with_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
+        let expression = self.expression(action, 1)?;
+        self.rebound += 1;
+        let (body, ending) = self.body(action)?;
+        self.rebound -= 1;
+        let otherwise = self.otherwise(action, ending)?;
+        Ok(Node::With { branch: Branch { expression, body }, otherwise })
+    }
+
+    fn range_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
+        let (names, skip) = self.range_variables(action)?;
+        let expression = self.expression(action, 1 + skip)?;
+        let visible = self.variables.len();
+        let mut slots = Vec::new();
+        for (name, at) in &names {
+            slots.push(self.declare(action, name, *at)?);
+        }
+        let item = slots.pop();
+        let key = slots.pop();
+        self.rebound += 1;
+        let (body, ending) = self.body(action)?;
+        self.rebound -= 1;
+        self.variables.truncate(visible);
+        let otherwise = self.otherwise(action, ending)?;
+        Ok(Node::Range { branch: Branch { expression, body }, key, item, otherwise })
+    }
+
+    /// The variables of a range and how many tokens declare them.
+    fn range_variables(&self, action: &Action) -> Result<(Vec<(String, usize)>, usize), TemplateError> {
+        let kinds: Vec<&TokenKind> = action.tokens.iter().skip(1).take(4).map(|token| &token.kind).collect();
+        let at = |index: usize| action.tokens.get(index + 1).map_or(action.span.start, |token| token.at);
+        match kinds.as_slice() {
+            [TokenKind::Variable(key), TokenKind::Comma, TokenKind::Variable(item), TokenKind::Declare] => {
+                Ok((vec![(key.clone(), at(0)), (item.clone(), at(2))], 4))
+            }
+            [TokenKind::Variable(item), TokenKind::Declare, ..] => Ok((vec![(item.clone(), at(0))], 2)),
+            [TokenKind::Variable(_), TokenKind::Comma, ..] => {
+                Err(self.error(action, "write the variables as in {{range $key, $value := /items}}"))
+            }
+            _ => Ok((Vec::new(), 0)),
+        }
+    }
+
+    /// The nodes up to the `else` or `end` of the block that `action` opens.
+    fn body(&mut self, action: &Action) -> Result<(Vec<Node>, Ending), TemplateError> {
+        let visible = self.variables.len();
+        self.enter(action)?;
+        let (nodes, ending) = self.nodes()?;
+        self.nesting -= 1;
+        self.variables.truncate(visible);
+        match ending {
+            Ending::Text => Err(self.error(action, "its {{end}} is missing")),
+            ending => Ok((nodes, ending)),
+        }
+    }
+
+    /// The nodes of a last `else`, up to the `end`; none if the block ended already.
+    fn otherwise(&mut self, opener: &Action, ending: Ending) -> Result<Vec<Node>, TemplateError> {
+        let Ending::Else(action) = ending else { return Ok(Vec::new()) };
+        self.nothing_after(&action, 1)?;
+        match self.body(opener)? {
+            (_, Ending::Else(second)) => Err(self.error(&second, "the block has had its last else already")),
+            (nodes, _) => Ok(nodes),
+        }
+    }
+
+    /// Goes one block or parenthesis deeper.
+    pub(super) fn enter(&mut self, action: &Action) -> Result<(), TemplateError> {
+        self.nesting += 1;
+        if self.nesting > MAX_NESTING {
+            let limit = format!("blocks and parentheses nest at most {MAX_NESTING} deep");
+            return Err(TemplateError::Limit {
+                at: self.place(action, action.span.start),
+                limit: limit.into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn declare(&mut self, action: &Action, name: &str, at: usize) -> Result<Slot, TemplateError> {
+        if name.is_empty() {
+            return Err(self.error_at(
+                action,
+                at,
+                "$ is the root and cannot be set; give the variable a name",
+            ));
+        }
+        self.variables.push(name.to_owned());
+        self.slots = self.slots.max(self.variables.len());
+        Ok(self.variables.len() - 1)
+    }
+
+    fn nothing_after(&self, action: &Action, count: usize) -> Result<(), TemplateError> {
+        match action.tokens.get(count) {
+            None => Ok(()),
+            Some(token) => Err(self.error_at(action, token.at, "nothing can follow here")),
+        }
+    }
+
+    pub(super) fn error(&self, action: &Action, reason: impl Into<Cow<'static, str>>) -> TemplateError {
+        self.error_at(action, action.span.start, reason)
+    }
+
+    pub(super) fn error_at(
+        &self,
+        action: &Action,
+        at: usize,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> TemplateError {
+        TemplateError::Syntax { at: self.place(action, at), reason: reason.into() }
+    }
+
+    fn place(&self, action: &Action, at: usize) -> Place {
+        Place::new(self.text, action.span.clone(), at)
+    }
+}
+
+fn starts_with_if(action: &Action) -> bool {
+    matches!(action.tokens.get(1), Some(Token { kind: TokenKind::Name(name), .. }) if name == "if")
+}

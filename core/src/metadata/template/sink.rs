@@ -1,0 +1,108 @@
+//! Where rendered text goes: bounds its length and keeps values from changing what the text around means.
+
+use std::ops::Range;
+
+use super::error::Fault;
+use super::escape;
+use super::jq::JqLexer;
+use super::{Kind, MAX_OUTPUT};
+
+/// The text rendered so far.
+pub(super) struct Sink {
+    kind: Kind,
+    text: String,
+    /// Which parts of a path are values, and which action each comes from.
+    values: Vec<(Range<usize>, Range<usize>)>,
+    jq: JqLexer,
+}
+
+/// What a value may be beyond the usual.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Latitude {
+    /// Nothing.
+    None,
+    /// It is a path and may be `/`.
+    Path,
+    /// It may also be empty.
+    Empty,
+}
+
+impl Sink {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, text: String::new(), values: Vec::new(), jq: JqLexer::default() }
+    }
+
+    /// Adds text of the template.
+    pub(super) fn push_text(&mut self, text: &str) -> Result<(), Fault> {
+        if self.kind == Kind::Jq {
+            self.jq.feed(text);
+        }
+        self.append(text)
+    }
+
+    /// Adds the value of the action that spans `action`.
+    pub(super) fn push_value(
+        &mut self,
+        value: &str,
+        action: &Range<usize>,
+        latitude: Latitude,
+    ) -> Result<(), Fault> {
+        match self.kind {
+            Kind::Path | Kind::RemoteCollectionPath => {
+                check_path_value(value, latitude)?;
+                let start = self.text.len();
+                self.append(value)?;
+                self.values.push((start..self.text.len(), action.clone()));
+                Ok(())
+            }
+            Kind::Header if value.contains(['\r', '\n']) => {
+                Err(Fault::Unsafe("a line break in it would start another header".into()))
+            }
+            Kind::Jq if self.jq.is_after_backslash() => {
+                Err(Fault::Unsafe("the backslash before it would change its first character".into()))
+            }
+            Kind::Jq if self.jq.is_in_string() => self.append(&escape::json(value)),
+            Kind::Jq => {
+                self.jq.feed(value);
+                self.append(value)
+            }
+            Kind::Header | Kind::Method | Kind::Query => self.append(value),
+        }
+    }
+
+    /// The text, or the fault and the action of a value that is part of a `.` or `..` segment.
+    pub(super) fn finish(self) -> Result<String, (Range<usize>, Fault)> {
+        let mut start = 0;
+        for segment in self.text.split('/') {
+            let end = start + segment.len();
+            if matches!(segment, "." | "..") {
+                let value = self.values.iter().find(|(value, _)| value.start < end && start < value.end);
+                if let Some((_, action)) = value {
+                    let fault = Fault::Unsafe("it makes a \".\" or \"..\" segment, another address".into());
+                    return Err((action.clone(), fault));
+                }
+            }
+            start = end + 1;
+        }
+        Ok(self.text)
+    }
+
+    fn append(&mut self, text: &str) -> Result<(), Fault> {
+        if self.text.len() + text.len() > MAX_OUTPUT {
+            return Err(Fault::Limit(format!("the text would be longer than {MAX_OUTPUT} bytes").into()));
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+}
+
+/// An empty id must not turn the address of a resource into that of its collection.
+fn check_path_value(value: &str, latitude: Latitude) -> Result<(), Fault> {
+    if value.is_empty() && latitude != Latitude::Empty {
+        return Err(Fault::Unsafe("it is empty, which would address the collection".into()));
+    }
+    if latitude == Latitude::None && value.bytes().all(|byte| byte == b'/') {
+        return Err(Fault::Unsafe("it is nothing but slashes, which would address the collection".into()));
+    }
+    Ok(())
+}
