@@ -8,7 +8,7 @@
 //! is the payload's `id`, else the last segment of its path.
 
 mod compare;
-mod identity;
+pub mod identity;
 mod list;
 mod resolve;
 mod rules;
