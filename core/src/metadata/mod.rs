@@ -12,6 +12,7 @@ pub mod identity;
 mod list;
 mod resolve;
 mod rules;
+pub mod transform;
 
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
