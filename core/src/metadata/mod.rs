@@ -9,11 +9,12 @@
 
 mod compare;
 pub mod document;
-mod identity;
+pub mod identity;
 mod list;
 mod resolve;
 mod rules;
 pub mod template;
+pub mod transform;
 
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};

@@ -42,6 +42,11 @@ impl Pointer {
         tokens.map(|tokens| Self { tokens }).ok_or_else(|| PointerError::BadEscape(text.to_owned()))
     }
 
+    /// The address of the member `token` of the document.
+    pub fn from_token(token: &str) -> Self {
+        Self { tokens: vec![token.to_owned()] }
+    }
+
     /// The reference tokens from the top, unescaped.
     pub fn tokens(&self) -> &[String] {
         &self.tokens

@@ -1,8 +1,19 @@
 //! Who a resource is: its name in the repository and its name on the server.
+//!
+//! [`IdentityRules`] hold the two [`IdentityTemplate`]s of a resource and answer what follows from them.
+
+mod error;
+mod parse;
+mod rules;
+mod template;
 
 use super::MetadataError;
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::Value;
+
+pub use error::IdentityError;
+pub use rules::IdentityRules;
+pub use template::IdentityTemplate;
 
 /// The names of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,24 +46,4 @@ pub(super) fn scalar_member(payload: &Value, key: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case(None, Some("rio"))]
-    #[case(Some(Value::from(" 17 ")), Some("17"))]
-    #[case(Some(Value::Int(17)), Some("17"))]
-    #[case(Some(Value::from("  ")), Some("rio"))]
-    #[case(Some(Value::Null), Some("rio"))]
-    #[case(Some(Value::Array(vec![])), Some("rio"))]
-    #[case(Some(Value::from("a/b")), None)]
-    #[case(Some(Value::from("..")), None)]
-    fn conventions(#[case] id: Option<Value>, #[case] expected: Option<&str>) {
-        let path = LogicalPath::parse("/shops/rio").unwrap();
-        let payload = Value::Object(id.map(|id| ("id".to_owned(), id)).into_iter().collect());
-        let identity = Identity::by_convention(&path, Some(&payload)).ok();
-        assert_eq!(identity.map(|identity| identity.remote_id).as_deref(), expected);
-    }
-}
+mod tests;

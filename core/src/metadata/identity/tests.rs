@@ -1,0 +1,227 @@
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+use crate::payload::{Object, PayloadType, decode};
+
+fn json(text: &str) -> Value {
+    decode(PayloadType::Json, text.as_bytes()).unwrap()
+}
+
+fn template(text: &str) -> IdentityTemplate {
+    IdentityTemplate::parse(text).unwrap()
+}
+
+fn shop() -> LogicalPath {
+    LogicalPath::parse("/shops/rio").unwrap()
+}
+
+#[rstest]
+#[case(None, Some("rio"))]
+#[case(Some(Value::from(" 17 ")), Some("17"))]
+#[case(Some(Value::Int(17)), Some("17"))]
+#[case(Some(Value::from("  ")), Some("rio"))]
+#[case(Some(Value::Null), Some("rio"))]
+#[case(Some(Value::Array(vec![])), Some("rio"))]
+#[case(Some(Value::from("a/b")), None)]
+#[case(Some(Value::from("..")), None)]
+fn conventions(#[case] id: Option<Value>, #[case] expected: Option<&str>) {
+    let path = LogicalPath::parse("/shops/rio").unwrap();
+    let payload = Value::Object(id.map(|id| ("id".to_owned(), id)).into_iter().collect());
+    let identity = Identity::by_convention(&path, Some(&payload)).ok();
+    assert_eq!(identity.map(|identity| identity.remote_id).as_deref(), expected);
+}
+
+#[rstest]
+#[case("/name", r#"{"name": " Rio "}"#, "Rio")]
+#[case("{{/name}}-{{/v}}", r#"{"name": "pos", "v": 2}"#, "pos-2")]
+#[case("{{default /ext code}}", r#"{"code": "K9"}"#, "K9")]
+#[case("{{substring name 0 2}}", r#"{"name": "Rio"}"#, "Ri")]
+#[case::pointer_in_braces("{{ /name }}", r#"{"name": "Rio"}"#, "Rio")]
+#[case::name("{{name}}", r#"{"name": "Rio"}"#, "Rio")]
+#[case::dotted_name("{{.name}}", r#"{"name": "Rio"}"#, "Rio")]
+#[case::deep("/a/b~1c/0", r#"{"a": {"b/c": ["x"]}}"#, "x")]
+#[case::odd_key("{{/project.name}}", r#"{"project.name": "x"}"#, "x")]
+#[case::quote_in_a_key("{{/it's}}", r#"{"it's": "x"}"#, "x")]
+#[case::constant("  blue ", "{}", "blue")]
+#[case::quoted("{{\"a }} \\\" b\"}}", "{}", "a }} \" b")]
+#[case::single_quoted("{{'a \\' b'}}", "{}", "a ' b")]
+#[case::uppercase("{{uppercase name}}", r#"{"name": "rio é"}"#, "RIO É")]
+#[case::to_uppercase("{{to_uppercase name}}", r#"{"name": "rio"}"#, "RIO")]
+#[case::lowercase("{{lowercase /name}}", r#"{"name": "RIO"}"#, "rio")]
+#[case::to_lowercase("{{to_lowercase /name}}", r#"{"name": "RIO"}"#, "rio")]
+#[case::trim("{{trim \" a \"}}.", "{}", "a.")]
+#[case::substring_to_the_end("{{substring name 1}}", r#"{"name": "Rio"}"#, "io")]
+#[case::substring_counts_code_points("{{substring name 1 2}}", r#"{"name": "ñéß"}"#, "éß")]
+#[case::substring_empty("x{{substring name 3}}", r#"{"name": "Rio"}"#, "x")]
+#[case::substring_bound_from_payload("{{substring name n}}", r#"{"name": "Rio", "n": 2}"#, "o")]
+#[case::default_skips_blank("{{default /a .b \"c\"}}", r#"{"a": null, "b": "  "}"#, "c")]
+#[case::default_of_three("{{default a b c}}", r#"{"c": 7}"#, "7")]
+#[case::boolean("{{/on}}", r#"{"on": true}"#, "true")]
+#[case::float("{{/x}}", r#"{"x": 2.50}"#, "2.5")]
+fn evaluates(#[case] text: &str, #[case] payload: &str, #[case] expected: &str) {
+    assert_eq!(template(text).evaluate(&json(payload)).as_deref(), Ok(expected));
+}
+
+#[rstest]
+#[case("{{/name}}-{{/v}}", r#"{"name": "pos"}"#, "/v has no value in the payload")]
+#[case("/name", r#"{"name": null}"#, "/name has no value in the payload")]
+#[case("/name", r#"{"name": "  "}"#, "/name has no value in the payload")]
+#[case("/name", r#"{"name": ["x"]}"#, "/name is an array; only text")]
+#[case("{{default a b}}", "{}", "default /a /b has no value")]
+#[case("{{default a \"x\"}}", r#"{"a": {}}"#, "/a is an object")]
+#[case(
+    "{{substring name 4}}",
+    r#"{"name": "Rio"}"#,
+    "substring /name 4 is out of range of a text of 3 characters"
+)]
+#[case("{{substring name 1 3}}", r#"{"name": "Rio"}"#, "out of range")]
+#[case("{{substring name -1}}", r#"{"name": "Rio"}"#, "out of range")]
+#[case("{{uppercase name}}", "{}", "/name has no value")]
+#[case("{{\" \"}}", "{}", "gives a blank name")]
+fn refuses_payloads(#[case] text: &str, #[case] payload: &str, #[case] expected: &str) {
+    let error = template(text).evaluate(&json(payload)).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[rstest]
+#[case("", "column 1: it is blank")]
+#[case("a-{{name", "column 3: \"{{\" is not closed")]
+#[case("{{}}", "column 3: the braces are empty")]
+#[case("{{/a /b}}", "column 6: only one value is expected")]
+#[case("{{shout name}}", "column 3: there is no helper \"shout\"; there are uppercase")]
+#[case("{{trim}}", "column 3: trim takes one value, not 0")]
+#[case("{{lowercase a b}}", "lowercase takes one value, not 2")]
+#[case("{{substring name}}", "substring takes a value, a start and, if wanted, a length, not 1")]
+#[case("{{substring name 0 1 2}}", "not 4")]
+#[case("{{default a}}", "default takes at least two values, not 1")]
+#[case("{{client-id}}", "odd keys need the slash: /client-id")]
+#[case("{{trim (trim a)}}", "is neither a name nor a pointer")]
+#[case("{{5}}", "a number alone names nothing")]
+#[case("{{\"a}}", "column 1: \"{{\" is not closed")]
+#[case("{{\"a\"b}}", "column 6: white space is expected")]
+#[case("/a~2", "\"~\" that is not")]
+#[case("é{{/a~}}", "column 4: JSON Pointer")]
+fn refuses_templates(#[case] text: &str, #[case] expected: &str) {
+    let error = IdentityTemplate::parse(text).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[rstest]
+#[case("/name", Some("/name"), false)]
+#[case("{{name}}", Some("/name"), false)]
+#[case(" {{ .name }} ", Some("/name"), false)]
+#[case("{{name}}x", None, false)]
+#[case("{{trim name}}", None, false)]
+#[case("{{/a}}{{/b}}", None, false)]
+#[case("name", None, true)]
+#[case("{{\"name\"}}", None, true)]
+fn simple_and_constant(#[case] text: &str, #[case] simple: Option<&str>, #[case] constant: bool) {
+    let template = template(text);
+    assert_eq!(template.simple().map(ToString::to_string).as_deref(), simple);
+    assert_eq!(template.is_constant(), constant);
+}
+
+#[test]
+fn pointers_come_in_the_order_of_the_text() {
+    let template = template("{{/b}}-{{default a \"x\" /c/d}}-{{substring e 0 n}}");
+    let pointers: Vec<String> = template.pointers().map(ToString::to_string).collect();
+    assert_eq!(pointers, ["/b", "/a", "/c/d", "/e", "/n"]);
+}
+
+#[rstest]
+#[case::nothing_explicit(None, None, "{}", "rio", "rio")]
+#[case::default_is_id(None, None, r#"{"id": 17}"#, "17", "17")]
+#[case::separate(Some("/uid"), Some("/name"), r#"{"uid": 8, "name": "b"}"#, "b", "8")]
+#[case::simple_keeps_the_segment(Some("/uid"), Some("/name"), r#"{"name": []}"#, "rio", "rio")]
+#[case::one_explicit(Some("/uid"), None, r#"{"uid": 8, "id": "x"}"#, "x", "8")]
+#[case::complex(None, Some("{{lowercase name}}"), r#"{"name": "B"}"#, "b", "rio")]
+fn identifies(
+    #[case] id: Option<&str>,
+    #[case] alias: Option<&str>,
+    #[case] payload: &str,
+    #[case] expected_alias: &str,
+    #[case] expected_id: &str,
+) {
+    let rules = IdentityRules::new(id.map(template), alias.map(template));
+    let identity = rules.identify(&shop(), &json(payload)).unwrap();
+    assert_eq!((identity.alias.as_str(), identity.remote_id.as_str()), (expected_alias, expected_id));
+    assert_eq!(rules.both_explicit(), id.is_some() && alias.is_some());
+    assert_eq!(rules.any_explicit(), id.is_some() || alias.is_some());
+}
+
+#[rstest]
+#[case("{{lowercase name}}", "{}", "/name has no value")]
+#[case("/name", r#"{"name": "a/b"}"#, "/shops/rio: identity template \"/name\" gives no usable name")]
+#[case("/name", r#"{"name": ".."}"#, "not a single path segment")]
+#[case("/name", r#"{"name": "_"}"#, "not a single path segment")]
+fn identifies_nobody(#[case] alias: &str, #[case] payload: &str, #[case] expected: &str) {
+    let rules = IdentityRules::new(None, Some(template(alias)));
+    let error = rules.identify(&shop(), &json(payload)).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn the_root_is_named_by_a_slash() {
+    let rules = IdentityRules::default();
+    let root =
+        rules.identify(&LogicalPath::root(), &rules.seed(&LogicalPath::root(), Object::new())).unwrap();
+    assert_eq!(root, Identity { alias: "/".to_owned(), remote_id: "/".to_owned() });
+}
+
+#[rstest]
+#[case::defaults(None, None, "{}", r#"{"id": "rio"}"#)]
+#[case::both(Some("/uid"), Some("/meta/name"), "{}", r#"{"uid": "rio", "meta": {"name": "rio"}}"#)]
+#[case::nothing_overwritten(
+    Some("/area"),
+    Some("/name"),
+    r#"{"area": "eu"}"#,
+    r#"{"area": "eu", "name": "rio"}"#
+)]
+#[case::in_the_way(Some("/area/id"), Some("/name"), r#"{"area": "eu"}"#, r#"{"area": "eu", "name": "rio"}"#)]
+#[case::complex_is_not_reversed(Some("{{trim uid}}"), Some("x-{{name}}"), "{}", "{}")]
+fn seeds(
+    #[case] id: Option<&str>,
+    #[case] alias: Option<&str>,
+    #[case] derived: &str,
+    #[case] expected: &str,
+) {
+    let rules = IdentityRules::new(id.map(template), alias.map(template));
+    let Value::Object(derived) = json(derived) else { unreachable!() };
+    assert_eq!(rules.seed(&shop(), derived), json(expected));
+}
+
+#[rstest]
+#[case::nothing_explicit(None, None, "{}", false, &[])]
+#[case::update(Some("/uid"), Some("/name"), "{}", false, &["/name", "/uid"])]
+#[case::create_may_lack_the_id(Some("/uid"), Some("/name"), r#"{"name": null}"#, true, &["/name"])]
+#[case::each_once(Some("{{uppercase name}}"), Some("{{/name}}-{{/name}}"), "{}", false, &["/name"])]
+#[case::blank_is_there(None, Some("/name"), r#"{"name": ""}"#, false, &[])]
+#[case::default_resolves(None, Some("{{default a b}}-{{c}}"), r#"{"b": 1, "c": 2}"#, false, &[])]
+#[case::default_does_not(None, Some("{{default a b}}-{{c}}"), "{}", false, &["default /a /b", "/c"])]
+fn required_values(
+    #[case] id: Option<&str>,
+    #[case] alias: Option<&str>,
+    #[case] payload: &str,
+    #[case] creating: bool,
+    #[case] missing: &[&str],
+) {
+    let rules = IdentityRules::new(id.map(template), alias.map(template));
+    assert_eq!(rules.missing_in(&json(payload), creating), missing);
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(text in "[ {}/~\"'\\\\a-zé0-9.-]{0,24}") {
+        if let Ok(template) = IdentityTemplate::parse(&text) {
+            prop_assert_eq!(template.source(), text);
+            let _ = template.evaluate(&Value::Object(Object::new()));
+        }
+    }
+
+    #[test]
+    fn a_bare_pointer_gives_the_value(name in "[a-z][a-z0-9 ]{0,8}[a-z]") {
+        let payload = Value::Object([("name".to_owned(), Value::from(name.as_str()))].into());
+        prop_assert_eq!(template("/name").evaluate(&payload), Ok(name));
+    }
+}

@@ -1,0 +1,131 @@
+//! From the text of an expression to a filter.
+
+use jaq_core::Filter;
+use jaq_core::load::lex::{Lexer, Token};
+use jaq_core::load::parse::{Def, Expect, Parser};
+use jaq_core::load::{Arena, File, Loader};
+
+use super::natives::{self, Machine};
+use super::{ThreadError, instrument, library, on_stack};
+use crate::error::{Categorized, Category};
+use crate::payload::Position;
+
+/// The longest expression, in bytes.
+pub(super) const MAX_LENGTH: usize = 32 << 10;
+/// The stack that parsing and compiling take at most: a fixed part, and one for each byte of the text,
+/// because each may nest one level deeper.
+const BASE_STACK: usize = 16 << 20;
+const STACK_PER_BYTE: usize = 16 << 10;
+
+/// The definition that holds the expression.
+const MAIN: &str = "transform";
+
+/// Why a text is no jq expression. The text is not quoted: a rendered one contains payload values.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ExpressionError {
+    /// Nothing but white space.
+    #[error("the jq expression is blank; remove the step or write \".\"")]
+    Blank,
+    /// Longer than any expression should be.
+    #[error("the jq expression has {length} bytes; {MAX_LENGTH} are allowed")]
+    TooLong {
+        /// How long it is, in bytes.
+        length: usize,
+    },
+    /// Filters within filters within filters.
+    #[error("the jq expression nests too deep; name parts of it with def")]
+    TooDeep,
+    /// The text breaks the grammar, or uses a module.
+    #[error("the jq expression is not valid at {position}: expected {expected}")]
+    Syntax {
+        /// Where.
+        position: Position,
+        /// What would be right there.
+        expected: String,
+    },
+    /// A function, variable or label that does not exist.
+    #[error("the jq expression names a {kind} that does not exist, at {position}")]
+    Unknown {
+        /// Where.
+        position: Position,
+        /// What kind of thing.
+        kind: &'static str,
+    },
+    /// The thread that compiles failed.
+    #[error("cannot compile the jq expression: {0}")]
+    Thread(ThreadError),
+}
+
+impl Categorized for ExpressionError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Thread(_) => Category::Internal,
+            _ => Category::Validation,
+        }
+    }
+}
+
+/// Compiles `text`. It cannot import modules: only the term that they would precede is parsed.
+pub(super) fn filter(text: &str) -> Result<Filter<Machine>, ExpressionError> {
+    if text.trim().is_empty() {
+        return Err(ExpressionError::Blank);
+    }
+    if text.len() > MAX_LENGTH {
+        return Err(ExpressionError::TooLong { length: text.len() });
+    }
+    on_stack(BASE_STACK + text.len() * STACK_PER_BYTE, || parse_and_compile(text))
+        .map_err(ExpressionError::Thread)?
+}
+
+fn parse_and_compile(text: &str) -> Result<Filter<Machine>, ExpressionError> {
+    let tokens = Lexer::new(text).lex().map_err(|errors| match errors.as_slice() {
+        [(expected, at), ..] => syntax(text, at, expected.as_str()),
+        [] => syntax(text, text, "an expression"),
+    })?;
+    let term = Parser::new(&tokens).parse(Parser::term).map_err(|errors| match errors.as_slice() {
+        [(Expect::Nothing, found), ..] => syntax(text, Token::opt_as_str(*found, text), "the end"),
+        [(expected, found), ..] => syntax(text, Token::opt_as_str(*found, text), expected.as_str()),
+        [] => syntax(text, text, "an expression"),
+    })?;
+    let body = instrument::term(term).map_err(|_| ExpressionError::TooDeep)?;
+    let main = Def { name: MAIN, args: Vec::new(), body };
+    let arena = Arena::default();
+    let modules = Loader::new(library::definitions().iter().cloned().chain([main]))
+        .load(&arena, File { code: MAIN, path: () })
+        .map_err(|_| syntax(text, text, "an expression"))?;
+    jaq_core::Compiler::default()
+        .with_funs(natives::public().chain(natives::tolls()))
+        .compile(modules)
+        .map_err(|errors| unknown(text, errors.iter().flat_map(|(_, errors)| errors)))
+}
+
+fn unknown<'e>(
+    text: &str,
+    mut errors: impl Iterator<Item = &'e (&'e str, jaq_core::compile::Undefined)>,
+) -> ExpressionError {
+    match errors.next() {
+        Some((name, undefined)) => {
+            let kind = match undefined {
+                jaq_core::compile::Undefined::Filter(_) => "function",
+                other => other.as_str(),
+            };
+            ExpressionError::Unknown { position: position(text, name), kind }
+        }
+        None => syntax(text, text, "an expression"),
+    }
+}
+
+fn syntax(text: &str, at: &str, expected: &str) -> ExpressionError {
+    ExpressionError::Syntax { position: position(text, at), expected: expected.to_owned() }
+}
+
+/// Where `part`, a slice of `text`, begins.
+fn position(text: &str, part: &str) -> Position {
+    let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    let before = text.get(..offset).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    Position {
+        line: before.matches('\n').count() + 1,
+        column: Some(before[line_start..].chars().count() + 1),
+    }
+}

@@ -1,0 +1,105 @@
+//! Payload values to values of jq and back.
+
+use jaq_json::{Map, Num, Val};
+
+use super::{Failure, StopReason};
+use crate::payload::{MAX_DEPTH, Object, Value};
+
+/// Bytes that each value counts besides its text.
+pub(super) const NODE: usize = 16;
+
+/// Floats without a fraction become integers, since jq tells no difference between them.
+pub(super) fn to_jq(value: &Value) -> Result<Val, &'static str> {
+    Ok(match value {
+        Value::Null => Val::Null,
+        Value::Bool(value) => Val::Bool(*value),
+        Value::Int(value) => Val::Num(Num::from_integral(*value)),
+        Value::Float(value) => narrow(Num::Float(*value)),
+        Value::String(text) => Val::utf8_str(text.clone()),
+        Value::Bytes(_) => return Err("bytes are no value of jq"),
+        Value::Array(items) => items.iter().map(to_jq).collect::<Result<_, _>>()?,
+        Value::Object(members) => {
+            let convert = |(key, member): (&String, &Value)| Ok((Val::utf8_str(key.clone()), to_jq(member)?));
+            Val::obj(members.iter().map(convert).collect::<Result<Map, &'static str>>()?)
+        }
+    })
+}
+
+/// A number as jq 1.7 computes with it: integers beyond 64 bits are floats, floats without a fraction are
+/// integers.
+#[allow(clippy::cast_possible_truncation)]
+pub(super) fn narrow(number: Num) -> Val {
+    /// Up to 2^53 every integer is a float and the other way round.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = match &number {
+        Num::Int(_) => return Val::Num(number),
+        other => float(other),
+    };
+    if float.fract() == 0.0 && float.abs() <= EXACT {
+        return Val::Num(Num::from_integral(float as i64));
+    }
+    Val::Num(Num::Float(float))
+}
+
+fn float(number: &Num) -> f64 {
+    jaq_std::ValT::as_f64(&Val::Num(number.clone())).unwrap_or(f64::NAN)
+}
+
+/// Converts a result; `budget` is how many bytes it may still have.
+pub(super) fn from_jq(value: &Val, budget: &mut usize) -> Result<Value, Failure> {
+    convert(value, budget, MAX_DEPTH)
+}
+
+fn convert(value: &Val, budget: &mut usize, depth: usize) -> Result<Value, Failure> {
+    spend(budget, NODE)?;
+    let below = || depth.checked_sub(1).ok_or(Failure::Stopped(StopReason::Depth));
+    Ok(match value {
+        Val::Null => Value::Null,
+        Val::Bool(value) => Value::Bool(*value),
+        Val::Num(number) => self::number(number)?,
+        Val::TStr(text) => Value::String(self::text(text, budget)?),
+        Val::BStr(_) => return Err(Failure::Result("it contains bytes; convert them to text")),
+        Val::Arr(items) => {
+            let depth = below()?;
+            Value::Array(items.iter().map(|item| convert(item, budget, depth)).collect::<Result<_, _>>()?)
+        }
+        Val::Obj(members) => {
+            let depth = below()?;
+            let mut object = Object::new();
+            for (key, member) in members.iter() {
+                let Val::TStr(key) = key else {
+                    return Err(Failure::Result("an object has a key that is not text"));
+                };
+                object.insert(self::text(key, budget)?, convert(member, budget, depth)?);
+            }
+            Value::Object(object)
+        }
+    })
+}
+
+fn number(number: &Num) -> Result<Value, Failure> {
+    if let Some(integer) = number.as_isize().and_then(|integer| i64::try_from(integer).ok()) {
+        return Ok(Value::Int(integer));
+    }
+    let float = float(number);
+    if float.is_nan() {
+        return Err(Failure::Result("it contains a number that is not one (nan)"));
+    }
+    if float.is_infinite() {
+        return Err(Failure::Result("it contains an infinite number"));
+    }
+    Ok(Value::Float(float))
+}
+
+fn text(bytes: &[u8], budget: &mut usize) -> Result<String, Failure> {
+    spend(budget, bytes.len())?;
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(Failure::Result("it contains text that is not UTF-8")),
+    }
+}
+
+fn spend(budget: &mut usize, bytes: usize) -> Result<(), Failure> {
+    *budget = budget.checked_sub(bytes).ok_or(Failure::Stopped(StopReason::Output))?;
+    Ok(())
+}

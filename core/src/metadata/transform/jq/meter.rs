@@ -1,0 +1,169 @@
+//! What one evaluation has used up of its limits.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use jaq_json::Val;
+
+use super::super::ResourceReader;
+use super::{Failure, OUTPUT_LIMIT, STACK_LIMIT, TIME_LIMIT, VOLUME_LIMIT};
+
+/// How deep values may nest, and how long paths may be, within an expression. Payloads nest less.
+pub(super) const MAX_NESTING: usize = 512;
+
+/// After so many steps the clock is read, and after each step that handles as many bytes.
+const STEPS_PER_CLOCK: u32 = 64;
+const BYTES_PER_CLOCK: usize = 4096;
+
+/// Bytes that a value takes besides its text, that an object takes, and that each of its members takes.
+const NODE: usize = 16;
+const OBJECT: usize = 64;
+const MEMBER: usize = 32;
+
+/// A limit of jq expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// It took too long.
+    Time,
+    /// It built too many or too large values.
+    Memory,
+    /// Its results are too large.
+    Output,
+    /// It recursed too deep, or built values that nest too deep.
+    Depth,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time => write!(f, "it took longer than {} s", TIME_LIMIT.as_secs()),
+            Self::Memory => write!(f, "it built values of more than {} MiB", VOLUME_LIMIT >> 20),
+            Self::Output => write!(f, "its results are larger than {} MiB", OUTPUT_LIMIT >> 20),
+            Self::Depth => write!(f, "it recurses or nests too deep"),
+        }
+    }
+}
+
+/// The evaluation is over; [`Meter::failure`] says why.
+#[derive(Debug)]
+pub(super) struct Ended;
+
+/// Counts for one evaluation, on the thread that it was started on.
+pub(super) struct Meter<'a> {
+    pub(super) resources: Option<&'a dyn ResourceReader>,
+    deadline: Cell<Instant>,
+    steps: Cell<u32>,
+    volume_left: Cell<usize>,
+    stack_base: usize,
+    failure: RefCell<Option<Failure>>,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn start(resources: Option<&'a dyn ResourceReader>, time: Duration) -> Self {
+        Self {
+            resources,
+            deadline: Cell::new(Instant::now() + time),
+            steps: Cell::new(0),
+            volume_left: Cell::new(VOLUME_LIMIT),
+            stack_base: stack_position(),
+            failure: RefCell::new(None),
+        }
+    }
+
+    /// Why the evaluation ended.
+    pub(super) fn failure(&self) -> Failure {
+        let failure = self.failure.borrow().clone();
+        failure.unwrap_or_else(|| Failure::Evaluation("it ended without a reason".to_owned()))
+    }
+
+    /// Ends the evaluation; the first reason counts.
+    pub(super) fn end(&self, failure: Failure) -> Ended {
+        self.failure.borrow_mut().get_or_insert(failure);
+        Ended
+    }
+
+    fn stop(&self, reason: StopReason) -> Ended {
+        self.end(Failure::Stopped(reason))
+    }
+
+    /// Some work is done.
+    pub(super) fn step(&self) -> Result<(), Ended> {
+        if self.stack_base.abs_diff(stack_position()) > STACK_LIMIT {
+            return Err(self.stop(StopReason::Depth));
+        }
+        let steps = self.steps.get().wrapping_add(1);
+        self.steps.set(steps);
+        if steps.is_multiple_of(STEPS_PER_CLOCK) { self.look_at_the_clock() } else { Ok(()) }
+    }
+
+    fn look_at_the_clock(&self) -> Result<(), Ended> {
+        if Instant::now() > self.deadline.get() { Err(self.stop(StopReason::Time)) } else { Ok(()) }
+    }
+
+    /// `bytes` more are built.
+    pub(super) fn charge(&self, bytes: usize) -> Result<(), Ended> {
+        let Some(left) = self.volume_left.get().checked_sub(bytes) else {
+            return Err(self.stop(StopReason::Memory));
+        };
+        self.volume_left.set(left);
+        if bytes > BYTES_PER_CLOCK { self.look_at_the_clock() } else { Ok(()) }
+    }
+
+    /// A value becomes a part of another one: charges it with all of its parts.
+    pub(super) fn hold(&self, value: &Val) -> Result<(), Ended> {
+        let left = self.volume_left.get();
+        match deep_size(value, left, MAX_NESTING) {
+            Ok(size) => self.charge(size),
+            Err(reason) => Err(self.stop(reason)),
+        }
+    }
+
+    /// A path grew to `nodes`, of which only as many are looked at as are allowed.
+    pub(super) fn path(&self, mut nodes: impl Iterator) -> Result<(), Ended> {
+        if nodes.nth(MAX_NESTING).is_some() { Err(self.stop(StopReason::Depth)) } else { Ok(()) }
+    }
+
+    /// Time that others need does not count.
+    pub(super) fn without_clock<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.deadline.set(self.deadline.get() + start.elapsed());
+        result
+    }
+}
+
+/// What a copy of `value` takes that shares its parts.
+pub(super) fn shallow_size(value: &Val) -> usize {
+    match value {
+        Val::Null | Val::Bool(_) | Val::Num(_) => NODE,
+        Val::BStr(text) | Val::TStr(text) => NODE + text.len(),
+        Val::Arr(items) => NODE.saturating_mul(items.len() + 1),
+        Val::Obj(members) => OBJECT.saturating_add(members.len().saturating_mul(NODE + MEMBER)),
+    }
+}
+
+fn deep_size(value: &Val, limit: usize, depth: usize) -> Result<usize, StopReason> {
+    let add = |sum: usize, part: &Val| {
+        let depth = depth.checked_sub(1).ok_or(StopReason::Depth)?;
+        let left = limit.checked_sub(sum).ok_or(StopReason::Memory)?;
+        Ok(sum + deep_size(part, left, depth)?)
+    };
+    let size = match value {
+        Val::Arr(items) => items.iter().try_fold(NODE, add)?,
+        Val::Obj(members) => {
+            members.iter().try_fold(OBJECT, |sum, (key, member)| add(add(sum + MEMBER, key)?, member))?
+        }
+        _ => shallow_size(value),
+    };
+    if size > limit { Err(StopReason::Memory) } else { Ok(size) }
+}
+
+/// Where the stack ends at the moment. Stacks grow in one direction, so two positions tell how much of it
+/// lies between them.
+#[inline(never)]
+fn stack_position() -> usize {
+    let marker = 0_u8;
+    std::ptr::from_ref(black_box(&marker)).addr()
+}

@@ -1,0 +1,153 @@
+//! jq expressions, compiled once and evaluated within limits.
+//!
+//! The `jaq` crates parse and interpret the language. They have no notion of fuel, and a Rust thread cannot
+//! be stopped from outside, so limits are built into the program itself: before it is compiled, its syntax
+//! tree (and that of jq's own library) is rewritten so that calls of *tolls*, native functions that pass
+//! their input on, stand wherever work can repeat and wherever values are kept ([`instrument`]). A toll that
+//! finds a limit exceeded ends the evaluation with an exception that `try` cannot catch.
+//!
+//! What this guarantees, whatever the expression:
+//!
+//! - *Time*: an evaluation ends within [`TIME_LIMIT`], plus what one native function needs for one value.
+//! - *Stack*: expressions run on threads with a stack of known size; tolls compare its use to a bound.
+//! - *Memory*: building a value costs its size, and the costs of one evaluation are bounded by
+//!   [`VOLUME_LIMIT`]. Costs count shared parts as often as they occur, so that no small value can be huge
+//!   once it is printed or compared.
+//! - *Output*: results are converted one by one and end at [`OUTPUT_LIMIT`].
+//!
+//! There is no environment, no file, no module, no further input, and `debug` prints nothing.
+
+mod cache;
+mod compile;
+mod convert;
+mod describe;
+mod instrument;
+mod library;
+mod meter;
+mod natives;
+mod shape;
+mod update;
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io, thread};
+
+use jaq_core::{Ctx, Vars};
+
+pub use cache::ProgramCache;
+pub use compile::ExpressionError;
+pub use meter::StopReason;
+
+use super::{Context, ResourceError};
+use crate::path::{LogicalPath, PathError};
+use crate::payload::Value;
+use meter::Meter;
+use natives::{Machine, Run};
+
+/// How long one evaluation may take, without the time that reads of other resources need.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How many bytes of values one evaluation may build, counted as they are built.
+const VOLUME_LIMIT: usize = 256 << 20;
+/// How large results may be: text as its bytes, and [`convert::NODE`] bytes for each value.
+const OUTPUT_LIMIT: usize = 32 << 20;
+/// The stack of an evaluation. Memory is taken as the stack grows.
+const STACK: usize = 64 << 20;
+/// How much of the stack may be in use where a toll stands; what lies between two tolls fits the rest.
+const STACK_LIMIT: usize = 32 << 20;
+
+/// Why an evaluation gave no value.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    Evaluation(String),
+    Stopped(StopReason),
+    Result(&'static str),
+    ResourceOutsideList,
+    ResourcePath(Option<PathError>),
+    Resource(LogicalPath, ResourceError),
+}
+
+/// Where the text of an expression comes from, which decides whether messages may quote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It stands in metadata.
+    Metadata,
+    /// A template put payload values into it.
+    Rendered,
+}
+
+/// A compiled expression.
+pub(super) struct Program {
+    filter: jaq_core::Filter<Machine>,
+    /// The text, if messages may quote it.
+    source: Option<String>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    pub(super) fn compile(text: &str, origin: Origin) -> Result<Self, ExpressionError> {
+        let filter = compile::filter(text)?;
+        Ok(Self { filter, source: (origin == Origin::Metadata).then(|| text.to_owned()) })
+    }
+
+    /// The result for `input`: null without output, the output if there is one, else an array of them.
+    /// Must run on the thread of [`on_large_stack`].
+    pub(super) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, Failure> {
+        self.run_metered(input, &Meter::start(context.resources, TIME_LIMIT))
+    }
+
+    fn run_metered(&self, input: &Value, meter: &Meter<'_>) -> Result<Value, Failure> {
+        let input = convert::to_jq(input).map_err(|reason| Failure::Evaluation(reason.to_owned()))?;
+        let context = Ctx::new(Run { lut: &self.filter.lut, meter }, Vars::new([]));
+        let mut budget = OUTPUT_LIMIT;
+        let mut outputs = Vec::new();
+        for output in self.filter.id.run::<Machine>((context, input)) {
+            let output = output.map_err(|exception| match exception.get_err() {
+                Ok(error) => Failure::Evaluation(describe::error(error, self.source.as_deref())),
+                // Tolls say why they ended the evaluation; nothing else raises exceptions that are no errors.
+                Err(_) => meter.failure(),
+            })?;
+            outputs.push(convert::from_jq(&output, &mut budget)?);
+            meter.step().map_err(|_| meter.failure())?;
+        }
+        Ok(match outputs.len() {
+            0 => Value::Null,
+            1 => outputs.remove(0),
+            _ => Value::Array(outputs),
+        })
+    }
+}
+
+/// Why work on another thread gave nothing.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ThreadError {
+    /// The operating system refused a thread.
+    #[error("cannot start a thread: {0}")]
+    Start(Arc<io::Error>),
+    /// The interpreter failed by a mistake of its own.
+    #[error("the jq interpreter panicked; please report the expression")]
+    Panicked,
+}
+
+/// Calls `work` on a thread with the stack that evaluations need.
+pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
+    on_stack(STACK, work)
+}
+
+fn on_stack<T: Send>(size: usize, work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("jq".to_owned())
+            .stack_size(size)
+            .spawn_scoped(scope, work)
+            .map_err(|error| ThreadError::Start(Arc::new(error)))?;
+        thread.join().map_err(|_| ThreadError::Panicked)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,455 @@
+use std::time::Instant;
+
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+use crate::payload::{PayloadType, decode};
+
+fn json(text: &str) -> Value {
+    decode(PayloadType::Json, text.as_bytes()).unwrap()
+}
+
+/// Evaluates within `time`.
+fn within(time: Duration, text: &str, input: &Value) -> Result<Value, Failure> {
+    let program = Program::compile(text, Origin::Metadata).unwrap();
+    on_large_stack(|| program.run_metered(input, &Meter::start(None, time))).unwrap()
+}
+
+fn evaluate(text: &str, input: &str) -> Result<Value, Failure> {
+    within(TIME_LIMIT, text, &json(input))
+}
+
+fn message(text: &str, input: &str) -> String {
+    match evaluate(text, input).unwrap_err() {
+        Failure::Evaluation(reason) => reason,
+        other => format!("{other:?}"),
+    }
+}
+
+#[rstest]
+#[case::identity(".", r#"{"a":1}"#, r#"{"a":1}"#)]
+#[case::no_output("empty", "1", "null")]
+#[case::several_outputs(".[]", "[1,2]", "[1,2]")]
+#[case::one_of_several(".[]", "[[1]]", "[1]")]
+#[case::add_member(". + {n: (.tags|length)}", r#"{"tags":[1,2]}"#, r#"{"tags":[1,2],"n":2}"#)]
+#[case::wrap("{till: .}", "1", r#"{"till":1}"#)]
+#[case::text_is_a_string("ascii_upcase", r#""rio""#, r#""RIO""#)]
+#[case::shorthand("{a, \"b\"}", r#"{"a":1,"b":2}"#, r#"{"a":1,"b":2}"#)]
+fn outputs(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, input).unwrap(), json(expected));
+}
+
+#[rstest]
+#[case("9223372036854775807", "9223372036854775807")]
+#[case(". - 1", "9223372036854775806")]
+#[case("[., -9223372036854775808]", "[9223372036854775807,-9223372036854775808]")]
+#[case("[. == 9223372036854775806]", "[false]")]
+#[case("tostring", r#""9223372036854775807""#)]
+#[case("tostring | tonumber", "9223372036854775807")]
+#[case("[.] | tojson | fromjson | .[0]", "9223372036854775807")]
+fn integers_stay_exact(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, "9223372036854775807").unwrap(), json(expected));
+}
+
+#[rstest]
+#[case(". + 1", 9_223_372_036_854_775_808.0)]
+#[case(". * .", 8.507_059_173_023_462e37)]
+#[case("100000000000000000000", 1e20)]
+#[case("1.5 * 3", 4.5)]
+fn beyond_64_bits_numbers_are_floats(#[case] text: &str, #[case] expected: f64) {
+    let result = evaluate(text, "9223372036854775807").unwrap();
+    assert!(
+        matches!(result, Value::Float(float) if (float - expected).abs() <= expected * 1e-15),
+        "{result:?}"
+    );
+}
+
+#[rstest]
+#[case("6 / 3 | tostring", r#""2""#)]
+#[case("1.0 | tostring", r#""1""#)]
+#[case("pow(2; 3) | tostring", r#""8""#)]
+#[case("[10, 20] | .[4 / 4]", "20")]
+#[case(r#""ab" * 2"#, r#""abab""#)]
+#[case(r#""ab" * 0"#, "null")]
+#[case(r#""a,b" / ",""#, r#"["a","b"]"#)]
+#[case("{a: {b: 1}} * {a: {c: 2}}", r#"{"a":{"b":1,"c":2}}"#)]
+#[case("7 % 3", "1")]
+#[case("[1,2,1] - [1]", "[2]")]
+fn arithmetic(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, "null").unwrap(), json(expected));
+}
+
+#[rstest]
+#[case::null_becomes_an_object(".a.b = 1", "{}", r#"{"a":{"b":1}}"#)]
+#[case::null_becomes_an_array(".a[1] = 1", "null", r#"{"a":[null,1]}"#)]
+#[case::update(".a |= . + 1", r#"{"a":1}"#, r#"{"a":2}"#)]
+#[case::update_each(".[] |= . * 2", "[1,2]", "[2,4]")]
+#[case::update_nothing(".a |= empty", r#"{"a":1,"b":2}"#, r#"{"b":2}"#)]
+#[case::update_some_away(".[] |= select(. > 1)", "[1,2,1,3]", "[2,3]")]
+#[case::add_to(".n += 1", "{}", r#"{"n":1}"#)]
+#[case::multiply_by(".n *= 3", r#"{"n":2}"#, r#"{"n":6}"#)]
+#[case::divide_by(".n /= 2", r#"{"n":4}"#, r#"{"n":2}"#)]
+#[case::right_side_sees_the_input(".a += .b", r#"{"a":1,"b":2}"#, r#"{"a":3,"b":2}"#)]
+#[case::alternative(".a //= 5", r#"{"a":null}"#, r#"{"a":5}"#)]
+#[case::alternative_kept(".a //= 5", r#"{"a":1}"#, r#"{"a":1}"#)]
+#[case::several_assignments(".a = (1,2)", "{}", r#"[{"a":1},{"a":2}]"#)]
+#[case::slice(".[1:3] = [9]", "[0,1,2,3]", "[0,9,3]")]
+#[case::slice_update(".[:2] |= map(. + 1)", "[0,1,2]", "[1,2,2]")]
+#[case::negative_index(".[-1] = 9", "[1,2]", "[1,9]")]
+#[case::conditional(
+    "(.[] | select(.a) | .b) = 1",
+    r#"[{"a":true},{"a":false}]"#,
+    r#"[{"a":true,"b":1},{"a":false}]"#
+)]
+#[case::nested("(.a, .b) |= (.c = 1)", "{}", r#"{"a":{"c":1},"b":{"c":1}}"#)]
+#[case::setpath(r#"setpath(["a",0]; 1)"#, "null", r#"{"a":[1]}"#)]
+#[case::delete("del(.a)", r#"{"a":1,"b":2}"#, r#"{"b":2}"#)]
+#[case::delete_missing("del(.a.b)", "{}", "{}")]
+#[case::delete_several_items("del(.[0,2])", "[0,1,2,3]", "[1,3]")]
+#[case::delete_by_pattern(
+    "del(.items[].x)",
+    r#"{"items":[{"x":1,"y":2},{"x":3}]}"#,
+    r#"{"items":[{"y":2},{}]}"#
+)]
+#[case::delete_slice("del(.[1:])", "[0,1,2]", "[0]")]
+#[case::delete_selected("del(.[] | select(. > 1))", "[1,2,3]", "[1]")]
+#[case::delete_everything("del(.)", "1", "null")]
+#[case::delpaths(r#"delpaths([["a"],["b",0]])"#, r#"{"a":1,"b":[1,2]}"#, r#"{"b":[2]}"#)]
+fn updates(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, input).unwrap(), json(expected));
+}
+
+#[rstest]
+#[case("map(.n) | add", r#"[{"n":1},{"n":2}]"#, "3")]
+#[case("[.[] | select(.on) | .n]", r#"[{"on":true,"n":1},{"n":2}]"#, "[1]")]
+#[case("with_entries(.value += 1)", r#"{"a":1}"#, r#"{"a":2}"#)]
+#[case("to_entries", r#"{"b":1,"a":2}"#, r#"[{"key":"a","value":2},{"key":"b","value":1}]"#)]
+#[case(
+    "from_entries",
+    r#"[{"name":"a","value":1},{"k":"b","v":2},{"key":null},{"key":3,"value":false}]"#,
+    r#"{"a":1,"b":2,"null":null,"3":false}"#
+)]
+#[case("map_values(. + 1)", r#"{"a":1}"#, r#"{"a":2}"#)]
+#[case("walk(if type == \"number\" then . + 1 else . end)", r#"{"a":[1,{"b":2}]}"#, r#"{"a":[2,{"b":3}]}"#)]
+#[case("group_by(.g) | map(length)", r#"[{"g":1},{"g":2},{"g":1}]"#, "[2,1]")]
+#[case("sort_by(-.)", "[1,3,2]", "[3,2,1]")]
+#[case("unique", "[2,1,2]", "[1,2]")]
+#[case("join(\"-\")", r#"["a",null,1,true]"#, r#""a--1-true""#)]
+#[case("join(\",\")", "[]", r#""""#)]
+#[case("[paths]", r#"{"a":[1]}"#, r#"[["a"],["a",0]]"#)]
+#[case("[leaf_paths]", r#"{"a":[1]}"#, r#"[["a",0]]"#)]
+#[case("[limit(2; .[])], first(.[]), [skip(2; .[])]", "[1,2,3]", "[[1,2],1,[3]]")]
+#[case("reduce .[] as $x (0; . + $x)", "[1,2]", "3")]
+#[case("[foreach .[] as $x (0; . + $x; [$x, .])]", "[1,2]", "[[1,1],[2,3]]")]
+#[case("try error(\"x\") catch .", "null", r#""x""#)]
+#[case(".a?", "1", "null")]
+#[case(".a // \"none\"", "{}", r#""none""#)]
+#[case("def f(g; $n): [g] + [$n]; f(.a; 2)", r#"{"a":1}"#, "[1,2]")]
+#[case("def f: if . > 100000 then . else . + 1 | f end; f", "0", "100001")]
+#[case("[.[] as [$a, {b: $c}] | $a + $c]", r#"[[1,{"b":2}]]"#, "[3]")]
+#[case("label $out | .[] | if . > 1 then ., break $out else . end", "[1,2,3]", "[1,2]")]
+#[case("\"\\(.a)-\\(.b)\"", r#"{"a":1,"b":["x"]}"#, r#""1-[\"x\"]""#)]
+#[case("@base64, (@base64 | @base64d)", r#""rio""#, r#"["cmlv","rio"]"#)]
+#[case("@uri \"/x?\\(.)\"", r#""a b""#, r#""/x?a%20b""#)]
+#[case("@csv, @tsv", r#"["a\"b",1,null,"c\td"]"#, r#"["\"a\"\"b\",1,,\"c\td\"","a\"b\t1\t\tc\\td"]"#)]
+#[case("test(\"^r\"), sub(\"i\"; \"e\"), (split(\"\") | length)", r#""rio""#, r#"[true,"reo",3]"#)]
+#[case("capture(\"(?<l>[a-z]+)(?<d>[0-9]+)\")", r#""ab12""#, r#"{"l":"ab","d":"12"}"#)]
+#[case("ltrimstr(\"a\") | rtrimstr(\"c\") | explode | implode", r#""abc""#, r#""b""#)]
+#[case("fromdate | todate", r#""2026-11-21T00:00:00Z""#, r#""2026-11-21T00:00:00Z""#)]
+#[case("[tostream]", r#"{"a":[1]}"#, r#"[[["a",0],1],[["a",0]],[["a"]]]"#)]
+#[case("fromstream(tostream)", r#"{"a":[1,{"b":2}],"c":[]}"#, r#"{"a":[1,{"b":2}],"c":[]}"#)]
+#[case("[1|truncate_stream([[0],1],[[1,0],2],[[1,0]],[[1]])]", "null", "[[[0],2],[[0]]]")]
+#[case("INDEX(.id)", r#"[{"id":1}]"#, r#"{"1":{"id":1}}"#)]
+#[case("IN(1, 2), (.[] | IN(1))", "[1]", "[false,true]")]
+#[case("debug | debug(\"x\") | stderr", "1", "1")]
+#[case("pick(.a.b)", r#"{"a":{"b":1,"c":2}}"#, r#"{"a":{"b":1}}"#)]
+#[case("[splits(\", *\")] | tojson", r#""a, b""#, r#""[\"a\",\"b\"]""#)]
+#[case("getpath([\"a\",\"b\"]), has(\"a\"), (keys|length), (.a|type)", "{}", r#"[null,false,0,"null"]"#)]
+#[case("[.[] | tojson] | map(fromjson)", r#"[1,"a",{"b":null}]"#, r#"[1,"a",{"b":null}]"#)]
+#[case("infinite > 1, (nan | isnan), ([nan] | length)", "null", "[true,true,1]")]
+#[case("combinations", "[[1,2],[3]]", "[[1,3],[2,3]]")]
+#[case("flatten, transpose", "[[1,2],[3]]", "[[1,2,3],[[1,3],[2,null]]]")]
+fn language(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, input).unwrap(), json(expected));
+}
+
+#[rstest]
+#[case("env", "a function")]
+#[case("$ENV", "a variable")]
+#[case("input", "a function")]
+#[case("inputs", "a function")]
+#[case("halt", "a function")]
+#[case("halt_error", "a function")]
+#[case("localtime", "a function")]
+#[case("$x", "a variable")]
+#[case("break $x", "a label")]
+#[case("x::y", "a module")]
+#[case("map(1; 2)", "a function")]
+fn knows_nothing_outside(#[case] text: &str, #[case] kind: &str) {
+    let error = Program::compile(text, Origin::Metadata).unwrap_err().to_string();
+    assert!(error.contains(&format!("names {kind} that does not exist, at line 1")), "{error}");
+}
+
+#[rstest]
+#[case("", "is blank")]
+#[case(" \n", "is blank")]
+#[case(". |", "not valid at line 1, column 4: expected term")]
+#[case("{\n  a: (1", "line 2")]
+#[case(". . )", "line 1, column 5")]
+#[case("import \"a\" as a; .", "not valid at line 1, column 8")]
+#[case("include \"a\"; .", "not valid at line 1, column 9")]
+#[case("!step", "not valid at line 1, column 1")]
+#[case("\"é\" | foo", "a function that does not exist, at line 1, column 7")]
+fn refuses(#[case] text: &str, #[case] expected: &str) {
+    let error = Program::compile(text, Origin::Metadata).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[rstest]
+#[case::parentheses("(", "1", ")")]
+#[case::arrays("[", "1", "]")]
+#[case::objects("{a:", "1", "}")]
+#[case::texts("\"\\(", "1", ")\"")]
+#[case::signs("-", "1", "")]
+#[case::pipes(".|", ".", "")]
+#[case::trials("try ", ".", "")]
+#[case::definitions("def a:", "1", ";1")]
+#[case::conditions("if ", "1", " then 1 end")]
+#[case::variables(". as $x|", "1", "")]
+#[case::unclosed("(", "", "")]
+fn nesting_is_bounded(#[case] open: &str, #[case] core: &str, #[case] close: &str) {
+    let count = (compile::MAX_LENGTH - core.len()) / (open.len() + close.len());
+    let text = format!("{}{core}{}", open.repeat(count), close.repeat(count));
+    // Nothing is left of parentheses once they are parsed.
+    if let Err(error) = Program::compile(&text, Origin::Metadata) {
+        assert!(matches!(error, ExpressionError::TooDeep | ExpressionError::Syntax { .. }), "{error}");
+    }
+    let longer = format!("{text}{open}");
+    let error = Program::compile(&format!("{longer}{longer}"), Origin::Metadata).unwrap_err();
+    assert!(matches!(error, ExpressionError::TooLong { .. }), "{error}");
+}
+
+#[rstest]
+#[case("nan", "not one (nan)")]
+#[case("[infinite]", "infinite number")]
+#[case("-infinite", "infinite number")]
+#[case("{(\"a\" | tobytes | tostring): 1} | {a: (\"a\" | tobytes)}", "bytes")]
+#[case("[{(1, null | tojson | tonumber? // 1): 2}]", "a key that is not text")]
+fn results_outside_of_the_model(#[case] text: &str, #[case] expected: &str) {
+    let failure = evaluate(text, "null").unwrap_err();
+    assert!(matches!(failure, Failure::Result(reason) if reason.contains(expected)), "{failure:?}");
+}
+
+#[rstest]
+#[case(".a", r#""hush""#, "cannot index a string with a string")]
+#[case(".[\"a\"]", "[\"hush\"]", "cannot index an array with a string")]
+#[case(".[]", "7001", "cannot use a number as iterable (array or object)")]
+#[case(". + {}", r#""hush""#, "cannot calculate with a string and an object")]
+#[case("sort", r#"{"hush":1}"#, "cannot use an object as array")]
+#[case("1 / 0", "null", "cannot divide by zero")]
+#[case(". / (. - .)", "7001", "cannot divide by zero")]
+#[case("fromjson", r#""{hush""#, "cannot parse the text as JSON")]
+#[case("error(\"size must be positive\")", "null", "size must be positive")]
+#[case("error(\"bad: \" + .)", r#""hush""#, "the expression raised an error")]
+#[case("error", r#"{"hush":1}"#, "the expression raised an object as an error")]
+#[case("error(null)", "null", "the expression raised null as an error")]
+#[case("length", "true", "a boolean has no length")]
+#[case("test(.)", r#""(hush""#, "a regular expression, or its flags, are not valid")]
+#[case(".[-5] = 1", "[7001]", "an array index is out of bounds")]
+#[case("(. + 1) = 1", "7001", "is no path")]
+#[case(".a = 1", "7001", "cannot index a number with a string")]
+#[case("resource(\"/a\")", "null", "ResourceOutsideList")]
+fn messages_show_no_values(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
+    let message = message(text, input);
+    assert!(message.contains(expected), "{message}");
+    assert!(!message.contains("hush") && !message.contains("7001"), "{message}");
+}
+
+#[test]
+fn rendered_expressions_are_not_quoted() {
+    let program = Program::compile("error(\"hush\")", Origin::Rendered).unwrap();
+    let failure = on_large_stack(|| program.run(&Value::Null, Context::default())).unwrap().unwrap_err();
+    assert!(matches!(&failure, Failure::Evaluation(reason) if !reason.contains("hush")), "{failure:?}");
+    assert!(!format!("{program:?}").contains("hush"));
+}
+
+/// Expressions that would run for ever, or fill any memory. None may end the process, and each must end
+/// soon after its time.
+#[rstest]
+#[case::range("[range(1e12)]")]
+#[case::range_as_outputs("range(1e12)")]
+#[case::range_counted("reduce range(1e12) as $x (0; . + 1)")]
+#[case::range_last("last(range(1e12))")]
+#[case::range_skipped("first(skip(1e12; range(1e13)))")]
+#[case::range_none("isempty(range(1e12) | select(. < 0))")]
+#[case::range_caught("try [range(1e12)] catch 1")]
+#[case::loop_of_nothing("def f: f; f")]
+#[case::loop_of_two("def f: def g: f; g; f")]
+#[case::loop_caught("def f: try f catch f; f")]
+#[case::loop_of_closures("def f(g): f(g | g); f(.)")]
+#[case::loop_with_parameter("def f($n): f($n + 1); f(0)")]
+#[case::recursion("def f: 1 + f; f")]
+#[case::recursion_in_arrays("def f: [f]; f")]
+#[case::recursion_in_conditions("def f: if f then 1 else 2 end; f")]
+#[case::recursion_in_paths("def f: .a | f; path(f)")]
+#[case::recursion_in_long_paths("def f: ., (.a | f); [path(f)]")]
+#[case::recursion_in_updates("def f: .a |= f; f")]
+#[case::recursion_in_functions("def f: [1, 2] | sort_by(f); f")]
+#[case::repeat("repeat(.)")]
+#[case::repeat_nothing("repeat(empty)")]
+#[case::repeat_in_array("[repeat(1)]")]
+#[case::recurse("[recurse([.])]")]
+#[case::recurse_last("last(recurse(. + 1))")]
+#[case::until("until(false; .)")]
+#[case::while_true("[while(true; .)]")]
+#[case::limit("[limit(1e12; repeat(1))]")]
+#[case::foreach("foreach repeat(1) as $x (0; . + $x; empty)")]
+#[case::alternatives("(repeat(null)) // 1")]
+#[case::product_of_sums("last(0 X(+ (0,1)))")]
+#[case::product_of_pipes("last(0 X(| (., .)))")]
+#[case::product_of_paths("last(null X(| .[0,0]))")]
+#[case::product_of_keys("last(null | .[0,0]X([0,0]))")]
+#[case::product_of_conditions("last(X(if (true,true) then ) 1 Y( else 0 end))")]
+#[case::product_of_logic("last(true X(and (true,true)))")]
+#[case::product_of_objects("last({a0: (1,2) X(, a: (1,2))})")]
+#[case::product_of_texts("last(\"X(\\(0,1))\")")]
+#[case::product_of_variables("last(0 X(| (0,1) as $x | .))")]
+#[case::product_of_updates("last({} X(| .a = (1,2)))")]
+#[case::product_of_negations("all(0 X(| -(., .)); . == 0)")]
+#[case::text_repeated("\"x\" * 1e12")]
+#[case::text_repeated_often("\"x\" * 1000000 | [range(100000) as $i | . + \"y\"]")]
+#[case::text_repeated_by_update("\"x\" | reduce range(64) as $i (.; . *= 1000)")]
+#[case::text_doubled("def f: . + . | f; \"x\" | f")]
+#[case::text_doubled_by_reduce("reduce range(64) as $i (\"x\"; . + .)")]
+#[case::text_doubled_by_interpolation("reduce range(64) as $i (\"x\"; \"\\(.)\\(.)\")")]
+#[case::text_escaped("reduce range(64) as $i (\"\\\"\"; tojson)")]
+#[case::text_split("\"x\" * 100000000 | split(\"\")")]
+#[case::text_exploded("\"x\" * 100000000 | explode")]
+#[case::text_replaced("reduce range(64) as $i (\"x\"; gsub(\"x\"; \"xx\"))")]
+#[case::array_doubled("reduce range(64) as $i ([0]; . + .)")]
+#[case::array_filled("[] | .[1e12] = 1")]
+#[case::array_filled_from_null(".[4e9] = 1")]
+#[case::tree_of_shared_parts("reduce range(64) as $i (0; [., .]) | tojson")]
+#[case::tree_by_assignment("reduce range(64) as $i (0; . as $x | {} | .a = $x | .b = $x)")]
+#[case::tree_by_many_paths("reduce range(64) as $i ([0]; . as $x | [range(9)] | .[] = $x)")]
+#[case::tree_by_alternative("reduce range(64) as $i ([0]; . as $x | [range(9) | null] | .[] //= $x)")]
+#[case::tree_by_sum("reduce range(64) as $i ([0]; . as $x | [range(9) | []] | .[] += [$x])")]
+#[case::tree_by_objects("reduce range(64) as $i (0; {a: ., b: .})")]
+#[case::tree_by_setpath("reduce range(64) as $i (0; . as $x | [] | setpath([0]; $x) | setpath([1]; $x))")]
+#[case::tree_compared("[reduce range(64) as $i (0; [., .])] | . == .")]
+#[case::tree_in_an_error("try (reduce range(64) as $i (0; [., .]) | .a) catch .")]
+#[case::tree_by_groups("reduce range(64) as $i ([0]; [.[], .[]] | group_by(.) | [., .])")]
+#[case::nesting("reduce range(100000) as $i (0; [.])")]
+#[case::nesting_by_update("reduce range(100000) as $i (0; {a: 1} * {a: .})")]
+#[case::nesting_by_path("setpath([range(100000) | \"a\"]; 1)")]
+#[case::copies_kept("[range(1000000)] | def f: (.[0] = 1) as $x | f | $x; f")]
+#[case::copies_iterated("[range(1000000)] as $x | def f: first($x[] | f); f")]
+#[case::copies_by_fold("[reduce range(100000) as $i ([range(1000000)]; (.[0] = 1), (.[0] = 2))]")]
+#[case::copies_by_parameter("[range(1000000)] | def f($x): ($x | .[0] = 1) as $y | f($y) | $y; f(.)")]
+#[case::integers("reduce range(100000) as $i (3; . * .) | . == 1 | until(.; .)")]
+#[case::combinations("[range(9)] | [., ., ., ., ., ., ., ., ., ., .] | combinations")]
+#[case::paths_of_everything("[limit(1e12; path(repeat(.)))]")]
+fn everything_ends(#[case] text: &str) {
+    let limit = Duration::from_millis(100);
+    let start = Instant::now();
+    let result = within(limit, &expand(text), &Value::Null);
+    assert!(matches!(result, Err(Failure::Stopped(_))), "{result:.200?}");
+    // Debug builds of one native function on 256 MiB take their time.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+/// `X(…)` and `Y(…)` stand for 60 times what is within.
+fn expand(text: &str) -> String {
+    let Some(at) = text.find(['X', 'Y']) else { return text.to_owned() };
+    let mut depth = 0;
+    let close = text[at..].find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ')' && depth == 0
+    });
+    let close = at + close.unwrap();
+    format!("{}{}{}", &text[..at], text[at + 2..close].repeat(60), expand(&text[close + 1..]))
+}
+
+#[rstest]
+#[case("[range(200000)] | map(. + 1) | add", "20000100000")]
+#[case("reduce range(20000) as $i ([]; . + [$i]) | length", "20000")]
+#[case("reduce range(20000) as $i ({}; .[$i | tostring] = $i) | length", "20000")]
+#[case("reduce range(20000) as $i ({}; .x += [$i]) | .x | length", "20000")]
+#[case("reduce range(20000) as $i (\"\"; . + \"0123456789\") | length", "200000")]
+#[case("[range(20000) | tostring] | join(\",\") | split(\",\") | length", "20000")]
+#[case(
+    "[range(3000) | {key: tostring, value: .}] | from_entries | with_entries(.value += 1) | length",
+    "3000"
+)]
+#[case("reduce range(120) as $i (0; [.]) | flatten", "[0]")]
+fn ordinary_work_fits_the_limits(#[case] text: &str, #[case] expected: &str) {
+    let result = within(Duration::from_mins(1), text, &Value::Null);
+    assert_eq!(result.unwrap(), json(expected));
+}
+
+#[test]
+fn reasons_say_what_was_exceeded() {
+    let reason = |text: &str| match within(Duration::from_millis(200), text, &Value::Null) {
+        Err(Failure::Stopped(reason)) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason("def f: f; f"), StopReason::Time);
+    assert_eq!(reason("def f: 1 + f; f"), StopReason::Depth);
+    assert_eq!(reason("reduce range(600) as $i (0; [.])"), StopReason::Depth);
+    assert_eq!(reason("reduce range(200) as $i (0; [.])"), StopReason::Depth);
+    assert_eq!(reason("\"x\" * 1000000000"), StopReason::Memory);
+    assert_eq!(reason("\"x\" * 40000000"), StopReason::Output);
+    assert_eq!(StopReason::Time.to_string(), "it took longer than 5 s");
+}
+
+#[test]
+fn the_cache_is_bounded_and_forgets_the_least_recently_used() {
+    let cache = ProgramCache::new(2);
+    let first = cache.program("1").unwrap();
+    cache.program("2").unwrap();
+    assert!(Arc::ptr_eq(&first, &cache.program("1").unwrap()));
+    cache.program("3").unwrap();
+    assert_eq!(cache.len(), 2);
+    assert!(Arc::ptr_eq(&first, &cache.program("1").unwrap()));
+    assert!(cache.program("(").is_err());
+    assert_eq!(cache.len(), 2);
+    assert!(!format!("{cache:?}").contains("\"1\""));
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::Int),
+        (-1e300..1e300).prop_map(Value::Float),
+        "[a-zé\"\\\\\u{1}]{0,4}".prop_map(Value::String),
+    ];
+    scalar.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::btree_map("[a-z/]{0,3}", inner, 0..4).prop_map(Value::Object),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn values_pass_unchanged(value in values()) {
+        let converted = convert::from_jq(&convert::to_jq(&value).unwrap(), &mut OUTPUT_LIMIT.clone());
+        prop_assert_eq!(converted.unwrap(), value);
+    }
+
+    #[test]
+    fn json_of_jq_is_json(value in values()) {
+        prop_assert_eq!(within(TIME_LIMIT, "tojson | fromjson", &value).unwrap(), value);
+    }
+
+    #[test]
+    fn compiling_never_panics(text in "[ .a$|()\\[\\]{}:,\"\\\\;0-9@?/*+=<-]{0,16}|(def|if|then|else|end|reduce|as|try|\\.| |\\$x|;|:){0,8}") {
+        let compiled = compile::filter(&text);
+        prop_assert!(!matches!(compiled, Err(ExpressionError::Thread(_))), "{text}");
+    }
+}
