@@ -12,8 +12,6 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Need a real API server or sshd, so plain `cargo test` leaves them out.
 CLUSTER_TESTS = cluster conformance operator fixtures_ssh ssh
-# Many tests wait for something to happen, so more of them than cores may run at once.
-export RUST_TEST_THREADS ?= 4
 # Comments behind `##` are the help text.
 HELP = awk -F ':.*\#\# ' '/^[a-z-]+:.*\#\# / { printf "  %-20s %s\n", $$1, $$2 }'
 
