@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::payload::Value;
+use crate::payload::pointer::escape;
 
 /// One place where the server departs from what is desired.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,10 +43,10 @@ fn walk(at: &mut String, desired: &Value, observed: &Value, found: &mut Vec<Diff
     match (desired, observed) {
         (Value::Object(desired), Value::Object(observed)) => {
             for (key, value) in desired {
-                step(at, &escaped(key), Some(value), observed.get(key), found);
+                step(at, &escape(key), Some(value), observed.get(key), found);
             }
             for (key, value) in observed.iter().filter(|(key, _)| !desired.contains_key(*key)) {
-                step(at, &escaped(key), None, Some(value), found);
+                step(at, &escape(key), None, Some(value), found);
             }
         }
         (Value::Array(desired), Value::Array(observed)) => {
@@ -85,10 +86,6 @@ fn step(
         (desired, None) => found.push(one_sided(Change::Remove, desired, None)),
     }
     at.truncate(above);
-}
-
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

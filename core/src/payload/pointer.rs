@@ -72,6 +72,11 @@ impl Pointer {
     }
 }
 
+/// A member's name as it stands in a pointer (RFC 6901 §3).
+pub fn escape(token: &str) -> String {
+    token.replace('~', "~0").replace('/', "~1")
+}
+
 /// The index that a token means on an array: decimal digits without a leading zero (RFC 6901, section 4).
 pub fn array_index(token: &str) -> Option<usize> {
     let canonical = token == "0" || !token.starts_with('0');
@@ -95,7 +100,7 @@ fn unescape(token: &str) -> Option<String> {
 
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.tokens.iter().try_for_each(|token| write!(f, "/{}", token.replace('~', "~0").replace('/', "~1")))
+        self.tokens.iter().try_for_each(|token| write!(f, "/{}", escape(token)))
     }
 }
 

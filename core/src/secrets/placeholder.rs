@@ -1,6 +1,7 @@
 //! Recognising `{{secret …}}` placeholders.
 
 use crate::payload::Value;
+use crate::payload::pointer::escape;
 
 /// The JSON Pointer (RFC 6901) of the first string in `payload` that is a secret placeholder, malformed
 /// ones included, in key order; `""` when the payload itself is one.
@@ -16,7 +17,7 @@ pub fn find_placeholder(payload: &Value) -> Option<String> {
             .find_map(|(index, item)| Some(format!("/{index}{}", find_placeholder(item)?))),
         Value::Object(members) => members.iter().find_map(|(key, member)| {
             let below = find_placeholder(member)?;
-            Some(format!("/{}{below}", key.replace('~', "~0").replace('/', "~1")))
+            Some(format!("/{}{below}", escape(key)))
         }),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => None,
     }
