@@ -138,16 +138,21 @@ pub fn decide(desired: &Desired, observed: &Observed, force: bool) -> Result<Act
     let call = match step {
         Step::Skip | Step::Delete => None,
         Step::Update => {
-            Some(Call { request: request(desired, Operation::Update, remote_id)?, on_conflict: None })
+            let update = rendered(desired, Operation::Update, remote_id);
+            let body = body(desired, &update)?;
+            Some(Call { request: Request { body, ..bare(update) }, on_conflict: None })
         }
         Step::Create => {
-            let create = request(desired, Operation::Create, remote_id)?;
-            let mut update = request(desired, Operation::Update, remote_id)?;
-            // One buffer serves both where they say the same.
-            if update.body == create.body {
-                update.body.clone_from(&create.body);
-            }
-            Some(Call { request: create, on_conflict: Some(update) })
+            let create = rendered(desired, Operation::Create, remote_id);
+            let update = rendered(desired, Operation::Update, remote_id);
+            let created = body(desired, &create)?;
+            // One buffer serves both where they travel in one format.
+            let updated =
+                if update.content == create.content { created.clone() } else { body(desired, &update)? };
+            Some(Call {
+                request: Request { body: created, ..bare(create) },
+                on_conflict: Some(Request { body: updated, ..bare(update) }),
+            })
         }
     };
     let scope = Scope { path: &desired.path, remote_id, descriptor: None };
@@ -155,15 +160,14 @@ pub fn decide(desired: &Desired, observed: &Observed, force: bool) -> Result<Act
     Ok(Action { path: desired.path.clone(), step, reason, differences, address, call })
 }
 
-/// The request of an operation that carries the desired payload.
-fn request(desired: &Desired, operation: Operation, remote_id: &str) -> Result<Request, SyncError> {
+fn rendered(desired: &Desired, operation: Operation, remote_id: &str) -> Rendered {
     let scope = Scope { path: &desired.path, remote_id, descriptor: Some(&desired.descriptor) };
-    let rendered = desired.rules.render(operation, scope);
-    let body = match &rendered.content {
-        None => None,
-        Some(content) => Some(encode(&desired.path, content, &desired.payload)?),
-    };
-    Ok(Request { body, ..bare(rendered) })
+    desired.rules.render(operation, scope)
+}
+
+/// The desired payload as the request carries it, if it carries one.
+fn body(desired: &Desired, rendered: &Rendered) -> Result<Option<Body>, SyncError> {
+    rendered.content.as_ref().map(|content| encode(&desired.path, content, &desired.payload)).transpose()
 }
 
 /// A rendered request without body.
@@ -226,11 +230,6 @@ impl Plan {
             actions.retain(|action| action.step != Step::Delete);
         }
         Self { revision, actions, targeted, failures, prune_refused }
-    }
-
-    /// Whether executing the plan would send nothing.
-    pub fn is_settled(&self) -> bool {
-        self.actions.iter().all(|action| action.step == Step::Skip)
     }
 }
 

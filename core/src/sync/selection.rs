@@ -1,6 +1,6 @@
 //! Which resources a run is about.
 
-use super::report::{Failure, LIST, PRUNE};
+use super::report::{Failure, LIST};
 use super::{FailureReason, SyncError};
 use crate::error::Categorized;
 use crate::path::LogicalPath;
@@ -82,11 +82,4 @@ fn unreadable(path: LogicalPath, error: RepositoryError) -> Failure {
     let hidden = matches!(error, RepositoryError::DirectoryName { .. } | RepositoryError::NameNotUtf8 { .. });
     let operation = if hidden { LIST } else { "read" };
     Failure { path, operation, reason, message: SyncError::from(error).to_string() }
-}
-
-impl Failure {
-    /// Whether a retry of this failure is a deletion.
-    pub fn is_prune(&self) -> bool {
-        self.operation == PRUNE
-    }
 }

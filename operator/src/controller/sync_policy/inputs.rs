@@ -128,10 +128,11 @@ fn add_secrets<K: Kind>(context: &Context, object: Option<K>, names: &mut BTreeS
 
 /// SHA-256 over the names, uids and versions of all Secrets that the policy depends on.
 fn secrets_hash(context: &Context, policy: &SyncPolicy) -> String {
-    let Key { namespace, .. } = policy.key();
+    let key = policy.key();
     let mut hash = Sha256::new();
-    for name in secret_names(context, policy) {
-        match context.caches.secrets.object(&namespace, &name) {
+    // The frame asked for the names at the start of this round.
+    for name in context.dependencies.secrets(SyncPolicy::NAME, &key) {
+        match context.caches.secrets.object(&key.namespace, &name) {
             Some(secret) => {
                 let uid = secret.uid().unwrap_or_default();
                 let version = secret.resource_version().unwrap_or_default();
