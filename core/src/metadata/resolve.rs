@@ -31,7 +31,10 @@ impl Metadata {
         let lookup = |source| MetadataError::Lookup { path: path.clone(), source };
         for document in self.files.documents(self.tree.as_ref(), path).map_err(lookup)? {
             if self.applies(&document).map_err(lookup)? {
-                return Err(MetadataError::DocumentUnsupported { path: path.clone(), file: document.file });
+                return Err(MetadataError::DocumentUnsupported {
+                    path: path.clone(),
+                    file: document.file.to_string(),
+                });
             }
         }
         Ok(Arc::clone(&self.conventions))
