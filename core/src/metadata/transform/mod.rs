@@ -33,7 +33,7 @@ use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
 pub use error::{ResourceError, TransformError};
-pub use jq::{ExpressionError, ProgramCache, StopReason, ThreadError};
+pub use jq::{ExpressionError, Panicked, ProgramCache, StopReason};
 
 use jq::{Origin, Program};
 use parts::Parts;
@@ -128,7 +128,7 @@ impl Pipeline {
         }
         if self.steps.iter().any(|step| matches!(step, Compiled::Jq(_))) {
             // jq recurses as deep as its input says, so it needs a stack of known size.
-            return jq::on_large_stack(|| self.run(value, context)).map_err(TransformError::Thread)?;
+            return jq::on_large_stack(|| self.run(value, context)).map_err(TransformError::Panicked)?;
         }
         self.run(value, context)
     }
@@ -142,6 +142,11 @@ impl Pipeline {
             }
         })
     }
+}
+
+/// Calls `work` with the stack that evaluations of jq need, so that each one in it does not set up its own.
+pub fn on_evaluation_stack<T>(work: impl FnOnce() -> T) -> Result<T, TransformError> {
+    jq::on_large_stack(work).map_err(TransformError::Panicked)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@ use std::time::Instant;
 use proptest::prelude::*;
 use rstest::rstest;
 
+use std::sync::Arc;
+
 use super::*;
 use crate::payload::{PayloadType, decode};
 
@@ -450,6 +452,6 @@ proptest! {
     #[test]
     fn compiling_never_panics(text in "[ .a$|()\\[\\]{}:,\"\\\\;0-9@?/*+=<-]{0,16}|(def|if|then|else|end|reduce|as|try|\\.| |\\$x|;|:){0,8}") {
         let compiled = compile::filter(&text);
-        prop_assert!(!matches!(compiled, Err(ExpressionError::Thread(_))), "{text}");
+        prop_assert!(!matches!(compiled, Err(ExpressionError::Panicked(_))), "{text}");
     }
 }
