@@ -1,8 +1,9 @@
 //! Which metadata documents speak about a path, found without reading any of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::payload_name::is_reserved_directory;
 use super::tree::join;
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::path::{LogicalPath, Selector};
@@ -67,15 +68,8 @@ impl MetadataFiles {
         documents.extend(root.collection_document(0, depth));
         let mut level = vec![(String::new(), root)];
         for (place, segment) in (1..).zip(path.segments()) {
-            let mut below = Vec::new();
-            for (parent, directory) in &level {
-                for name in directory.matching(segment) {
-                    let child = join(parent, name);
-                    let alone = place == depth && child == path.relative();
-                    let found = self.directory(tree, &child, alone)?;
-                    below.push((child, found));
-                }
-            }
+            let alone = (place == depth).then_some(path.relative());
+            let below = self.below(tree, &level, segment, alone)?;
             let ends_wild = |name: &str| is_wildcard(name.rsplit('/').next().unwrap_or(name));
             for wild in [true, false] {
                 for (_, directory) in below.iter().filter(|(name, _)| ends_wild(name) == wild) {
@@ -89,6 +83,41 @@ impl MetadataFiles {
             documents.push(MetadataDocument { file, depth, reach: MetadataReach::Direct });
         }
         Ok(documents)
+    }
+
+    /// The literal names of directories below `path` and below what stands for it, sorted.
+    pub fn child_collections(
+        &self,
+        tree: &dyn Tree,
+        path: &LogicalPath,
+    ) -> Result<Vec<String>, RepositoryError> {
+        let mut level = vec![(String::new(), self.directory(tree, "", false)?)];
+        for segment in path.segments() {
+            level = self.below(tree, &level, segment, None)?;
+        }
+        let names = level.iter().flat_map(|(_, directory)| &directory.subdirectories);
+        let literal = names.filter(|name| !is_wildcard(name) && !is_reserved_directory(name));
+        let distinct: BTreeSet<&str> = literal.map(|name| &**name).collect();
+        Ok(distinct.into_iter().map(str::to_owned).collect())
+    }
+
+    /// The directories in `level` that stand for `segment`; what is found at `alone` is not kept.
+    fn below(
+        &self,
+        tree: &dyn Tree,
+        level: &[(String, Arc<Directory>)],
+        segment: &str,
+        alone: Option<&str>,
+    ) -> Result<Vec<(String, Arc<Directory>)>, RepositoryError> {
+        let mut below = Vec::new();
+        for (parent, directory) in level {
+            for name in directory.matching(segment) {
+                let child = join(parent, name);
+                let found = self.directory(tree, &child, alone == Some(child.as_str()))?;
+                below.push((child, found));
+            }
+        }
+        Ok(below)
     }
 
     /// What `directory` holds. The answer is kept unless it concerns one path `alone`: there may be many.

@@ -30,24 +30,14 @@ use std::sync::Arc;
 
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::payload::pointer::Pointer;
 
+/// The steps as metadata states them; templates in their jq expressions are rendered already.
+pub use super::document::Step;
 pub use error::{ResourceError, TransformError};
 pub use jq::{ExpressionError, Panicked, ProgramCache, StopReason};
 
 use jq::{Origin, Program};
 use parts::Parts;
-
-/// One step as metadata states it; templates in a jq expression are rendered already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Keep these parts only.
-    Select(Vec<Pointer>),
-    /// Delete these parts.
-    Exclude(Vec<Pointer>),
-    /// Evaluate this jq expression.
-    Jq(String),
-}
 
 /// Reads other resources for the `resource("path")` function of jq.
 ///
