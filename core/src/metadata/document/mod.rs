@@ -35,7 +35,7 @@ mod validate;
 
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};
 pub use error::DocumentError;
-pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior, sidecar_file};
+pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior};
 pub use headers::Headers;
 pub use layers::{IncludeError, Layers, Resolved, ResolvedOperation, ResolvedValidation};
 pub use model::{
