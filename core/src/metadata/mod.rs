@@ -10,6 +10,7 @@
 mod compare;
 pub mod document;
 pub mod identity;
+pub mod includes;
 mod list;
 mod resolve;
 mod rules;
