@@ -8,6 +8,7 @@
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
 mod changes;
+mod connection;
 mod diff;
 mod dir_tree;
 mod error;
@@ -22,6 +23,7 @@ mod mirror;
 mod payload_name;
 mod remote;
 mod revision;
+mod tls;
 mod tree;
 
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
@@ -34,8 +36,9 @@ pub use known_hosts::{HostKey, HostKeyError, KnownHosts};
 pub use layout::{Listing, ResourceFile, declares_at_least, read_payload, resource_file, resources};
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;
-pub use remote::{Remote, RemoteAuth, RemoteUrl};
+pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
+pub use tls::{RemoteTls, TlsFiles};
 pub use tree::{Entry, EntryKind, Tree};
 
 #[cfg(test)]
