@@ -97,6 +97,9 @@ impl<'a> Connection<'a> {
         if self.remote.url.kind != RemoteKind::Http && self.remote.tls.is_set() {
             return Err(RepositoryError::TlsUnused { url: self.url() });
         }
+        if let Some(proxy) = self.remote.unusable_proxy() {
+            return Err(RepositoryError::ProxiedHttp { url: self.url(), proxy });
+        }
         let ssh_key = matches!(self.remote.auth, RemoteAuth::Ssh { .. });
         if self.remote.url.kind == RemoteKind::Ssh && !ssh_key {
             return Err(self.missing("no SSH key is configured"));

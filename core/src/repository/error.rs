@@ -181,6 +181,17 @@ pub enum RepositoryError {
         /// The remote.
         url: String,
     },
+    /// A proxy serves a remote that is reached over plain http.
+    #[error(
+        "repository {url} is to be reached through the proxy {proxy}, which works for https only; use an \
+         https URL, or name its host in noProxy"
+    )]
+    ProxiedHttp {
+        /// The remote.
+        url: String,
+        /// The proxy, without userinfo.
+        proxy: String,
+    },
     /// A file of the TLS settings cannot be used.
     #[error("{field} {file}: {reason}")]
     TlsFile {
@@ -342,6 +353,7 @@ impl Categorized for RepositoryError {
             | Self::InvalidPin { .. }
             | Self::InvalidUrl { .. }
             | Self::InvalidBranch { .. }
+            | Self::ProxiedHttp { .. }
             | Self::TlsFile { .. }
             | Self::ClientCertificate { .. }
             | Self::TlsUnused { .. }

@@ -3,7 +3,7 @@
 //! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
 //! [`read_payload`] find and read what it declares, and [`MetadataFiles`] what governs that.
 //! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared_since`] what earlier
-//! commits declared and a later one does not.
+//! commits declared and a later one does not. A [`Worktree`] is the checkout in which a person edits it all.
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
@@ -25,6 +25,7 @@ mod remote;
 mod revision;
 mod tls;
 mod tree;
+mod worktree;
 
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
@@ -40,6 +41,10 @@ pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use tls::{RemoteTls, TlsFiles};
 pub use tree::{Entry, EntryKind, Tree};
+pub use worktree::{
+    Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,
+    WorktreeSettings, WorktreeStatus,
+};
 
 #[cfg(test)]
 mod fixtures;

@@ -21,7 +21,7 @@ pub struct Remote {
     pub auth: RemoteAuth,
     /// Which certificates are trusted; https only.
     pub tls: RemoteTls,
-    /// The proxies; http and https only.
+    /// The proxies; for https only. An http remote has to be an exception of theirs.
     pub proxy: Proxy,
 }
 
@@ -259,6 +259,14 @@ impl Remote {
     /// A remote reached directly and trusted as the system does.
     pub fn new(url: RemoteUrl, branch: impl Into<String>, auth: RemoteAuth) -> Self {
         Self { url, branch: branch.into(), auth, tls: RemoteTls::default(), proxy: Proxy::default() }
+    }
+
+    /// A proxy on the way there that cannot be used: libgit2 1.9 sends requests for http servers in the form
+    /// meant for a proxy, but straight to the server.
+    pub(super) fn unusable_proxy(&self) -> Option<String> {
+        let Form::Url(target) = &self.url.form else { return None };
+        let proxy = self.proxy.serving(target).filter(|_| target.scheme() == "http")?;
+        Some(proxy.to_string())
     }
 
     /// The proxy on the way there, with its credentials as userinfo.
