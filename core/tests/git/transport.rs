@@ -112,7 +112,7 @@ fn tls_failure(checkout: &Checkout, authority: &Authority, name: &str, tls: Remo
 #[test]
 fn an_own_authority_is_trusted_and_only_for_its_servers() {
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let trusting = |authority: &Authority| RemoteTls::trusting(authority.pem().as_bytes()).unwrap();
+    let trusting = |authority: &Authority| RemoteTls::trusting("bundle", authority.pem().as_bytes()).unwrap();
     let checkout = Checkout::of_one_commit();
     let unknown = tls_failure(&checkout, &ours, "localhost", RemoteTls::default()).unwrap();
     assert!(unknown.contains("certificate"), "{unknown}");
@@ -178,7 +178,7 @@ fn https_remotes_are_reached_through_a_tunnel(#[case] login: Option<&str>, #[cas
     let authority = Authority::new();
     let front = authority.serve("git.test", address(&way.server));
     let proxy = RecordingProxy::start(front.address, login);
-    let tls = RemoteTls::trusting(authority.pem().as_bytes()).unwrap();
+    let tls = RemoteTls::trusting("bundle", authority.pem().as_bytes()).unwrap();
     let remote = Remote {
         proxy: via(&proxy, userinfo, ""),
         tls,
