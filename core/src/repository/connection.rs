@@ -45,7 +45,7 @@ pub(super) fn until<T: Send + 'static>(
     job: impl FnOnce() -> Result<T, RepositoryError> + Send + 'static,
 ) -> Result<T, RepositoryError> {
     let (done, outcome) = mpsc::sync_channel(1);
-    let spawned = thread::Builder::new().name(format!("git-{}", remote.url.host)).spawn(move || {
+    let spawned = thread::Builder::new().name("git".to_owned()).spawn(move || {
         // Nobody listens any more if the deadline passed.
         let _ = done.send(job());
     });

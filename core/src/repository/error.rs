@@ -249,14 +249,12 @@ pub enum RepositoryError {
         /// The proxy, without userinfo.
         proxy: String,
     },
-    /// A file of the TLS settings cannot be used.
-    #[error("{field} {file}: {reason}")]
-    TlsFile {
-        /// The setting.
-        field: &'static str,
-        /// The file.
-        file: String,
-        /// What is wrong with it.
+    /// Certificates of authorities cannot be used.
+    #[error("{origin}: {reason}")]
+    Authorities {
+        /// Where they come from.
+        origin: String,
+        /// What is wrong with them.
         reason: String,
     },
     /// A client certificate is configured, which libgit2 cannot present.
@@ -416,7 +414,7 @@ impl Categorized for RepositoryError {
             | Self::InvalidUrl { .. }
             | Self::InvalidBranch { .. }
             | Self::ProxiedHttp { .. }
-            | Self::TlsFile { .. }
+            | Self::Authorities { .. }
             | Self::ClientCertificate { .. }
             | Self::TlsUnused { .. }
             | Self::Bare { .. }

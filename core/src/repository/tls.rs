@@ -64,21 +64,11 @@ impl RemoteTls {
     /// libgit2 shows only the server's own certificate, so the one that signed it must be among them. Where
     /// a server presents intermediate certificates, the bundle has to hold the last of these as well.
     ///
-    /// The error says what is wrong with the text.
-    pub fn trusting(pem: &[u8]) -> Result<Self, String> {
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        let certificates = certificates.map_err(|error| format!("it is not PEM: {error}"))?;
-        if certificates.is_empty() {
-            return Err("it holds no PEM certificate".to_owned());
-        }
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates {
-            roots.add(certificate).map_err(|error| format!("a certificate does not parse: {error}"))?;
-        }
-        let provider = Arc::new(ring::default_provider());
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let verifier = verifier.map_err(|error| error.to_string())?;
-        Ok(Self { trust: Trust::Authorities(verifier) })
+    /// `origin` is where the text comes from, for errors.
+    pub fn trusting(origin: &str, pem: &[u8]) -> Result<Self, RepositoryError> {
+        let trust = authorities(pem)
+            .map_err(|reason| RepositoryError::Authorities { origin: origin.to_owned(), reason })?;
+        Ok(Self { trust })
     }
 
     /// Reads the settings from their files.
@@ -95,12 +85,11 @@ impl RemoteTls {
     }
 
     fn from_ca_file(file: &Path) -> Result<Self, RepositoryError> {
-        let pem = std::fs::read(file).map_err(|error| error.to_string());
-        pem.and_then(|pem| Self::trusting(&pem)).map_err(|reason| RepositoryError::TlsFile {
-            field: CA_FIELD,
-            file: file.display().to_string(),
-            reason,
-        })
+        let origin = format!("{CA_FIELD} {}", file.display());
+        match std::fs::read(file) {
+            Ok(pem) => Self::trusting(&origin, &pem),
+            Err(error) => Err(RepositoryError::Authorities { origin, reason: error.to_string() }),
+        }
     }
 
     /// Whether anything differs from the default.
@@ -122,6 +111,23 @@ impl RemoteTls {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// Reads PEM certificates as authorities.
+fn authorities(pem: &[u8]) -> Result<Trust, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| format!("it is not PEM: {error}"))?;
+    if certificates.is_empty() {
+        return Err("it holds no PEM certificate".to_owned());
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots.add(certificate).map_err(|error| format!("a certificate does not parse: {error}"))?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let verifier = verifier.map_err(|error| error.to_string())?;
+    Ok(Trust::Authorities(verifier))
 }
 
 #[cfg(test)]

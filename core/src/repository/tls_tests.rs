@@ -21,7 +21,7 @@ fn server(names: &[&str], authority: &CertifiedIssuer<'static, KeyPair>) -> Vec<
 fn own_authorities_vouch_for_names() {
     let (ours, theirs) = (authority(), authority());
     let bundle = format!("# ours\n{}{}", authority().pem(), ours.pem());
-    let tls = RemoteTls::trusting(bundle.as_bytes()).unwrap();
+    let tls = RemoteTls::trusting("bundle", bundle.as_bytes()).unwrap();
     let certificate = server(&["git.test", "192.0.2.1"], &ours);
     assert!(tls.check(&certificate, "git.test").is_ok());
     assert!(tls.check(&certificate, "192.0.2.1").is_ok());
