@@ -111,7 +111,7 @@ impl Mirror {
     pub fn diff(&self, base: &Revision, target: &Revision) -> Result<Vec<FileChange>, RepositoryError> {
         self.inner.handles.with(|repository| {
             let (old, new) = (root_of(repository, base)?, root_of(repository, target)?);
-            diff::between(repository, Some(&old), Some(&new), None)
+            diff::between(repository, &old, &new, None)
         })
     }
 
