@@ -11,10 +11,12 @@ mod compare;
 pub mod document;
 pub mod identity;
 mod list;
+pub mod openapi;
 mod resolve;
 mod rules;
 pub mod template;
 pub mod transform;
+mod validation;
 
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
@@ -25,6 +27,7 @@ pub use identity::Identity;
 pub use list::{Entry, Listing};
 pub use resolve::Metadata;
 pub use rules::{Operation, Rendered, Rules, Scope};
+pub use validation::{Validation, ValidationError};
 
 /// Why rules could not be found or evaluated for a resource.
 #[derive(Debug, thiserror::Error)]

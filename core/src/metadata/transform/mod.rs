@@ -22,6 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod condition;
 mod error;
 mod jq;
 mod parts;
@@ -32,6 +33,7 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
+pub use condition::{Condition, ConditionError};
 pub use error::{ResourceError, TransformError};
 pub use jq::{ExpressionError, ProgramCache, StopReason, ThreadError};
 
