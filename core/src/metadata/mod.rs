@@ -10,6 +10,7 @@
 mod compare;
 pub mod document;
 pub mod identity;
+pub mod inference;
 mod list;
 pub mod openapi;
 mod resolve;
