@@ -4,13 +4,11 @@
 //! The additions refer to the original parts instead of copying them, so that no document grows much. Form
 //! data is not converted.
 
-use super::operation::METHODS;
+use super::operation::{MAX_MEDIA_TYPES, METHODS};
+use super::paths::MAX_TEMPLATE;
 use super::reference::{follow, reference_to};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value};
-
-/// How many media types of one list count; each is repeated for every operation.
-const MAX_MEDIA_TYPES: usize = 64;
 
 /// Sections that moved: the new name below `components` and the old one.
 const SECTIONS: [(&str, &str); 3] =
@@ -86,7 +84,7 @@ impl Addition {
 fn additions(document: &Value) -> Vec<Addition> {
     let mut found = Vec::new();
     let paths = document.get("paths").and_then(Value::as_object);
-    for (path, item) in paths.into_iter().flatten() {
+    for (path, item) in paths.into_iter().flatten().filter(|(path, _)| path.len() <= MAX_TEMPLATE) {
         for (method, _) in METHODS {
             let Some(operation) = item.get(method) else { continue };
             let levels = [operation, item, document];

@@ -1,5 +1,8 @@
 //! What a document says about one operation: its media types and where their schemas stand.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use http::{HeaderValue, Method};
 
 use super::OpenApiError;
@@ -23,15 +26,23 @@ pub const METHODS: [(&str, Method); 8] = [
 /// Statuses whose content says most about an answer, in order; the others follow sorted.
 const STATUSES: [&str; 4] = ["200", "201", "202", "default"];
 
-/// How many media types of one body count.
-const MAX_MEDIA_TYPES: usize = 64;
+/// How many media types of one body count, in converted documents, too.
+pub const MAX_MEDIA_TYPES: usize = 32;
+/// How long the name of a media type may be, in bytes.
+const MAX_MEDIA_NAME: usize = 256;
 
 /// One operation of a path.
 #[derive(Clone, Debug)]
 pub struct ApiOperation {
     method: Method,
-    request: Vec<Media>,
-    response: Vec<Media>,
+    request: Arc<[Media]>,
+    response: Arc<[Media]>,
+}
+
+/// The bodies and answers of a document. Those that operations share are read once.
+pub(super) struct Bodies<'d> {
+    root: &'d Value,
+    read: HashMap<Pointer, Arc<[Media]>>,
 }
 
 /// A media type of a request or an answer.
@@ -47,12 +58,13 @@ pub struct Media {
 
 impl ApiOperation {
     /// The operation at a place of the document.
-    pub(super) fn read(root: &Value, method: Method, at: &Pointer) -> Self {
-        let request = contents(root, at.child("requestBody"));
+    pub(super) fn read(bodies: &mut Bodies<'_>, method: Method, at: &Pointer) -> Self {
+        let request = bodies.contents(at.child("requestBody"));
         let responses = at.child("responses");
-        let statuses = responses.get(root).and_then(Value::as_object).map(statuses).unwrap_or_default();
-        let answers = statuses.into_iter().map(|status| contents(root, responses.child(status)));
-        let response = answers.into_iter().find(|media| !media.is_empty()).unwrap_or_default();
+        let statuses =
+            responses.get(bodies.root).and_then(Value::as_object).map(statuses).unwrap_or_default();
+        let mut answers = statuses.into_iter().map(|status| bodies.contents(responses.child(status)));
+        let response = answers.find(|media| !media.is_empty()).unwrap_or_default();
         Self { method, request, response }
     }
 
@@ -160,15 +172,30 @@ fn statuses(responses: &Object) -> Vec<&str> {
     preferred.chain(others).collect()
 }
 
-fn contents(root: &Value, body: Pointer) -> Vec<Media> {
-    let Ok(body) = follow(root, body) else { return Vec::new() };
-    let Some(at) = body.member("content") else { return Vec::new() };
-    let names = body.value.get("content").and_then(Value::as_object).into_iter().flatten();
-    let media = names.take(MAX_MEDIA_TYPES).filter_map(|(name, media)| {
+impl<'d> Bodies<'d> {
+    pub(super) fn new(root: &'d Value) -> Self {
+        Self { root, read: HashMap::new() }
+    }
+
+    /// The media types of the body or answer at a place; none if it leads nowhere.
+    fn contents(&mut self, at: Pointer) -> Arc<[Media]> {
+        match follow(self.root, at) {
+            Ok(Part { at, value }) => {
+                Arc::clone(self.read.entry(at).or_insert_with_key(|at| media(value, &at.child("content"))))
+            }
+            Err(_) => Arc::default(),
+        }
+    }
+}
+
+fn media(body: &Value, at: &Pointer) -> Arc<[Media]> {
+    let names = body.get("content").and_then(Value::as_object).into_iter().flatten();
+    let named = names.filter(|(name, _)| name.len() <= MAX_MEDIA_NAME).take(MAX_MEDIA_TYPES);
+    let media = named.filter_map(|(name, media)| {
         let place = Part { at: at.child(name), value: media };
         Media::new(name, place.member("schema"))
     });
     let mut media: Vec<_> = media.collect();
     media.sort_by(|a, b| (a.rank(), &a.name).cmp(&(b.rank(), &b.name)));
-    media
+    media.into()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::Method;
 
-use super::operation::{ApiOperation, METHODS, default_method, unknown_method};
+use super::operation::{ApiOperation, Bodies, METHODS, default_method, unknown_method};
 use super::reference::follow;
 use super::{OpenApiError, Segment};
 use crate::metadata::document::OperationName;
@@ -19,6 +19,9 @@ pub struct PathItem {
     segments: Vec<Segment>,
     operations: Arc<[ApiOperation]>,
 }
+
+/// How long a path may be, in bytes: addresses of all that is below contain it. Longer ones are left out.
+pub const MAX_TEMPLATE: usize = 1024;
 
 /// All paths. Looking one up costs a hash, or a pass over the templates with as many segments.
 #[derive(Clone, Debug, Default)]
@@ -87,10 +90,13 @@ impl Paths {
         let paths = Pointer::from_token("paths");
         // Several paths may refer to one item, which is then read once.
         let mut read: HashMap<Pointer, Arc<[ApiOperation]>> = HashMap::new();
+        let mut bodies = Bodies::new(root);
         let mut items = Vec::new();
-        for (template, _) in members.into_iter().flatten().filter(|(template, _)| template.starts_with('/')) {
+        let is_path = |template: &str| template.starts_with('/') && template.len() <= MAX_TEMPLATE;
+        for (template, _) in members.into_iter().flatten().filter(|(template, _)| is_path(template)) {
             let Ok(part) = follow(root, paths.child(template)) else { continue };
-            let operations = read.entry(part.at).or_insert_with_key(|at| operations(root, part.value, at));
+            let operations =
+                read.entry(part.at).or_insert_with_key(|at| operations(&mut bodies, part.value, at));
             items.push(PathItem {
                 template: template.clone(),
                 segments: Segment::all_of(template),
@@ -128,7 +134,7 @@ impl Paths {
     }
 }
 
-fn operations(root: &Value, item: &Value, at: &Pointer) -> Arc<[ApiOperation]> {
+fn operations(bodies: &mut Bodies<'_>, item: &Value, at: &Pointer) -> Arc<[ApiOperation]> {
     let present = METHODS.into_iter().filter(|(key, _)| matches!(item.get(key), Some(Value::Object(_))));
-    present.map(|(key, method)| ApiOperation::read(root, method, &at.child(key))).collect()
+    present.map(|(key, method)| ApiOperation::read(bodies, method, &at.child(key))).collect()
 }

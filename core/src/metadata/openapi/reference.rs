@@ -8,12 +8,18 @@ use crate::payload::pointer::Pointer;
 /// How many references may follow each other. Documents use one or two; a circle has no end.
 const MAX_HOPS: usize = 96;
 
+/// How long a reference may be, in bytes: what it leads to is addressed by it.
+const MAX_LENGTH: usize = 4096;
+
 /// Why a `$ref` leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// It leads to another document.
     #[error("$ref \"{0}\" leads out of the document; only references that start with \"#\" are followed")]
     Foreign(String),
+    /// It is too long to tell.
+    #[error("a $ref is longer than {MAX_LENGTH} bytes")]
+    TooLong,
     /// It is no JSON Pointer.
     #[error("$ref \"{0}\" is no JSON Pointer")]
     Malformed(String),
@@ -54,6 +60,9 @@ pub fn reference(value: &Value) -> Option<&str> {
 
 /// Where a reference leads.
 pub fn target(reference: &str) -> Result<Pointer, ReferenceError> {
+    if reference.len() > MAX_LENGTH {
+        return Err(ReferenceError::TooLong);
+    }
     let Some(fragment) = reference.strip_prefix('#') else {
         return Err(ReferenceError::Foreign(reference.to_owned()));
     };

@@ -6,6 +6,10 @@ use crate::payload::Value;
 
 /// How many prefixes count.
 const MAX_PREFIXES: usize = 32;
+/// How many variables of one URL count.
+const MAX_VARIABLES: usize = 16;
+/// How long a URL and the default of a variable may be, in bytes; longer ones are left out.
+const MAX_URL: usize = 1024;
 
 /// The `basePath` of Swagger 2 and the paths of `servers`, without trailing slash, the longest first.
 pub fn prefixes(root: &Value) -> Vec<String> {
@@ -30,16 +34,20 @@ pub fn strip<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
     }
 }
 
-/// The URL of a server with the defaults of its variables.
+/// The URL of a server with the defaults of its variables; `None` if it becomes too long.
 fn server_url(server: &Value) -> Option<String> {
     let mut url = server.get("url").and_then(Value::as_str)?.to_owned();
     let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
-    for (name, variable) in variables {
-        if let Some(default) = variable.get("default").and_then(Value::scalar_text) {
+    for (name, variable) in variables.take(MAX_VARIABLES) {
+        if url.len() > MAX_URL {
+            return None;
+        }
+        let default = variable.get("default").and_then(Value::scalar_text);
+        if let Some(default) = default.filter(|default| default.len() <= MAX_URL) {
             url = url.replace(&format!("{{{name}}}"), &default);
         }
     }
-    Some(url)
+    (url.len() <= MAX_URL).then_some(url)
 }
 
 /// The path of a URL that may be relative; `None` for the root.

@@ -299,7 +299,33 @@ fn shared_parts_are_not_copied_for_each_user() {
         paths.join(",")
     );
     let document = parse(text);
-    assert_eq!(document.path("/7", "").unwrap().require(&Method::POST).unwrap().request().len(), 64);
+    assert_eq!(
+        document.path("/7", "").unwrap().require(&Method::POST).unwrap().request().len(),
+        operation::MAX_MEDIA_TYPES
+    );
+}
+
+#[test]
+fn long_names_do_not_multiply() {
+    let long = "x".repeat(5000);
+    let document = parse(format!(
+        "{{\"servers\": [{{\"url\": \"/{}\", \"variables\": {{\"v\": {{\"default\": \"{long}\"}}}}}}],
+          \"{long}\": {{\"content\": {{\"a/b\": {{}}}}}},
+          \"paths\": {{
+            \"/{long}\": {{\"get\": {{}}}},
+            \"/a\": {{\"put\": {{\"requestBody\": {{\"content\": {{\"a/{long}\": {{}}, \"a/b\": {{}}}}}}}}}},
+            \"/b\": {{\"put\": {{\"requestBody\": {{\"$ref\": \"#/{long}\"}}}}}}
+          }}}}",
+        "{v}".repeat(1000),
+    ));
+    assert!(document.prefixes.is_empty());
+    assert_eq!(document.paths().map(PathItem::template).collect::<Vec<_>>(), ["/a", "/b"]);
+    let names = |path| {
+        let operation = document.path(path, "").unwrap().require(&Method::PUT).unwrap();
+        operation.request().iter().map(|media| media.name.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("/a"), ["a/b"]);
+    assert!(names("/b").is_empty());
 }
 
 /// Asks everything of a document that was read.
