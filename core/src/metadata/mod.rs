@@ -7,6 +7,8 @@
 //! new ones by `POST`; a member lives at `<collection>/<id>` and takes `GET`, `PUT` and `DELETE`; its id
 //! is the payload's `id`, else the last segment of its path.
 
+pub mod bundle;
+mod checks;
 mod compare;
 pub mod document;
 pub mod identity;
@@ -20,6 +22,7 @@ use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 use crate::repository::RepositoryError;
 
+pub use checks::checks;
 pub use compare::{Change, Difference, differences};
 pub use identity::Identity;
 pub use list::{Entry, Listing};

@@ -36,6 +36,7 @@ mod validate;
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};
 pub use error::DocumentError;
 pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior, sidecar_file};
+pub(super) use fields::{Field, Fields};
 pub use headers::Headers;
 pub use layers::{IncludeError, Layers, Resolved, ResolvedOperation, ResolvedValidation};
 pub use model::{
