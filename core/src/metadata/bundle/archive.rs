@@ -20,8 +20,8 @@ pub const MAX_FILE: u64 = 64 << 20;
 /// The most bytes of all files of an archive together.
 pub const MAX_TOTAL: u64 = 256 << 20;
 
-/// Headers that only describe other entries are no entries; this bounds them.
-const MAX_HEADERS: usize = 4 * MAX_ENTRIES;
+/// Headers that only describe other entries are no entries; so many of them may there be for each that is.
+const HEADERS_PER_ENTRY: usize = 4;
 /// The longest description of one entry, in bytes. It holds a name and a few times and owners.
 const MAX_EXTENSION: u64 = 64 << 10;
 /// The longest name of an entry and of a segment of it, in bytes; file systems have similar limits.
@@ -30,16 +30,38 @@ const MAX_SEGMENT: usize = 255;
 /// How much may follow the end of the archive: it is padded to a multiple of its block size.
 const MAX_PADDING: u64 = 1 << 20;
 
+/// How much an archive may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Capacity {
+    /// Files and directories.
+    pub entries: usize,
+    /// Bytes of one file.
+    pub file: u64,
+    /// Bytes of all files together, and of what describes them.
+    pub total: u64,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self { entries: MAX_ENTRIES, file: MAX_FILE, total: MAX_TOTAL }
+    }
+}
+
 /// Unpacks the gzip tar `archive` into the directory `target`, which exists and is empty.
 ///
 /// Directories and regular files are written, with permissions of this process and not those of the archive.
 /// Anything else, names that are absolute or contain `..`, files that are there twice, and more than the
-/// limits allow are [`BundleError::Archive`]; then `target` holds a part of the archive.
-pub(super) fn unpack(archive: impl Read, target: &Path, bundle: &str) -> Result<(), BundleError> {
+/// `capacity` allows are [`BundleError::Archive`]; then `target` holds a part of the archive.
+pub(super) fn unpack(
+    archive: impl Read,
+    target: &Path,
+    capacity: Capacity,
+    bundle: &str,
+) -> Result<(), BundleError> {
     let refuse = |reason: String| BundleError::Archive { bundle: bundle.to_owned(), reason };
     let mut archive = Archive::new(MultiGzDecoder::new(BufReader::new(archive)));
     let mut unpacking =
-        Unpacking { target, files: HashSet::new(), entries: 0, headers: 0, total: 0, name: None };
+        Unpacking { target, capacity, files: HashSet::new(), entries: 0, headers: 0, total: 0, name: None };
     let entries = archive.entries().map_err(|error| refuse(broken(&error)))?.raw(true);
     for entry in entries {
         let entry = entry.map_err(|error| refuse(broken(&error)))?;
@@ -59,6 +81,7 @@ pub(super) fn unpack(archive: impl Read, target: &Path, bundle: &str) -> Result<
 /// What has been unpacked so far.
 struct Unpacking<'t> {
     target: &'t Path,
+    capacity: Capacity,
     files: HashSet<PathBuf>,
     entries: usize,
     headers: usize,
@@ -87,14 +110,15 @@ impl From<&str> for Fault {
 impl Unpacking<'_> {
     fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<(), Fault> {
         self.headers += 1;
-        if self.headers > MAX_HEADERS {
-            return Err(format!("it holds more than {MAX_HEADERS} headers").into());
+        let Capacity { entries: most, file: _, total } = self.capacity;
+        if self.headers > HEADERS_PER_ENTRY * most {
+            return Err(format!("it holds more than {} headers", HEADERS_PER_ENTRY * most).into());
         }
         let (kind, size) = (entry.header().entry_type(), entry.size());
         // Also what is only skipped costs time.
         self.total = self.total.saturating_add(size);
-        if self.total > MAX_TOTAL {
-            return Err(format!("its files are larger than {} MiB together", MAX_TOTAL >> 20).into());
+        if self.total > total {
+            return Err(format!("its files are larger than {} MiB together", total >> 20).into());
         }
         match kind {
             EntryType::XGlobalHeader => return Ok(()),
@@ -109,8 +133,8 @@ impl Unpacking<'_> {
             _ => {}
         }
         self.entries += 1;
-        if self.entries > MAX_ENTRIES {
-            return Err(format!("it holds more than {MAX_ENTRIES} entries").into());
+        if self.entries > most {
+            return Err(format!("it holds more than {most} entries").into());
         }
         let name = self.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let path = inner_path(&name)?;
@@ -159,8 +183,9 @@ impl Unpacking<'_> {
 
     fn file(&mut self, mut entry: Entry<'_, impl Read>, path: PathBuf) -> Result<(), Fault> {
         let size = entry.size();
-        if size > MAX_FILE {
-            return Err(format!("\"{}\" is larger than {} MiB", path.display(), MAX_FILE >> 20).into());
+        if size > self.capacity.file {
+            let limit = self.capacity.file >> 20;
+            return Err(format!("\"{}\" is larger than {limit} MiB", path.display()).into());
         }
         if path.as_os_str().is_empty() {
             return Err("its root is a file".into());

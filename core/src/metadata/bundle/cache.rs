@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::archive::unpack;
+use super::archive::{Capacity, unpack};
 use super::content::{Content, Expected};
 use super::reference::hex;
 use super::{BundleError, Reference};
@@ -149,7 +149,7 @@ fn stage(
     provenance: &Provenance,
     expected: &Expected,
 ) -> Result<(), BundleError> {
-    unpack(archive, staging, &expected.bundle)?;
+    unpack(archive, staging, Capacity::default(), &expected.bundle)?;
     Content::read(staging, expected)?.validate(expected)?;
     let ready = staging.join(READY);
     let text = serde_json::to_vec(provenance).map_err(io::Error::other);

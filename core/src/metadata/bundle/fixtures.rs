@@ -91,3 +91,12 @@ pub fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     let entries: Vec<_> = files.iter().map(|(name, content)| file(name, content)).collect();
     gzip(&tar(&entries))
 }
+
+/// What a cache holds, without its locks.
+pub fn entries_of(cache: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(cache).unwrap().map(|entry| entry.unwrap());
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.retain(|name| Path::new(name).extension().is_none_or(|extension| extension != "lock"));
+    names.sort();
+    names
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rstest::rstest;
 
-use super::fixtures::{FILES, MANIFEST, SHORT, archive, write};
+use super::fixtures::{FILES, MANIFEST, SHORT, archive, entries_of, write};
 use super::{Build, Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference};
 use crate::error::{Categorized, Category};
 use crate::repository::Tree;
@@ -193,16 +193,7 @@ async fn compatibility(#[case] own: &str, #[case] constraint: &str, #[case] comp
     let place = place.display();
     let expected = format!("bundle {place} needs DeclaREST {constraint}, this is compatible with {compared}");
     assert_eq!(error.to_string(), expected);
-    assert_eq!(entries(&cache), Vec::<String>::new(), "nothing is cached");
-}
-
-/// What a cache holds, without its locks.
-fn entries(cache: &Path) -> Vec<String> {
-    let entries = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap());
-    let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
-    names.retain(|name| !name.ends_with(".lock"));
-    names.sort();
-    names
+    assert_eq!(entries_of(&cache), Vec::<String>::new(), "nothing is cached");
 }
 
 #[tokio::test]
@@ -234,7 +225,7 @@ async fn an_invalid_document_keeps_the_bundle_out_of_the_cache() {
         .unwrap();
     let error = open(&cache, &place).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
-    assert_eq!(entries(&cache), Vec::<String>::new());
+    assert_eq!(entries_of(&cache), Vec::<String>::new());
 }
 
 #[rstest]
@@ -261,7 +252,7 @@ async fn an_incomplete_entry_is_made_anew(#[case] damage: fn(&Path)) {
     let again = open(&cache, &place).await.unwrap();
     assert_eq!((&again.root, &again.digest), (&bundle.root, &bundle.digest));
     assert!(again.tree().unwrap().read("tills/_/metadata.yaml").unwrap().is_some());
-    assert_eq!(entries(&cache), [again.root.file_name().unwrap().to_str().unwrap()]);
+    assert_eq!(entries_of(&cache), [again.root.file_name().unwrap().to_str().unwrap()]);
 }
 
 #[tokio::test]

@@ -50,6 +50,14 @@ mod fixtures;
 mod local_tests;
 #[cfg(test)]
 mod manifest_tests;
+#[cfg(test)]
+mod reference_tests;
+#[cfg(test)]
+mod registry_tests;
+#[cfg(test)]
+mod server_fixture;
+#[cfg(test)]
+mod web_tests;
 
 use std::fmt;
 use std::path::PathBuf;

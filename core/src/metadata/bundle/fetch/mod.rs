@@ -52,9 +52,7 @@ pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> 
         // An archive is itself gzip, and some servers call that a content encoding.
         .no_gzip()
         .redirect(Policy::custom(|attempt| {
-            let downgrade = attempt.url().scheme() != "https"
-                && attempt.previous().last().is_some_and(|from| from.scheme() == "https");
-            if downgrade {
+            if attempt.previous().last().is_some_and(|from| drops_encryption(from, attempt.url())) {
                 attempt.error("a redirect leads from https to http")
             } else if attempt.previous().len() > REDIRECTS {
                 attempt.error(format!("more than {REDIRECTS} redirects"))
@@ -64,6 +62,11 @@ pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> 
         }));
     let builder = proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy);
     builder.build().map_err(|error| BundleError::Client { reason: with_causes(&error) })
+}
+
+/// Whether a redirect would show to everybody in between what was asked for in private.
+fn drops_encryption(from: &Url, to: &Url) -> bool {
+    from.scheme() == "https" && to.scheme() != "https"
 }
 
 /// Downloads the archive at `url` to the new file `to` and gives its digest.
@@ -158,4 +161,20 @@ fn failed(url: &Url, reason: impl Into<String>) -> BundleError {
 /// A failure of the client, whose own text could show a URL with a key in its query.
 fn broken(url: &Url, error: reqwest::Error) -> BundleError {
     failed(url, with_causes(&error.without_url()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("https://a.test", "http://a.test", true)]
+    #[case("https://a.test", "https://b.test", false)]
+    #[case("http://a.test", "http://b.test", false)]
+    #[case("http://a.test", "https://a.test", false)]
+    fn redirects_do_not_drop_encryption(#[case] from: &str, #[case] to: &str, #[case] drops: bool) {
+        assert_eq!(drops_encryption(&from.parse().unwrap(), &to.parse().unwrap()), drops);
+    }
 }
