@@ -279,3 +279,15 @@ async fn a_metadata_root_behind_a_link_that_leads_out_is_refused() {
     assert_eq!(error.category(), Category::Validation);
     assert!(error.to_string().contains("leads outside of the repository through a symbolic link"), "{error}");
 }
+
+/// The manifest and the document that the user documentation shows.
+#[tokio::test]
+async fn the_bundle_of_the_documentation_is_valid() {
+    let page = include_str!("../../../../docs/bundles.md");
+    let blocks: Vec<_> =
+        page.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next()).collect();
+    let [manifest, document] = blocks.as_slice() else { panic!("{blocks:?}") };
+    let files = [("bundle.yaml", *manifest), ("metadata/tills/_/metadata.yaml", *document)];
+    let bundle = open_files(&files).await.unwrap();
+    assert_eq!(bundle.manifest.version.to_string(), "1.2.0");
+}
