@@ -208,6 +208,19 @@ async fn a_bundle_that_does_not_exist() {
 }
 
 #[tokio::test]
+async fn what_is_neither_a_directory_nor_an_archive() {
+    let root = tempfile::tempdir().unwrap();
+    let sparse = root.path().join("large.tar.gz");
+    fs::File::create(&sparse).unwrap().set_len((256 << 20) + 1).unwrap();
+    for place in [Path::new("/dev/null"), &sparse] {
+        let error = open(root.path(), place).await.unwrap_err();
+        let place = place.display();
+        let expected = format!("archive of bundle {place}: it is no regular file of at most 256 MiB");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[tokio::test]
 async fn an_archive_without_a_manifest() {
     let root = tempfile::tempdir().unwrap();
     let place = root.path().join("till.tar.gz");

@@ -111,8 +111,8 @@ impl Reference {
     }
 
     /// The name of its entry in the cache: `<name>-<version>` of a release, else `<artifact>-<12 hex digits>`
-    /// of the SHA-256 of the source.
-    pub fn cache_entry(&self) -> String {
+    /// of the SHA-256 of the source. Relative paths have to be made absolute before.
+    pub(super) fn cache_entry(&self) -> String {
         let artifact = match self {
             Self::Release { name, version } => return format!("{name}-{version}"),
             Self::Oci(oci) => last_segment(&oci.repository).to_owned(),

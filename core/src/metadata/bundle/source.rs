@@ -10,11 +10,11 @@ use semver::Version;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use super::cache::{ArchiveState, Ready, Slot, digest_of, remove};
+use super::cache::{ArchiveState, Lock, Ready, Slot, digest_of, remove};
 use super::content::{Content, Expected};
 use super::fetch::{self, Artifact, Limits, Registry};
 use super::reference::{OciReference, OciVersion, absolute};
-use super::{Build, Bundle, BundleError, BundleWarning, RELEASES, Reference};
+use super::{Build, Bundle, BundleError, BundleWarning, MAX_TOTAL, RELEASES, Reference};
 use crate::error::with_causes;
 
 /// How bundles are opened.
@@ -106,13 +106,18 @@ impl BundleSource {
         let expected = self.expected(path.display().to_string(), None);
         let cache = self.shared.options.cache.clone();
         blocking(move || {
-            let file = File::open(&path).map_err(|error| missing(&path, error))?;
-            if file.metadata().map_err(BundleError::io("inspect", &path))?.is_dir() {
+            let metadata = std::fs::metadata(&path).map_err(|error| missing(&path, error))?;
+            if metadata.is_dir() {
                 let content = Content::read(&path, &expected)?;
                 content.validate(&expected)?;
                 let digest = content.digest(&expected)?;
                 return Ok(bundle(content, digest, None));
             }
+            if !metadata.is_file() || metadata.len() > MAX_TOTAL {
+                let reason = format!("it is no regular file of at most {} MiB", MAX_TOTAL >> 20);
+                return Err(BundleError::Archive { bundle: expected.bundle, reason });
+            }
+            let file = File::open(&path).map_err(|error| missing(&path, error))?;
             let slot = Slot::new(&cache, &Reference::Path(path.clone()));
             let _lock = slot.lock()?;
             let state = Some(ArchiveState::of(&file).map_err(BundleError::io("inspect", &path))?);
@@ -136,13 +141,13 @@ impl BundleSource {
     ) -> Result<Bundle, BundleError> {
         let expected = self.expected(reference.to_string(), identity);
         let slot = Slot::new(&self.shared.options.cache, reference);
-        let (_lock, kept) = locked(&slot, &expected).await?;
+        let (lock, kept) = locked(&slot, &expected).await?;
         let ready = if let Some(ready) = kept {
             ready
         } else {
             let file = slot.download();
             let digest = fetch::archive(self.client().await?, url, &file, &self.shared.limits).await;
-            install(&slot, digest, expected).await?
+            install(&slot, lock, digest, expected).await?
         };
         Ok(bundle(ready.content, ready.provenance.digest, None))
     }
@@ -151,13 +156,13 @@ impl BundleSource {
         let text = reference.to_string();
         let expected = self.expected(text.clone(), None);
         let slot = Slot::new(&self.shared.options.cache, reference);
-        let (_lock, kept) = locked(&slot, &expected).await?;
+        let (lock, kept) = locked(&slot, &expected).await?;
         let is_final = matches!(oci.version, OciVersion::Digest(_)) || self.is_resolved(&text);
         if let Some(ready) = kept.filter(|_| is_final) {
             return Ok(bundle(ready.content, ready.provenance.digest, None));
         }
         // The copy stays until another one is complete and valid, so it is still there after a failure.
-        let refreshed = self.refresh(oci, &slot, &expected).await;
+        let refreshed = self.refresh(oci, &slot, &lock, &expected).await;
         if refreshed.is_ok() {
             self.shared.resolved.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
         }
@@ -179,6 +184,7 @@ impl BundleSource {
         &self,
         oci: &OciReference,
         slot: &Slot,
+        lock: &Arc<Lock>,
         expected: &Expected,
     ) -> Result<Ready, BundleError> {
         let (shared, client) = (&*self.shared, self.client().await?);
@@ -191,7 +197,7 @@ impl BundleSource {
             return Ok(ready);
         }
         let downloaded = registry.download(&artifact, &slot.download()).await;
-        install(slot, downloaded.map(|()| artifact.digest), expected.clone()).await
+        install(slot, Arc::clone(lock), downloaded.map(|()| artifact.digest), expected.clone()).await
     }
 
     fn is_resolved(&self, reference: &str) -> bool {
@@ -209,13 +215,10 @@ impl BundleSource {
 }
 
 /// Locks an entry and looks whether it is good.
-async fn locked(
-    slot: &Slot,
-    expected: &Expected,
-) -> Result<(super::cache::Lock, Option<Ready>), BundleError> {
+async fn locked(slot: &Slot, expected: &Expected) -> Result<(Arc<Lock>, Option<Ready>), BundleError> {
     let (slot, expected) = (slot.clone(), expected.clone());
     blocking(move || {
-        let lock = slot.lock()?;
+        let lock = Arc::new(slot.lock()?);
         Ok((lock, slot.ready(&expected)))
     })
     .await
@@ -226,9 +229,11 @@ async fn ready(slot: &Slot, expected: &Expected) -> Result<Option<Ready>, Bundle
     blocking(move || Ok(slot.ready(&expected))).await
 }
 
-/// Makes an entry from its download, of which nothing remains afterwards.
+/// Makes an entry from its download, of which nothing remains afterwards. The lock is kept to the end, also if
+/// nobody waits for it any more.
 async fn install(
     slot: &Slot,
+    lock: Arc<Lock>,
     digest: Result<String, BundleError>,
     expected: Expected,
 ) -> Result<Ready, BundleError> {
@@ -240,6 +245,7 @@ async fn install(
             slot.install(&file, digest, None, &expected)
         });
         let removed = remove(&place);
+        drop(lock);
         installed.and_then(|ready| removed.map(|()| ready))
     })
     .await

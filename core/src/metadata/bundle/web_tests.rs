@@ -77,6 +77,28 @@ async fn a_failed_opener_leaves_the_work_to_the_next() {
     assert_eq!(server.lines().len(), 3);
 }
 
+#[tokio::test]
+async fn an_opener_that_gives_up_is_in_nobodys_way() {
+    let cache = tempfile::tempdir().unwrap();
+    let (asked, seen) = tokio::sync::oneshot::channel();
+    let asked = std::sync::Mutex::new(Some(asked));
+    let server = serve(move |_| match asked.lock().unwrap().take() {
+        Some(asked) => {
+            asked.send(()).unwrap();
+            let part = stream::iter([Ok::<_, std::io::Error>("part")]);
+            ok(Body::from_stream(part.chain(stream::pending())))
+        }
+        None => ok(archive(&FILES)),
+    })
+    .await;
+    tokio::select! {
+        opened = open(cache.path(), &server, "till.tar.gz") => panic!("{opened:?}"),
+        seen = seen => seen.unwrap(),
+    }
+    open(cache.path(), &server, "till.tar.gz").await.unwrap();
+    assert_eq!(entries_of(cache.path()).len(), 1);
+}
+
 fn mirrored(cache: &Path, server: &Server) -> BundleSource {
     BundleSource::new(Options { releases: server.base.to_string(), ..Options::new(cache) })
 }

@@ -5,6 +5,7 @@ mod credentials;
 mod registry;
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -122,7 +123,14 @@ async fn save(
     limit: u64,
     deadline: Deadline,
 ) -> Result<String, BundleError> {
-    let mut file = tokio::fs::File::create(to).await.map_err(BundleError::io("create", to))?;
+    // What an interrupted download may still be writing to is another file then.
+    match tokio::fs::remove_file(to).await {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(BundleError::io("remove", to)(error));
+        }
+        _ => {}
+    }
+    let mut file = tokio::fs::File::create_new(to).await.map_err(BundleError::io("create", to))?;
     let mut digest = Sha256::new();
     let mut size = 0;
     let chunk = async |answer: &mut Response| answer.chunk().await.map_err(|error| broken(url, error));
