@@ -78,14 +78,10 @@ impl Login {
     }
 }
 
-/// The host of a registry or of a key of the configuration, which may be a URL. All names of Docker Hub are
-/// one.
+/// The host of a registry or of a key of the configuration, which may be a URL.
 fn host(key: &str) -> &str {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest);
-    match key.split('/').next().unwrap_or_default() {
-        "docker.io" | "index.docker.io" | "registry-1.docker.io" => "docker.io",
-        host => host,
-    }
+    key.split('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -114,14 +110,6 @@ mod tests {
         let file = directory.path().join("config.json");
         std::fs::write(&file, config).unwrap();
         assert_eq!(Credentials::find(Some(&file), "r.test").unwrap(), expected);
-    }
-
-    #[test]
-    fn docker_hub_has_many_names() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("config.json");
-        std::fs::write(&file, r#"{"auths": {"https://index.docker.io/v1/": {"auth": "YTpi"}}}"#).unwrap();
-        assert_eq!(Credentials::find(Some(&file), "docker.io").unwrap(), password("a", "b"));
     }
 
     #[test]

@@ -87,10 +87,7 @@ impl<'c> Registry<'c> {
         credentials: Option<&Path>,
         limits: &'c Limits,
     ) -> Result<Self, BundleError> {
-        let host = match reference.registry.as_str() {
-            "docker.io" | "index.docker.io" => "registry-1.docker.io",
-            host => host,
-        };
+        let host = &reference.registry;
         let url = Url::parse(&format!("https://{host}/v2/{}/", reference.repository));
         let mut base = url.map_err(|error| refused(reference, format!("no URL leads to it: {error}")))?;
         if is_loopback(&base) {
