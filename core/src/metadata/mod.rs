@@ -8,7 +8,9 @@
 //! is the payload's `id`, else the last segment of its path.
 
 pub mod bundle;
-mod checks;
+mod check;
+#[cfg(test)]
+mod check_tests;
 mod compare;
 pub mod document;
 pub mod identity;
@@ -22,7 +24,6 @@ use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 use crate::repository::RepositoryError;
 
-pub use checks::checks;
 pub use compare::{Change, Difference, differences};
 pub use identity::Identity;
 pub use list::{Entry, Listing};

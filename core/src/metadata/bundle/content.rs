@@ -9,7 +9,7 @@ use url::Url;
 use super::manifest::{Manifest, OpenApiSource};
 use super::reference::hex;
 use super::{Build, BundleError};
-use crate::metadata::checks::checks;
+use crate::metadata::check::check;
 use crate::metadata::document::Document;
 use crate::payload::PayloadType;
 use crate::repository::{DirTree, EntryKind, RepositoryError, Tree};
@@ -97,16 +97,14 @@ impl Content {
             let bytes = expected.readable(self.tree.read(&file))?.unwrap_or_default();
             let document = Document::decode(payload_type, &bytes);
             let directory = file.rsplit('/').nth(1);
-            document.and_then(|document| document.validate(checks(directory == Some("_")))).map_err(
-                |source| {
-                    let file = file.strip_prefix(root.as_str()).unwrap_or(&file).trim_start_matches('/');
-                    BundleError::Document {
-                        bundle: expected.bundle.clone(),
-                        file: file.to_owned(),
-                        source: source.into(),
-                    }
-                },
-            )?;
+            document.and_then(|document| check(&document, directory == Some("_"))).map_err(|source| {
+                let file = file.strip_prefix(root.as_str()).unwrap_or(&file).trim_start_matches('/');
+                BundleError::Document {
+                    bundle: expected.bundle.clone(),
+                    file: file.to_owned(),
+                    source: source.into(),
+                }
+            })?;
         }
         Ok(())
     }
