@@ -10,7 +10,10 @@
 
 mod api;
 mod body;
+pub mod bundle;
 mod check;
+#[cfg(test)]
+mod check_tests;
 mod compare;
 pub mod document;
 mod error;
