@@ -7,6 +7,7 @@
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
+mod atomic;
 mod changes;
 mod diff;
 mod dir_tree;
@@ -24,6 +25,7 @@ mod remote;
 mod revision;
 mod tree;
 
+pub use atomic::{Mode, write_atomically};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
