@@ -27,10 +27,10 @@ mod defaults;
 mod encode;
 mod error;
 mod externalized;
-mod fields;
 mod headers;
 mod layers;
 mod model;
+mod schema;
 mod validate;
 
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};
@@ -42,6 +42,7 @@ pub use model::{
     Assertion, Document, Format, OperationDefaultsSection, OperationName, OperationSection,
     OperationsSection, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,
 };
+pub use schema::json_schema;
 pub use validate::{Checks, TemplateField};
 
 #[cfg(test)]
