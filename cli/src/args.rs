@@ -3,6 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::command::ContextCommand;
 use crate::environment::Environment;
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -43,9 +44,19 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Choose and keep contexts: which repository, which server, and how to get in
+    #[command(subcommand, arg_required_else_help = true)]
+    Context(ContextCommand),
     /// Print a completion script for a shell
     #[command(subcommand, arg_required_else_help = true)]
     Completion(Shell),
+    /// Write the JSON Schemas of files that people edit
+    #[command(hide = true)]
+    Schemas {
+        /// Directory to write them to
+        #[arg(long)]
+        dir: std::path::PathBuf,
+    },
     /// Print the version, commit and date of this build
     Version,
 }

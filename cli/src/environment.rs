@@ -34,7 +34,6 @@ impl Environment {
     }
 
     /// The home directory.
-    #[allow(dead_code, reason = "for the catalogue of contexts")]
     pub fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)
     }

@@ -31,6 +31,11 @@ impl Failure {
         Self::Failed { category: Category::Validation, message: message.into() }
     }
 
+    /// Something that should work on this machine does not.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::Failed { category: Category::Internal, message: message.into() }
+    }
+
     /// The category, which decides the exit code.
     pub fn category(&self) -> Category {
         match self {

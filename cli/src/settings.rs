@@ -73,6 +73,7 @@ fn parse_verbose(text: &str) -> Result<Verbose, String> {
 
 /// What flags and environment together say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct Settings {
     /// The name of the context, if one is chosen.
     pub context: Option<String>,

@@ -19,5 +19,5 @@ pub fn run(shell: Shell, invocation: &Invocation) -> Result<(), Failure> {
     };
     let mut script = Vec::new();
     clap_complete::generate(dialect, &mut Args::command(), "declarest", &mut script);
-    Ok(output.text(&String::from_utf8_lossy(&script))?)
+    Ok(output.show(&(), Some(&String::from_utf8_lossy(&script)))?)
 }

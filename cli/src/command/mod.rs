@@ -1,9 +1,13 @@
 //! The commands, one file per group.
 
 mod completion;
+mod context;
+mod schemas;
 mod version;
 
 use std::process::ExitCode;
+
+pub use context::ContextCommand;
 
 use crate::args::{Args, Command};
 use crate::error::Failure;
@@ -30,7 +34,9 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
     // Also for commands without a result.
     invocation.settings.output.check_flag()?;
     match command {
+        Command::Context(command) => context::run(command, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
+        Command::Schemas { dir } => schemas::run(dir),
         Command::Version => version::run(invocation),
     }
 }
@@ -39,6 +45,6 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
 /// something and whose result is mostly silence.
 fn prints_footer(command: &Command) -> bool {
     match command {
-        Command::Completion(_) | Command::Version => false,
+        Command::Context(_) | Command::Completion(_) | Command::Schemas { .. } | Command::Version => false,
     }
 }

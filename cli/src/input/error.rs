@@ -21,6 +21,8 @@ pub enum InputError {
     UnknownType(String),
     #[error("--content-type {0} is not possible here; use json or yaml")]
     NotADocumentType(PayloadType),
+    #[error("{0} holds no JSON object; if it is YAML, say so with --content-type yaml")]
+    NotJson(String),
     #[error("{origin}: {source}; if it is of another type, say which with --content-type")]
     Decode {
         origin: String,

@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    fn name(literal: Result<Literal, InputError>) -> &'static str {
+    fn name(literal: &Result<Literal, InputError>) -> &'static str {
         match literal {
             Ok(Literal::File) => "file",
             Ok(Literal::Assignments(_)) => "assignments",
@@ -81,8 +81,8 @@ mod tests {
     #[case("none.json", "file", "file")]
     #[case("hello", "not understood", "text")]
     fn meanings(#[case] text: &str, #[case] undeclared: &str, #[case] as_text: &str) {
-        assert_eq!(name(classify(text, Literals::WithAssignments, true, false)), undeclared);
-        assert_eq!(name(classify(text, Literals::WithAssignments, false, true)), as_text);
+        assert_eq!(name(&classify(text, Literals::WithAssignments, true, false)), undeclared);
+        assert_eq!(name(&classify(text, Literals::WithAssignments, false, true)), as_text);
     }
 
     #[rstest]
@@ -91,6 +91,6 @@ mod tests {
     #[case(Literals::Inline, "{}", "text")]
     #[case(Literals::Refused, "{}", "file")]
     fn fewer_meanings(#[case] literals: Literals, #[case] text: &str, #[case] expected: &str) {
-        assert_eq!(name(classify(text, literals, true, false)), expected);
+        assert_eq!(name(&classify(text, literals, true, false)), expected);
     }
 }

@@ -62,11 +62,15 @@ impl PayloadArguments {
             return Err(InputError::NotADocumentType(descriptor.payload_type));
         }
         let Some(raw) = self.raw(&Limits::PAYLOAD)? else { return Ok(None) };
-        let descriptor = declared.unwrap_or_else(|| match raw.by_name() {
+        let descriptor = declared.clone().unwrap_or_else(|| match raw.by_name() {
             Some(by_name) if by_name.payload_type == PayloadType::Yaml => by_name,
             _ => Descriptor::of(PayloadType::Json),
         });
         raw.refuse_blank(&descriptor)?;
+        let taken_for_json = declared.is_none() && descriptor.payload_type == PayloadType::Json;
+        if taken_for_json && !raw.bytes.trim_ascii_start().starts_with(b"{") {
+            return Err(InputError::NotJson(raw.origin));
+        }
         Ok(Some(Content { origin: raw.origin, bytes: raw.bytes, descriptor }))
     }
 

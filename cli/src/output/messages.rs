@@ -12,7 +12,7 @@ pub fn tell(line: &str) {
 }
 
 /// Standard error of a command.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Messages {
     colour: bool,
     ignore_warnings: bool,

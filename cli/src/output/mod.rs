@@ -64,11 +64,6 @@ impl Output {
     pub fn show_payload(&self, payload: &Value, descriptor: &Descriptor) -> Result<(), OutputError> {
         print(&render::payload(self.form, payload, descriptor)?)
     }
-
-    /// Prints a text, with one final newline.
-    pub fn text(&self, text: &str) -> Result<(), OutputError> {
-        print(&render::line(text.to_owned()))
-    }
 }
 
 /// Prints bytes as they are. A reader that has seen enough and went away is no failure.

@@ -10,6 +10,7 @@ fn without_arguments_help_is_printed() {
     Usage: declarest [OPTIONS] <COMMAND>
 
     Commands:
+      context     Choose and keep contexts: which repository, which server, and how to get in
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build
       help        Print this message or the help of the given subcommand(s)
