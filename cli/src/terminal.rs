@@ -37,10 +37,11 @@ pub fn ask(question: &str, hidden: bool) -> Result<Secret, TerminalError> {
     if !is_interactive() {
         return Err(TerminalError::None(question.to_owned()));
     }
+    // Before the question: what is typed once it shows must not show any more.
+    let raw = RawMode::enter().map_err(TerminalError::Read)?;
     let mut stderr = std::io::stderr();
     // If the question cannot be shown the terminal is gone, which reading will tell.
     let _ = write!(stderr, "{question}: ").and_then(|()| stderr.flush());
-    let raw = RawMode::enter().map_err(TerminalError::Read)?;
     let answer = read_line(|bytes| {
         if !hidden {
             let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());

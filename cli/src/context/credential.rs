@@ -26,7 +26,7 @@ pub enum CredentialError {
     Unknown(String),
     #[error("credential \"{name}\": {part} is empty; set it, or the variable that it refers to")]
     Empty { name: String, part: &'static str },
-    #[error("credential \"{name}\": {source}; or set {variable}")]
+    #[error("credential \"{name}\": {source}{}", alternative(.source, .variable))]
     Prompt {
         name: String,
         variable: String,
@@ -35,6 +35,11 @@ pub enum CredentialError {
     },
     #[error("cannot {action} {}: {reason}", file.display())]
     Session { action: &'static str, file: PathBuf, reason: String },
+}
+
+/// What else to do where nobody can be asked.
+fn alternative(source: &TerminalError, variable: &str) -> String {
+    if matches!(source, TerminalError::None(_)) { format!("; or set {variable}") } else { String::new() }
 }
 
 impl Categorized for CredentialError {
