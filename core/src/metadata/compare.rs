@@ -2,8 +2,11 @@
 
 use serde::Serialize;
 
-use crate::payload::Value;
+use super::document::OperationName;
+use super::transform::{Context, TransformError};
+use super::{Evaluation, MetadataError};
 use crate::payload::pointer::escape;
+use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
 /// One place where the server departs from what is desired.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,6 +40,69 @@ pub fn differences(desired: &Value, observed: &Value) -> Vec<Difference> {
     walk(&mut String::new(), desired, observed, &mut found);
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
+}
+
+impl Evaluation<'_> {
+    /// How `observed` departs from the desired payload of the resource, sorted; empty when they are equal.
+    /// Both sides go through the steps of compare first.
+    ///
+    /// An id that the server gave and the desired payload does not state is identity, not drift: without
+    /// this, a collection with server-given ids could never converge.
+    pub fn compare(&self, observed: &Value) -> Result<Vec<Difference>, MetadataError> {
+        static ABSENT: Value = Value::Null;
+        let desired = self.subject.payload.unwrap_or(&ABSENT);
+        let mut found = if self.rules.operation(OperationName::Compare).steps.is_empty() {
+            differences(desired, observed)
+        } else {
+            let pipeline = self.pipeline(OperationName::Compare)?;
+            let (desired, observed) = self.comparable(desired, observed)?;
+            let apply = |side| {
+                let applied = pipeline.apply(side, Context::default());
+                applied.map_err(|source| self.untransformable(OperationName::Compare, source))
+            };
+            differences(&apply(desired)?, &apply(observed)?)
+        };
+        if let Some(id) = self.rules.identity.id().simple().filter(|id| id.get(desired).is_none()) {
+            let id = id.to_string();
+            found.retain(|difference| difference.change != Change::Add || difference.path != id);
+        }
+        Ok(found)
+    }
+
+    /// The two sides as steps can work on them. Payloads without structure have nothing to address, except
+    /// that a resource that is secret as a whole can be compared by its description.
+    fn comparable(&self, desired: &Value, observed: &Value) -> Result<(Value, Value), MetadataError> {
+        let structured =
+            self.descriptor().is_none_or(|descriptor| descriptor.payload_type.class() == Class::Structured);
+        if structured {
+            return Ok((desired.clone(), observed.clone()));
+        }
+        if !self.rules.resolved.secret {
+            return Err(self.untransformable(OperationName::Compare, TransformError::BytesInput));
+        }
+        let description = self.description();
+        let observed = match observed {
+            Value::Object(_) | Value::Array(_) => observed.clone(),
+            _ => description.clone(),
+        };
+        Ok((description, observed))
+    }
+
+    fn description(&self) -> Value {
+        let descriptor =
+            self.descriptor().cloned().unwrap_or_else(|| Descriptor::of(PayloadType::OctetStream));
+        let identity = self.identity();
+        let texts = [
+            ("id", identity.remote_id.as_str()),
+            ("alias", &identity.alias),
+            ("name", &identity.alias),
+            ("payloadType", descriptor.payload_type.name()),
+            ("contentType", descriptor.media_type),
+            ("payloadExtension", &descriptor.extension),
+        ];
+        let said = texts.into_iter().filter(|(_, text)| !text.trim().is_empty());
+        Value::Object(said.map(|(key, text)| (key.to_owned(), Value::from(text))).collect::<Object>())
+    }
 }
 
 fn walk(at: &mut String, desired: &Value, observed: &Value, found: &mut Vec<Difference>) {

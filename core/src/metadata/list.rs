@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::MetadataError;
-use super::identity::{own_id, scalar_member};
+use super::identity::{IdentityRules, scalar_member};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
@@ -13,10 +13,23 @@ pub(super) const WELL_KNOWN: [&str; 7] = ["/id", "/clientId", "/name", "/alias",
 /// One member of a collection, as its list shows it.
 #[derive(Clone, Debug)]
 pub struct Entry {
+    /// The name people use for it.
+    pub alias: String,
     /// The segment that addresses it on the server.
     pub remote_id: String,
-    /// The listed representation, possibly partial.
+    /// The listed representation after the transforms of list, possibly partial.
     pub payload: Value,
+}
+
+impl Entry {
+    /// Where the entry stands in `collection`; slashes in its alias add levels.
+    pub fn path(&self, collection: &LogicalPath) -> Result<LogicalPath, MetadataError> {
+        collection.join(&self.alias).map_err(|source| MetadataError::EntryPath {
+            collection: collection.clone(),
+            alias: self.alias.clone(),
+            source,
+        })
+    }
 }
 
 /// Whether a list answer says in its body that it is only a part: a next page, a cursor, or more to come.
@@ -50,9 +63,14 @@ fn is_meaningful(value: &Value) -> bool {
 }
 
 /// The entries of `answer`: an array; or an object's `items`; or an object's only array.
-pub(super) fn entries(collection: &LogicalPath, answer: Value) -> Result<Vec<Entry>, MetadataError> {
+pub(super) fn entries(
+    rules: &IdentityRules,
+    collection: &LogicalPath,
+    answer: Value,
+) -> Result<Vec<Entry>, MetadataError> {
     let items = array_in(collection, answer)?;
-    items.into_iter().enumerate().map(|(index, payload)| entry(collection, index, payload)).collect()
+    let items = items.into_iter().enumerate();
+    items.map(|(index, payload)| entry(rules, collection, index, payload)).collect()
 }
 
 fn array_in(collection: &LogicalPath, answer: Value) -> Result<Vec<Value>, MetadataError> {
@@ -84,44 +102,69 @@ fn array_in(collection: &LogicalPath, answer: Value) -> Result<Vec<Value>, Metad
     }
 }
 
-fn entry(collection: &LogicalPath, index: usize, payload: Value) -> Result<Entry, MetadataError> {
+/// Names one entry: by the alias template, else by the id template, else, where metadata states neither, by
+/// the first of the well-known members.
+fn entry(
+    rules: &IdentityRules,
+    collection: &LogicalPath,
+    index: usize,
+    payload: Value,
+) -> Result<Entry, MetadataError> {
     if payload.as_object().is_none() {
         let reason = format!("entry {index} is not an object");
         return Err(MetadataError::ListShape { collection: collection.clone(), reason });
     }
-    let remote_id = own_id(&payload)
-        .or_else(|| WELL_KNOWN.iter().find_map(|pointer| scalar_member(&payload, &pointer[1..])));
-    match remote_id {
-        Some(remote_id) => Ok(Entry { remote_id, payload }),
-        None => Err(MetadataError::AnonymousEntry { collection: collection.clone(), index }),
-    }
+    let id = rules.id().evaluate(&payload);
+    let known = || WELL_KNOWN.iter().find_map(|pointer| scalar_member(&payload, &pointer[1..]));
+    let alias = match (rules.alias().evaluate(&payload), &id) {
+        (Ok(alias), _) => Some(alias),
+        (Err(_), Ok(id)) => Some(id.clone()),
+        (Err(_), Err(_)) if rules.any_explicit() => None,
+        (Err(_), Err(_)) => known(),
+    };
+    let anonymous = || MetadataError::AnonymousEntry {
+        collection: collection.clone(),
+        index,
+        alias: rules.alias().source().to_owned(),
+        id: rules.id().source().to_owned(),
+    };
+    let alias = alias.ok_or_else(anonymous)?;
+    let remote_id = match id {
+        Ok(id) => id,
+        Err(_) if rules.id().simple().is_some() => alias.clone(),
+        Err(_) => return Err(anonymous()),
+    };
+    Ok(Entry { alias, remote_id, payload })
 }
 
 /// The entries of one list, found by the names they answer to.
 #[derive(Debug, Default)]
 pub struct Listing {
     entries: Vec<Entry>,
-    by_id: HashMap<String, Vec<usize>>,
+    /// By remote id and alias.
+    by_identity: HashMap<String, Vec<usize>>,
+    /// By the well-known members.
     by_name: HashMap<String, Vec<usize>>,
 }
 
 impl Listing {
     /// Indexes `entries`.
     pub fn new(entries: Vec<Entry>) -> Self {
-        let (mut by_id, mut by_name) = (HashMap::new(), HashMap::new());
+        let (mut by_identity, mut by_name) = (HashMap::new(), HashMap::new());
         for (place, entry) in entries.iter().enumerate() {
-            add(&mut by_id, entry.remote_id.clone(), place);
+            add(&mut by_identity, entry.remote_id.clone(), place);
+            add(&mut by_identity, entry.alias.clone(), place);
             for name in WELL_KNOWN.iter().filter_map(|pointer| scalar_member(&entry.payload, &pointer[1..])) {
                 add(&mut by_name, name, place);
             }
         }
-        Self { entries, by_id, by_name }
+        Self { entries, by_identity, by_name }
     }
 
-    /// The entry that `wanted` names: by its id first, else by one of the well-known members. Several are
-    /// a conflict, because guessing would overwrite somebody else's resource.
+    /// The entry that `wanted` names: by its remote id or alias, else by one of the well-known members.
+    /// Several are a conflict, because guessing would overwrite somebody else's resource.
     pub fn find(&self, path: &LogicalPath, wanted: &str) -> Result<Option<&Entry>, MetadataError> {
-        let places = self.by_id.get(wanted).or_else(|| self.by_name.get(wanted));
+        let places = self.by_identity.get(wanted).or_else(|| self.by_name.get(wanted));
         match places.map_or(&[][..], Vec::as_slice) {
             [] => Ok(None),
             [place] => Ok(self.entries.get(*place)),
@@ -131,6 +174,19 @@ impl Listing {
                 count: several.len(),
             }),
         }
+    }
+}
+
+impl Listing {
+    /// Whether at most one entry has this remote id and at most one this alias.
+    pub fn is_unique(&self, remote_id: &str, alias: &str) -> bool {
+        let count = |name: &str| self.by_identity.get(name).map_or(0, Vec::len);
+        count(remote_id) <= 1 && count(alias) <= 1
+    }
+
+    /// All entries, in the order of the answer.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 }
 
@@ -163,7 +219,7 @@ mod tests {
     #[case(r#"{"total":2,"tills":[{"uid":8,"name":"b"},{"uid":7}]}"#, &["b", "7"])]
     #[case("[]", &[])]
     fn shapes(#[case] json: &str, #[case] expected: &[&str]) {
-        let entries = entries(&collection(), parse(json)).unwrap();
+        let entries = entries(&IdentityRules::default(), &collection(), parse(json)).unwrap();
         let ids: Vec<&str> = entries.iter().map(|entry| entry.remote_id.as_str()).collect();
         assert_eq!(ids, expected);
     }
@@ -174,9 +230,9 @@ mod tests {
     #[case(r#"{"items":{}}"#, "\"items\" is not an array")]
     #[case(r#"{"a":[],"b":[]}"#, "several arrays: a, b")]
     #[case("[1]", "entry 0 is not an object")]
-    #[case(r#"[{"id":1},{"size":2}]"#, "entry 1 has none of /id")]
+    #[case(r#"[{"id":1},{"size":2}]"#, "entry 1 has no name")]
     fn bad_shapes(#[case] json: &str, #[case] expected: &str) {
-        let error = entries(&collection(), parse(json)).unwrap_err().to_string();
+        let error = entries(&IdentityRules::default(), &collection(), parse(json)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 
@@ -198,14 +254,19 @@ mod tests {
     #[case("none", None)]
     fn matches_by_id_before_names(#[case] wanted: &str, #[case] expected: Option<&str>) {
         let list = parse(r#"[{"id":7,"name":"red"},{"id":8,"name":"7"},{"id":9,"name":"blue"}]"#);
-        let listing = Listing::new(entries(&collection(), list).unwrap());
+        let listing = Listing::new(entries(&IdentityRules::default(), &collection(), list).unwrap());
         let found = listing.find(&collection(), wanted).unwrap();
         assert_eq!(found.map(|entry| entry.remote_id.as_str()), expected);
     }
 
     #[test]
     fn two_of_a_name_are_ambiguous() {
-        let entries = entries(&collection(), parse(r#"[{"id":1,"name":"x"},{"id":2,"name":"x"}]"#)).unwrap();
+        let entries = entries(
+            &IdentityRules::default(),
+            &collection(),
+            parse(r#"[{"id":1,"name":"x"},{"id":2,"name":"x"}]"#),
+        )
+        .unwrap();
         let listing = Listing::new(entries);
         assert!(matches!(listing.find(&collection(), "x"), Err(MetadataError::Ambiguous { count: 2, .. })));
     }

@@ -1,24 +1,42 @@
-//! Finding the rules that govern a resource.
+//! Finding and compiling the rules that govern a path.
 
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{MetadataError, Rules};
+use super::document::Layers;
+use super::transform::ProgramCache;
+use super::{MetadataError, Rules, Source};
 use crate::path::LogicalPath;
-use crate::payload::{Descriptor, Value, decode};
-use crate::repository::{MetadataDocument, MetadataFiles, MetadataReach, RepositoryError, Tree};
+use crate::repository::{MetadataReach, Tree};
 
-/// The rules of one revision. What is found once is shared by all resources; clones of the `Arc`s it
-/// hands out stay valid after it is gone.
+/// The rules of one revision. They are compiled once for each set of documents that govern paths together,
+/// and shared by all these paths; clones of the `Arc`s it hands out stay valid after it is gone.
 pub struct Metadata {
-    tree: Arc<dyn Tree>,
-    files: MetadataFiles,
-    conventions: Arc<Rules>,
+    sources: Vec<Source>,
+    compiled: Mutex<HashMap<Vec<Applied>, Arc<Rules>>>,
+    programs: Arc<ProgramCache>,
+}
+
+/// A document that applies to a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Applied {
+    /// Which source it is from.
+    source: usize,
+    file: Arc<str>,
+    /// Set if the document asks for descendants, and stands above or at the collection of the path: how
+    /// many segments the collection has that it matched.
+    descendants: Option<usize>,
 }
 
 impl Metadata {
     /// The metadata that `tree` holds.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
-        Self { tree, files: MetadataFiles::default(), conventions: Self::conventions() }
+        Self::layered(vec![Source::repository(tree)])
+    }
+
+    /// The metadata of `sources`, the later ones over the earlier ones.
+    pub fn layered(sources: Vec<Source>) -> Self {
+        Self { sources, compiled: Mutex::default(), programs: Arc::default() }
     }
 
     /// The rules where no document exists.
@@ -26,62 +44,65 @@ impl Metadata {
         Arc::new(Rules::conventions())
     }
 
-    /// The rules that govern `path`. Blocks while it looks for documents.
+    /// The rules that govern `path`, a resource or a collection. Blocks while it looks for documents. An
+    /// invalid document that applies fails all that it governs.
     pub fn rules(&self, path: &LogicalPath) -> Result<Arc<Rules>, MetadataError> {
-        let lookup = |source| MetadataError::Lookup { path: path.clone(), source };
-        for document in self.files.documents(self.tree.as_ref(), path).map_err(lookup)? {
-            if self.applies(&document).map_err(lookup)? {
-                return Err(MetadataError::DocumentUnsupported { path: path.clone(), file: document.file });
-            }
+        let applied = self.applied(path)?;
+        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&applied).cloned();
+        if let Some(rules) = known {
+            return Ok(rules);
         }
-        Ok(Arc::clone(&self.conventions))
+        // Not under the lock: two threads that compile the same rules do no harm.
+        let rules = Arc::new(self.compile(path, &applied)?);
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(compiled.entry(applied).or_insert(rules)))
     }
 
-    /// A document further up counts only if it asks for descendants.
-    fn applies(&self, document: &MetadataDocument) -> Result<bool, RepositoryError> {
-        if document.reach == MetadataReach::Direct {
-            return Ok(true);
+    /// The literal names of collections that metadata knows below `path`, sorted.
+    pub fn child_collections(&self, path: &LogicalPath) -> Result<Vec<String>, MetadataError> {
+        let mut names = BTreeSet::new();
+        for source in &self.sources {
+            let found = source.child_collections(path);
+            names.extend(found.map_err(|source| MetadataError::Lookup { path: path.clone(), source })?);
         }
-        let content = self.tree.read(&document.file)?.unwrap_or_default();
-        let extension = document.file.rsplit_once('.').map_or("", |(_, extension)| extension);
-        let parsed = decode(Descriptor::from_extension(extension).payload_type, &content);
-        // A document that does not parse might have asked for them.
-        let Ok(parsed) = parsed else { return Ok(true) };
-        let asked = parsed.get("selector").and_then(|selector| selector.get("descendants"));
-        Ok(matches!(asked, Some(Value::Bool(true))))
+        Ok(names.into_iter().collect())
+    }
+
+    /// The documents that apply to `path`, from low to high precedence.
+    fn applied(&self, path: &LogicalPath) -> Result<Vec<Applied>, MetadataError> {
+        let mut applied = Vec::new();
+        for (place, source) in self.sources.iter().enumerate() {
+            for found in source.documents(path)? {
+                let document = source.document(&found.file)?;
+                let reaches = document.reaches_descendants();
+                if found.reach == MetadataReach::Direct || reaches {
+                    let descendants = reaches.then_some(found.depth);
+                    applied.push(Applied { source: place, file: found.file, descendants });
+                }
+            }
+        }
+        Ok(applied)
+    }
+
+    fn compile(&self, path: &LogicalPath, applied: &[Applied]) -> Result<Rules, MetadataError> {
+        let mut layers = Layers::default();
+        for document in applied {
+            let source = &self.sources[document.source];
+            let parsed = source.document(&document.file)?;
+            layers.push(&parsed, &|name| source.include(&document.file, name)).map_err(|error| {
+                MetadataError::Document { file: source.shown(&document.file), source: Arc::new(error) }
+            })?;
+        }
+        let resolved = layers
+            .resolve()
+            .map_err(|error| MetadataError::Layers { path: path.clone(), source: Arc::new(error) })?;
+        let documents =
+            applied.iter().map(|document| self.sources[document.source].shown(&document.file)).collect();
+        let descendants = applied.iter().filter_map(|document| document.descendants).max();
+        Rules::compile(resolved, documents, descendants, Arc::clone(&self.programs))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-    use crate::repository::DirTree;
-
-    #[rstest]
-    #[case("shops/_/metadata.yaml", "{}", "/shops/rio", false)]
-    #[case("shops/_/metadata.yaml", "{}", "/shops/rio/tills/t1", true)]
-    #[case("shops/_/metadata.yaml", "selector: {descendants: true}", "/shops/rio/tills/t1", false)]
-    #[case("shops/_/metadata.yaml", "selector: [", "/shops/rio/tills/t1", false)]
-    #[case("shops/_/tills/_/metadata.json", "{}", "/shops/rio/tills/t1", false)]
-    #[case("shops/rio/metadata.yaml", "{}", "/shops/rio", false)]
-    #[case("shops/rio/metadata.yaml", "{}", "/shops/ava", true)]
-    #[case("_/metadata.yaml", "{}", "/shops/ava", false)]
-    #[case("shops/r*/_/metadata.yaml", "{}", "/shops/rio", false)]
-    #[case("README.md", "", "/shops/rio", true)]
-    fn a_governing_document_is_never_ignored(
-        #[case] file: &str,
-        #[case] content: &str,
-        #[case] path: &str,
-        #[case] by_convention: bool,
-    ) {
-        let root = tempfile::tempdir().unwrap();
-        let target = root.path().join(file);
-        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-        std::fs::write(target, content).unwrap();
-        let metadata = Metadata::new(Arc::new(DirTree::open(root.path()).unwrap()));
-        let rules = metadata.rules(&LogicalPath::parse(path).unwrap());
-        assert_eq!(rules.is_ok(), by_convention, "{:?}", rules.err());
-    }
-}
+#[path = "resolve_tests.rs"]
+pub(super) mod tests;

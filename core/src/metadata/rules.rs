@@ -1,181 +1,361 @@
-//! Compiled rules and their evaluation for one resource.
+//! Compiled rules: what documents say about the paths that they govern together.
 
-use http::Method;
+use std::sync::Arc;
 
-use super::identity::own_id;
-use super::{Difference, Entry, Identity, MetadataError, differences, list};
-use crate::path::LogicalPath;
-use crate::payload::{Class, Descriptor, PayloadType, Value};
+use http::HeaderName;
 
-/// What can be done with a resource or collection on a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Operation {
-    /// Read one resource.
-    Get,
-    /// Make a resource exist.
-    Create,
-    /// Change an existing resource.
-    Update,
-    /// Remove a resource.
-    Delete,
-    /// Read the members of a collection.
-    List,
-}
+use super::document::{DocumentError, Format, OperationName, Resolved, Step};
+use super::identity::{Identity, IdentityRules, IdentityTemplate};
+use super::template::{
+    DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
+    derive_fields, path_patterns,
+};
+use super::transform::{self, Pipeline, ProgramCache};
+use super::{Entry, Evaluation, MetadataError, Subject, list};
+use crate::path::{LogicalPath, check_segment};
+use crate::payload::{Descriptor, Object, PayloadType, Value};
 
-/// What a request is rendered from.
-#[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
-    /// The resource, or the collection itself for [`Operation::List`].
-    pub path: &'a LogicalPath,
-    /// The segment that addresses the resource on the server.
-    pub remote_id: &'a str,
-    /// How the resource is stored in the repository; decides media types.
-    pub descriptor: Option<&'a Descriptor>,
-}
-
-/// A request as rules make it; the payload itself is added by whoever sends it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
-    /// The HTTP method.
-    pub method: Method,
-    /// The path below the server's base URL, unencoded.
-    pub path: String,
-    /// The media type to ask for.
-    pub accept: Descriptor,
-    /// The media type of a body; `None` where the operation sends none.
-    pub content: Option<Descriptor>,
-}
-
-/// The rules for all resources that the same metadata documents govern.
-#[derive(Clone, Debug)]
+/// The rules for all paths that the same metadata documents govern. Everything that can be parsed is parsed;
+/// an [`Evaluation`] applies them to one resource or collection.
+#[derive(Debug)]
 pub struct Rules {
-    requests: fn(Operation) -> (Method, Target),
+    documents: Vec<String>,
+    pub(super) resolved: Resolved,
+    pub(super) identity: IdentityRules,
+    pub(super) remote_collection: Option<Template>,
+    operations: Vec<OperationRules>,
+    pub(super) patterns: Vec<PathPattern>,
+    /// How many segments the deepest collection has whose document asks for descendants.
+    pub(super) descendants: Option<usize>,
+    pub(super) format: Option<Descriptor>,
+    pub(super) programs: Arc<ProgramCache>,
+    runs_jq: bool,
 }
 
-/// Where a request goes, relative to the remote collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
-    Collection,
-    Member,
+/// What is compiled for one operation.
+#[derive(Debug)]
+pub(super) struct OperationRules {
+    pub method: Option<Template>,
+    pub path: Template,
+    pub query: Vec<(String, Template)>,
+    pub headers: Vec<(HeaderName, Template)>,
+    pub steps: Steps,
 }
 
-/// Methods and paths where no metadata says otherwise.
-const fn convention(operation: Operation) -> (Method, Target) {
-    match operation {
-        Operation::Get => (Method::GET, Target::Member),
-        Operation::Create => (Method::POST, Target::Collection),
-        Operation::Update => (Method::PUT, Target::Member),
-        Operation::Delete => (Method::DELETE, Target::Member),
-        Operation::List => (Method::GET, Target::Collection),
-    }
+/// A transform pipeline, as far as it can be compiled without a resource.
+#[derive(Debug)]
+pub(super) enum Steps {
+    /// It is the same for all resources.
+    Fixed(Pipeline),
+    /// Some of its jq expressions depend on the resource.
+    Rendered(Vec<StepRules>),
+}
+
+#[derive(Debug)]
+pub(super) enum StepRules {
+    Fixed(Step),
+    Jq(Template),
 }
 
 impl Rules {
     /// The rules that hold where no metadata document exists.
     pub(super) fn conventions() -> Self {
-        Self { requests: convention }
+        // Nothing of what could fail is there.
+        let operations = OperationName::ALL
+            .into_iter()
+            .filter_map(|operation| OperationRules::compile(&Resolved::default(), operation).ok());
+        Self {
+            documents: Vec::new(),
+            resolved: Resolved::default(),
+            identity: IdentityRules::default(),
+            remote_collection: None,
+            operations: operations.collect(),
+            patterns: Vec::new(),
+            descendants: None,
+            format: None,
+            programs: Arc::default(),
+            runs_jq: false,
+        }
     }
 
-    /// The names of the resource at `path`; `payload` is the desired one, or `None` for a read by path.
-    pub fn identify(&self, path: &LogicalPath, payload: Option<&Value>) -> Result<Identity, MetadataError> {
-        Identity::by_convention(path, payload)
+    /// Compiles what `documents`, from low to high precedence, say together. `descendants` is the number of
+    /// segments of the deepest collection that asks for descendants.
+    pub(super) fn compile(
+        resolved: Resolved,
+        documents: Vec<String>,
+        descendants: Option<usize>,
+        programs: Arc<ProgramCache>,
+    ) -> Result<Self, MetadataError> {
+        let compiled = Self::compile_fields(&resolved);
+        let (identity, remote_collection, operations) = compiled.map_err(|source| {
+            MetadataError::Document { file: documents.join(", "), source: Arc::new(source) }
+        })?;
+        let patterns = patterns(&resolved, remote_collection.as_ref(), &operations);
+        let format = match resolved.format {
+            Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),
+            Some(Format::Any) | None => None,
+        };
+        let is_jq = |step: &Step| matches!(step, Step::Jq(_));
+        let runs_jq = OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(is_jq));
+        Ok(Self {
+            documents,
+            resolved,
+            identity,
+            remote_collection,
+            operations,
+            patterns,
+            descendants,
+            format,
+            programs,
+            runs_jq,
+        })
+    }
+
+    fn compile_fields(
+        resolved: &Resolved,
+    ) -> Result<(IdentityRules, Option<Template>, Vec<OperationRules>), DocumentError> {
+        let identity = |field: &str, text: &Option<String>| {
+            let parsed = text.as_deref().map(IdentityTemplate::parse).transpose();
+            parsed.map_err(|error| invalid(field, error.to_string()))
+        };
+        let identity = IdentityRules::new(
+            identity("resource.id", &resolved.id)?,
+            identity("resource.alias", &resolved.alias)?,
+        );
+        let collection = resolved.remote_collection_path.as_deref();
+        let collection = collection.map(|text| Template::parse(text, Kind::RemoteCollectionPath)).transpose();
+        let collection = collection.map_err(|error| template(REMOTE_COLLECTION, &error))?;
+        let operations = OperationName::ALL.into_iter();
+        let operations = operations.map(|operation| OperationRules::compile(resolved, operation));
+        Ok((identity, collection, operations.collect::<Result<_, _>>()?))
+    }
+
+    /// The files of the documents that these rules are compiled from, from low to high precedence.
+    pub fn documents(&self) -> &[String] {
+        &self.documents
+    }
+
+    /// What the documents say together.
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// The identity rules.
+    pub fn identity(&self) -> &IdentityRules {
+        &self.identity
+    }
+
+    /// The names of the resource at `path` with the desired `payload`.
+    pub fn identify(&self, path: &LogicalPath, payload: &Value) -> Result<Identity, MetadataError> {
+        self.identity
+            .identify(path, payload)
+            .map_err(|source| MetadataError::Identity { path: path.clone(), source })
+    }
+
+    /// What stands in for the payload of the resource at `path` where only the path is known.
+    pub fn seed(&self, path: &LogicalPath) -> Value {
+        let derived = self.derived(path, &path.parent().unwrap_or_else(LogicalPath::root));
+        let fields = derived.from_patterns().iter();
+        let fields: Object = fields.map(|(key, text)| (key.clone(), Value::from(text.as_str()))).collect();
+        self.identity.seed(path, fields)
     }
 
     /// Whether `payload` itself states the id that addresses it on the server.
     pub fn states_id(&self, payload: &Value) -> bool {
-        own_id(payload).is_some()
+        self.identity.id().evaluate(payload).is_ok()
     }
 
-    /// The request that `operation` becomes.
-    pub fn render(&self, operation: Operation, scope: Scope<'_>) -> Rendered {
-        let (method, target) = (self.requests)(operation);
-        let collection = match operation {
-            Operation::List => Some(scope.path.clone()),
-            _ => scope.path.parent(),
-        };
-        let collection = collection.unwrap_or_else(LogicalPath::root);
-        let path = match target {
-            Target::Collection => collection.as_str().to_owned(),
-            Target::Member => format!("{}/{}", collection.as_str().trim_end_matches('/'), scope.remote_id),
-        };
-        let descriptor = wire_format(scope.descriptor);
-        let content = matches!(operation, Operation::Create | Operation::Update).then(|| descriptor.clone());
-        Rendered { method, path, accept: descriptor, content }
+    /// `payload` with `remote_id` at the place that a simple id template names, so that a stale id in a file
+    /// cannot address another resource; `None` if nothing changes.
+    pub fn with_remote_id(&self, payload: &Value, remote_id: &str) -> Option<Value> {
+        let pointer = self.identity.id().simple().filter(|_| self.resolved.id.is_some())?;
+        let stated = pointer.get(payload).and_then(Value::scalar_text);
+        let changes = stated.is_none_or(|stated| stated.trim() != remote_id);
+        changes.then(|| pointer.put(payload.clone(), Value::from(remote_id)))
     }
 
-    /// The entries of a list answer for `collection`.
+    /// The remote id that the server's own `payload` states, where metadata says which one that is.
+    pub fn observed_id(&self, payload: &Value) -> Option<String> {
+        self.resolved.id.as_ref()?;
+        let id = self.identity.id().evaluate(payload).ok()?;
+        check_segment(&id).ok().map(str::to_owned)
+    }
+
+    /// Applies the rules to one resource.
+    pub fn on_resource<'a>(&'a self, subject: Subject<'a>) -> Result<Evaluation<'a>, MetadataError> {
+        let collection = subject.path.parent().unwrap_or_else(LogicalPath::root);
+        Evaluation::new(self, subject, collection)
+    }
+
+    /// Applies the rules to the collection at `path` itself.
+    pub fn on_collection<'a>(&'a self, path: &'a LogicalPath) -> Result<Evaluation<'a>, MetadataError> {
+        static NOBODY: Identity = Identity { alias: String::new(), remote_id: String::new() };
+        let subject = Subject { path, identity: &NOBODY, payload: None, descriptor: None };
+        Evaluation::new(self, subject, path.clone())
+    }
+
+    /// What an operation that writes `payload` lacks: attributes that metadata requires, and those that the
+    /// names of the resource are made of. Each once; empty if there is nothing to complain about.
+    pub fn missing_in(&self, payload: &Value, operation: OperationName) -> Vec<String> {
+        let creating = match operation {
+            OperationName::Create => true,
+            OperationName::Update => false,
+            _ => return Vec::new(),
+        };
+        let required = self.resolved.required_attributes.iter();
+        let absent = required.filter(|pointer| pointer.get(payload).is_none_or(Value::is_null));
+        let mut missing: Vec<String> = absent.map(ToString::to_string).collect();
+        for text in self.identity.missing_in(payload, creating) {
+            if !missing.contains(&text) {
+                missing.push(text);
+            }
+        }
+        missing
+    }
+
+    /// The entries of a list answer for `collection`, after its transforms.
     pub fn entries(&self, collection: &LogicalPath, answer: Value) -> Result<Vec<Entry>, MetadataError> {
-        list::entries(collection, answer)
+        list::entries(&self.identity, collection, answer)
     }
 
-    /// Whether a list answer says that it is only a part of the collection.
+    /// Whether a list answer, before its transforms, says that it is only a part of the collection.
     pub fn is_partial(&self, answer: &Value) -> bool {
         list::is_partial(answer)
     }
 
-    /// How `observed` departs from `desired`, sorted; empty when they are equal.
-    ///
-    /// An id that the server gave and the desired payload does not state is identity, not drift: without
-    /// this, a collection with server-given ids could never converge.
-    pub fn compare(&self, desired: &Value, observed: &Value) -> Vec<Difference> {
-        let mut found = differences(desired, observed);
-        if own_id(desired).is_none() && desired.get("id").is_none() {
-            found.retain(|difference| difference.path != "/id");
+    /// Whether evaluating these rules may compute for long: jq does, everything else is quick.
+    pub const fn runs_jq(&self) -> bool {
+        self.runs_jq
+    }
+
+    /// The format that metadata states for payloads, unless each decides for itself.
+    pub fn payload_type(&self) -> Option<PayloadType> {
+        self.format.as_ref().map(|format| format.payload_type)
+    }
+
+    pub(super) fn operation(&self, operation: OperationName) -> &OperationRules {
+        &self.operations[operation as usize]
+    }
+
+    pub(super) fn derived(&self, path: &LogicalPath, collection: &LogicalPath) -> DerivedFields {
+        derive_fields(&Target { path, collection, descendants: None }, &self.patterns)
+    }
+}
+
+/// The field of the collection's path, as messages name it.
+pub(super) const REMOTE_COLLECTION: &str = "resource.remoteCollectionPath";
+
+impl OperationRules {
+    fn compile(resolved: &Resolved, operation: OperationName) -> Result<Self, DocumentError> {
+        let said = resolved.operation(operation);
+        let field = |key: &str| format!("operations.{operation}.{key}");
+        let parse = |text: &str, kind, key: &str| {
+            Template::parse(text, kind).map_err(|error| template(&field(key), &error))
+        };
+        let mut headers = Vec::new();
+        for (name, value) in said.headers.iter() {
+            let key = format!("headers.{name}");
+            let named = HeaderName::from_bytes(name.as_bytes());
+            let named =
+                named.map_err(|_| invalid(&field(&key), "is no header name (RFC 9110, section 5.1)"))?;
+            headers.push((named, parse(value, Kind::Header, &key)?));
         }
-        found
+        let query = said
+            .query
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), parse(value, Kind::Query, &format!("query.{name}"))?)));
+        Ok(Self {
+            method: said.method.as_deref().map(|text| parse(text, Kind::Method, "method")).transpose()?,
+            path: parse(said.path.as_deref().unwrap_or(default_path(operation)), Kind::Path, "path")?,
+            query: query.collect::<Result<_, DocumentError>>()?,
+            headers,
+            steps: Steps::compile(resolved, operation)?,
+        })
     }
 }
 
-/// Structured payloads travel as JSON however they are stored; text and binary ones as what they are.
-fn wire_format(descriptor: Option<&Descriptor>) -> Descriptor {
-    match descriptor {
-        Some(descriptor) if descriptor.payload_type.class() != Class::Structured => descriptor.clone(),
-        _ => Descriptor::of(PayloadType::Json),
+impl Steps {
+    fn compile(resolved: &Resolved, operation: OperationName) -> Result<Self, DocumentError> {
+        let field = |index: usize| {
+            let shared = resolved.transforms.len();
+            match index.checked_sub(shared) {
+                None => format!("operations.defaults.transforms[{index}]"),
+                Some(own) => format!("operations.{operation}.transforms[{own}]"),
+            }
+        };
+        let mut steps = Vec::new();
+        for (index, step) in resolved.steps(operation).enumerate() {
+            steps.push(match step {
+                Step::Jq(text) => match Template::parse(text, Kind::Jq) {
+                    Ok(template) if template.is_static() => StepRules::Fixed(step.clone()),
+                    Ok(template) => StepRules::Jq(template),
+                    Err(error) => return Err(template(&format!("{}.jqExpression", field(index)), &error)),
+                },
+                other => StepRules::Fixed(other.clone()),
+            });
+        }
+        if steps.iter().any(|step| matches!(step, StepRules::Jq(_))) {
+            return Ok(Self::Rendered(steps));
+        }
+        let pipeline = Pipeline::compile(resolved.steps(operation).cloned());
+        pipeline.map(Self::Fixed).map_err(|error| match error {
+            transform::TransformError::Expression { step, source } => {
+                invalid(&format!("{}.jqExpression", field(step)), source.to_string())
+            }
+            error => invalid(&format!("operations.{operation}.transforms"), error.to_string()),
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Fixed(pipeline) => pipeline.is_empty(),
+            Self::Rendered(steps) => steps.is_empty(),
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case(Operation::Get, "/shops/rio", "GET /shops/17")]
-    #[case(Operation::Create, "/shops/rio", "POST /shops")]
-    #[case(Operation::Update, "/shops/rio", "PUT /shops/17")]
-    #[case(Operation::Delete, "/shops/rio", "DELETE /shops/17")]
-    #[case(Operation::List, "/shops", "GET /shops")]
-    #[case(Operation::Get, "/rio", "GET /17")]
-    #[case(Operation::Create, "/rio", "POST /")]
-    fn conventions(#[case] operation: Operation, #[case] path: &str, #[case] expected: &str) {
-        let path = LogicalPath::parse(path).unwrap();
-        let rendered =
-            Rules::conventions().render(operation, Scope { path: &path, remote_id: "17", descriptor: None });
-        assert_eq!(format!("{} {}", rendered.method, rendered.path), expected);
+/// Where an operation goes if no document says so.
+const fn default_path(operation: OperationName) -> &'static str {
+    match operation {
+        OperationName::Create | OperationName::List => ".",
+        OperationName::Get | OperationName::Update | OperationName::Delete | OperationName::Compare => {
+            "./{{/id}}"
+        }
     }
+}
 
-    #[test]
-    fn yaml_travels_as_json_and_xml_as_itself() {
-        let media_type = |extension| {
-            let path = LogicalPath::parse("/a/b").unwrap();
-            let descriptor = Descriptor::from_extension(extension);
-            let scope = Scope { path: &path, remote_id: "b", descriptor: Some(&descriptor) };
-            Rules::conventions().render(Operation::Update, scope).content.unwrap().media_type
-        };
-        assert_eq!(media_type(".yaml"), "application/json");
-        assert_eq!(media_type(".xml"), "application/xml");
+fn patterns(
+    resolved: &Resolved,
+    remote_collection: Option<&Template>,
+    operations: &[OperationRules],
+) -> Vec<PathPattern> {
+    let mut sources = PatternSources { remote_collection, ..PatternSources::default() };
+    // Parsed once more, since steps that are not templates are kept as jq only.
+    let jq = |steps: &[Step]| -> Vec<Template> {
+        let texts = steps.iter().filter_map(|step| match step {
+            Step::Jq(text) => Template::parse(text, Kind::Jq).ok(),
+            Step::Select(_) | Step::Exclude(_) => None,
+        });
+        texts.collect()
+    };
+    let shared = jq(&resolved.transforms);
+    sources.default_steps = shared.iter().collect();
+    let own: Vec<Vec<Template>> =
+        OperationName::ALL.iter().map(|operation| jq(&resolved.operation(*operation).transforms)).collect();
+    for operation in OperationName::ALL {
+        let place = operation as usize;
+        let explicit = resolved.operation(operation).path.is_some();
+        let path = explicit.then(|| &operations[place].path);
+        let found = OperationSources { steps: own[place].iter().collect(), path };
+        sources.operations.insert(operation.key(), found);
     }
+    path_patterns(&sources)
+}
 
-    #[test]
-    fn a_server_given_id_is_no_drift_but_a_declared_one_is() {
-        let object = |members: &[(&str, i64)]| {
-            Value::Object(members.iter().map(|(k, v)| ((*k).to_owned(), Value::Int(*v))).collect())
-        };
-        let rules = Rules::conventions();
-        assert!(rules.compare(&object(&[("a", 1)]), &object(&[("a", 1), ("id", 9)])).is_empty());
-        assert_eq!(rules.compare(&object(&[("id", 1)]), &object(&[("id", 9)])).len(), 1);
-        assert_eq!(rules.compare(&object(&[("a", 1)]), &object(&[("a", 1), ("b", 9)])).len(), 1);
-    }
+fn template(field: &str, error: &TemplateError) -> DocumentError {
+    invalid(field, error.to_string())
+}
+
+fn invalid(field: &str, reason: impl Into<std::borrow::Cow<'static, str>>) -> DocumentError {
+    DocumentError::Invalid { field: field.to_owned(), reason: reason.into() }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Value;
+use super::{Object, Value};
 use crate::error::{Categorized, Category};
 
 /// Why a text is not a JSON Pointer.
@@ -65,6 +65,28 @@ impl Pointer {
             Value::Array(items) => items.get(array_index(token)?),
             _ => None,
         })
+    }
+
+    /// `value` with `part` at this address, replacing what is there; missing objects on the way are made.
+    /// Unchanged where a token would descend into a scalar, null or missing array element.
+    #[must_use]
+    pub fn put(&self, mut value: Value, part: Value) -> Value {
+        let mut place = &mut value;
+        for token in &self.tokens {
+            let below = match place {
+                Value::Object(members) => {
+                    Some(members.entry(token.clone()).or_insert_with(|| Value::Object(Object::new())))
+                }
+                Value::Array(items) => array_index(token).and_then(|index| items.get_mut(index)),
+                _ => None,
+            };
+            match below {
+                Some(below) => place = below,
+                None => return value,
+            }
+        }
+        *place = part;
+        value
     }
 
     pub(super) fn prepend(&mut self, token: &str) {

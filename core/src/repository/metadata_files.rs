@@ -1,19 +1,20 @@
 //! Which metadata documents speak about a path, found without reading any of them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::payload_name::is_reserved_directory;
 use super::tree::join;
-use super::{EntryKind, RepositoryError, Tree};
+use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::path::{LogicalPath, Selector};
 
 /// A metadata document that may govern a path.
 #[derive(Clone, Debug)]
 pub struct MetadataDocument {
     /// The file relative to the root of the tree.
-    pub file: String,
-    /// The paths it speaks about, as its place in the tree says.
-    pub selector: Selector,
+    pub file: Arc<str>,
+    /// How many segments the paths have that it speaks about: those of its collection, or of its resource.
+    pub depth: usize,
     /// Whether it governs the path by its place alone.
     pub reach: MetadataReach,
 }
@@ -28,17 +29,31 @@ pub enum MetadataReach {
     Descendants,
 }
 
-/// Finds metadata documents. What a directory holds by way of wildcards is looked up once and kept, so one
-/// value serves all paths of one tree.
+/// Finds metadata documents. What a directory holds is looked up once and kept, so one value serves all
+/// paths of one tree.
 #[derive(Debug, Default)]
 pub struct MetadataFiles {
-    wildcards: Mutex<HashMap<String, Arc<[String]>>>,
+    directories: Mutex<HashMap<String, Arc<Directory>>>,
+}
+
+/// What a directory holds that bears on metadata.
+#[derive(Debug, Default)]
+struct Directory {
+    /// The names of its subdirectories.
+    subdirectories: HashSet<Box<str>>,
+    /// Those that stand for more than one segment, sorted.
+    wildcards: Vec<Wildcard>,
+    /// Its document as a collection, in `_`.
+    collection_document: Option<Arc<str>>,
+    /// Its document as a resource.
+    resource_document: Option<Arc<str>>,
 }
 
 impl MetadataFiles {
-    /// The documents that may govern `path` in `tree`, in the order in which they merge: the root's, then
-    /// by depth those found through wildcards (`_` and globs, lexicographically) before the literal one,
-    /// then the document of the resource itself.
+    /// The documents that may govern `path` in `tree`, in the order in which they merge: the root's; then by
+    /// depth those whose last segment is a wildcard (`_` or a glob) before those where it is literal, and
+    /// among these by their segments from the first on, wildcards (lexicographically) before literals; then
+    /// the document of the resource itself.
     ///
     /// Only directories along `path` and its wildcards are listed. In one directory `metadata.yaml` wins
     /// over `metadata.json`. A glob that does not compile is an error only where it holds a document.
@@ -49,42 +64,146 @@ impl MetadataFiles {
     ) -> Result<Vec<MetadataDocument>, RepositoryError> {
         let mut documents = Vec::new();
         let depth = path.segments().count();
-        let mut directories = vec![String::new()];
-        collect(tree, &directories, reach(0, depth), &mut documents)?;
-        for (level, segment) in (1..).zip(path.segments()) {
-            let mut matching = Vec::new();
-            for directory in &directories {
-                let wildcards = self.wildcards(tree, directory)?;
-                let fitting = wildcards.iter().filter(|name| *name == "_" || glob_matches(name, segment));
-                matching.extend(fitting.map(|name| join(directory, name)));
-                matching.push(join(directory, segment));
+        let root = self.directory(tree, "", path.is_root())?;
+        documents.extend(root.collection_document(0, depth));
+        let mut level = vec![(String::new(), root)];
+        for (place, segment) in (1..).zip(path.segments()) {
+            let alone = (place == depth).then_some(path.relative());
+            let below = self.below(tree, &level, segment, alone)?;
+            let ends_wild = |name: &str| is_wildcard(name.rsplit('/').next().unwrap_or(name));
+            for wild in [true, false] {
+                for (_, directory) in below.iter().filter(|(name, _)| ends_wild(name) == wild) {
+                    documents.extend(directory.collection_document(place, depth));
+                }
             }
-            directories = matching;
-            collect(tree, &directories, reach(level, depth), &mut documents)?;
+            level = below;
         }
-        if let Some(file) = document_in(tree, path.relative())?.filter(|_| !path.is_root()) {
-            let selector = selector_of(path.relative(), path.as_str())?;
-            documents.push(MetadataDocument { file, selector, reach: MetadataReach::Direct });
+        let own = level.iter().find(|(name, _)| !path.is_root() && name == path.relative());
+        if let Some(file) = own.and_then(|(_, directory)| directory.resource_document.clone()) {
+            documents.push(MetadataDocument { file, depth, reach: MetadataReach::Direct });
         }
         Ok(documents)
     }
 
-    /// The names of subdirectories that stand for more than one segment, sorted.
-    fn wildcards(&self, tree: &dyn Tree, directory: &str) -> Result<Arc<[String]>, RepositoryError> {
-        let mut known = self.wildcards.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(names) = known.get(directory) {
-            return Ok(Arc::clone(names));
+    /// The literal names of directories below `path` and below what stands for it, sorted.
+    pub fn child_collections(
+        &self,
+        tree: &dyn Tree,
+        path: &LogicalPath,
+    ) -> Result<Vec<String>, RepositoryError> {
+        let mut level = vec![(String::new(), self.directory(tree, "", false)?)];
+        for segment in path.segments() {
+            level = self.below(tree, &level, segment, None)?;
         }
-        let entries = tree.entries(directory)?.unwrap_or_default();
-        let names: Arc<[String]> = entries
-            .into_iter()
-            .filter(|entry| entry.kind == EntryKind::Directory)
-            .filter(|entry| entry.name == "_" || entry.name.contains(['*', '?', '[']))
-            .map(|entry| entry.name)
-            .collect();
-        known.insert(directory.to_owned(), Arc::clone(&names));
-        Ok(names)
+        let names = level.iter().flat_map(|(_, directory)| &directory.subdirectories);
+        let literal = names.filter(|name| !is_wildcard(name) && !is_reserved_directory(name));
+        let distinct: BTreeSet<&str> = literal.map(|name| &**name).collect();
+        Ok(distinct.into_iter().map(str::to_owned).collect())
     }
+
+    /// The directories in `level` that stand for `segment`; what is found at `alone` is not kept.
+    fn below(
+        &self,
+        tree: &dyn Tree,
+        level: &[(String, Arc<Directory>)],
+        segment: &str,
+        alone: Option<&str>,
+    ) -> Result<Vec<(String, Arc<Directory>)>, RepositoryError> {
+        let mut below = Vec::new();
+        for (parent, directory) in level {
+            for name in directory.matching(segment) {
+                let child = join(parent, name);
+                let found = self.directory(tree, &child, alone == Some(child.as_str()))?;
+                below.push((child, found));
+            }
+        }
+        Ok(below)
+    }
+
+    /// What `directory` holds. The answer is kept unless it concerns one path `alone`: there may be many.
+    fn directory(
+        &self,
+        tree: &dyn Tree,
+        directory: &str,
+        alone: bool,
+    ) -> Result<Arc<Directory>, RepositoryError> {
+        if let Some(known) = self.known().get(directory) {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(Directory::look(tree, directory)?);
+        if !alone {
+            self.known().insert(directory.to_owned(), Arc::clone(&found));
+        }
+        Ok(found)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<Directory>>> {
+        // Every state between two calls is a valid one.
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Directory {
+    fn look(tree: &dyn Tree, directory: &str) -> Result<Self, RepositoryError> {
+        let entries = tree.entries(directory)?.unwrap_or_default();
+        let mut found = Self { resource_document: document_in(&entries, directory), ..Self::default() };
+        for entry in entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory) {
+            if is_wildcard(&entry.name) {
+                found.wildcards.push(Wildcard::new(&entry.name));
+            }
+            found.subdirectories.insert(entry.name.into_boxed_str());
+        }
+        if found.subdirectories.contains("_") {
+            let reserved = join(directory, "_");
+            let entries = tree.entries(&reserved)?.unwrap_or_default();
+            found.collection_document = document_in(&entries, &reserved);
+        }
+        if found.collection_document.is_some() {
+            Selector::of_directory(directory).map_err(|source| RepositoryError::DirectoryName {
+                directory: directory.to_owned(),
+                source,
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Its document as a collection, `place` segments deep, for a path of `depth` segments.
+    fn collection_document(&self, place: usize, depth: usize) -> Option<MetadataDocument> {
+        let file = self.collection_document.clone()?;
+        Some(MetadataDocument { file, depth: place, reach: reach(place, depth) })
+    }
+
+    /// The subdirectories that stand for `segment`, wildcards first.
+    fn matching<'a>(&'a self, segment: &'a str) -> impl Iterator<Item = &'a str> {
+        let fitting = self.wildcards.iter().filter(move |wildcard| wildcard.matches(segment));
+        let fitting = fitting.map(|wildcard| &*wildcard.name);
+        fitting.chain(self.subdirectories.contains(segment).then_some(segment))
+    }
+}
+
+/// A directory that stands for any segment, or for those that a glob matches.
+#[derive(Debug)]
+struct Wildcard {
+    name: String,
+    glob: Option<Selector>,
+}
+
+impl Wildcard {
+    /// A glob that does not compile stands for every segment, so that the document it holds, if any, fails
+    /// what it may be about.
+    fn new(name: &str) -> Self {
+        let glob = (name != "_").then(|| Selector::parse(&format!("/{name}")).ok()).flatten();
+        Self { name: name.to_owned(), glob }
+    }
+
+    fn matches(&self, segment: &str) -> bool {
+        let Some(glob) = &self.glob else { return true };
+        LogicalPath::root().child(segment).is_ok_and(|path| glob.matches(&path))
+    }
+}
+
+fn is_wildcard(name: &str) -> bool {
+    name == "_" || name.contains(['*', '?', '['])
 }
 
 /// How a collection document `level` segments deep reaches a path of `depth` segments.
@@ -94,41 +213,16 @@ fn reach(level: usize, depth: usize) -> MetadataReach {
 
 /// Whether a directory called `name` is a glob that stands for `segment`.
 pub(super) fn glob_matches(name: &str, segment: &str) -> bool {
-    name.contains(['*', '?', '['])
-        && LogicalPath::root()
-            .child(segment)
-            .is_ok_and(|path| Selector::parse(&format!("/{name}")).is_ok_and(|glob| glob.matches(&path)))
+    name != "_" && is_wildcard(name) && Wildcard::new(name).matches(segment)
 }
 
-fn collect(
-    tree: &dyn Tree,
-    directories: &[String],
-    reach: MetadataReach,
-    documents: &mut Vec<MetadataDocument>,
-) -> Result<(), RepositoryError> {
-    for directory in directories {
-        if let Some(file) = document_in(tree, &join(directory, "_"))? {
-            let selector = Selector::of_directory(directory)
-                .map_err(|source| RepositoryError::DirectoryName { directory: directory.clone(), source })?;
-            documents.push(MetadataDocument { file, selector, reach });
-        }
-    }
-    Ok(())
-}
-
-fn selector_of(directory: &str, selector: &str) -> Result<Selector, RepositoryError> {
-    Selector::parse(selector)
-        .map_err(|source| RepositoryError::DirectoryName { directory: directory.to_owned(), source })
-}
-
-/// The metadata document in `directory`.
-fn document_in(tree: &dyn Tree, directory: &str) -> Result<Option<String>, RepositoryError> {
-    let Some(entries) = tree.entries(directory)? else { return Ok(None) };
+/// The metadata document among the entries of `directory`.
+fn document_in(entries: &[Entry], directory: &str) -> Option<Arc<str>> {
     let has = |name: &str| entries.iter().any(|entry| entry.kind == EntryKind::File && entry.name == name);
-    Ok(["metadata.yaml", "metadata.json"]
+    ["metadata.yaml", "metadata.json"]
         .into_iter()
         .find(|name| has(name))
-        .map(|name| join(directory, name)))
+        .map(|name| join(directory, name).into())
 }
 
 #[cfg(test)]
@@ -141,7 +235,7 @@ mod tests {
         let (_root, tree) = dir(files);
         let documents =
             MetadataFiles::default().documents(&tree, &LogicalPath::parse(path).unwrap()).unwrap();
-        documents.into_iter().map(|document| (document.file, document.reach)).collect()
+        documents.into_iter().map(|document| (document.file.to_string(), document.reach)).collect()
     }
 
     #[test]
@@ -184,11 +278,26 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_on_disk_matches_what_it_governs() {
-        let (_root, tree) = dir(&[("shops/_/_/metadata.yaml", "")]);
-        let documents =
-            MetadataFiles::default().documents(&tree, &LogicalPath::parse("/shops/rio").unwrap()).unwrap();
-        assert_eq!(documents[0].selector.document_stem(), "shops/_/_/metadata");
+    fn at_one_depth_a_last_wildcard_precedes_a_last_literal() {
+        let files = ["_/_", "_/Z", "a/_", "a/Z", "a/Y*", "a/[YZ]"]
+            .map(|directory| (format!("{directory}/_/metadata.yaml"), ""));
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(file, content)| (file.as_str(), *content)).collect();
+        let order: Vec<String> = found(&files, "/a/Z/x").into_iter().map(|(file, _)| file).collect();
+        let expected = ["_/_", "a/[YZ]", "a/_", "_/Z", "a/Z"].map(|name| format!("{name}/_/metadata.yaml"));
+        assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn a_glob_that_does_not_compile_fails_what_its_document_may_govern() {
+        let (_root, tree) = dir(&[("shops/[/_/metadata.yaml", ""), ("tills/[/resource.yaml", "")]);
+        let documents = |path| {
+            MetadataFiles::default()
+                .documents(&tree, &LogicalPath::parse(path).unwrap())
+                .map(|found| found.len())
+        };
+        assert!(matches!(documents("/shops/rio"), Err(RepositoryError::DirectoryName { .. })));
+        assert_eq!(documents("/tills/t1").unwrap(), 0);
     }
 
     #[test]

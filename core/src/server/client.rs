@@ -295,12 +295,13 @@ impl Client {
             let pause = retry::pause(&request.method, attempt, &Failure::Status(status, &headers));
             return Err(Attempt::Retryable(pause, error));
         }
-        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Ok(Response {
             method: request.method.clone(),
             path: request.path.clone(),
             status,
-            content_type: content_type.map(str::to_owned),
+            content_type: text(CONTENT_TYPE),
+            location: text(LOCATION),
             has_next_page: names_next_page(&headers),
             body,
         })

@@ -13,7 +13,7 @@ use super::ServerError;
 pub struct BaseUrl(Url);
 
 /// One request to a managed server. Its path is unencoded text; encoding happens once, on sending.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The HTTP method.
     pub method: Method,

@@ -18,6 +18,8 @@ pub struct Response {
     pub status: StatusCode,
     /// The `Content-Type`, if any.
     pub content_type: Option<String>,
+    /// The `Location`, if any.
+    pub location: Option<String>,
     /// Whether a `Link` header names a next page (RFC 8288).
     pub has_next_page: bool,
     /// The body, decompressed.
@@ -25,13 +27,13 @@ pub struct Response {
 }
 
 impl Response {
-    /// Decodes the body. Empty is null. The type comes from the Content-Type; where that is absent,
-    /// unknown or plain text around something structured, the shape of the body decides.
-    pub fn decode(&self) -> Result<Value, ServerError> {
+    /// Decodes the body. Empty is null. The type comes from the Content-Type; where that is absent, unknown
+    /// or plain text around something structured, `expected` decides, or without it the shape of the body.
+    pub fn decode(&self, expected: Option<PayloadType>) -> Result<Value, ServerError> {
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
-        let candidates = self.candidates();
+        let candidates = self.candidates(expected);
         let structured = candidates.iter().any(|candidate| candidate.class() == Class::Structured);
         if structured && self.body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Null);
@@ -51,18 +53,21 @@ impl Response {
         })
     }
 
-    fn candidates(&self) -> Vec<PayloadType> {
-        let fallback = match self.body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+    fn candidates(&self, expected: Option<PayloadType>) -> Vec<PayloadType> {
+        let by_shape = || match self.body.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'{' | b'[') => PayloadType::Json,
             _ => PayloadType::OctetStream,
         };
+        let fallback = expected.unwrap_or_else(by_shape);
         let declared = self.content_type.as_deref().and_then(Descriptor::from_media_type);
         match declared.map(|descriptor| descriptor.payload_type) {
             Some(declared) if declared.class() == Class::Text && fallback.class() == Class::Structured => {
                 vec![fallback, declared]
             }
             Some(declared) => vec![declared, fallback],
-            None if self.content_type.is_some() => vec![PayloadType::OctetStream],
+            None if self.content_type.is_some() => {
+                expected.into_iter().chain([PayloadType::OctetStream]).collect()
+            }
             None => vec![fallback],
         }
     }
@@ -95,6 +100,7 @@ mod tests {
             path: "/x".to_owned(),
             status: StatusCode::OK,
             content_type: content_type.map(str::to_owned),
+            location: None,
             has_next_page: false,
             body: Bytes::copy_from_slice(body.as_bytes()),
         }
@@ -111,7 +117,7 @@ mod tests {
     #[case(None, "hello", Value::Bytes(b"hello".to_vec()))]
     #[case(Some("image/png"), "{}", Value::Bytes(b"{}".to_vec()))]
     fn decodes(#[case] content_type: Option<&str>, #[case] body: &str, #[case] expected: Value) {
-        assert_eq!(response(content_type, body).decode().unwrap(), expected);
+        assert_eq!(response(content_type, body).decode(None).unwrap(), expected);
     }
 
     #[rstest]
@@ -125,7 +131,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_not_what_it_claims_is_an_error() {
-        let error = response(Some("application/json"), "{\"a\":").decode().unwrap_err().to_string();
+        let error = response(Some("application/json"), "{\"a\":").decode(None).unwrap_err().to_string();
         assert!(error.starts_with("GET /x: cannot decode the answer (application/json)"), "{error}");
     }
 }

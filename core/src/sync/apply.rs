@@ -2,20 +2,23 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::plan::{Action, Plan, Step};
+use super::plan::{self, Action, Call, Plan, Step};
 use super::remote::Remote;
 use super::report::{Failure, PRUNE, Stats};
 use super::{Report, Session, Stop, SyncError};
 use crate::path::LogicalPath;
+use crate::server::Response;
 
 /// Sends everything that `plan` holds and reports on all of it.
 pub(super) async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let Plan { actions, targeted, mut failures, prune_refused, .. } = plan;
     let remote = Remote::new(session);
+    let given = GivenIds::default();
     let mut stats = Stats { targeted, ..Stats::default() };
     let (mut writes, mut deletions) = (Vec::new(), Vec::new());
     for action in actions {
@@ -29,7 +32,7 @@ pub(super) async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report 
     let concurrency = session.client.concurrency();
     let order = Order::parents_first(&writes);
     let done = execute(&writes, order, concurrency, |action, failed_parent| {
-        write(&remote, action, failed_parent, stop)
+        write(&remote, &given, action, failed_parent, stop)
     });
     for (action, outcome) in done.await {
         match (outcome, action.step) {
@@ -41,7 +44,7 @@ pub(super) async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report 
     stats.applied = stats.created + stats.updated + stats.unchanged;
 
     let order = Order::children_first(&deletions);
-    let done = execute(&deletions, order, concurrency, |action, _| delete(&remote, action, stop));
+    let done = execute(&deletions, order, concurrency, |action, _| delete(&remote, &given, action, stop));
     for (action, outcome) in done.await {
         match outcome {
             Ok(()) => stats.pruned += 1,
@@ -52,7 +55,8 @@ pub(super) async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report 
 }
 
 async fn write(
-    remote: &Remote<'_>,
+    remote: &Arc<Remote>,
+    given: &GivenIds,
     action: &Action,
     failed_parent: Option<&LogicalPath>,
     stop: &Stop,
@@ -60,25 +64,76 @@ async fn write(
     if let Some(parent) = failed_parent {
         return Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() });
     }
-    send(remote, action, stop).await
+    send(remote, given, action, stop).await
 }
 
-async fn delete(remote: &Remote<'_>, action: &Action, stop: &Stop) -> Result<(), SyncError> {
-    match send(remote, action, stop).await {
+async fn delete(
+    remote: &Arc<Remote>,
+    given: &GivenIds,
+    action: &Action,
+    stop: &Stop,
+) -> Result<(), SyncError> {
+    match send(remote, given, action, stop).await {
         Err(error) if error.is_gone() => Ok(()),
         outcome => outcome,
     }
 }
 
-async fn send(remote: &Remote<'_>, action: &Action, stop: &Stop) -> Result<(), SyncError> {
+async fn send(remote: &Arc<Remote>, given: &GivenIds, action: &Action, stop: &Stop) -> Result<(), SyncError> {
     if let Some(reason) = stop.reason() {
         return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
     }
     let Some(call) = &action.call else { return Ok(()) };
-    let outcome = remote.send(call).await.map(drop);
+    let outcome = match given.rebind(remote, call).await {
+        Ok(Some(rebound)) => remote.send(&rebound).await,
+        Ok(None) => remote.send(call).await,
+        Err(error) => Err(error),
+    };
+    let outcome = outcome.map(|response| given.learn(action, &response));
     stop.note(outcome.as_ref().err());
     tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
     outcome
+}
+
+/// The ids that the server gave to what this run created, where they are not the names of the paths.
+#[derive(Default)]
+struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
+
+impl GivenIds {
+    /// Remembers the id in the answer to a create: what metadata says it is, else where it now is.
+    fn learn(&self, action: &Action, response: &Response) {
+        let Some(rules) = action.call.as_ref().and_then(|call| call.names.as_ref()) else { return };
+        if !rules.identity().any_explicit() {
+            return;
+        }
+        let answer = response.decode(rules.payload_type()).unwrap_or_default();
+        let location = || response.location.as_deref()?.trim_end_matches('/').rsplit('/').next();
+        let id = rules.observed_id(&answer).or_else(|| location().map(str::to_owned));
+        if let Some(id) = id.filter(|id| !id.is_empty() && id != action.path.name()) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(action.path.clone(), id);
+        }
+    }
+
+    /// What to send instead of `call`, if a parent that was created before has another name on the server.
+    async fn rebind(&self, remote: &Arc<Remote>, call: &Call) -> Result<Option<Call>, SyncError> {
+        let Some(resource) = &call.late else { return Ok(None) };
+        let Some(path) = self.resolve(&resource.path) else { return Ok(None) };
+        let rules = remote.rules(&path).await?;
+        let rebound = plan::create(resource, &resource.moved(path, rules))?;
+        Ok(rebound.call)
+    }
+
+    /// `path` with the ids of its parents; `None` if nothing changes.
+    fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let prefixes: Vec<LogicalPath> = std::iter::once(path.clone()).chain(path.ancestors()).collect();
+        let mut resolved = LogicalPath::root();
+        for prefix in prefixes.iter().rev().filter(|prefix| !prefix.is_root()) {
+            let own = given.get(prefix).filter(|_| prefix != path);
+            resolved = resolved.child(own.map_or_else(|| prefix.name(), String::as_str)).ok()?;
+        }
+        (resolved != *path).then_some(resolved)
+    }
 }
 
 fn failure(action: &Action, error: &SyncError) -> Failure {

@@ -6,7 +6,6 @@ use super::report::FailureReason;
 use crate::error::{Categorized, Category, with_causes};
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
-use crate::payload::PayloadError;
 use crate::repository::RepositoryError;
 use crate::server::ServerError;
 
@@ -22,16 +21,29 @@ pub enum SyncError {
     /// The server, or the way to it, failed.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The payload cannot be encoded for the wire.
-    #[error("{path}: cannot encode the payload as {media_type}: {source}")]
-    Encode {
+    /// The server has not got the resource.
+    #[error("{path} not found on the server")]
+    Absent {
         /// The resource.
         path: LogicalPath,
-        /// The media type on the wire.
-        media_type: String,
-        /// What does not fit.
-        #[source]
-        source: PayloadError,
+    },
+    /// Two resources of the server share a name of this one.
+    #[error(
+        "{path} is ambiguous: several entries of the list of its collection have the alias \"{alias}\" or the id \"{remote_id}\""
+    )]
+    NotUnique {
+        /// The resource.
+        path: LogicalPath,
+        /// Its alias.
+        alias: String,
+        /// Its id on the server.
+        remote_id: String,
+    },
+    /// Lists whose transforms need each other, or too many of them.
+    #[error("the list of {path} needs itself through resource(), or lists nest too deep")]
+    ListCycle {
+        /// The collection.
+        path: LogicalPath,
     },
     /// The list that must tell whether a resource exists failed.
     #[error("cannot tell whether {path} exists: {message}")]
@@ -118,10 +130,11 @@ impl Categorized for SyncError {
             Self::Metadata(error) => error.category(),
             Self::Server(error) => error.category(),
             Self::List { category, .. } => *category,
-            Self::Encode { .. } | Self::PartialList { .. } | Self::SecretStoreMissing { .. } => {
+            Self::Absent { .. } => Category::NotFound,
+            Self::ListCycle { .. } | Self::PartialList { .. } | Self::SecretStoreMissing { .. } => {
                 Category::Validation
             }
-            Self::ParentFailed { .. } => Category::Conflict,
+            Self::NotUnique { .. } | Self::ParentFailed { .. } => Category::Conflict,
             Self::NotAttempted { .. } => Category::Transport,
             Self::Task { .. } => Category::Internal,
         }

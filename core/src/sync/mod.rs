@@ -5,25 +5,32 @@
 //! its reason and the others go on.
 
 mod apply;
+mod desired;
 mod error;
+mod lists;
 mod observe;
 mod plan;
 mod prune;
 mod remote;
 mod report;
+mod resource;
 mod selection;
 mod stop;
 
 use std::sync::Arc;
 
 use crate::metadata::Metadata;
+use crate::path::LogicalPath;
 use crate::repository::Tree;
 use crate::server::Client;
 
+pub use desired::desired;
 pub use error::SyncError;
-pub use plan::{Action, Desired, Observed, Plan, Reason, Step, decide};
+pub use plan::{Action, Plan, Reason, Step, decide};
 pub use prune::{PruneLimit, PruneRefused};
+pub use remote::Remote;
 pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
+pub use resource::{Observed, Resource};
 pub use selection::{Candidate, Selection};
 pub use stop::Stop;
 
@@ -90,4 +97,13 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
     let observation = observe::observe(session, selection, options, stop).await;
     Plan::new(session.tree.revision().cloned(), observation, options)
+}
+
+/// Does work that blocks or computes for long, for the resource at `path`.
+async fn blocking<T: Send + 'static>(
+    path: LogicalPath,
+    work: impl FnOnce() -> Result<T, SyncError> + Send + 'static,
+) -> Result<T, SyncError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(SyncError::Task { path, reason: error.to_string() }))
 }

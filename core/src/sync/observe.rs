@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 
-use super::plan::{self, Action, Desired, decide};
-use super::remote::{Remote, Wanted};
+use super::desired::desired;
+use super::plan::{self, Action, decide};
+use super::remote::Remote;
 use super::report::{Failure, PRUNE};
-use super::{Candidate, Options, Selection, Session, Stop, SyncError};
+use super::resource::Resource;
+use super::{Candidate, Options, Selection, Session, Stop, SyncError, blocking};
+use crate::metadata::transform::on_evaluation_stack;
 use crate::metadata::{Identity, Rules};
 use crate::path::LogicalPath;
-use crate::payload::Value;
 use crate::repository::{self, ResourceFile};
 use crate::secrets::find_placeholder;
 
@@ -56,7 +58,7 @@ pub(super) async fn observe(
 
 async fn observe_one(
     session: &Session,
-    remote: &Remote<'_>,
+    remote: &Arc<Remote>,
     item: Item,
     options: &Options,
     stop: &Stop,
@@ -71,7 +73,7 @@ async fn observe_one(
     }
     let outcome = match item {
         Item::Resource(file) => observe_resource(session, remote, file, options).await.map(Some),
-        Item::Undeclared(candidate) => observe_undeclared(session, remote, &candidate).await,
+        Item::Undeclared(candidate) => observe_undeclared(session, remote, candidate).await,
     };
     stop.note(outcome.as_ref().err());
     outcome.map_err(|error| Failure::new(path, operation, &error))
@@ -79,7 +81,7 @@ async fn observe_one(
 
 async fn observe_resource(
     session: &Session,
-    remote: &Remote<'_>,
+    remote: &Arc<Remote>,
     file: ResourceFile,
     options: &Options,
 ) -> Result<Action, SyncError> {
@@ -89,47 +91,51 @@ async fn observe_resource(
     {
         return Err(SyncError::SecretStoreMissing { path: desired.path, pointer });
     }
-    let wanted = Wanted {
-        path: &desired.path,
-        rules: &desired.rules,
-        remote_id: &desired.identity.remote_id,
-        states_id: desired.rules.states_id(&desired.payload),
-        descriptor: Some(&desired.descriptor),
-    };
-    let observed = remote.read(&wanted).await?;
-    decide(&desired, &observed, options.force)
+    let observed = remote.read(&desired).await?;
+    let force = options.force;
+    if !desired.rules.runs_jq() {
+        return decide(&desired, &observed, force);
+    }
+    blocking(desired.path.clone(), move || {
+        on_evaluation_stack(|| decide(&desired, &observed, force))
+            .map_err(|source| SyncError::Task { path: desired.path.clone(), reason: source.to_string() })?
+    })
+    .await
 }
 
 async fn observe_undeclared(
     session: &Session,
-    remote: &Remote<'_>,
-    candidate: &Candidate,
+    remote: &Arc<Remote>,
+    candidate: Candidate,
 ) -> Result<Option<Action>, SyncError> {
-    let path = &candidate.path;
-    let Candidate { path: own, payload } = candidate.clone();
-    let named = blocking(session, path.clone(), move |session| {
-        let rules = session.metadata.rules(&own)?;
-        let identity = rules.identify(&own, Some(&payload))?;
-        let kept = is_occupied(session, &own, &rules, &identity)? || has_declared_children(session, &own)?;
-        Ok((!kept).then_some((rules, identity)))
-    });
-    let Some((rules, identity)) = named.await? else {
+    let path = candidate.path.clone();
+    let Some(declared) = name_candidate(session, candidate).await? else {
         tracing::info!(%path, "not pruned: Git still declares it under another path, or something below it");
         return Ok(None);
     };
-    let wanted = Wanted {
-        path,
-        rules: &rules,
-        remote_id: &identity.remote_id,
-        states_id: rules.states_id(&candidate.payload),
-        descriptor: None,
-    };
-    match remote.read(&wanted).await {
-        Ok(observed) => Ok(plan::decide_prune(path, &rules, &observed)),
+    match remote.read(&declared).await {
+        Ok(observed) => plan::decide_prune(&declared, &observed),
         // The resource itself is not there, and a list that cannot tell more is no ground for deleting.
         Err(SyncError::PartialList { .. } | SyncError::List { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The resource as it was declared; `None` if something declared needs it.
+async fn name_candidate(session: &Session, candidate: Candidate) -> Result<Option<Resource>, SyncError> {
+    let session = session.clone();
+    blocking(candidate.path.clone(), move || {
+        let Candidate { path, payload } = candidate;
+        let rules = session.metadata.rules(&path)?;
+        // What was declared before may not fit the defaults of today; it only has to name the resource.
+        let payload = rules.resolved().with_defaults(payload.clone()).unwrap_or(payload);
+        let identity = rules.identify(&path, &payload)?;
+        if is_occupied(&session, &path, &rules, &identity)? || has_declared_children(&session, &path)? {
+            return Ok(None);
+        }
+        Ok(Some(Resource { path, rules, identity, payload: Arc::new(payload), descriptor: None }))
+    })
+    .await
 }
 
 /// Whether a declared resource of the same collection has this id on the server. Only asked where the id
@@ -148,7 +154,7 @@ fn is_occupied(
     let siblings = repository::resources(session.tree.as_ref(), &collection, false)?;
     for sibling in siblings.resources.iter().filter(|sibling| collection.child_of(&sibling.path).is_some()) {
         let payload = repository::read_payload(session.tree.as_ref(), sibling)?;
-        if rules.identify(&sibling.path, Some(&payload))?.remote_id == identity.remote_id {
+        if rules.identify(&sibling.path, &payload)?.remote_id == identity.remote_id {
             return Ok(true);
         }
     }
@@ -161,28 +167,7 @@ fn has_declared_children(session: &Session, path: &LogicalPath) -> Result<bool, 
 }
 
 /// Reads and names one desired resource. Trees block, so this happens on the blocking pool.
-async fn load(session: &Session, file: ResourceFile) -> Result<Desired, SyncError> {
-    blocking(session, file.path.clone(), move |session| {
-        let rules = session.metadata.rules(&file.path)?;
-        let payload: Value = repository::read_payload(session.tree.as_ref(), &file)?;
-        let identity = rules.identify(&file.path, Some(&payload))?;
-        Ok(Desired {
-            path: file.path,
-            descriptor: file.descriptor,
-            payload: Arc::new(payload),
-            identity,
-            rules,
-        })
-    })
-    .await
-}
-
-async fn blocking<T: Send + 'static>(
-    session: &Session,
-    path: LogicalPath,
-    work: impl FnOnce(&Session) -> Result<T, SyncError> + Send + 'static,
-) -> Result<T, SyncError> {
+async fn load(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {
     let session = session.clone();
-    let done = tokio::task::spawn_blocking(move || work(&session)).await;
-    done.unwrap_or_else(|error| Err(SyncError::Task { path, reason: error.to_string() }))
+    blocking(file.path.clone(), move || desired(&session, file)).await
 }

@@ -3,18 +3,19 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde::Serialize;
 
 use super::observe::Observation;
 use super::prune::{self, PruneRefused};
 use super::report::Failure;
+use super::resource::{Observed, Resource, request};
 use super::{Options, SyncError};
-use crate::metadata::{Difference, Identity, Operation, Rendered, Rules, Scope};
+use crate::metadata::document::merge;
+use crate::metadata::{Difference, OperationName, Rules};
 use crate::path::LogicalPath;
-use crate::payload::{self, Descriptor, Value};
+use crate::payload::Value;
 use crate::repository::Revision;
-use crate::server::{Body, Request};
+use crate::server::Request;
 
 /// Everything a run will do, as a value. It serialises to JSON; executing it decides nothing.
 #[derive(Debug, Serialize)]
@@ -85,121 +86,109 @@ pub enum Reason {
 ///
 /// The body is encoded while planning: it is smaller than the payload, and what cannot be encoded fails
 /// before anything is sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Call {
     pub request: Request,
     /// Sent once when a create is answered with 409: the resource exists after all.
     pub on_conflict: Option<Request>,
+    /// Sent once when an update is answered with 404: its address needs what only the server knows.
+    pub on_missing: Option<Request>,
+    /// Tells the id that the server gives to what is created.
+    pub names: Option<Arc<Rules>>,
+    /// What is created, where an id that the server gives to a parent may change its address.
+    pub late: Option<Box<Resource>>,
 }
 
-/// One desired resource with its rules.
-#[derive(Clone, Debug)]
-pub struct Desired {
-    /// Where it is declared.
-    pub path: LogicalPath,
-    /// How it is stored.
-    pub descriptor: Descriptor,
-    /// What it should be.
-    pub payload: Arc<Value>,
-    /// Its names.
-    pub identity: Identity,
-    /// The rules that govern it.
-    pub rules: Arc<Rules>,
-}
-
-/// What the server has.
-#[derive(Clone, Debug)]
-pub enum Observed {
-    /// Nothing.
-    Absent,
-    /// This.
-    Present {
-        /// The segment that addresses it on the server.
-        remote_id: String,
-        /// Its content.
-        payload: Value,
-    },
-}
-
-/// Decides what one desired resource needs. Pure: same input, same action. Fails if the payload cannot be
-/// encoded for the wire.
-pub fn decide(desired: &Desired, observed: &Observed, force: bool) -> Result<Action, SyncError> {
-    let (step, reason, differences, remote_id) = match observed {
-        Observed::Absent => (Step::Create, Reason::Missing, Vec::new(), &desired.identity.remote_id),
-        Observed::Present { remote_id, payload } => {
-            let differences = desired.rules.compare(&desired.payload, payload);
-            match (differences.is_empty(), force) {
-                (true, false) => (Step::Skip, Reason::Equal, differences, remote_id),
-                (true, true) => (Step::Update, Reason::Forced, differences, remote_id),
-                (false, _) => (Step::Update, Reason::Different, differences, remote_id),
-            }
-        }
+/// Decides what one desired resource needs. Pure: same input, same action. Fails if metadata does not fit
+/// the payload, or if it cannot be encoded for the wire.
+pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
+    let Some(payload) = &observed.payload else { return create(desired, &observed.at) };
+    let differences = desired.evaluation()?.compare(payload)?;
+    let at = match observed.at.rules.observed_id(payload) {
+        Some(remote_id) => observed.at.with_remote_id(&remote_id),
+        None => observed.at.clone(),
+    };
+    let (step, reason) = match (differences.is_empty(), force) {
+        (true, false) => (Step::Skip, Reason::Equal),
+        (true, true) => (Step::Update, Reason::Forced),
+        (false, _) => (Step::Update, Reason::Different),
     };
     let call = match step {
-        Step::Skip | Step::Delete => None,
-        Step::Update => {
-            let update = rendered(desired, Operation::Update, remote_id);
-            let body = body(desired, &update)?;
-            Some(Call { request: Request { body, ..bare(update) }, on_conflict: None })
-        }
-        Step::Create => {
-            let create = rendered(desired, Operation::Create, remote_id);
-            let update = rendered(desired, Operation::Update, remote_id);
-            let created = body(desired, &create)?;
-            // One buffer serves both where they travel in one format.
-            let updated =
-                if update.content == create.content { created.clone() } else { body(desired, &update)? };
-            Some(Call {
-                request: Request { body: created, ..bare(create) },
-                on_conflict: Some(Request { body: updated, ..bare(update) }),
-            })
-        }
+        Step::Update => Some(update(desired, &at, payload)?),
+        _ => None,
     };
-    let scope = Scope { path: &desired.path, remote_id, descriptor: None };
-    let address = desired.rules.render(Operation::Get, scope).path;
-    Ok(Action { path: desired.path.clone(), step, reason, differences, address, call })
+    Ok(Action { path: desired.path.clone(), step, reason, differences, address: address(&at), call })
 }
 
-fn rendered(desired: &Desired, operation: Operation, remote_id: &str) -> Rendered {
-    let scope = Scope { path: &desired.path, remote_id, descriptor: Some(&desired.descriptor) };
-    desired.rules.render(operation, scope)
+/// Makes `desired` exist at `at`. Should it exist after all, it is updated.
+pub(super) fn create(desired: &Resource, at: &Resource) -> Result<Action, SyncError> {
+    let evaluation = at.evaluation()?;
+    let request = request(&evaluation, OperationName::Create, &desired.payload)?;
+    // Metadata may need an id for updates that only the server knows.
+    let mut on_conflict = self::request(&evaluation, OperationName::Update, &desired.payload).ok();
+    if let Some(update) = on_conflict.as_mut().filter(|update| update.body == request.body) {
+        // One buffer serves both where they send the same.
+        update.body.clone_from(&request.body);
+    }
+    let nested = desired.path.segments().count() > 2;
+    let call = Call {
+        request,
+        on_conflict,
+        on_missing: None,
+        names: Some(Arc::clone(&at.rules)),
+        late: nested.then(|| Box::new(desired.clone())),
+    };
+    Ok(Action {
+        path: desired.path.clone(),
+        step: Step::Create,
+        reason: Reason::Missing,
+        differences: Vec::new(),
+        address: address(at),
+        call: Some(call),
+    })
 }
 
-/// The desired payload as the request carries it, if it carries one.
-fn body(desired: &Desired, rendered: &Rendered) -> Result<Option<Body>, SyncError> {
-    rendered.content.as_ref().map(|content| encode(&desired.path, content, &desired.payload)).transpose()
+/// Changes what `at` addresses. Some servers address updates by a field that only they know: that is tried
+/// where the first address is answered with 404.
+fn update(desired: &Resource, at: &Resource, observed: &Value) -> Result<Call, SyncError> {
+    let first = request(&at.evaluation()?, OperationName::Update, &desired.payload)?;
+    let with_observed =
+        Resource { payload: Arc::new(merge(observed.clone(), at.payload.as_ref().clone())), ..at.clone() };
+    let second =
+        with_observed.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Update)?));
+    let on_missing = second.ok().filter(|second| second.path != first.path).map(|second| Request {
+        method: second.method,
+        path: second.path,
+        query: second.query,
+        headers: second.headers,
+        ..first.clone()
+    });
+    Ok(Call { request: first, on_missing, ..Call::default() })
 }
 
-/// A rendered request without body.
-pub(super) fn bare(rendered: Rendered) -> Request {
-    let mut request = Request::new(rendered.method, rendered.path);
-    request.accept = Some(rendered.accept.media_type.to_string());
-    request
-}
-
-fn encode(path: &LogicalPath, content: &Descriptor, payload: &Value) -> Result<Body, SyncError> {
-    let bytes = payload::encode(content.payload_type, payload).map_err(|source| SyncError::Encode {
-        path: path.clone(),
-        media_type: content.media_type.to_string(),
-        source,
-    })?;
-    Ok(Body { media_type: content.media_type.to_string(), bytes: Bytes::from(bytes) })
+/// The address on the server; the logical path where none can be rendered.
+fn address(at: &Resource) -> String {
+    let rendered = at.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
+    rendered.map_or_else(|_| at.path.as_str().to_owned(), |rendered| rendered.path)
 }
 
 /// The deletion of a resource that is not declared any more; `None` when the server has not got it.
-pub(super) fn decide_prune(path: &LogicalPath, rules: &Rules, observed: &Observed) -> Option<Action> {
-    let Observed::Present { remote_id, .. } = observed else { return None };
-    let scope = Scope { path, remote_id, descriptor: None };
-    let address = rules.render(Operation::Get, scope).path;
-    let request = bare(rules.render(Operation::Delete, scope));
-    Some(Action {
-        path: path.clone(),
+pub(super) fn decide_prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
+    let Some(payload) = &observed.payload else { return Ok(None) };
+    let remote_id = observed.at.rules.observed_id(payload);
+    let at = observed.at.with_remote_id(remote_id.as_deref().unwrap_or(&observed.at.identity.remote_id));
+    // What the server says beats what was declared last.
+    let scope = merge(at.payload.as_ref().clone(), payload.clone());
+    let at = Resource { payload: Arc::new(scope), ..at };
+    let request = request(&at.evaluation()?, OperationName::Delete, &Value::Null)?;
+    Ok(Some(Action {
+        path: declared.path.clone(),
         step: Step::Delete,
         reason: Reason::Undeclared,
         differences: Vec::new(),
-        address,
-        call: Some(Call { request, on_conflict: None }),
-    })
+        address: address(&at),
+        call: Some(Call { request, ..Call::default() }),
+    }))
 }
 
 /// Drops deletions of what a declared resource occupies: after a rename in Git the old path and the new
@@ -213,6 +202,21 @@ fn spare_occupied(actions: &mut Vec<Action>) {
     actions.retain(|action| action.step != Step::Delete || !occupied.contains(&action.address));
 }
 
+/// Forgets what would be rendered again for actions whose address no server-given id can change.
+fn bind_early(actions: &mut [Action]) {
+    let created = actions.iter().filter_map(|action| {
+        let names = action.call.as_ref()?.names.as_ref()?;
+        names.identity().any_explicit().then(|| action.path.clone())
+    });
+    let created: HashSet<LogicalPath> = created.collect();
+    for action in actions {
+        let waits = action.path.ancestors().any(|ancestor| created.contains(&ancestor));
+        if let Some(call) = action.call.as_mut().filter(|_| !waits) {
+            call.late = None;
+        }
+    }
+}
+
 impl Plan {
     /// Puts the decisions together: in path order, and without deletions when there are too many.
     pub(super) fn new(revision: Option<Revision>, observation: Observation, options: &Options) -> Self {
@@ -224,6 +228,7 @@ impl Plan {
             .filter(|action| action.step == Step::Delete)
             .map(|action| action.path.clone())
             .collect();
+        bind_early(&mut actions);
         let prune_refused =
             prune::check(&doomed, declared, whole_scope, options.prune_limit, options.allow_empty);
         if prune_refused.is_some() {
@@ -239,50 +244,48 @@ mod tests {
 
     use super::*;
     use crate::metadata::Metadata;
-    use crate::payload::{PayloadType, decode};
+    use crate::payload::{Descriptor, PayloadType, decode};
 
     fn parse(json: &str) -> Value {
         decode(PayloadType::Json, json.as_bytes()).unwrap()
     }
 
-    fn desired(json: &str) -> Desired {
+    fn desired(json: &str) -> Resource {
         let path = LogicalPath::parse("/shops/rio").unwrap();
         let rules = Metadata::conventions();
         let payload = parse(json);
-        let identity = rules.identify(&path, Some(&payload)).unwrap();
-        Desired {
-            path,
-            descriptor: Descriptor::from_extension(".json"),
-            payload: Arc::new(payload),
-            identity,
-            rules,
-        }
+        let identity = rules.identify(&path, &payload).unwrap();
+        let descriptor = Some(Descriptor::from_extension(".json"));
+        Resource { path, descriptor, payload: Arc::new(payload), identity, rules }
     }
 
-    fn present(json: &str) -> Observed {
-        Observed::Present { remote_id: "17".to_owned(), payload: parse(json) }
+    fn observed(desired: &Resource, json: Option<&str>) -> Observed {
+        let at = if json.is_some() { desired.with_remote_id("17") } else { desired.clone() };
+        Observed { at, payload: json.map(parse) }
     }
 
     #[rstest]
-    #[case(Observed::Absent, false, Step::Create, Reason::Missing, Some("POST /shops"))]
-    #[case(present(r#"{"a":1,"id":17}"#), false, Step::Skip, Reason::Equal, None)]
-    #[case(present(r#"{"a":1,"id":17}"#), true, Step::Update, Reason::Forced, Some("PUT /shops/17"))]
-    #[case(present(r#"{"a":2}"#), false, Step::Update, Reason::Different, Some("PUT /shops/17"))]
+    #[case(None, false, Step::Create, Reason::Missing, Some("POST /shops"))]
+    #[case(Some(r#"{"a":1,"id":17}"#), false, Step::Skip, Reason::Equal, None)]
+    #[case(Some(r#"{"a":1,"id":17}"#), true, Step::Update, Reason::Forced, Some("PUT /shops/17"))]
+    #[case(Some(r#"{"a":2}"#), false, Step::Update, Reason::Different, Some("PUT /shops/17"))]
     fn decisions(
-        #[case] observed: Observed,
+        #[case] payload: Option<&str>,
         #[case] force: bool,
         #[case] step: Step,
         #[case] reason: Reason,
         #[case] request: Option<&str>,
     ) {
-        let action = decide(&desired(r#"{"a":1}"#), &observed, force).unwrap();
+        let desired = desired(r#"{"a":1}"#);
+        let action = decide(&desired, &observed(&desired, payload), force).unwrap();
         let sent = action.call.map(|call| format!("{} {}", call.request.method, call.request.path));
         assert_eq!((action.step, action.reason, sent.as_deref()), (step, reason, request));
     }
 
     #[test]
     fn a_plan_serialises() {
-        let action = decide(&desired(r#"{"a":1}"#), &present(r#"{"a":2}"#), false).unwrap();
+        let desired = desired(r#"{"a":1}"#);
+        let action = decide(&desired, &observed(&desired, Some(r#"{"a":2}"#)), false).unwrap();
         let observation = Observation {
             actions: vec![action],
             targeted: 1,

@@ -1,146 +1,294 @@
 //! The managed server as the engine sees it: resources to read, requests to send.
+//!
+//! Reading one resource copes with what APIs do: ids that only the server gives, aliases in the paths of
+//! parents, collections that can only be listed.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::{Arc, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use http::StatusCode;
-use tokio::sync::OnceCell;
 
-use super::plan::{Call, Observed, bare};
-use super::{Session, SyncError};
+use super::lists::{ListOutcome, Lists};
+use super::plan::Call;
+use super::resource::{Observed, Resource, request};
+use super::{Session, SyncError, blocking};
 use crate::error::{Categorized, Category};
-use crate::metadata::{Entry, Listing, MetadataError, Operation, Rules, Scope};
+use crate::metadata::transform::Context;
+use crate::metadata::{Entry, MetadataError, OperationName, Rules};
 use crate::path::LogicalPath;
-use crate::payload::{Descriptor, Value};
-use crate::server::{Response, ServerError};
+use crate::payload::Value;
+use crate::server::{Request, Response, ServerError};
 
-/// Reads and writes resources of one run. Lists are asked for once per collection and run, by whoever
-/// needs one first.
-pub(super) struct Remote<'a> {
-    session: &'a Session,
-    lists: Mutex<HashMap<LogicalPath, Arc<OnceCell<ListOutcome>>>>,
+/// Reads and writes resources of one run.
+pub struct Remote {
+    pub(super) session: Session,
+    pub(super) lists: Lists,
+    /// The collections whose lists wait for what is read here.
+    pub(super) within: Vec<LogicalPath>,
 }
 
-/// What the list of a collection said.
-enum ListOutcome {
-    Listed(Listing),
-    /// A part of the list: who is on it exists, who is not may exist.
-    Part(Listing),
-    /// There is no such list: no collection, or an answer that is not one.
-    NoList,
-    Failed {
-        category: Category,
-        unauthorized: bool,
-        message: String,
-    },
-}
-
-/// What to read, and with which names.
-pub(super) struct Wanted<'a> {
-    pub path: &'a LogicalPath,
-    pub rules: &'a Rules,
-    pub remote_id: &'a str,
-    /// Whether the payload itself states the id, so that a 404 for it is an answer.
-    pub states_id: bool,
-    pub descriptor: Option<&'a Descriptor>,
-}
-
-impl<'a> Remote<'a> {
-    pub(super) fn new(session: &'a Session) -> Self {
-        Self { session, lists: Mutex::default() }
+impl Remote {
+    /// The server of `session`, of which nothing is known yet.
+    pub fn new(session: &Session) -> Arc<Self> {
+        Arc::new(Self { session: session.clone(), lists: Lists::default(), within: Vec::new() })
     }
 
-    /// Reads one resource. A server that does not know it by its id is asked for the list of the
-    /// collection: ids given by the server are found there by name, and servers without single reads
-    /// are understood.
-    pub(super) async fn read(&self, wanted: &Wanted<'_>) -> Result<Observed, SyncError> {
-        let error = match self.get(wanted, wanted.remote_id).await {
-            Ok(payload) => return Ok(present(wanted.remote_id, payload)),
+    /// For reads that the list of `collection` waits for.
+    pub(super) fn nested(&self, collection: &LogicalPath) -> Self {
+        let within = self.within.iter().cloned().chain([collection.clone()]).collect();
+        Self { session: self.session.clone(), lists: Lists::default(), within }
+    }
+
+    /// The rules of `path`. Looking for documents blocks, so this happens on the blocking pool.
+    pub(super) async fn rules(&self, path: &LogicalPath) -> Result<Arc<Rules>, SyncError> {
+        let (metadata, path) = (Arc::clone(&self.session.metadata), path.clone());
+        blocking(path.clone(), move || Ok(metadata.rules(&path)?)).await
+    }
+
+    /// Reads the resource or collection at `path`, of which nothing else is known. A collection's value is
+    /// the array of its entries. Fails with the server's answer if there is nothing.
+    pub async fn get(self: &Arc<Self>, path: &LogicalPath) -> Result<Observed, SyncError> {
+        let rules = self.rules(path).await?;
+        let resource = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
+            Ok(resource) => resource,
+            Err(error) => return self.get_unnamed(path, rules, error).await,
+        };
+        let error = match self.read(&resource).await {
+            Ok(observed) if observed.payload.is_some() => return Ok(observed),
+            Ok(_) => SyncError::Absent { path: path.clone() },
+            Err(error) => return Err(error),
+        };
+        if !self.is_collection(path).await? {
+            return Err(error);
+        }
+        match self.list_answer(path).await {
+            Ok((entries, _)) => {
+                let payload = Value::Array(entries.into_iter().map(|entry| entry.payload).collect());
+                Ok(Observed { at: resource, payload: Some(payload) })
+            }
+            Err(SyncError::Metadata(MetadataError::ListShape { .. })) => Err(error),
+            Err(failed) if failed.category() == Category::NotFound => self.empty_or(resource, error).await,
+            Err(failed) => Err(failed),
+        }
+    }
+
+    /// A collection without list is empty, unless what should hold it is missing too.
+    async fn empty_or(self: &Arc<Self>, at: Resource, error: SyncError) -> Result<Observed, SyncError> {
+        let parent = at.path.parent().filter(|parent| !parent.is_root());
+        if let Some(parent) = parent {
+            let holder = Resource::by_path(parent.clone(), self.rules(&parent).await?)?;
+            if self.read_at(&holder).await.is_err_and(|error| error.category() == Category::NotFound) {
+                return Err(error);
+            }
+        }
+        Ok(Observed { at, payload: Some(Value::Array(Vec::new())) })
+    }
+
+    /// Whether the repository has a directory at `path` that is no resource.
+    async fn is_collection(&self, path: &LogicalPath) -> Result<bool, SyncError> {
+        let (tree, path) = (Arc::clone(&self.session.tree), path.clone());
+        blocking(path.clone(), move || {
+            let directory = tree.entries(path.relative())?.is_some();
+            Ok(directory && crate::repository::resource_file(tree.as_ref(), &path)?.is_none())
+        })
+        .await
+    }
+
+    /// Reads a resource whose names cannot be told from its path: it must be on the list.
+    async fn get_unnamed(
+        self: &Arc<Self>,
+        path: &LogicalPath,
+        rules: Arc<Rules>,
+        error: SyncError,
+    ) -> Result<Observed, SyncError> {
+        let Some(entry) = self.listed(path, path.name()).await.ok().flatten() else { return Err(error) };
+        let payload = Arc::new(entry.payload.clone());
+        let identity = rules.identify(path, &payload)?;
+        let resource = Resource { path: path.clone(), rules, identity, payload, descriptor: None };
+        self.read_listed(&resource, &entry).await
+    }
+
+    /// Reads one resource. Absence is an answer and no error.
+    pub(super) async fn read(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
+        let error = match self.read_at(wanted).await {
+            Ok(payload) => {
+                self.check_unique(wanted).await?;
+                return Ok(Observed { at: wanted.clone(), payload: Some(payload) });
+            }
             Err(error) => error,
         };
-        let found = match error.category() {
-            Category::NotFound => self.find_listed(wanted).await?,
+        if error.is_unreadable() {
             // Some servers answer 400 or 405 where they cannot read a single resource. If the list does
             // not help either, what they said first is what the user should see.
-            Category::Validation => match self.find_listed(wanted).await {
-                Ok(Some(found)) => Some(found),
-                Ok(None) | Err(_) => return Err(error),
-            },
-            _ => return Err(error),
-        };
-        let Some(entry) = found else { return Ok(Observed::Absent) };
-        if entry.remote_id == wanted.remote_id {
-            return Ok(present(&entry.remote_id, entry.payload));
+            return match self.listed(&wanted.path, &wanted.identity.remote_id).await {
+                Ok(Some(entry)) => self.read_listed(wanted, &entry).await,
+                Ok(None) | Err(_) => Err(error),
+            };
         }
-        match self.get(wanted, &entry.remote_id).await {
-            Ok(payload) => Ok(present(&entry.remote_id, payload)),
-            Err(error) if matches!(error.category(), Category::NotFound | Category::Validation) => {
-                Ok(present(&entry.remote_id, entry.payload))
+        if error.category() != Category::NotFound {
+            return Err(error);
+        }
+        let moved = self.read_by_ids(wanted).await?;
+        if moved.payload.is_some() {
+            return Ok(moved);
+        }
+        match self.find_sibling(wanted).await? {
+            Some(entry) => self.read_listed(wanted, &entry).await,
+            None => Ok(moved),
+        }
+    }
+
+    /// The resource on the list of its collection. An absence that the list cannot prove is an error.
+    async fn find_sibling(self: &Arc<Self>, wanted: &Resource) -> Result<Option<Entry>, SyncError> {
+        match self.listed(&wanted.path, &wanted.identity.remote_id).await {
+            Err(SyncError::PartialList { .. }) if wanted.rules.states_id(&wanted.payload) => Ok(None),
+            found => found,
+        }
+    }
+
+    /// Reads what a list showed by the names it showed; where the server cannot, the entry itself is the
+    /// content.
+    async fn read_listed(self: &Arc<Self>, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
+        let at = wanted.with_remote_id(&entry.remote_id);
+        let payload = match self.read_at(&wanted.as_listed(entry)).await {
+            Ok(payload) => payload,
+            Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {
+                entry.payload.clone()
             }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Sends a planned request.
-    pub(super) async fn send(&self, call: &Call) -> Result<Response, SyncError> {
-        let sent = self.session.client.send(&call.request).await;
-        match (&call.on_conflict, sent) {
-            (Some(update), Err(error)) if error.is_already_exists() => {
-                Ok(self.session.client.send(update).await?)
-            }
-            (_, sent) => Ok(sent?),
-        }
-    }
-
-    async fn get(&self, wanted: &Wanted<'_>, remote_id: &str) -> Result<Value, SyncError> {
-        let scope = Scope { path: wanted.path, remote_id, descriptor: wanted.descriptor };
-        let request = bare(wanted.rules.render(Operation::Get, scope));
-        Ok(self.session.client.send(&request).await?.decode()?)
-    }
-
-    async fn find_listed(&self, wanted: &Wanted<'_>) -> Result<Option<Entry>, SyncError> {
-        let Some(collection) = wanted.path.parent() else { return Ok(None) };
-        let cell = {
-            let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(lists.entry(collection.clone()).or_default())
+            Err(error) => return Err(error),
         };
-        match cell.get_or_init(|| self.list(&collection, wanted.rules)).await {
-            ListOutcome::Listed(listing) => Ok(listing.find(wanted.path, wanted.remote_id)?.cloned()),
-            ListOutcome::Part(listing) => match listing.find(wanted.path, wanted.remote_id)? {
+        Ok(Observed { at, payload: Some(payload) })
+    }
+
+    /// Puts ids in the place of aliases, from the last segment upwards, wherever metadata says that the two
+    /// differ, and reads what is there. Without success the result tells how far the parents were resolved.
+    async fn read_by_ids(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
+        let mut tried = HashSet::from([wanted.path.clone()]);
+        let mut at = wanted.clone();
+        while let Some((path, remote_id)) = self.substitute(&at.path, &mut tried).await? {
+            let rules = self.rules(&path).await?;
+            let names_itself = path.name() != at.path.name();
+            at = at.moved(path, rules);
+            if names_itself {
+                at = at.with_remote_id(&remote_id);
+            }
+            match self.read_at(&at).await {
+                Ok(payload) => return Ok(Observed { at, payload: Some(payload) }),
+                Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // What does not exist yet keeps its own name; only its parents are resolved.
+        let parent = at.path.parent().unwrap_or_else(LogicalPath::root);
+        let path = parent.child(wanted.path.name()).unwrap_or_else(|_| wanted.path.clone());
+        if path == wanted.path {
+            return Ok(Observed { at: wanted.clone(), payload: None });
+        }
+        let rules = self.rules(&path).await?;
+        Ok(Observed { at: wanted.moved(path, rules), payload: None })
+    }
+
+    /// `path` with one segment replaced by the id that the list of its collection gives for it, and that id;
+    /// `None` when no replacement is left that was not tried.
+    async fn substitute(
+        self: &Arc<Self>,
+        path: &LogicalPath,
+        tried: &mut HashSet<LogicalPath>,
+    ) -> Result<Option<(LogicalPath, String)>, SyncError> {
+        let prefixes = std::iter::once(path.clone()).chain(path.ancestors());
+        for prefix in prefixes.filter(|prefix| !prefix.is_root()) {
+            if !self.rules(&prefix).await?.identity().any_explicit() {
+                continue;
+            }
+            let entry = match self.listed(&prefix, prefix.name()).await {
+                Ok(Some(entry)) => entry,
+                Err(error) if error.category() == Category::Conflict => return Err(error),
+                Ok(None) | Err(_) => continue,
+            };
+            let collection = prefix.parent().unwrap_or_else(LogicalPath::root);
+            let Ok(mut replaced) = collection.child(&entry.remote_id) else { continue };
+            for segment in path.segments().skip(prefix.segments().count()) {
+                replaced = replaced.child(segment).unwrap_or(replaced);
+            }
+            if tried.insert(replaced.clone()) {
+                return Ok(Some((replaced, entry.remote_id)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where alias and id are different names, two resources may share one of them.
+    async fn check_unique(self: &Arc<Self>, wanted: &Resource) -> Result<(), SyncError> {
+        let identity = &wanted.identity;
+        if !wanted.rules.identity().both_explicit() || identity.alias == identity.remote_id {
+            return Ok(());
+        }
+        let Some(collection) = wanted.path.parent() else { return Ok(()) };
+        let unique = self.with_list(&collection, |outcome| match outcome {
+            ListOutcome::Listed(listing) | ListOutcome::Part(listing) => {
+                listing.is_unique(&identity.remote_id, &identity.alias)
+            }
+            ListOutcome::NoList | ListOutcome::Failed { .. } => true,
+        });
+        if unique.await {
+            return Ok(());
+        }
+        Err(SyncError::NotUnique {
+            path: wanted.path.clone(),
+            alias: identity.alias.clone(),
+            remote_id: identity.remote_id.clone(),
+        })
+    }
+
+    /// The entry that `name` means on the list of the collection of `path`.
+    async fn listed(self: &Arc<Self>, path: &LogicalPath, name: &str) -> Result<Option<Entry>, SyncError> {
+        let Some(collection) = path.parent() else { return Ok(None) };
+        let found = self.with_list(&collection, |outcome| match outcome {
+            ListOutcome::Listed(listing) => Ok(listing.find(path, name)?.cloned()),
+            ListOutcome::Part(listing) => match listing.find(path, name)? {
                 Some(entry) => Ok(Some(entry.clone())),
-                None if wanted.states_id => Ok(None),
-                None => Err(SyncError::PartialList { path: wanted.path.clone(), collection }),
+                None => Err(SyncError::PartialList { path: path.clone(), collection: collection.clone() }),
             },
             ListOutcome::NoList => Ok(None),
             ListOutcome::Failed { category, unauthorized, message } => Err(SyncError::List {
-                path: wanted.path.clone(),
+                path: path.clone(),
                 category: *category,
                 unauthorized: *unauthorized,
                 message: message.clone(),
             }),
-        }
+        });
+        found.await
     }
 
-    async fn list(&self, collection: &LogicalPath, rules: &Rules) -> ListOutcome {
-        let scope = Scope { path: collection, remote_id: "", descriptor: None };
-        let request = bare(rules.render(Operation::List, scope));
-        let listed = async {
-            let response = self.session.client.send(&request).await?;
-            let answer = response.decode()?;
-            let partial = response.has_next_page || rules.is_partial(&answer);
-            Ok::<_, SyncError>((rules.entries(collection, answer)?, partial))
+    /// Reads the resource at exactly the address that its rules give.
+    async fn read_at(&self, at: &Resource) -> Result<Value, SyncError> {
+        let request = request(&at.evaluation()?, OperationName::Get, &Value::Null)?;
+        let response = self.session.client.send(&request).await?;
+        let fallback = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
+        let answer = response.decode(fallback.or(at.rules.payload_type()))?;
+        if !at.rules.runs_jq() {
+            return Ok(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?);
+        }
+        let resource = at.clone();
+        blocking(at.path.clone(), move || {
+            Ok(resource.evaluation()?.transform(OperationName::Get, answer, Context::default())?)
+        })
+        .await
+    }
+
+    /// Sends a planned request, and what the plan holds for the answers 409 to a create and 404 to an update.
+    pub(super) async fn send(&self, call: &Call) -> Result<Response, SyncError> {
+        let sent = self.session.client.send(&call.request).await;
+        let second: Option<&Request> = match &sent {
+            Err(error) if error.is_already_exists() => call.on_conflict.as_ref(),
+            Err(ServerError::Status { status: StatusCode::NOT_FOUND | StatusCode::GONE, .. }) => {
+                call.on_missing.as_ref()
+            }
+            _ => None,
         };
-        match listed.await {
-            Ok((entries, false)) => ListOutcome::Listed(Listing::new(entries)),
-            Ok((entries, true)) => ListOutcome::Part(Listing::new(entries)),
-            Err(SyncError::Metadata(MetadataError::ListShape { .. })) => ListOutcome::NoList,
-            Err(error) if error.category() == Category::NotFound => ListOutcome::NoList,
-            Err(error) => ListOutcome::Failed {
-                category: error.category(),
-                unauthorized: error.is_unauthorized(),
-                message: error.to_string(),
-            },
+        match second {
+            Some(second) => Ok(self.session.client.send(second).await?),
+            None => Ok(sent?),
         }
     }
 }
@@ -155,8 +303,19 @@ impl SyncError {
             _ => false,
         }
     }
-}
 
-fn present(remote_id: &str, payload: Value) -> Observed {
-    Observed::Present { remote_id: remote_id.to_owned(), payload }
+    /// Whether a single read is not possible this way: the server refuses the request as such, or its path
+    /// cannot be rendered.
+    fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Server(error @ ServerError::Status { .. }) => error.category() == Category::Validation,
+            Self::Metadata(error) => matches!(
+                error,
+                MetadataError::Render { .. }
+                    | MetadataError::Unusable { .. }
+                    | MetadataError::Identity { .. }
+            ),
+            _ => false,
+        }
+    }
 }

@@ -60,7 +60,9 @@ impl IdentityRules {
         let mut seed = Value::Object(derived);
         if !path.is_root() {
             for pointer in [&self.alias, &self.id].into_iter().filter_map(IdentityTemplate::simple) {
-                put_if_free(&mut seed, pointer.tokens(), path.name());
+                if pointer.get(&seed).is_none() {
+                    seed = pointer.put(seed, Value::from(path.name()));
+                }
             }
         }
         seed
@@ -106,16 +108,5 @@ fn name(template: &IdentityTemplate, path: &LogicalPath, payload: &Value) -> Res
             template: template.source().to_owned(),
             source,
         }),
-    }
-}
-
-/// Sets the value at `tokens`, making objects on the way, unless something is there or in the way.
-fn put_if_free(value: &mut Value, tokens: &[String], text: &str) {
-    let (Value::Object(members), Some((token, rest))) = (value, tokens.split_first()) else { return };
-    if rest.is_empty() {
-        members.entry(token.clone()).or_insert_with(|| Value::from(text));
-    } else {
-        let below = members.entry(token.clone()).or_insert_with(|| Value::Object(Object::new()));
-        put_if_free(below, rest, text);
     }
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
+use crate::path::LogicalPath;
 use crate::payload::{Object, PayloadType, decode};
 
 fn json(text: &str) -> Value {
@@ -28,7 +29,7 @@ fn shop() -> LogicalPath {
 fn conventions(#[case] id: Option<Value>, #[case] expected: Option<&str>) {
     let path = LogicalPath::parse("/shops/rio").unwrap();
     let payload = Value::Object(id.map(|id| ("id".to_owned(), id)).into_iter().collect());
-    let identity = Identity::by_convention(&path, Some(&payload)).ok();
+    let identity = IdentityRules::default().identify(&path, &payload).ok();
     assert_eq!(identity.map(|identity| identity.remote_id).as_deref(), expected);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::jq::{ExpressionError, Failure, StopReason, ThreadError};
+use super::jq::{ExpressionError, Failure, Panicked, StopReason};
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 
@@ -74,9 +74,9 @@ pub enum TransformError {
         /// What failed.
         failure: ResourceError,
     },
-    /// The thread that evaluates jq failed.
+    /// The interpreter of jq failed.
     #[error("cannot evaluate transforms: {0}")]
-    Thread(ThreadError),
+    Panicked(Panicked),
 }
 
 fn expected_path(source: Option<&PathError>) -> &'static str {
@@ -111,7 +111,7 @@ impl Categorized for TransformError {
             | Self::ResourceOutsideList { .. }
             | Self::ResourcePath { .. } => Category::Validation,
             Self::Resource { failure, .. } => failure.category(),
-            Self::Thread(_) => Category::Internal,
+            Self::Panicked(_) => Category::Internal,
         }
     }
 }

@@ -30,24 +30,14 @@ use std::sync::Arc;
 
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::payload::pointer::Pointer;
 
+/// The steps as metadata states them; templates in their jq expressions are rendered already.
+pub use super::document::Step;
 pub use error::{ResourceError, TransformError};
-pub use jq::{ExpressionError, ProgramCache, StopReason, ThreadError};
+pub use jq::{ExpressionError, Panicked, ProgramCache, StopReason};
 
 use jq::{Origin, Program};
 use parts::Parts;
-
-/// One step as metadata states it; templates in a jq expression are rendered already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Keep these parts only.
-    Select(Vec<Pointer>),
-    /// Delete these parts.
-    Exclude(Vec<Pointer>),
-    /// Evaluate this jq expression.
-    Jq(String),
-}
 
 /// Reads other resources for the `resource("path")` function of jq.
 ///
@@ -128,7 +118,7 @@ impl Pipeline {
         }
         if self.steps.iter().any(|step| matches!(step, Compiled::Jq(_))) {
             // jq recurses as deep as its input says, so it needs a stack of known size.
-            return jq::on_large_stack(|| self.run(value, context)).map_err(TransformError::Thread)?;
+            return jq::on_large_stack(|| self.run(value, context)).map_err(TransformError::Panicked)?;
         }
         self.run(value, context)
     }
@@ -142,6 +132,11 @@ impl Pipeline {
             }
         })
     }
+}
+
+/// Calls `work` with the stack that evaluations of jq need, so that each one in it does not set up its own.
+pub fn on_evaluation_stack<T>(work: impl FnOnce() -> T) -> Result<T, TransformError> {
+    jq::on_large_stack(work).map_err(TransformError::Panicked)
 }
 
 #[cfg(test)]

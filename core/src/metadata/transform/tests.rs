@@ -4,6 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::error::{Categorized, Category};
+use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, decode};
 
 fn json(text: &str) -> Value {

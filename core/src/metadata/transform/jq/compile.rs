@@ -6,7 +6,7 @@ use jaq_core::load::parse::{Def, Expect, Parser};
 use jaq_core::load::{Arena, File, Loader};
 
 use super::natives::{self, Machine};
-use super::{ThreadError, instrument, library, on_stack};
+use super::{Panicked, instrument, library, on_stack};
 use crate::error::{Categorized, Category};
 use crate::payload::Position;
 
@@ -51,15 +51,15 @@ pub enum ExpressionError {
         /// What kind of thing.
         kind: &'static str,
     },
-    /// The thread that compiles failed.
+    /// The interpreter of jq failed.
     #[error("cannot compile the jq expression: {0}")]
-    Thread(ThreadError),
+    Panicked(Panicked),
 }
 
 impl Categorized for ExpressionError {
     fn category(&self) -> Category {
         match self {
-            Self::Thread(_) => Category::Internal,
+            Self::Panicked(_) => Category::Internal,
             _ => Category::Validation,
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn filter(text: &str) -> Result<Filter<Machine>, ExpressionError> {
         return Err(ExpressionError::TooLong { length: text.len() });
     }
     on_stack(BASE_STACK + text.len() * STACK_PER_BYTE, || parse_and_compile(text))
-        .map_err(ExpressionError::Thread)?
+        .map_err(ExpressionError::Panicked)?
 }
 
 fn parse_and_compile(text: &str) -> Result<Filter<Machine>, ExpressionError> {

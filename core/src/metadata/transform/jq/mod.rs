@@ -9,7 +9,7 @@
 //! What this guarantees, whatever the expression:
 //!
 //! - *Time*: an evaluation ends within [`TIME_LIMIT`], plus what one native function needs for one value.
-//! - *Stack*: expressions run on threads with a stack of known size; tolls compare its use to a bound.
+//! - *Stack*: expressions run with a stack of known size; tolls compare its use to a bound.
 //! - *Memory*: building a value costs its size, and the costs of one evaluation are bounded by
 //!   [`VOLUME_LIMIT`]. Costs count shared parts as often as they occur, so that no small value can be huge
 //!   once it is printed or compared.
@@ -28,9 +28,9 @@ mod natives;
 mod shape;
 mod update;
 
-use std::sync::Arc;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use std::{fmt, io, thread};
 
 use jaq_core::{Ctx, Vars};
 
@@ -52,6 +52,8 @@ const VOLUME_LIMIT: usize = 256 << 20;
 const OUTPUT_LIMIT: usize = 32 << 20;
 /// The stack of an evaluation. Memory is taken as the stack grows.
 const STACK: usize = 64 << 20;
+/// What a new stack has on top, for the frames between its start and an evaluation.
+const STACK_RESERVE: usize = 4 << 20;
 /// How much of the stack may be in use where a toll stands; what lies between two tolls fits the rest.
 const STACK_LIMIT: usize = 32 << 20;
 
@@ -95,7 +97,7 @@ impl Program {
     }
 
     /// The result for `input`: null without output, the output if there is one, else an array of them.
-    /// Must run on the thread of [`on_large_stack`].
+    /// Must run on the stack of [`on_large_stack`].
     pub(super) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, Failure> {
         self.run_metered(input, &Meter::start(context.resources, TIME_LIMIT))
     }
@@ -122,31 +124,22 @@ impl Program {
     }
 }
 
-/// Why work on another thread gave nothing.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum ThreadError {
-    /// The operating system refused a thread.
-    #[error("cannot start a thread: {0}")]
-    Start(Arc<io::Error>),
-    /// The interpreter failed by a mistake of its own.
-    #[error("the jq interpreter panicked; please report the expression")]
-    Panicked,
-}
+/// The interpreter died of a mistake of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the jq interpreter panicked; please report the expression")]
+pub struct Panicked;
 
-/// Calls `work` on a thread with the stack that evaluations need.
-pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
+/// Calls `work` with the stack that evaluations need: the present one where enough of it is left.
+pub(super) fn on_large_stack<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     on_stack(STACK, work)
 }
 
-fn on_stack<T: Send>(size: usize, work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
-    thread::scope(|scope| {
-        let thread = thread::Builder::new()
-            .name("jq".to_owned())
-            .stack_size(size)
-            .spawn_scoped(scope, work)
-            .map_err(|error| ThreadError::Start(Arc::new(error)))?;
-        thread.join().map_err(|_| ThreadError::Panicked)
-    })
+/// Calls `work` with `size` bytes of stack. A new stack is a little larger, so that what runs on it may
+/// ask for `size` again without getting yet another one.
+fn on_stack<T>(size: usize, work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    // Nothing that unwinding could leave half done is looked at again: the result is lost.
+    let call = AssertUnwindSafe(|| stacker::maybe_grow(size, size + STACK_RESERVE, work));
+    catch_unwind(call).map_err(|_| Panicked)
 }
 
 #[cfg(test)]

@@ -1,0 +1,36 @@
+//! Whether a document is valid, all languages that it embeds included.
+
+use super::document::{Checks, Document, DocumentError, TemplateField};
+use super::identity::IdentityTemplate;
+use super::template::{Kind, Template};
+use super::transform::Pipeline;
+use super::transform::Step;
+
+/// Checks `document` as [`Document::validate`] does, with the template languages and jq of this library.
+/// `collection` says that it stands in a directory `_`.
+pub fn check(document: &Document, collection: bool) -> Result<(), DocumentError> {
+    document.validate(Checks { collection, template: &template, jq: &jq })
+}
+
+fn template(field: TemplateField, text: &str) -> Result<(), String> {
+    let kind = match field {
+        TemplateField::Id | TemplateField::Alias => {
+            return IdentityTemplate::parse(text).map(drop).map_err(|error| error.to_string());
+        }
+        TemplateField::RemoteCollectionPath => Kind::RemoteCollectionPath,
+        TemplateField::Method => Kind::Method,
+        TemplateField::Path => Kind::Path,
+        TemplateField::Query => Kind::Query,
+        TemplateField::Header => Kind::Header,
+        TemplateField::Jq => Kind::Jq,
+    };
+    Template::parse(text, kind).map(drop).map_err(|error| error.to_string())
+}
+
+fn jq(text: &str) -> Result<(), String> {
+    match Pipeline::compile([Step::Jq(text.to_owned())]) {
+        Ok(_) => Ok(()),
+        Err(super::transform::TransformError::Expression { source, .. }) => Err(source.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}

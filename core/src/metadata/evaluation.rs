@@ -1,0 +1,315 @@
+//! Rules applied to one resource or collection: requests, bodies, transforms.
+
+use http::{HeaderName, HeaderValue, Method, header};
+
+use super::document::OperationName;
+use super::identity::Identity;
+use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps};
+use super::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
+use super::transform::{Context, Pipeline, Step, TransformError};
+use super::{MetadataError, Rules};
+use crate::path::LogicalPath;
+use crate::payload::{Class, Descriptor, PayloadType, Value};
+
+/// What is known of a resource when its operations are rendered.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The resource.
+    pub path: &'a LogicalPath,
+    /// Its names.
+    pub identity: &'a Identity,
+    /// What templates see: the desired payload with defaults, includes and secrets, or the seed of a read by
+    /// path alone.
+    pub payload: Option<&'a Value>,
+    /// How the payload is stored, where that is known.
+    pub descriptor: Option<&'a Descriptor>,
+}
+
+/// A request as rules make it; the body is rendered by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// The HTTP method.
+    pub method: Method,
+    /// The path below the server's base URL, unencoded.
+    pub path: String,
+    /// Query parameters, sorted by name, unencoded.
+    pub query: Vec<(String, String)>,
+    /// Headers other than `Accept` and `Content-Type`.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The media type to ask for.
+    pub accept: String,
+    /// The media type of a body, if one is sent.
+    pub content_type: String,
+}
+
+/// [`Rules`] and what they are applied to. Rendering parses nothing and does no I/O.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    pub(super) rules: &'a Rules,
+    pub(super) subject: Subject<'a>,
+    collection: LogicalPath,
+    descendants: Option<Descendants>,
+    derived: DerivedFields,
+    remote_collection: String,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Fails if the path of the collection cannot be rendered.
+    pub(super) fn new(
+        rules: &'a Rules,
+        subject: Subject<'a>,
+        collection: LogicalPath,
+    ) -> Result<Self, MetadataError> {
+        let descendants = rules.descendants.map(|depth| {
+            let root = ancestor(subject.path, depth);
+            Descendants::new(&root, subject.path, &collection)
+        });
+        let mut evaluation = Self {
+            rules,
+            subject,
+            collection,
+            descendants,
+            derived: DerivedFields::default(),
+            remote_collection: String::new(),
+        };
+        evaluation.derived = derive_fields(&evaluation.target(), &rules.patterns);
+        evaluation.remote_collection = evaluation.render_collection()?;
+        Ok(evaluation)
+    }
+
+    /// The request that `operation` becomes. All templates of the operation are rendered, so that a broken
+    /// one shows wherever the operation is used.
+    pub fn render(&self, operation: OperationName) -> Result<Rendered, MetadataError> {
+        let compiled = self.rules.operation(operation);
+        let field = |key: &str| format!("operations.{operation}.{key}");
+        let path = self.text(&compiled.path, &|| field("path"))?;
+        let path = self.address(&path).map_err(|reason| self.unusable(field("path"), &path, reason))?;
+        let mut query = Vec::with_capacity(compiled.query.len());
+        for (name, value) in &compiled.query {
+            query.push((name.clone(), self.text(value, &|| field(&format!("query.{name}")))?));
+        }
+        let mut rendered = Rendered {
+            method: self.method(operation, compiled)?,
+            path,
+            query,
+            headers: Vec::new(),
+            accept: String::new(),
+            content_type: String::new(),
+        };
+        self.headers(operation, compiled, &mut rendered)?;
+        if rendered.accept.is_empty() {
+            self.body_descriptor().media_type.clone_into(&mut rendered.accept);
+        }
+        if rendered.content_type.is_empty() {
+            rendered.content_type = match self.rules.resolved.operation(operation).body {
+                Some(_) => "application/json".to_owned(),
+                None => self.body_descriptor().media_type.to_owned(),
+            };
+        }
+        Ok(rendered)
+    }
+
+    /// Runs the steps of `operation` on an answer or, for [`OperationName::Compare`], on one of the sides.
+    pub fn transform(
+        &self,
+        operation: OperationName,
+        value: Value,
+        context: Context<'_>,
+    ) -> Result<Value, MetadataError> {
+        if self.rules.operation(operation).steps.is_empty() {
+            return Ok(value);
+        }
+        let pipeline = self.pipeline(operation)?;
+        pipeline.apply(value, context).map_err(|source| self.untransformable(operation, source))
+    }
+
+    /// The names of the resource.
+    pub fn identity(&self) -> &Identity {
+        self.subject.identity
+    }
+
+    /// The class of the payload: that of its descriptor, else of its concrete format, else of its value.
+    pub(super) fn class(&self) -> Class {
+        match (self.descriptor(), self.subject.payload) {
+            (Some(descriptor), _) => descriptor.payload_type.class(),
+            (None, Some(Value::Bytes(_))) => Class::Binary,
+            (None, Some(Value::String(_))) => Class::Text,
+            (None, _) => Class::Structured,
+        }
+    }
+
+    /// How the payload travels where nothing says so: text and binary ones as what they are, structured ones
+    /// in their concrete format, else as JSON however they are stored.
+    pub(super) fn body_descriptor(&self) -> Descriptor {
+        let own = self.subject.descriptor.filter(|own| own.payload_type.class() != Class::Structured);
+        if let Some(descriptor) = own.or(self.rules.format.as_ref()) {
+            return descriptor.clone();
+        }
+        Descriptor::of(match self.subject.payload.filter(|_| self.subject.descriptor.is_none()) {
+            Some(Value::Bytes(_)) => PayloadType::OctetStream,
+            Some(Value::String(_)) => PayloadType::Text,
+            _ => PayloadType::Json,
+        })
+    }
+
+    /// The active descriptor: the explicit one, else that of a concrete format.
+    pub(super) fn descriptor(&self) -> Option<&'a Descriptor> {
+        self.subject.descriptor.or(self.rules.format.as_ref())
+    }
+
+    /// The steps of `operation`, compiled.
+    pub(super) fn pipeline(&self, operation: OperationName) -> Result<Pipeline, MetadataError> {
+        let steps = match &self.rules.operation(operation).steps {
+            Steps::Fixed(pipeline) => return Ok(pipeline.clone()),
+            Steps::Rendered(steps) => steps,
+        };
+        let mut rendered = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
+            rendered.push(match step {
+                StepRules::Fixed(step) => step.clone(),
+                StepRules::Jq(template) => Step::Jq(
+                    self.text(template, &|| format!("operations.{operation}.transforms, step {index}"))?,
+                ),
+            });
+        }
+        Pipeline::compile_rendered(rendered, &self.rules.programs)
+            .map_err(|source| self.untransformable(operation, source))
+    }
+
+    pub(super) fn untransformable(&self, operation: OperationName, source: TransformError) -> MetadataError {
+        MetadataError::Transform { path: self.subject.path.clone(), operation, source: Box::new(source) }
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            path: self.subject.path,
+            collection: &self.collection,
+            descendants: self.descendants.as_ref(),
+        }
+    }
+
+    fn scope<'s>(&'s self, remote_collection: Option<&'s str>) -> Scope<'s> {
+        Scope {
+            target: self.target(),
+            payload: self.subject.payload,
+            descriptor: self.descriptor(),
+            remote_collection,
+            alias: &self.subject.identity.alias,
+            remote_id: &self.subject.identity.remote_id,
+            derived: &self.derived,
+        }
+    }
+
+    fn text(&self, template: &Template, field: &dyn Fn() -> String) -> Result<String, MetadataError> {
+        if let Some(text) = template.static_text() {
+            return Ok(text.to_owned());
+        }
+        template.render(&self.scope(Some(&self.remote_collection))).map_err(|source| MetadataError::Render {
+            path: self.subject.path.clone(),
+            field: field(),
+            source: Box::new(source),
+        })
+    }
+
+    fn render_collection(&self) -> Result<String, MetadataError> {
+        let Some(template) = &self.rules.remote_collection else {
+            return Ok(self.collection.as_str().to_owned());
+        };
+        let rendered = template.render(&self.scope(None)).map_err(|source| MetadataError::Render {
+            path: self.subject.path.clone(),
+            field: REMOTE_COLLECTION.to_owned(),
+            source: Box::new(source),
+        })?;
+        absolute(&[&rendered])
+            .map_err(|reason| self.unusable(REMOTE_COLLECTION.to_owned(), &rendered, reason))
+    }
+
+    /// The path that a rendered `path` means.
+    fn address(&self, rendered: &str) -> Result<String, &'static str> {
+        let rendered = rendered.trim();
+        match rendered.chars().next() {
+            None => Err("is empty"),
+            Some('.') => absolute(&[&self.remote_collection, rendered]),
+            Some(_) => absolute(&[rendered]),
+        }
+    }
+
+    fn method(&self, operation: OperationName, compiled: &OperationRules) -> Result<Method, MetadataError> {
+        let Some(template) = &compiled.method else { return Ok(default_method(operation)) };
+        let field = || format!("operations.{operation}.method");
+        let text = self.text(template, &field)?;
+        let name = text.trim().to_ascii_uppercase();
+        if name.is_empty() {
+            return Ok(default_method(operation));
+        }
+        Method::from_bytes(name.as_bytes())
+            .map_err(|_| self.unusable(field(), &text, "is no HTTP method; write one such as PATCH"))
+    }
+
+    /// Renders the headers. One that comes out blank is not sent, so that a condition can leave it out.
+    fn headers(
+        &self,
+        operation: OperationName,
+        compiled: &OperationRules,
+        rendered: &mut Rendered,
+    ) -> Result<(), MetadataError> {
+        for (name, template) in &compiled.headers {
+            let field = || format!("operations.{operation}.headers.{name}");
+            let text = self.text(template, &field)?;
+            let text = text.trim();
+            if text.is_empty() {
+                continue;
+            }
+            let value = HeaderValue::from_bytes(text.as_bytes())
+                .map_err(|_| self.unusable(field(), "its value", "holds control characters"))?;
+            match *name {
+                header::ACCEPT => text.clone_into(&mut rendered.accept),
+                header::CONTENT_TYPE => text.clone_into(&mut rendered.content_type),
+                _ => rendered.headers.push((name.clone(), value)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unusable(&self, field: String, rendered: &str, reason: &'static str) -> MetadataError {
+        MetadataError::Unusable {
+            path: self.subject.path.clone(),
+            field,
+            rendered: rendered.to_owned(),
+            reason,
+        }
+    }
+}
+
+/// What an operation does where nothing says so.
+pub(super) const fn default_method(operation: OperationName) -> Method {
+    match operation {
+        OperationName::Create => Method::POST,
+        OperationName::Update => Method::PUT,
+        OperationName::Delete => Method::DELETE,
+        OperationName::Get | OperationName::List | OperationName::Compare => Method::GET,
+    }
+}
+
+/// The texts joined to one absolute path: without empty and `.` segments, `..` resolved.
+fn absolute(parts: &[&str]) -> Result<String, &'static str> {
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in parts.iter().flat_map(|part| part.split('/')) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop().ok_or("leads above the root of the server")?),
+            _ => segments.push(segment),
+        }
+    }
+    Ok(format!("/{}", segments.join("/")))
+}
+
+/// The first `depth` segments of `path`.
+fn ancestor(path: &LogicalPath, depth: usize) -> LogicalPath {
+    let surplus = path.segments().count().saturating_sub(depth);
+    (0..surplus).fold(path.clone(), |path, _| path.parent().unwrap_or(path))
+}
+
+#[cfg(test)]
+#[path = "evaluation_tests.rs"]
+mod tests;

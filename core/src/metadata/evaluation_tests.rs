@@ -1,0 +1,277 @@
+use rstest::rstest;
+
+use super::super::resolve::tests::{path, rules, yaml};
+use super::*;
+use crate::error::{Categorized, Category};
+use crate::payload::PayloadType;
+
+/// What `operation` on `target`, known to its server as `remote_id`, becomes under the document of its
+/// collection: method, path and query, or the error.
+fn line(document: &str, operation: OperationName, target: &str, remote_id: &str, payload: &str) -> String {
+    let target = path(target);
+    let file = match operation {
+        OperationName::List => format!("{}/_/metadata.yaml", target.relative()),
+        _ => format!("{}/_/metadata.yaml", target.parent().unwrap().relative()),
+    };
+    let rules = rules(&[(&file, document)], target.as_str());
+    let payload = yaml(payload);
+    let identity = Identity { alias: target.name().to_owned(), remote_id: remote_id.to_owned() };
+    let subject = Subject { path: &target, identity: &identity, payload: Some(&payload), descriptor: None };
+    let evaluation = match operation {
+        OperationName::List => rules.on_collection(&target),
+        _ => rules.on_resource(subject),
+    };
+    match evaluation.and_then(|evaluation| evaluation.render(operation)) {
+        Ok(rendered) => {
+            let query: Vec<String> =
+                rendered.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let mark = if query.is_empty() { "" } else { "?" };
+            format!("{} {}{mark}{}", rendered.method, rendered.path, query.join("&"))
+        }
+        Err(error) => {
+            assert_eq!(error.category(), Category::Validation);
+            error.to_string()
+        }
+    }
+}
+
+#[rstest]
+#[case(OperationName::Get, "/shops/rio", "GET /shops/17")]
+#[case(OperationName::Create, "/shops/rio", "POST /shops")]
+#[case(OperationName::Update, "/shops/rio", "PUT /shops/17")]
+#[case(OperationName::Delete, "/shops/rio", "DELETE /shops/17")]
+#[case(OperationName::Compare, "/shops/rio", "GET /shops/17")]
+#[case(OperationName::List, "/shops", "GET /shops")]
+#[case(OperationName::Get, "/rio", "GET /17")]
+#[case(OperationName::Create, "/rio", "POST /")]
+fn conventions(#[case] operation: OperationName, #[case] target: &str, #[case] expected: &str) {
+    assert_eq!(line("", operation, target, "17", "{}"), expected);
+}
+
+const TILLS: &str = "resource: {remoteCollectionPath: \"/v2/{{/shop}}/tills\"}";
+
+#[rstest]
+#[case("./{{/id}}", "/v2/rio/tills/7")]
+#[case("./import", "/v2/rio/tills/import")]
+#[case("./", "/v2/rio/tills")]
+#[case("../gone/{{/id}}", "/v2/rio/gone/7")]
+#[case("/abs//x/", "/abs/x")]
+#[case("bare/{{/id}}", "/bare/7")]
+fn paths_relative_to_the_remote_collection(#[case] template: &str, #[case] expected: &str) {
+    let document = format!("{TILLS}\noperations: {{get: {{path: \"{template}\"}}}}");
+    let rendered = line(&document, OperationName::Get, "/shops/rio/tills/t1", "7", "{}");
+    assert_eq!(rendered, format!("GET {expected}"));
+}
+
+#[test]
+fn the_remote_collection_derives_its_fields_from_the_path() {
+    assert_eq!(line(TILLS, OperationName::List, "/shops/rio/tills", "", "{}"), "GET /v2/rio/tills");
+    assert_eq!(line(TILLS, OperationName::Create, "/shops/rio/tills/t1", "7", "{}"), "POST /v2/rio/tills");
+}
+
+#[rstest]
+#[case("/regions/eu/vaults/a/b/key", OperationName::Get, "GET /kv/eu/a/b/key")]
+#[case("/regions/eu/vaults/a", OperationName::List, "GET /kv/eu/a")]
+#[case("/regions/eu/vaults", OperationName::List, "GET /kv/eu")]
+fn descendants(#[case] target: &str, #[case] operation: OperationName, #[case] expected: &str) {
+    let document = "selector: {descendants: true}
+resource: {remoteCollectionPath: \"/kv/{{/region}}{{/descendantCollectionPath}}\"}";
+    let rules = rules(&[("regions/_/vaults/_/metadata.yaml", document)], target);
+    let target = path(target);
+    let identity = Identity { alias: target.name().to_owned(), remote_id: target.name().to_owned() };
+    let subject = Subject { path: &target, identity: &identity, payload: None, descriptor: None };
+    let evaluation = match operation {
+        OperationName::List => rules.on_collection(&target),
+        _ => rules.on_resource(subject),
+    };
+    let rendered = evaluation.unwrap().render(operation).unwrap();
+    assert_eq!(format!("{} {}", rendered.method, rendered.path), expected);
+}
+
+#[rstest]
+#[case("method: patch", "PATCH /shops/7")]
+#[case("method: \"{{if .raw}}POST{{end}}\"", "PUT /shops/7")]
+#[case("query: {b: \"{{/n}}\", a: x}", "PUT /shops/7?a=x&b=3")]
+#[case("path: \"/x/{{/missing}}\"", "/shops/rio: operations.update.path: ")]
+#[case("query: {q: \"{{/missing}}\"}", "/shops/rio: operations.update.query.q: ")]
+#[case("headers: {X-A: \"{{/o}}\"}", "/shops/rio: operations.update.headers.x-a: ")]
+#[case("path: ../../../x", "/shops/rio: operations.update.path: \"../../../x\" leads above the root")]
+#[case("path: \"./{{/empty}}\"", "/shops/rio: operations.update.path: ")]
+#[case("path: \"./{{/dots}}\"", "/shops/rio: operations.update.path: ")]
+#[case("method: \"{{/spaced}}\"", "/shops/rio: operations.update.method: \"A B\" is no HTTP method")]
+fn updates(#[case] operation: &str, #[case] expected: &str) {
+    let document = format!("operations: {{update: {{{operation}}}}}");
+    let payload = "{n: 3, o: {}, empty: \"\", dots: \"..\", spaced: A B}";
+    let rendered = line(&document, OperationName::Update, "/shops/rio", "7", payload);
+    assert!(rendered.starts_with(expected), "{rendered}");
+}
+
+/// The headers and body of an update of `/shops/rio`: `accept|content type|other headers|body`.
+fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
+    let target = path("/shops/rio");
+    let rules = rules(&[("shops/_/metadata.yaml", document)], "/shops/rio");
+    let identity = Identity { alias: "rio".to_owned(), remote_id: "7".to_owned() };
+    let descriptor = extension.map(Descriptor::from_extension);
+    let subject = Subject {
+        path: &target,
+        identity: &identity,
+        payload: Some(payload),
+        descriptor: descriptor.as_ref(),
+    };
+    let evaluation = rules.on_resource(subject).unwrap();
+    let rendered = evaluation.render(OperationName::Update).unwrap();
+    let headers: Vec<String> =
+        rendered.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+    match evaluation.body(OperationName::Update, &rendered, payload) {
+        Ok(Some(body)) => {
+            let bytes = String::from_utf8_lossy(&body.bytes).replace(['\n', ' '], "");
+            format!("{}|{}|{}|{bytes}", rendered.accept, body.media_type, headers.join(","))
+        }
+        Ok(None) => format!("{}||{}|", rendered.accept, headers.join(",")),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[rstest]
+#[case::json("", Some("json"), "{a: 1}", "application/json|application/json||{\"a\":1}")]
+#[case::yaml_travels_as_json("", Some("yaml"), "{a: 1}", "application/json|application/json||{\"a\":1}")]
+#[case::concrete_format(
+    "resource: {format: yaml}",
+    Some("yaml"),
+    "{a: 1}",
+    "application/yaml|application/yaml||a:1"
+)]
+#[case::text("", Some("xml"), "<a/>", "application/xml|application/xml||<a/>")]
+#[case::header_decides(
+    "operations: {update: {headers: {content-type: application/yaml, Accept: text/plain, X-Shop: \"{{/a}}\"}}}",
+    Some("json"),
+    "{a: 1}",
+    "text/plain|application/yaml|x-shop: 1|a:1"
+)]
+#[case::blank_header_is_left_out(
+    "operations: {update: {headers: {X-A: \"{{if .b}}1{{end}}\"}}}",
+    Some("json"),
+    "{a: 1}",
+    "application/json|application/json||{\"a\":1}"
+)]
+#[case::conditional_on_the_payload_type(
+    "operations: {update: {headers: {Content-Type: '{{if eq (payload_type .) \"octet-stream\"}}application/octet-stream{{else}}application/pgp-keys{{end}}'}, transforms: [{jqExpression: .content}]}}",
+    Some("json"),
+    "{type: public, content: \"A\\\"B\"}",
+    "application/json|application/pgp-keys||A\"B"
+)]
+#[case::text_under_a_structured_type_is_quoted(
+    "operations: {update: {transforms: [{jqExpression: .a}]}}",
+    Some("json"),
+    "{a: x}",
+    "application/json|application/json||\"x\""
+)]
+#[case::stated_body(
+    "operations: {update: {body: {do: \"{{/a}}\"}}}",
+    Some("json"),
+    "{a: x}",
+    "application/json|application/json||{\"do\":\"{{/a}}\"}"
+)]
+#[case::shared_steps_come_first(
+    "operations: {defaults: {transforms: [{excludeAttributes: /a}]}, update: {transforms: [{jqExpression: \"{b, a}\"}]}}",
+    Some("json"),
+    "{a: 1, b: 2}",
+    "application/json|application/json||{\"a\":null,\"b\":2}"
+)]
+#[case::null_sends_no_body(
+    "operations: {update: {transforms: [{jqExpression: \"null\"}]}}",
+    Some("json"),
+    "{a: 1}",
+    "application/json|||"
+)]
+#[case::templates_in_jq_are_escaped(
+    "operations: {update: {transforms: [{jqExpression: '{a: \"{{/a}}\"}'}]}}",
+    Some("json"),
+    "{a: 'q\"\\(1)'}",
+    "application/json|application/json||{\"a\":\"q\\\"\\\\(1)\"}"
+)]
+#[case::required(
+    "resource: {requiredAttributes: [/a, /n], id: /uid, alias: \"{{/x}}-{{/n}}\"}",
+    Some("json"),
+    "{a: null, n: 1}",
+    "/shops/rio: update needs /a, /x, /uid in the payload; add what is missing"
+)]
+fn bodies(
+    #[case] document: &str,
+    #[case] extension: Option<&str>,
+    #[case] payload: &str,
+    #[case] expected: &str,
+) {
+    assert_eq!(sent(document, extension, &yaml(payload)), expected);
+}
+
+#[test]
+fn bytes_pass_untouched() {
+    let document =
+        "operations: {update: {headers: {Accept: application/json}, transforms: [{jqExpression: .a}]}}";
+    let sent = sent(document, Some("key"), &Value::Bytes(b"raw".to_vec()));
+    assert_eq!(sent, "application/json|application/octet-stream||raw");
+}
+
+#[test]
+fn a_create_may_lack_the_id_that_the_server_gives() {
+    let rules = rules(&[("shops/_/metadata.yaml", "resource: {id: /uid, alias: /name}")], "/shops/rio");
+    let missing = |operation| rules.missing_in(&yaml("{name: Rio}"), operation);
+    assert_eq!(missing(OperationName::Create), Vec::<String>::new());
+    assert_eq!(missing(OperationName::Update), ["/uid"]);
+}
+
+/// What comparing two JSON payloads finds under `document`.
+fn compared(document: &str, desired: &str, observed: &str) -> Vec<String> {
+    let target = path("/shops/rio");
+    let rules = rules(&[("shops/_/metadata.yaml", document)], "/shops/rio");
+    let desired = yaml(desired);
+    let identity = rules.identify(&target, &desired).unwrap();
+    let descriptor = Descriptor::of(PayloadType::Json);
+    let subject = Subject {
+        path: &target,
+        identity: &identity,
+        payload: Some(&desired),
+        descriptor: Some(&descriptor),
+    };
+    let found = rules.on_resource(subject).unwrap().compare(&yaml(observed));
+    found.unwrap().iter().map(|difference| format!("{:?} {}", difference.change, difference.path)).collect()
+}
+
+#[rstest]
+#[case("", "{a: 1}", "{a: 1, b: 2}", &["Add /b"])]
+#[case("operations: {compare: {transforms: [{excludeAttributes: /b}]}}", "{a: 1}", "{a: 1, b: 2}", &[])]
+#[case("operations: {defaults: {transforms: [{selectAttributes: /a}]}}", "{a: 1, c: 1}", "{a: 1, b: 2}", &[])]
+#[case("operations: {compare: {transforms: [{jqExpression: \"del(.{{/drop}})\"}]}}", "{drop: b}", "{drop: b, b: 2}", &[])]
+#[case::a_given_id_is_identity("", "{a: 1}", "{a: 1, id: 9}", &[])]
+#[case::a_declared_id_counts("", "{id: 1}", "{id: 9}", &["Replace /id"])]
+#[case::wherever_metadata_puts_it("resource: {id: /uid}", "{a: 1}", "{a: 1, uid: 9, id: 3}", &["Add /id"])]
+fn comparisons(
+    #[case] document: &str,
+    #[case] desired: &str,
+    #[case] observed: &str,
+    #[case] expected: &[&str],
+) {
+    assert_eq!(compared(document, desired, observed), expected);
+}
+
+#[test]
+fn a_whole_secret_is_compared_by_its_description() {
+    let document = "resource: {secret: true}
+operations: {compare: {transforms: [{selectAttributes: [/name, /contentType]}]}}";
+    let target = path("/shops/rio");
+    let rules = rules(&[("shops/_/metadata.yaml", document)], "/shops/rio");
+    let payload = Value::Bytes(b"k".to_vec());
+    let identity = Identity { alias: "rio".to_owned(), remote_id: "rio".to_owned() };
+    let descriptor = Descriptor::from_extension("key");
+    let subject = Subject {
+        path: &target,
+        identity: &identity,
+        payload: Some(&payload),
+        descriptor: Some(&descriptor),
+    };
+    let compare =
+        |observed: &str| rules.on_resource(subject).unwrap().compare(&yaml(observed)).unwrap().len();
+    assert_eq!(compare("{name: rio, contentType: application/octet-stream, size: 3}"), 0);
+    assert_eq!(compare("{name: rio, contentType: text/plain}"), 1);
+}

@@ -1,0 +1,94 @@
+//! Where metadata documents come from, and what they say.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::check::check;
+use super::document::{Document, IncludeError};
+use super::{MetadataError, document};
+use crate::path::LogicalPath;
+use crate::payload::{Descriptor, Value, decode};
+use crate::repository::{MetadataDocument, MetadataFiles, RepositoryError, Tree};
+
+/// One tree of metadata documents: the repository itself, or a shared one such as a bundle.
+pub struct Source {
+    tree: Arc<dyn Tree>,
+    label: Option<String>,
+    files: MetadataFiles,
+    read: Mutex<HashMap<Arc<str>, Parsed>>,
+}
+
+/// A document that was read once; its failure is shared by all resources that it governs.
+type Parsed = Result<Arc<Document>, Arc<document::DocumentError>>;
+
+impl Source {
+    /// The documents of the repository that declares the resources.
+    pub fn repository(tree: Arc<dyn Tree>) -> Self {
+        Self { tree, label: None, files: MetadataFiles::default(), read: Mutex::default() }
+    }
+
+    /// Documents that several repositories share; messages call the place `label`.
+    pub fn shared(tree: Arc<dyn Tree>, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..Self::repository(tree) }
+    }
+
+    /// The documents that may govern `path`, in merge order.
+    pub(super) fn documents(&self, path: &LogicalPath) -> Result<Vec<MetadataDocument>, MetadataError> {
+        self.files
+            .documents(self.tree.as_ref(), path)
+            .map_err(|source| MetadataError::Lookup { path: path.clone(), source })
+    }
+
+    /// Reads, checks and keeps a document.
+    pub(super) fn document(&self, file: &Arc<str>) -> Result<Arc<Document>, MetadataError> {
+        let known = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
+        let parsed = if let Some(known) = known {
+            known
+        } else {
+            let parsed = self.parse(file)?;
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            read.insert(Arc::clone(file), parsed.clone());
+            parsed
+        };
+        parsed.map_err(|source| MetadataError::Document { file: self.shown(file), source })
+    }
+
+    fn parse(&self, file: &str) -> Result<Parsed, MetadataError> {
+        let read = self.tree.read(file);
+        let content = read.map_err(|source| MetadataError::Read { file: self.shown(file), source })?;
+        let format = Descriptor::from_extension(extension(file)).payload_type;
+        let document = Document::decode(format, &content.unwrap_or_default()).and_then(|document| {
+            check(&document, is_of_collection(file))?;
+            Ok(Arc::new(document))
+        });
+        Ok(document.map_err(Arc::new))
+    }
+
+    /// The content of the defaults file `name` next to the document `file`.
+    pub(super) fn include(&self, file: &str, name: &str) -> Result<Value, IncludeError> {
+        let included = match file.rsplit_once('/') {
+            Some((directory, _)) => format!("{directory}/{name}"),
+            None => name.to_owned(),
+        };
+        let content = self.tree.read(&included)?.ok_or_else(|| format!("{included} does not exist"))?;
+        Ok(decode(Descriptor::from_extension(extension(name)).payload_type, &content)?)
+    }
+
+    /// The names of the directories for which `selects` says so, of the collection at `path`.
+    pub(super) fn child_collections(&self, path: &LogicalPath) -> Result<Vec<String>, RepositoryError> {
+        self.files.child_collections(self.tree.as_ref(), path)
+    }
+
+    /// `file` as messages name it.
+    pub(super) fn shown(&self, file: &str) -> String {
+        self.label.as_ref().map_or_else(|| file.to_owned(), |label| format!("{label}: {file}"))
+    }
+}
+
+fn extension(file: &str) -> &str {
+    file.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
+fn is_of_collection(file: &str) -> bool {
+    file.rsplit('/').nth(1) == Some("_")
+}

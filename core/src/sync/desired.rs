@@ -1,0 +1,26 @@
+//! Desired resources: what a tree declares, complete with defaults.
+
+use std::sync::Arc;
+
+use super::resource::Resource;
+use super::{Session, SyncError};
+use crate::metadata::MetadataError;
+use crate::repository::{self, ResourceFile};
+
+/// Reads the resource in `file` as it is meant: its payload with defaults, named by its rules. Blocks.
+pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {
+    let rules = session.metadata.rules(&file.path)?;
+    let stored = repository::read_payload(session.tree.as_ref(), &file)?;
+    let payload = rules
+        .resolved()
+        .with_defaults(stored)
+        .map_err(|source| MetadataError::Layers { path: file.path.clone(), source: Arc::new(source) })?;
+    let identity = rules.identify(&file.path, &payload)?;
+    Ok(Resource {
+        path: file.path,
+        descriptor: Some(file.descriptor),
+        payload: Arc::new(payload),
+        identity,
+        rules,
+    })
+}

@@ -1,0 +1,135 @@
+//! Lists of collections, asked for once per run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use super::remote::Remote;
+use super::resource::request;
+use super::{SyncError, blocking};
+use crate::error::{Categorized, Category};
+use crate::metadata::transform::{Context, ResourceError, ResourceReader};
+use crate::metadata::{Entry, Listing, MetadataError, OperationName, Rules};
+use crate::path::LogicalPath;
+use crate::payload::Value;
+
+/// How deep lists may need each other through `resource()`.
+const MAX_NESTING: usize = 8;
+
+/// What the list of a collection said.
+pub(super) enum ListOutcome {
+    Listed(Listing),
+    /// A part of the list: who is on it exists, who is not may exist.
+    Part(Listing),
+    /// There is no such list: no collection, or an answer that is not one.
+    NoList,
+    Failed {
+        category: Category,
+        unauthorized: bool,
+        message: String,
+    },
+}
+
+/// The lists of one run, by collection.
+#[derive(Default)]
+pub(super) struct Lists(Mutex<HashMap<LogicalPath, Arc<OnceCell<ListOutcome>>>>);
+
+impl Lists {
+    fn cell(&self, collection: &LogicalPath) -> Arc<OnceCell<ListOutcome>> {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(lists.entry(collection.clone()).or_default())
+    }
+}
+
+impl Remote {
+    /// The list of `collection`, asked for by whoever needs it first, and what `answer` makes of it.
+    pub(super) async fn with_list<T>(
+        self: &Arc<Self>,
+        collection: &LogicalPath,
+        answer: impl FnOnce(&ListOutcome) -> T,
+    ) -> T {
+        let cell = self.lists.cell(collection);
+        answer(cell.get_or_init(|| self.outcome(collection)).await)
+    }
+
+    async fn outcome(self: &Arc<Self>, collection: &LogicalPath) -> ListOutcome {
+        match self.list_answer(collection).await {
+            Ok((entries, false)) => ListOutcome::Listed(Listing::new(entries)),
+            Ok((entries, true)) => ListOutcome::Part(Listing::new(entries)),
+            Err(SyncError::Metadata(MetadataError::ListShape { .. })) => ListOutcome::NoList,
+            Err(error) if error.category() == Category::NotFound => ListOutcome::NoList,
+            Err(error) => ListOutcome::Failed {
+                category: error.category(),
+                unauthorized: error.is_unauthorized(),
+                message: error.to_string(),
+            },
+        }
+    }
+
+    /// Asks for the list of `collection`: its entries, and whether they are only a part.
+    pub(super) async fn list_answer(
+        self: &Arc<Self>,
+        collection: &LogicalPath,
+    ) -> Result<(Vec<Entry>, bool), SyncError> {
+        if self.within.contains(collection) || self.within.len() >= MAX_NESTING {
+            return Err(SyncError::ListCycle { path: collection.clone() });
+        }
+        let rules = self.rules(collection).await?;
+        let request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
+        let response = self.session.client.send(&request).await?;
+        let answer = response.decode(rules.payload_type())?;
+        let partial = response.has_next_page || rules.is_partial(&answer);
+        let answer = self.transform_list(collection, &rules, answer).await?;
+        Ok((rules.entries(collection, answer)?, partial))
+    }
+
+    /// Runs the transforms of a list; they may read other resources, and so wait.
+    async fn transform_list(
+        self: &Arc<Self>,
+        collection: &LogicalPath,
+        rules: &Arc<Rules>,
+        answer: Value,
+    ) -> Result<Value, SyncError> {
+        let (path, rules) = (collection.clone(), Arc::clone(rules));
+        if !rules.runs_jq() {
+            return Ok(rules.on_collection(&path)?.transform(
+                OperationName::List,
+                answer,
+                Context::default(),
+            )?);
+        }
+        let reader = Reader {
+            remote: Arc::new(self.nested(collection)),
+            runtime: Handle::current(),
+            known: Mutex::default(),
+        };
+        blocking(collection.clone(), move || {
+            let context = Context { resources: Some(&reader) };
+            Ok(rules.on_collection(&path)?.transform(OperationName::List, answer, context)?)
+        })
+        .await
+    }
+}
+
+/// Reads resources for the jq of one list. Each is read once.
+struct Reader {
+    remote: Arc<Remote>,
+    runtime: Handle,
+    known: Mutex<HashMap<LogicalPath, Result<Value, ResourceError>>>,
+}
+
+impl ResourceReader for Reader {
+    fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let found =
+            self.runtime.block_on(self.remote.get(path)).map_err(|error| Arc::new(error) as ResourceError);
+        let found = found.map(|found| found.payload.unwrap_or_default());
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), found.clone());
+        found
+    }
+}

@@ -1,0 +1,98 @@
+//! One resource as the engine works with it, and what the server has of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::SyncError;
+use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rules, Subject};
+use crate::path::LogicalPath;
+use crate::payload::{Descriptor, Value};
+use crate::server::{Body, Request};
+
+/// A resource with its names, its rules and the payload that templates see.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// Where it is declared, or under which path the server knows it.
+    pub path: LogicalPath,
+    /// The rules that govern it there.
+    pub rules: Arc<Rules>,
+    /// Its names.
+    pub identity: Identity,
+    /// The desired payload, or the seed of a read by path alone.
+    pub payload: Arc<Value>,
+    /// How it is stored, where that is known.
+    pub descriptor: Option<Descriptor>,
+}
+
+/// What the server has of a resource.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The resource as the server addresses it: the path with ids for aliases, the names found there, and
+    /// the payload with the remote id at the place that the id template names.
+    pub at: Resource,
+    /// Its content; `None` if the server has not got it.
+    pub payload: Option<Value>,
+}
+
+impl Resource {
+    /// The resource at `path` of which nothing else is known. Fails if its names need a payload.
+    pub fn by_path(path: LogicalPath, rules: Arc<Rules>) -> Result<Self, SyncError> {
+        let payload = rules.seed(&path);
+        let identity = rules.identify(&path, &payload)?;
+        Ok(Self { path, rules, identity, payload: Arc::new(payload), descriptor: None })
+    }
+
+    /// Its rules, applied to it.
+    pub fn evaluation(&self) -> Result<Evaluation<'_>, SyncError> {
+        let subject = Subject {
+            path: &self.path,
+            identity: &self.identity,
+            payload: Some(&self.payload),
+            descriptor: self.descriptor.as_ref(),
+        };
+        Ok(self.rules.on_resource(subject)?)
+    }
+
+    /// The same resource, addressed by `remote_id`.
+    pub(super) fn with_remote_id(&self, remote_id: &str) -> Self {
+        let payload = match self.rules.with_remote_id(&self.payload, remote_id) {
+            Some(payload) => Arc::new(payload),
+            None => Arc::clone(&self.payload),
+        };
+        let identity = Identity { alias: self.identity.alias.clone(), remote_id: remote_id.to_owned() };
+        Self { identity, payload, ..self.clone() }
+    }
+
+    /// The resource as the entry of a list shows it: with the entry's names, and its payload as scope.
+    pub(super) fn as_listed(&self, entry: &Entry) -> Self {
+        Self {
+            identity: Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() },
+            payload: Arc::new(entry.payload.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The same resource at another path, governed by the rules there.
+    pub(super) fn moved(&self, path: LogicalPath, rules: Arc<Rules>) -> Self {
+        Self { path, rules, ..self.clone() }
+    }
+}
+
+/// The request that `operation` becomes, with `payload` as its body where it sends one.
+pub(super) fn request(
+    evaluation: &Evaluation<'_>,
+    operation: OperationName,
+    payload: &Value,
+) -> Result<Request, SyncError> {
+    let rendered = evaluation.render(operation)?;
+    let body = evaluation.body(operation, &rendered, payload)?;
+    Ok(Request {
+        method: rendered.method,
+        path: rendered.path,
+        query: rendered.query,
+        headers: rendered.headers,
+        accept: Some(rendered.accept),
+        body: body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) }),
+    })
+}
