@@ -49,6 +49,10 @@ build: ## Build all programs for development
 bench: ## Measure time and memory of syncs with 1,000 and 10,000 resources, in release mode
 	env -u KUBEBUILDER_ASSETS cargo bench -p declarest-operator --bench scale
 
+.PHONY: bench-core
+bench-core: ## Measure time and memory of listing and classifying trees of 100,000 resources, in release mode
+	cargo bench -p declarest-core --bench tree
+
 ##@ Check
 
 .PHONY: lint

@@ -15,6 +15,7 @@ pub mod document;
 mod error;
 mod evaluation;
 pub mod identity;
+pub mod includes;
 mod list;
 mod resolve;
 mod rules;

@@ -89,6 +89,15 @@ impl Pointer {
         value
     }
 
+    /// Like [`Pointer::get`], for changing the part.
+    pub fn get_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        self.tokens.iter().try_fold(value, |value, token| match value {
+            Value::Object(members) => members.get_mut(token),
+            Value::Array(items) => items.get_mut(array_index(token)?),
+            _ => None,
+        })
+    }
+
     pub(super) fn prepend(&mut self, token: &str) {
         self.tokens.insert(0, token.to_owned());
     }
@@ -173,7 +182,9 @@ mod tests {
     #[case("/absent", None)]
     fn finds(#[case] pointer: &str, #[case] expected: Option<Value>) {
         let document = decode(PayloadType::Json, DOCUMENT).unwrap();
-        assert_eq!(Pointer::parse(pointer).unwrap().get(&document), expected.as_ref());
+        let pointer = Pointer::parse(pointer).unwrap();
+        assert_eq!(pointer.get(&document), expected.as_ref());
+        assert_eq!(pointer.get_mut(&mut document.clone()).cloned(), expected);
     }
 
     #[test]

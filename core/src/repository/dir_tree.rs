@@ -31,6 +31,37 @@ impl DirTree {
         Ok(Self { root })
     }
 
+    /// The directory that this is a view of, with all links resolved.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The place on disk where a regular file can be written or removed: the links in its directory are
+    /// resolved, as far as that exists, and the file itself is not followed. Directories may be missing.
+    pub(super) fn place(&self, file: &str) -> Result<PathBuf, RepositoryError> {
+        let in_the_way = |file: &str, reason| RepositoryError::InTheWay { file: file.to_owned(), reason };
+        let names = segments(file)?;
+        let Some((name, directories)) = names.split_last() else {
+            return Err(in_the_way(file, "it is the root directory, and a file is needed"));
+        };
+        let mut place = self.root.clone();
+        for (depth, directory) in directories.iter().enumerate() {
+            place.push(directory);
+            let above = || names[..=depth].join("/");
+            match self.resolve(&above())? {
+                Some(real) if real.is_dir() => place = real,
+                None if fs::symlink_metadata(&place).is_err() => {}
+                _ => return Err(in_the_way(&above(), "it is no directory, and a directory is needed")),
+            }
+        }
+        // Refuses a link that leads outside.
+        if self.resolve(file)?.is_some_and(|real| real.is_dir()) {
+            return Err(in_the_way(file, "it is a directory, and a file is needed"));
+        }
+        place.push(name);
+        Ok(place)
+    }
+
     /// The place on disk with all links resolved; `None` if there is nothing.
     fn resolve(&self, file: &str) -> Result<Option<PathBuf>, RepositoryError> {
         let place = self.root.join(segments(file)?.iter().collect::<PathBuf>());

@@ -1,9 +1,9 @@
-use super::HostKeyError;
+use super::{DEFAULTS_EXTENSIONS, HostKeyError};
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 
-/// Why desired state could not be read or fetched.
+/// Why desired state could not be read, written or fetched.
 ///
 /// URLs are shown without userinfo and query; secret material never appears.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,13 +64,70 @@ pub enum RepositoryError {
         /// The file relative to the root.
         file: String,
     },
-    /// A payload file does not decode.
+    /// A payload file does not decode, or a value cannot be written to it.
     #[error("\"{file}\": {source}")]
     Payload {
         /// The file relative to the root.
         file: String,
         /// What is wrong and where in the file.
         source: PayloadError,
+    },
+    /// The root was given where only a resource can be.
+    #[error("\"/\" cannot be a resource; name a path below it")]
+    RootResource,
+    /// Nothing is declared at a path.
+    #[error("resource {path} not found in the repository")]
+    ResourceMissing {
+        /// The resource.
+        path: LogicalPath,
+    },
+    /// A resource has no such sidecar.
+    #[error("resource {path}: file \"{file}\" not found")]
+    SidecarMissing {
+        /// The resource.
+        path: LogicalPath,
+        /// The file relative to the root.
+        file: String,
+    },
+    /// No sidecar can have this name.
+    #[error("resource {path}: file \"{file}\" {reason}")]
+    SidecarName {
+        /// The resource.
+        path: LogicalPath,
+        /// The name as given.
+        file: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A selector has no metadata document.
+    #[error("metadata \"{stem}.yaml\" not found in the repository")]
+    MetadataMissing {
+        /// The file relative to the root, without its extension.
+        stem: String,
+    },
+    /// A name that no defaults file can have.
+    #[error(
+        "\"{name}\" is no defaults file; it is called defaults.<extension> or defaults-<profile>.<extension>, \
+         with the extension {}",
+        DEFAULTS_EXTENSIONS.join(", ")
+    )]
+    DefaultsName {
+        /// The name as given.
+        name: String,
+    },
+    /// A payload file cannot have this extension.
+    #[error("\"{extension}\" cannot be the extension of a payload file")]
+    Extension {
+        /// The extension as given.
+        extension: String,
+    },
+    /// Something is where a directory or a regular file has to be made.
+    #[error("\"{file}\" is in the way: {reason}")]
+    InTheWay {
+        /// Its name relative to the root.
+        file: String,
+        /// What it is, and what is needed.
+        reason: &'static str,
     },
     /// A text is not a commit id.
     #[error("\"{text}\" is not a commit id (40 hexadecimal digits)")]
@@ -236,6 +293,11 @@ impl Categorized for RepositoryError {
             | Self::NameNotUtf8 { .. }
             | Self::DirectoryName { .. }
             | Self::Payload { .. }
+            | Self::RootResource
+            | Self::SidecarName { .. }
+            | Self::DefaultsName { .. }
+            | Self::Extension { .. }
+            | Self::InTheWay { .. }
             | Self::InvalidRevision { .. }
             | Self::InvalidPin { .. }
             | Self::InvalidUrl { .. }
@@ -243,6 +305,9 @@ impl Categorized for RepositoryError {
             | Self::ShallowRemote { .. } => Category::Validation,
             Self::RootMissing { .. }
             | Self::PayloadMissing { .. }
+            | Self::ResourceMissing { .. }
+            | Self::SidecarMissing { .. }
+            | Self::MetadataMissing { .. }
             | Self::RevisionMissing { .. }
             | Self::BranchMissing { .. }
             | Self::RemoteMissing { .. } => Category::NotFound,

@@ -3,10 +3,11 @@
 //! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
 //! [`read_payload`] find and read what it declares, and [`MetadataFiles`] what governs that.
 //! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared_since`] what earlier
-//! commits declared and a later one does not.
+//! commits declared and a later one does not. A [`Store`] is a directory that desired state is also written to.
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
+mod atomic;
 mod changes;
 mod diff;
 mod dir_tree;
@@ -22,8 +23,11 @@ mod mirror;
 mod payload_name;
 mod remote;
 mod revision;
+mod sidecar;
+mod store;
 mod tree;
 
+pub use atomic::{Mode, write_atomically};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
@@ -34,8 +38,11 @@ pub use known_hosts::{HostKey, HostKeyError, KnownHosts};
 pub use layout::{Listing, ResourceFile, declares_at_least, read_payload, resource_file, resources};
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;
+pub use payload_name::{DEFAULTS_EXTENSIONS, is_profile_name};
 pub use remote::{Remote, RemoteAuth, RemoteUrl};
 pub use revision::Revision;
+pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
+pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
 pub use tree::{Entry, EntryKind, Tree};
 
 #[cfg(test)]

@@ -18,18 +18,22 @@ pub(super) fn is_metadata(name: &str) -> bool {
     matches!(name, "metadata.yaml" | "metadata.json")
 }
 
+/// The extensions that a defaults file can have, without their dot.
+pub const DEFAULTS_EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "properties"];
+
 /// Whether this names a defaults file: `defaults.<ext>` or `defaults-<profile>.<ext>`.
 pub(super) fn is_defaults(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("defaults") else { return false };
     let Some((profile, extension)) = rest.rsplit_once('.') else { return false };
-    if !matches!(extension, "json" | "yaml" | "yml" | "properties") {
+    if !DEFAULTS_EXTENSIONS.contains(&extension) {
         return false;
     }
-    profile.is_empty() || profile.strip_prefix('-').is_some_and(is_profile)
+    profile.is_empty() || profile.strip_prefix('-').is_some_and(is_profile_name)
 }
 
-/// `^[A-Za-z0-9][A-Za-z0-9._-]*$`
-fn is_profile(name: &str) -> bool {
+/// Whether a defaults profile can have this name: letters, digits, `.`, `_` and `-`, beginning with a letter
+/// or digit. It becomes part of a file name.
+pub fn is_profile_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }

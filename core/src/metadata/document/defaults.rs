@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::fields::Keyword;
 use super::{DocumentError, IncludeError};
 use crate::payload::{Object, Value};
+use crate::repository::DEFAULTS_EXTENSIONS;
 
 /// `resource.defaults`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,35 +48,32 @@ pub enum DefaultsSource {
 impl DefaultsSource {
     /// Parses `{{include <stem>.<extension>}}`, ignoring white space around it; `Err` says what is wrong.
     pub(super) fn parse_include(text: &str, stem: &str) -> Result<Self, String> {
-        const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "properties"];
         let file = text.trim().strip_prefix("{{include ").and_then(|rest| rest.strip_suffix("}}"));
         let extension = file.and_then(|file| file.strip_prefix(stem)?.strip_prefix('.'));
         match (file, extension) {
-            (Some(file), Some(extension)) if EXTENSIONS.contains(&extension) => {
+            (Some(file), Some(extension)) if DEFAULTS_EXTENSIONS.contains(&extension) => {
                 Ok(Self::Include(file.to_owned()))
             }
             _ => Err(format!(
                 "a string here must be exactly \"{{{{include {stem}.<extension>}}}}\", \
                  with the extension {}",
-                EXTENSIONS.join(", ")
+                DEFAULTS_EXTENSIONS.join(", ")
             )),
+        }
+    }
+
+    /// The included file; `None` for inline defaults.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Include(file) => Some(file),
         }
     }
 
     /// The include as documents have it; `None` for inline defaults.
     pub fn include_text(&self) -> Option<String> {
-        match self {
-            Self::Inline(_) => None,
-            Self::Include(file) => Some(format!("{{{{include {file}}}}}")),
-        }
+        self.file().map(|file| format!("{{{{include {file}}}}}"))
     }
-}
-
-/// Whether a defaults profile can have this name: letters, digits, `.`, `_` and `-`, beginning with a letter
-/// or digit. It becomes part of a file name.
-pub(super) fn is_profile_name(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 /// The defaults of all layers so far.

@@ -148,7 +148,7 @@ fn compacting(#[case] full: &str, #[case] defaults: &str, #[case] expected: &str
 }
 
 /// Small alphabets, so that values and defaults meet.
-fn any_value() -> impl Strategy<Value = Value> {
+pub(super) fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),

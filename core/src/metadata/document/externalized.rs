@@ -8,7 +8,7 @@ use crate::payload::pointer::Pointer;
 pub struct ExternalizedAttribute {
     /// The attribute. The token `*` on an array stands for every element.
     pub path: Pointer,
-    /// The file next to the payload, as written; [`sidecar_file`] cleans it.
+    /// The file next to the payload, as written; [`sidecar_file`](crate::repository::sidecar_file) cleans it.
     pub file: String,
     /// What stands in the payload instead; has exactly one `%s`, for the file.
     pub template: Option<String>,
@@ -68,36 +68,4 @@ impl Keyword for SaveBehavior {
 
 impl Keyword for RenderBehavior {
     const WORDS: &'static [(&'static str, Self)] = &[("include", Self::Include)];
-}
-
-/// The path of a sidecar file relative to its payload: trimmed, without `.`, `..` and empty segments. `Err`
-/// says why the file cannot be one: it leaves the directory, or the layout of the repository gives its name
-/// another meaning.
-pub fn sidecar_file(file: &str) -> Result<String, &'static str> {
-    let file = file.trim();
-    if file.is_empty() {
-        return Err("is empty");
-    }
-    if file.starts_with('/') {
-        return Err("is absolute; write it relative to the payload");
-    }
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in file.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => {
-                segments.pop().ok_or("leaves the directory of the payload")?;
-            }
-            "_" => return Err("has the segment \"_\", which is reserved"),
-            _ => segments.push(segment),
-        }
-    }
-    let base = segments.last().ok_or("names no file")?.to_ascii_lowercase();
-    if base.starts_with("resource.") || base.starts_with("defaults") {
-        return Err("is named like a payload or a defaults file");
-    }
-    if matches!(base.as_str(), "metadata.yaml" | "metadata.json") {
-        return Err("is named like a metadata document");
-    }
-    Ok(segments.join("/"))
 }

@@ -29,14 +29,17 @@ mod error;
 mod externalized;
 mod fields;
 mod headers;
+mod infer;
 mod layers;
+mod managed;
 mod model;
 mod validate;
 
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};
 pub use error::DocumentError;
-pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior, sidecar_file};
+pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior};
 pub use headers::Headers;
+pub use infer::infer_defaults;
 pub use layers::{IncludeError, Layers, Resolved, ResolvedOperation, ResolvedValidation};
 pub use model::{
     Assertion, Document, Format, OperationDefaultsSection, OperationName, OperationSection,
@@ -52,5 +55,7 @@ mod defaults_tests;
 mod encode_tests;
 #[cfg(test)]
 mod layers_tests;
+#[cfg(test)]
+mod managed_tests;
 #[cfg(test)]
 mod validate_tests;

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::defaults::is_profile_name;
 use super::{
     DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationSection, OperationsSection,
-    ResourceSection, Step, sidecar_file,
+    ResourceSection, Step,
 };
 use crate::payload::pointer::Pointer;
+use crate::repository::{is_profile_name, sidecar_file};
 
 /// Which language and scope a templated field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

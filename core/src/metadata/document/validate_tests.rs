@@ -5,6 +5,7 @@ use rstest::rstest;
 use super::decode_tests::{FULL, yaml};
 use super::*;
 use crate::payload::pointer::Pointer;
+use crate::repository::sidecar_file;
 
 /// Languages in which just `!` is a mistake.
 fn validated(text: &str, collection: bool) -> Result<(), String> {
@@ -149,6 +150,7 @@ fn unstructured_payloads_have_no_attributes(
 #[case("Resource.sh", Err("is named like a payload or a defaults file"))]
 #[case("s/DEFAULTS-x.sh", Err("is named like a payload or a defaults file"))]
 #[case("Metadata.json", Err("is named like a metadata document"))]
+#[case("a/.Git/hooks/run.sh", Err("has the segment \".git\", which belongs to Git"))]
 #[case("_/run.sh", Err("has the segment \"_\", which is reserved"))]
 fn sidecar_files(#[case] file: &str, #[case] expected: Result<&str, &'static str>) {
     assert_eq!(sidecar_file(file), expected.map(str::to_owned));

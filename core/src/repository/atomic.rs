@@ -1,0 +1,162 @@
+//! Writing a file so that readers see the old content or the new one, and never a part of it.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// How the names of unfinished files start. They are never part of desired state.
+const TEMPORARY: &str = ".declarest-";
+
+/// Who may read a file that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// An existing file keeps its permissions; a new one gets 0644 less the umask.
+    Shared,
+    /// Only the owner (0600), whatever the file allowed before.
+    Private,
+}
+
+/// Replaces `file` by `content`, or makes it.
+///
+/// The content goes to a temporary file in the same directory, which must exist, is flushed to the disk and
+/// then renamed. A failure removes the temporary file and leaves `file` as it was; so does the end of the
+/// process, except that a file `.declarest-*` stays. A symbolic link is replaced, not followed. Blocks.
+pub fn write_atomically(file: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
+    replace(file, mode, |temporary| temporary.write_all(content))
+}
+
+fn replace(file: &Path, mode: Mode, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let kept = match mode {
+        Mode::Shared => permissions_of(file)?,
+        Mode::Private => None,
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY);
+    if mode == Mode::Shared {
+        share(&mut builder);
+    }
+    // Dropping it, as every `?` does, removes the file.
+    let mut temporary = builder.tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    if let Some(permissions) = kept {
+        temporary.as_file().set_permissions(permissions)?;
+    }
+    write(temporary.as_file_mut())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(file).map_err(|failed| failed.error)?;
+    Ok(())
+}
+
+/// The permissions to keep; `None` if there is no such file.
+fn permissions_of(file: &Path) -> io::Result<Option<Permissions>> {
+    match fs::symlink_metadata(file) {
+        Ok(metadata) => Ok(metadata.is_file().then(|| metadata.permissions())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Temporary files are private unless told otherwise; the system takes the umask off.
+#[cfg(unix)]
+fn share(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(Permissions::from_mode(0o644));
+}
+
+/// Other systems give a file the permissions of its directory.
+#[cfg(not(unix))]
+fn share(_builder: &mut tempfile::Builder<'_, '_>) {}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use rstest::rstest;
+
+    use super::*;
+
+    fn mode_of(file: &Path) -> u32 {
+        fs::metadata(file).unwrap().permissions().mode() & 0o777
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let names = fs::read_dir(directory).unwrap();
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[rstest]
+    #[case::new(None)]
+    #[case::existing(Some("old and longer than the new content"))]
+    fn the_new_content_is_all_there_is(#[case] old: Option<&str>) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a");
+        old.inspect(|old| fs::write(&file, old).unwrap());
+        write_atomically(&file, b"new", Mode::Shared).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[rstest]
+    #[case(Mode::Shared, 0o640, 0o640)]
+    #[case(Mode::Shared, 0o755, 0o755)]
+    #[case(Mode::Private, 0o644, 0o600)]
+    fn an_existing_file_keeps_its_permissions_unless_it_is_private(
+        #[case] mode: Mode,
+        #[case] before: u32,
+        #[case] after: u32,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a");
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(before)).unwrap();
+        write_atomically(&file, b"new", mode).unwrap();
+        assert_eq!(mode_of(&file), after);
+    }
+
+    #[test]
+    fn a_new_file_gets_0644_less_the_umask() {
+        let directory = tempfile::tempdir().unwrap();
+        let (ours, private) = (directory.path().join("ours"), directory.path().join("private"));
+        write_atomically(&ours, b"", Mode::Shared).unwrap();
+        write_atomically(&private, b"", Mode::Private).unwrap();
+        // The system makes files with 0666 less the umask.
+        let plain = directory.path().join("plain");
+        fs::write(&plain, "").unwrap();
+        assert_eq!(mode_of(&ours), mode_of(&plain) & 0o644);
+        assert_eq!(mode_of(&private), 0o600);
+    }
+
+    #[test]
+    fn a_failure_half_way_leaves_the_old_file_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a");
+        fs::write(&file, "old").unwrap();
+        let full = replace(&file, Mode::Shared, |temporary| {
+            temporary.write_all(b"ha")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_rename_that_fails_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("a/b")).unwrap();
+        write_atomically(&directory.path().join("a"), b"new", Mode::Shared).unwrap_err();
+        assert_eq!(names(directory.path()), ["a"]);
+        assert_eq!(names(&directory.path().join("a")), ["b"]);
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_its_target_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        symlink(&target, &link).unwrap();
+        write_atomically(&link, b"new", Mode::Shared).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert!(fs::symlink_metadata(&link).unwrap().is_file());
+    }
+}

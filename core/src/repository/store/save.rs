@@ -1,0 +1,131 @@
+use super::Store;
+use super::disk::{Pending, remove};
+use crate::path::LogicalPath;
+use crate::payload::{Descriptor, PayloadType, Value, decode, encode};
+use crate::repository::payload_name::extension;
+use crate::repository::sidecar::beside;
+use crate::repository::tree::join;
+use crate::repository::{RepositoryError, ResourceFile, Sidecar, Tree};
+
+/// How a payload is saved. The default decides the format by what is there already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Save<'a> {
+    /// The format that was asked for.
+    pub descriptor: Option<&'a Descriptor>,
+    /// The format that metadata demands. An existing payload file of this format keeps its extension.
+    pub format: Option<PayloadType>,
+    /// Files to write before the payload that includes them.
+    pub sidecars: &'a [Sidecar],
+    /// Sidecars that only the old payload included. They are removed at the end, except for those that are
+    /// written.
+    pub stale: &'a [String],
+}
+
+impl Store {
+    /// Stores `value` as the payload of `path` and returns its file; `None` if null was saved, which removes
+    /// the payload file. A payload file in another format is superseded: it is removed at last.
+    ///
+    /// The format is the one asked for, else the one metadata demands, else the one of the existing file,
+    /// else plain bytes for bytes and JSON for the rest. An extension that stands for another format gives
+    /// way to the canonical one, as the extension alone decides what a file is when it is read. If the
+    /// existing file means the same value in the same format, its bytes stay.
+    ///
+    /// Nothing is written if the value does not fit the format, or if a file cannot be where it should.
+    pub fn save(
+        &self,
+        path: &LogicalPath,
+        value: &Value,
+        save: &Save<'_>,
+    ) -> Result<Option<ResourceFile>, RepositoryError> {
+        let existing = self.resource_file(path)?;
+        let stored =
+            if value.is_null() { None } else { Some(save.target(path, value, existing.as_ref())?) };
+        let content =
+            stored.as_ref().map(|stored| self.content(stored, value, existing.as_ref())).transpose()?;
+
+        let mut pending = Vec::new();
+        for sidecar in save.sidecars {
+            pending.push(Pending::new(self.tree(), &beside(path, &sidecar.file)?, &sidecar.content)?);
+        }
+        if let (Some(stored), Some(Some(content))) = (&stored, &content) {
+            pending.push(Pending::new(self.tree(), &stored.file, content)?);
+        }
+        let mut obsolete = Vec::new();
+        if let Some(old) = existing.filter(|old| stored.as_ref().is_none_or(|new| new.file != old.file)) {
+            obsolete.push(self.tree().place(&old.file)?);
+        }
+        for file in save.stale {
+            let name = beside(path, file)?;
+            let written = save.sidecars.iter().any(|new| beside(path, &new.file).as_ref() == Ok(&name));
+            if !written {
+                obsolete.push(self.tree().place(&name)?);
+            }
+        }
+        pending.iter().try_for_each(Pending::write)?;
+        remove(self.tree(), &obsolete)?;
+        Ok(stored)
+    }
+
+    /// The bytes to write; `None` if the existing file says the same.
+    fn content(
+        &self,
+        stored: &ResourceFile,
+        value: &Value,
+        existing: Option<&ResourceFile>,
+    ) -> Result<Option<Vec<u8>>, RepositoryError> {
+        let payload_type = stored.descriptor.payload_type;
+        let content = encode(payload_type, value)
+            .map_err(|source| RepositoryError::Payload { file: stored.file.clone(), source })?;
+        if existing.is_none_or(|old| old.file != stored.file) {
+            return Ok(Some(content));
+        }
+        let before = self.tree().read(&stored.file)?.and_then(|bytes| decode(payload_type, &bytes).ok());
+        // Formats of strings only give a number back as its text.
+        let same = before.is_some_and(|before| {
+            before == *value || decode(payload_type, &content).is_ok_and(|after| before == after)
+        });
+        Ok((!same).then_some(content))
+    }
+}
+
+impl Save<'_> {
+    /// The file that the payload goes to.
+    fn target(
+        &self,
+        path: &LogicalPath,
+        value: &Value,
+        existing: Option<&ResourceFile>,
+    ) -> Result<ResourceFile, RepositoryError> {
+        let descriptor = self.choose(value, existing.map(|old| &old.descriptor));
+        let given = &descriptor.extension;
+        if given.len() < 2 || !given.starts_with('.') || given.contains(['/', '\\', '\0']) {
+            return Err(RepositoryError::Extension { extension: given.to_string() });
+        }
+        let read_as = Descriptor::from_extension(extension(given)).payload_type;
+        let descriptor = if read_as == descriptor.payload_type {
+            descriptor
+        } else {
+            Descriptor::of(descriptor.payload_type)
+        };
+        let name = format!("resource{}", descriptor.extension);
+        let file = join(path.relative(), &name);
+        // Where case does not distinguish files, these two are one.
+        match existing.filter(|old| old.file.eq_ignore_ascii_case(&file)) {
+            Some(old) => Ok(old.clone()),
+            None => Ok(ResourceFile { path: path.clone(), file, descriptor }),
+        }
+    }
+
+    fn choose(&self, value: &Value, existing: Option<&Descriptor>) -> Descriptor {
+        if let Some(descriptor) = self.descriptor {
+            return descriptor.clone();
+        }
+        match (self.format, existing) {
+            (Some(format), Some(existing)) if existing.payload_type == format => existing.clone(),
+            (Some(format), _) => Descriptor::of(format),
+            (None, Some(existing)) => existing.clone(),
+            (None, None) if matches!(value, Value::Bytes(_)) => Descriptor::of(PayloadType::OctetStream),
+            (None, None) => Descriptor::of(PayloadType::Json),
+        }
+    }
+}
