@@ -50,8 +50,8 @@ bench: ## Measure time and memory of syncs with 1,000 and 10,000 resources, in r
 	env -u KUBEBUILDER_ASSETS cargo bench -p declarest-operator --bench scale
 
 .PHONY: bench-core
-bench-core: ## Measure time and memory of listing and classifying trees of 100,000 resources, in release mode
-	cargo bench -p declarest-core --bench tree
+bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode
+	cargo bench -p declarest-core --bench plan --bench tree
 
 ##@ Check
 

@@ -35,6 +35,7 @@ impl Stage {
         let server = RestServer::start(Config {
             collections: ["/shops", "/shops/*/tills", "/price-lists"].map(str::to_owned).to_vec(),
             server_ids: vec!["/order-routes".to_owned()],
+            versioned: vec!["/shops".to_owned()],
             id_prefix: "route-".to_owned(),
             requirements: vec![Requirement {
                 collection: "/shops/*/tills".to_owned(),

@@ -24,10 +24,17 @@ pub async fn first_sync(stage: &mut Stage) -> Result<(), Failure> {
     let held = stage.server.resources();
     expect(held.len() == DECLARED, || format!("the server holds {} resources, not {DECLARED}", held.len()))?;
     expect(stage.server.duplicates().is_empty(), || "a route was created twice".to_owned())?;
+    let rio = stage.server.get("/shops/rio").unwrap_or_default();
+    expect(rio["receipts"]["language"] == "en", || "rio lacks the defaults of all shops".to_owned())?;
+    let till = stage.server.get("/shops/rio/tills/t1").unwrap_or_default();
+    expect(till["onOpen"].as_str().is_some_and(|script| script.starts_with("#!/bin/sh")), || {
+        "the till lacks its script".to_owned()
+    })?;
     result(&format!("{DECLARED} resources after {:.1} s", took.as_secs_f64()));
     screen::requests(&stage.server);
     notice(
-        "Parents come before children. The server chose the ids of the order routes; Git knows their names.",
+        "Parents come before children. The server chose the ids of the order routes; Git knows their names. \
+         Shops inherit defaults, and a till includes its script from a file of its own.",
     );
     Ok(())
 }

@@ -21,7 +21,8 @@ const MEMBERS: usize = 100;
 const RUNS: usize = 5;
 
 /// Drops what only the server knows, and so makes the sides equal.
-const PARTS: &str = "[{excludeAttributes: [/etag, /updatedAt]}, {selectAttributes: [/name, /limits, /tier, /tags]}]";
+const PARTS: &str =
+    "[{excludeAttributes: [/etag, /updatedAt]}, {selectAttributes: [/name, /limits, /tier, /tags]}]";
 const JQ: &str = "[{jqExpression: \"del(.etag, .updatedAt)\"}, {jqExpression: \".tags |= sort\"}]";
 
 fn metadata(transforms: &str) -> (tempfile::TempDir, Metadata) {

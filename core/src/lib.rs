@@ -1,7 +1,7 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
 //! Data flows through the modules in this order; each may use only those before it:
-//! [`path`] → [`payload`] → [`secrets`] → [`repository`] → [`metadata`] → [`server`] → [`sync`].
+//! [`path`] → [`payload`] → [`secrets`] → [`proxy`] → [`repository`] → [`metadata`] → [`server`] → [`sync`].
 //! Nothing here knows Kubernetes or a terminal.
 #![warn(missing_docs)]
 
@@ -9,6 +9,7 @@ pub mod error;
 pub mod metadata;
 pub mod path;
 pub mod payload;
+pub mod proxy;
 pub mod repository;
 pub mod secrets;
 pub mod server;

@@ -36,6 +36,9 @@ pub struct Config {
     pub collections: Vec<String>,
     /// Collections, in the same notation, that assign the ids of their entries.
     pub server_ids: Vec<String>,
+    /// Collections, in the same notation, whose entries carry a `version` that the server counts up with
+    /// every write.
+    pub versioned: Vec<String>,
     /// Put before the number of an assigned id.
     pub id_prefix: String,
     /// Whether a PUT creates what is absent instead of answering 404.
@@ -58,6 +61,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             collections: Vec::new(),
             server_ids: Vec::new(),
+            versioned: Vec::new(),
             id_prefix: "w-".to_owned(),
             upsert: false,
             refuse_delete_with_children: false,

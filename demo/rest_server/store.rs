@@ -50,6 +50,7 @@ pub struct Store {
     known: BTreeSet<String>,
     declared: Vec<String>,
     server_ids: Vec<String>,
+    versioned: Vec<String>,
     requirements: Vec<Requirement>,
     id_prefix: String,
     last_id: u64,
@@ -64,6 +65,7 @@ impl Store {
             known: BTreeSet::new(),
             declared: config.collections.iter().chain(&config.server_ids).cloned().collect(),
             server_ids: config.server_ids.clone(),
+            versioned: config.versioned.clone(),
             requirements: config.requirements.clone(),
             id_prefix: config.id_prefix.clone(),
             last_id: 0,
@@ -111,6 +113,7 @@ impl Store {
         if self.resources.contains_key(&path) {
             return refuse(409, format!("{path} exists"));
         }
+        self.count_version(collection, &path, &mut body);
         self.insert(&path, body.clone());
         Ok(Created { path, body })
     }
@@ -132,6 +135,7 @@ impl Store {
         if self.assigns_ids(collection) {
             body["id"] = json!(id);
         }
+        self.count_version(collection, path, &mut body);
         self.insert(path, body.clone());
         Ok((body, !exists))
     }
@@ -190,6 +194,13 @@ impl Store {
             self.known.insert(collection.to_owned());
         }
         self.resources.insert(path.to_owned(), body);
+    }
+
+    fn count_version(&self, collection: &str, path: &str, body: &mut Value) {
+        if self.versioned.iter().any(|pattern| matches(pattern, collection)) {
+            let before = self.resources.get(path).and_then(|body| body["version"].as_u64()).unwrap_or(0);
+            body["version"] = json!(before + 1);
+        }
     }
 
     fn entries<'s>(&'s self, collection: &'s str) -> impl Iterator<Item = (&'s String, &'s Value)> {

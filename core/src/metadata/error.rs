@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::document::{DocumentError, OperationName};
 use super::identity::IdentityError;
+use super::includes::IncludeError;
 use super::list;
 use super::template::TemplateError;
 use super::transform::TransformError;
@@ -89,6 +90,14 @@ pub enum MetadataError {
         /// Which step, and why.
         source: Box<TransformError>,
     },
+    /// An attribute that is kept in a file of its own could not be put in place.
+    #[error("{path}: {source}")]
+    Include {
+        /// The resource.
+        path: LogicalPath,
+        /// Which one, and why.
+        source: Box<IncludeError>,
+    },
     /// The payload lacks what metadata requires.
     #[error("{path}: {operation} needs {missing} in the payload; add what is missing")]
     MissingAttributes {
@@ -170,6 +179,7 @@ impl Categorized for MetadataError {
         match self {
             Self::Lookup { source, .. } | Self::Read { source, .. } => source.category(),
             Self::Transform { source, .. } => source.category(),
+            Self::Include { source, .. } => source.category(),
             Self::Document { .. }
             | Self::Layers { .. }
             | Self::Identity { .. }

@@ -1,4 +1,7 @@
-use git2::{Delta, DiffFile, DiffOptions, Repository, Tree};
+use std::cmp::Ordering;
+use std::iter::Peekable;
+
+use git2::{Oid, Repository, Tree, TreeEntry};
 
 use super::git_tree::entry_kind;
 use super::{EntryKind, RepositoryError};
@@ -31,44 +34,130 @@ pub enum ChangeStatus {
     ModeOnly,
 }
 
-/// The differences from `old` to `new`, sorted by name; below the directory `scope` only, if it is given.
-/// `None` stands for the empty tree.
+/// The differences from `old` to `new`, sorted by name; of the file or below the directory `scope` only, if
+/// it is given.
+///
+/// Only directories that differ are read, and no files at all, so the size of the trees hardly counts.
+/// libgit2's own comparison reads every directory of both.
 pub(super) fn between(
     repository: &Repository,
-    old: Option<&Tree<'_>>,
-    new: Option<&Tree<'_>>,
+    old: &Tree<'_>,
+    new: &Tree<'_>,
     scope: Option<&str>,
 ) -> Result<Vec<FileChange>, RepositoryError> {
-    let mut options = DiffOptions::new();
-    options.include_typechange(true).skip_binary_check(true);
-    if let Some(scope) = scope.filter(|scope| !scope.is_empty()) {
-        options.pathspec(scope).disable_pathspec_match(true);
+    let scope: Vec<&[u8]> = scope.iter().flat_map(|scope| scope.split('/')).map(str::as_bytes).collect();
+    let scope: Vec<&[u8]> = scope.into_iter().filter(|name| !name.is_empty()).collect();
+    let mut comparison = Comparison { scope, changes: Vec::new(), pending: Vec::new() };
+    let root = Directory { name: Vec::new(), depth: 0, old: Some(old.id()), new: Some(new.id()) };
+    comparison.compare(&root, Some(old), Some(new));
+    while let Some(directory) = comparison.pending.pop() {
+        let tree = |id: Option<Oid>| id.map(|id| repository.find_tree(id)).transpose();
+        let failed = || RepositoryError::git("compare two revisions");
+        let (old, new) = (tree(directory.old).map_err(failed())?, tree(directory.new).map_err(failed())?);
+        comparison.compare(&directory, old.as_ref(), new.as_ref());
     }
-    let diff = repository
-        .diff_tree_to_tree(old, new, Some(&mut options))
-        .map_err(RepositoryError::git("compare two revisions"))?;
-    Ok(diff
-        .deltas()
-        .filter_map(|delta| change(delta.status(), &delta.old_file(), &delta.new_file()))
-        .collect())
+    comparison.changes.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(comparison.changes)
 }
 
-fn change(delta: Delta, old: &DiffFile<'_>, new: &DiffFile<'_>) -> Option<FileChange> {
-    let status = match delta {
-        Delta::Added => ChangeStatus::Added,
-        Delta::Deleted => ChangeStatus::Deleted,
-        Delta::Typechange => ChangeStatus::TypeChanged,
-        Delta::Modified if old.id() == new.id() => ChangeStatus::ModeOnly,
-        Delta::Modified => ChangeStatus::Modified,
-        // The rest only comes from indexes, work trees and rename detection.
+struct Comparison<'s> {
+    /// The names that lead to what is wanted.
+    scope: Vec<&'s [u8]>,
+    changes: Vec<FileChange>,
+    /// Directories that differ. An explicit stack, as trees may be deep.
+    pending: Vec<Directory>,
+}
+
+impl Comparison<'_> {
+    fn compare(&mut self, directory: &Directory, old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) {
+        let name = self.scope.get(directory.depth).copied();
+        let leads_on = self.scope.len() > directory.depth + 1;
+        let wanted = |entry: &TreeEntry<'_>| {
+            name.is_none_or(|name| entry.name_bytes() == name) && (!leads_on || is_directory(Some(entry)))
+        };
+        let mut old = old.into_iter().flat_map(Tree::iter).filter(wanted).peekable();
+        let mut new = new.into_iter().flat_map(Tree::iter).filter(wanted).peekable();
+        while let Some((old, new)) = next(&mut old, &mut new) {
+            if is_directory(old.as_ref()) || is_directory(new.as_ref()) {
+                self.pending.extend(directory.below(old.as_ref(), new.as_ref()));
+            } else {
+                self.changes.extend(change(directory, old.as_ref(), new.as_ref()));
+            }
+        }
+    }
+}
+
+/// A directory to compare; `None` where there is none of this name.
+struct Directory {
+    /// The name relative to the root, as bytes.
+    name: Vec<u8>,
+    depth: usize,
+    old: Option<Oid>,
+    new: Option<Oid>,
+}
+
+impl Directory {
+    /// A directory in this one, unless both sides are the same.
+    fn below(&self, old: Option<&TreeEntry<'_>>, new: Option<&TreeEntry<'_>>) -> Option<Self> {
+        let (old_id, new_id) = (old.map(TreeEntry::id), new.map(TreeEntry::id));
+        let name = self.join(old.or(new)?.name_bytes());
+        (old_id != new_id).then(|| Self { name, depth: self.depth + 1, old: old_id, new: new_id })
+    }
+
+    fn join(&self, name: &[u8]) -> Vec<u8> {
+        if self.name.is_empty() { name.to_vec() } else { [&self.name, name].join(&b'/') }
+    }
+}
+
+/// What is next in two sorted lists of entries: the same name of the same kind (directory or not) in both, or
+/// one that only one of them has.
+fn next<'o, 'n>(
+    old: &mut Peekable<impl Iterator<Item = TreeEntry<'o>>>,
+    new: &mut Peekable<impl Iterator<Item = TreeEntry<'n>>>,
+) -> Option<(Option<TreeEntry<'o>>, Option<TreeEntry<'n>>)> {
+    let order = match (old.peek(), new.peek()) {
+        (None, None) => return None,
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(old), Some(new)) => order(old, new),
+    };
+    Some((if order.is_le() { old.next() } else { None }, if order.is_ge() { new.next() } else { None }))
+}
+
+/// Git sorts directories as if their names ended in a slash.
+fn order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
+    let key = |entry: &TreeEntry<'_>| is_directory(Some(entry)).then_some(b'/');
+    a.name_bytes().iter().copied().chain(key(a)).cmp(b.name_bytes().iter().copied().chain(key(b)))
+}
+
+fn is_directory(entry: Option<&TreeEntry<'_>>) -> bool {
+    entry.is_some_and(|entry| entry_kind(entry.filemode()) == EntryKind::Directory)
+}
+
+/// What happened to a name that is no directory on either side.
+fn change(
+    directory: &Directory,
+    old: Option<&TreeEntry<'_>>,
+    new: Option<&TreeEntry<'_>>,
+) -> Option<FileChange> {
+    // What is left of a mode without permissions tells files, links and submodules apart.
+    let kind = |mode: i32| mode & 0o170_000;
+    let status = match (old, new) {
+        (None, _) => ChangeStatus::Added,
+        (_, None) => ChangeStatus::Deleted,
+        (Some(old), Some(new)) if kind(old.filemode()) != kind(new.filemode()) => ChangeStatus::TypeChanged,
+        (Some(old), Some(new)) if old.id() != new.id() => ChangeStatus::Modified,
+        (Some(old), Some(new)) if old.filemode() != new.filemode() => ChangeStatus::ModeOnly,
         _ => return None,
     };
-    let name = if status == ChangeStatus::Deleted { old } else { new };
-    let kind = |file: &DiffFile<'_>| entry_kind(u32::from(file.mode()).cast_signed());
     Some(FileChange {
-        path: String::from_utf8_lossy(name.path_bytes()?).into_owned(),
+        path: String::from_utf8_lossy(&directory.join(old.or(new)?.name_bytes())).into_owned(),
         status,
-        old: (status != ChangeStatus::Added).then(|| kind(old)),
-        new: (status != ChangeStatus::Deleted).then(|| kind(new)),
+        old: old.map(|entry| entry_kind(entry.filemode())),
+        new: new.map(|entry| entry_kind(entry.filemode())),
     })
 }
+
+#[cfg(test)]
+#[path = "diff_tests.rs"]
+mod tests;

@@ -222,11 +222,115 @@ pub enum RepositoryError {
         /// What is wrong with the key.
         source: Box<HostKeyError>,
     },
-    /// A fetch did not end before its deadline.
-    #[error("repository {url}: fetching branch \"{branch}\" took too long and was given up")]
+    /// A file with credentials cannot be read.
+    #[error("cannot read {what} {file}: {reason}")]
+    CredentialFile {
+        /// What the file holds.
+        what: &'static str,
+        /// The file.
+        file: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// The proxy refused the configured credentials, or wants some.
+    #[error("repository {url}: the proxy on the way there does not accept the configured credentials")]
+    ProxyCredentials {
+        /// The remote.
+        url: String,
+    },
+    /// A proxy serves a remote that is reached over plain http.
+    #[error(
+        "repository {url} is to be reached through the proxy {proxy}, which works for https only; use an \
+         https URL, or name its host in noProxy"
+    )]
+    ProxiedHttp {
+        /// The remote.
+        url: String,
+        /// The proxy, without userinfo.
+        proxy: String,
+    },
+    /// Certificates of authorities cannot be used.
+    #[error("{origin}: {reason}")]
+    Authorities {
+        /// Where they come from.
+        origin: String,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// A client certificate is configured, which libgit2 cannot present.
+    #[error(
+        "{field}: client certificates are not supported for Git over https; authenticate by basic, accessKey \
+         or ssh and remove clientCertFile and clientKeyFile"
+    )]
+    ClientCertificate {
+        /// The setting.
+        field: &'static str,
+    },
+    /// TLS is configured for a remote that does not use it.
+    #[error("repository {url} is not reached over http or https, so tls settings do not apply; remove them")]
+    TlsUnused {
+        /// The remote.
+        url: String,
+    },
+    /// The remote has commits that a push would lose, or does not let the branch be changed.
+    #[error(
+        "repository {url} rejected the push to branch \"{branch}\": {reason}; refresh, reconcile, push again"
+    )]
+    PushRejected {
+        /// The remote.
+        url: String,
+        /// The branch of the remote.
+        branch: String,
+        /// What the remote says.
+        reason: String,
+    },
+    /// There is no checkout, and none may be made.
+    #[error("{directory} is not a Git repository; run `declarest repository init`, or allow autoInit")]
+    NotInitialised {
+        /// The directory on disk.
+        directory: String,
+    },
+    /// The repository has no files of its own to work on.
+    #[error("{directory} is a bare Git repository; name a checkout")]
+    Bare {
+        /// The directory on disk.
+        directory: String,
+    },
+    /// A push has nowhere to go.
+    #[error("cannot push {directory}: no remote is configured")]
+    NoRemote {
+        /// The directory on disk.
+        directory: String,
+    },
+    /// A push has no branch to start from.
+    #[error("cannot push {directory}: HEAD is detached; check a branch out first")]
+    DetachedHead {
+        /// The directory on disk.
+        directory: String,
+    },
+    /// A push has nothing to send.
+    #[error("cannot push {directory}: branch \"{branch}\" has no commit yet")]
+    NoCommit {
+        /// The directory on disk.
+        directory: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The checkout has changes that were not committed.
+    #[error("{directory} has uncommitted changes ({}); commit or discard them first", shortened(files))]
+    Uncommitted {
+        /// The directory on disk.
+        directory: String,
+        /// The files, relative to it, sorted.
+        files: Vec<String>,
+    },
+    /// A fetch or push did not end before its deadline.
+    #[error("repository {url}: {action} branch \"{branch}\" took too long and was given up")]
     Timeout {
         /// The remote.
         url: String,
+        /// What was done.
+        action: &'static str,
         /// The branch asked for.
         branch: String,
     },
@@ -284,6 +388,13 @@ impl RepositoryError {
     }
 }
 
+/// The first few of many names.
+fn shortened(files: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = files[..files.len().min(SHOWN)].join(", ");
+    if files.len() > SHOWN { format!("{shown} and {} more", files.len() - SHOWN) } else { shown }
+}
+
 impl Categorized for RepositoryError {
     fn category(&self) -> Category {
         match self {
@@ -302,6 +413,15 @@ impl Categorized for RepositoryError {
             | Self::InvalidPin { .. }
             | Self::InvalidUrl { .. }
             | Self::InvalidBranch { .. }
+            | Self::ProxiedHttp { .. }
+            | Self::Authorities { .. }
+            | Self::ClientCertificate { .. }
+            | Self::TlsUnused { .. }
+            | Self::Bare { .. }
+            | Self::NoRemote { .. }
+            | Self::DetachedHead { .. }
+            | Self::NoCommit { .. }
+            | Self::Uncommitted { .. }
             | Self::ShallowRemote { .. } => Category::Validation,
             Self::RootMissing { .. }
             | Self::PayloadMissing { .. }
@@ -310,11 +430,14 @@ impl Categorized for RepositoryError {
             | Self::MetadataMissing { .. }
             | Self::RevisionMissing { .. }
             | Self::BranchMissing { .. }
+            | Self::NotInitialised { .. }
             | Self::RemoteMissing { .. } => Category::NotFound,
-            Self::SeveralPayloads { .. } => Category::Conflict,
+            Self::SeveralPayloads { .. } | Self::PushRejected { .. } => Category::Conflict,
             Self::CredentialsMissing { .. }
             | Self::CredentialsRejected { .. }
             | Self::CredentialsElsewhere { .. }
+            | Self::CredentialFile { .. }
+            | Self::ProxyCredentials { .. }
             | Self::PrivateKey { .. }
             | Self::HostKey { .. } => Category::Auth,
             Self::Timeout { .. } | Self::Hanging { .. } | Self::Network { .. } => Category::Transport,

@@ -59,7 +59,13 @@ impl LargeDirectories {
 
 impl GitTree {
     pub(super) fn open(handles: Arc<Handles>, revision: &Revision) -> Result<Self, RepositoryError> {
-        let root = handles.with(|repository| root_of(repository, revision).map(|tree| tree.id()))?;
+        let root = handles.with(|repository| {
+            let (id, failed) = (revision.oid()?, || unreadable(revision));
+            let root = repository.find_commit(id).map_err(failed())?.tree_id();
+            // Whoever needs no more than a few large directories should not read the root for nothing.
+            let objects = repository.odb().map_err(failed())?;
+            if objects.exists(root) { Ok(root) } else { Err(missing(revision)) }
+        })?;
         Ok(Self { handles, revision: revision.clone(), root, large: Arc::default() })
     }
 
@@ -112,13 +118,18 @@ pub(super) fn root_of<'r>(
     revision: &Revision,
 ) -> Result<git2::Tree<'r>, RepositoryError> {
     let found = repository.find_commit(revision.oid()?).and_then(|commit| commit.tree());
-    found.map_err(|error| {
-        if error.code() == git2::ErrorCode::NotFound {
-            RepositoryError::RevisionMissing { revision: revision.to_string() }
-        } else {
-            RepositoryError::git(format!("read revision {revision}"))(error)
-        }
-    })
+    found.map_err(unreadable(revision))
+}
+
+fn unreadable(revision: &Revision) -> impl FnOnce(git2::Error) -> RepositoryError + '_ {
+    move |error| match error.code() {
+        git2::ErrorCode::NotFound => missing(revision),
+        _ => RepositoryError::git(format!("read revision {revision}"))(error),
+    }
+}
+
+fn missing(revision: &Revision) -> RepositoryError {
+    RepositoryError::RevisionMissing { revision: revision.to_string() }
 }
 
 /// Git knows only a few modes; what is neither a tree nor a regular blob is a link or a submodule.

@@ -56,7 +56,7 @@ impl Handles {
 /// turn off TLS verification. Opening as bare also skips the check that the directory belongs to the
 /// current user, which fails on volumes written under another user id.
 pub(super) fn open(directory: &Path) -> Result<Repository, RepositoryError> {
-    let action = || format!("open the mirror {}", directory.display());
+    let action = || format!("open the repository {}", directory.display());
     let repository = Repository::open_bare(directory).map_err(RepositoryError::git(action()))?;
     let mut config = Config::new().map_err(RepositoryError::git(action()))?;
     config

@@ -180,12 +180,12 @@ pub(super) fn undeclared(
         for parent in parents.iter().filter(|parent| seen.contains(*parent)) {
             let revision = Revision::of(*parent);
             let old = root_of(repository, &revision)?;
-            let changes = diff::between(repository, Some(&old), Some(&tree), Some(scope.relative()))?;
+            let changes = diff::between(repository, &old, &tree, Some(scope.relative()))?;
             found.add(&changes, &revision);
         }
     }
     // After a force-push no path of commits leads from the base to the target.
-    let changes = diff::between(repository, Some(&base_tree), Some(&new_tree), Some(scope.relative()))?;
+    let changes = diff::between(repository, &base_tree, &new_tree, Some(scope.relative()))?;
     found.add(&changes, base);
     found.absent_from(target_tree)
 }

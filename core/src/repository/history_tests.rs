@@ -9,7 +9,7 @@ fn mirror(origin: &Origin, tips: &[&Revision]) -> (tempfile::TempDir, Mirror) {
     let directory = tempfile::tempdir().unwrap();
     let mirror = Mirror::open(directory.path(), "").unwrap();
     let url = RemoteUrl::parse_local_allowed(&origin.url()).unwrap();
-    let remote = Remote { url, branch: "main".into(), auth: RemoteAuth::None };
+    let remote = Remote::new(url, "main", RemoteAuth::None);
     for tip in tips {
         origin.branch("main", tip);
         mirror.fetch(&remote, Instant::now() + Duration::from_mins(1)).unwrap();

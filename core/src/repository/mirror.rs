@@ -4,16 +4,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use git2::{ErrorCode, Repository, RepositoryInitOptions};
 use sha2::{Digest, Sha256};
 
+use super::connection::{self, Purpose};
 use super::git_tree::root_of;
 use super::handles::{Handles, open};
 use super::history::{self, Undeclared};
@@ -26,9 +25,6 @@ const TIP: &str = "refs/declarest/tip";
 
 /// Commits that must stay readable whatever happens to the branch.
 const PINS: &str = "refs/declarest/pins/";
-
-/// How long after its deadline a fetch may still report what happened itself.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// Fetches that may hang in silent connections before no more are started.
 const MOST_HANGING: usize = 16;
@@ -92,23 +88,9 @@ impl Mirror {
             return Err(RepositoryError::Hanging { url: remote.url.to_string(), count: hanging });
         }
         let (job, running) = (remote.clone(), Running::start(Arc::clone(&self.inner)));
-        let (done, outcome) = mpsc::sync_channel(1);
-        let spawned = thread::Builder::new().name("git-fetch".to_owned()).spawn(move || {
-            let handles = &running.0.handles;
-            // Nobody listens any more if the deadline passed.
-            let _ = done.send(handles.with(|repository| fetch::fetch(repository, &job, TIP, deadline)));
-        });
-        let failed =
-            |reason: String| RepositoryError::Git { action: format!("fetch {}", remote.url), reason };
-        spawned.map_err(|error| failed(error.to_string()))?;
-        let patience = deadline.saturating_duration_since(Instant::now()) + GRACE;
-        match outcome.recv_timeout(patience) {
-            Ok(result) => result,
-            Err(RecvTimeoutError::Timeout) => Err(fetch::timeout(remote)),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(failed("its thread ended without a result".to_owned()))
-            }
-        }
+        connection::until(deadline, remote, Purpose::Fetch, move || {
+            running.0.handles.with(|repository| fetch::fetch(repository, &job, TIP, deadline))
+        })
     }
 
     /// The commit that the branch was at in the last successful fetch.
@@ -129,7 +111,7 @@ impl Mirror {
     pub fn diff(&self, base: &Revision, target: &Revision) -> Result<Vec<FileChange>, RepositoryError> {
         self.inner.handles.with(|repository| {
             let (old, new) = (root_of(repository, base)?, root_of(repository, target)?);
-            diff::between(repository, Some(&old), Some(&new), None)
+            diff::between(repository, &old, &new, None)
         })
     }
 

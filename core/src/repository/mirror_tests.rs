@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use rstest::rstest;
 
 use super::super::fixtures::{File, Origin};
@@ -33,7 +35,7 @@ impl Fixture {
 
 fn fetch_from(mirror: &Mirror, url: &str, branch: &str) -> Result<Revision, RepositoryError> {
     let url = RemoteUrl::parse_local_allowed(url).unwrap();
-    let remote = Remote { url, branch: branch.into(), auth: RemoteAuth::None };
+    let remote = Remote::new(url, branch, RemoteAuth::None);
     mirror.fetch(&remote, Instant::now() + Duration::from_mins(1))
 }
 
@@ -203,7 +205,7 @@ fn a_silent_connection_does_not_outlast_the_deadline() {
     let f = Fixture::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = RemoteUrl::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
-    let remote = Remote { url, branch: "main".into(), auth: RemoteAuth::None };
+    let remote = Remote::new(url, "main", RemoteAuth::None);
     let error = f.mirror.fetch(&remote, Instant::now()).unwrap_err();
     assert!(matches!(error, RepositoryError::Timeout { .. }), "{error}");
     let first = f.origin.commit(&[], &[("a", "")]);
@@ -341,7 +343,7 @@ fn hanging_fetches_are_limited_and_counted_until_they_end() {
     let f = Fixture::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = RemoteUrl::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
-    let remote = Remote { url, branch: "main".into(), auth: RemoteAuth::None };
+    let remote = Remote::new(url, "main", RemoteAuth::None);
     let hanging: Vec<_> = (0..MOST_HANGING).map(|_| Running::start(Arc::clone(&f.mirror.inner))).collect();
     let refused = f.mirror.fetch(&remote, Instant::now());
     assert!(matches!(refused, Err(RepositoryError::Hanging { count: MOST_HANGING, .. })), "{refused:?}");

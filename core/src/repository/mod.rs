@@ -3,12 +3,14 @@
 //! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
 //! [`read_payload`] find and read what it declares, and [`MetadataFiles`] what governs that.
 //! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared_since`] what earlier
-//! commits declared and a later one does not. A [`Store`] is a directory that desired state is also written to.
+//! commits declared and a later one does not. A [`Store`] is a directory that desired state is also written to,
+//! and a [`Worktree`] the checkout in which a person edits it all.
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
 mod atomic;
 mod changes;
+mod connection;
 mod diff;
 mod dir_tree;
 mod error;
@@ -25,7 +27,9 @@ mod remote;
 mod revision;
 mod sidecar;
 mod store;
+mod tls;
 mod tree;
+mod worktree;
 
 pub use atomic::{Mode, write_atomically};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
@@ -39,11 +43,16 @@ pub use layout::{Listing, ResourceFile, declares_at_least, read_payload, resourc
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;
 pub use payload_name::{DEFAULTS_EXTENSIONS, is_profile_name};
-pub use remote::{Remote, RemoteAuth, RemoteUrl};
+pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
+pub use tls::{RemoteTls, TlsFiles};
 pub use tree::{Entry, EntryKind, Tree};
+pub use worktree::{
+    Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,
+    WorktreeSettings, WorktreeStatus,
+};
 
 #[cfg(test)]
 mod fixtures;

@@ -1,22 +1,28 @@
 //! Which repository, which branch, and with what credentials.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::RepositoryError;
+use super::{RemoteTls, RepositoryError};
+use crate::proxy::Proxy;
 use crate::secrets::Secret;
 
-/// What to fetch and how to get in.
+/// What to fetch from or push to, and how to get in.
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// The repository.
     pub url: RemoteUrl,
-    /// The one branch that is mirrored.
+    /// The one branch that is used.
     pub branch: String,
     /// The credentials.
     pub auth: RemoteAuth,
+    /// Which certificates are trusted; https only.
+    pub tls: RemoteTls,
+    /// The proxies; for https only. An http remote has to be an exception of theirs.
+    pub proxy: Proxy,
 }
 
 /// The credentials for a remote. They are only ever sent to the host of its URL.
@@ -30,6 +36,13 @@ pub enum RemoteAuth {
         user: Option<String>,
         /// The token.
         token: Secret,
+    },
+    /// HTTP basic authentication with a password.
+    Basic {
+        /// The user.
+        user: String,
+        /// The password.
+        password: Secret,
     },
     /// An SSH key.
     Ssh {
@@ -74,15 +87,54 @@ enum Form {
     Scp(String),
 }
 
+/// An SSH key and known hosts in files, as a user of a terminal has them.
+#[derive(Clone, Debug, Default)]
+pub struct SshFiles {
+    /// The user; defaults to the one in the URL, then to `git`.
+    pub user: Option<String>,
+    /// The private key.
+    pub private_key: PathBuf,
+    /// What the private key is encrypted with.
+    pub passphrase: Option<Secret>,
+    /// A `known_hosts` file.
+    pub known_hosts: Option<PathBuf>,
+    /// Accepts any host key.
+    pub insecure_ignore_host_key: bool,
+}
+
+impl RemoteAuth {
+    /// Reads an SSH key and the known hosts from their files.
+    pub fn from_ssh_files(files: SshFiles) -> Result<Self, RepositoryError> {
+        let read = |what: &'static str, file: &Path| {
+            std::fs::read_to_string(file).map_err(|error| RepositoryError::CredentialFile {
+                what,
+                file: file.display().to_string(),
+                reason: error.to_string(),
+            })
+        };
+        Ok(Self::Ssh {
+            private_key: read("the private key", &files.private_key)?.into(),
+            known_hosts: files.known_hosts.map(|file| read("the known hosts", &file)).transpose()?,
+            user: files.user,
+            passphrase: files.passphrase,
+            insecure_ignore_host_key: files.insecure_ignore_host_key,
+        })
+    }
+}
+
 impl RemoteUrl {
     /// Parses `http://`, `https://` or `ssh://` with a host, or `user@host:path`. Passwords are refused.
     pub fn parse(text: &str) -> Result<Self, RepositoryError> {
         Self::parse_any(text, false)
     }
 
-    /// Like [`RemoteUrl::parse`], but also accepts `file:///` for a repository on this machine.
+    /// Like [`RemoteUrl::parse`], but also accepts `file:///` and absolute paths for a repository on this
+    /// machine.
     pub fn parse_local_allowed(text: &str) -> Result<Self, RepositoryError> {
-        Self::parse_any(text, true)
+        match Url::from_file_path(text.trim()) {
+            Ok(url) => Self::parse_any(url.as_str(), true),
+            Err(()) => Self::parse_any(text, true),
+        }
     }
 
     fn parse_any(text: &str, local: bool) -> Result<Self, RepositoryError> {
@@ -96,7 +148,10 @@ impl RemoteUrl {
         };
         let shown = shown(&url);
         if url.password().is_some() {
-            return Err(invalid(&shown, "it must not contain a password; refer to a Secret instead"));
+            return Err(invalid(
+                &shown,
+                "it must not contain a password; configure it as credentials instead",
+            ));
         }
         let (kind, default_port) = match url.scheme() {
             "http" => (RemoteKind::Http, 80),
@@ -130,7 +185,7 @@ impl RemoteUrl {
         if user.contains(':') {
             return Err(invalid(
                 &format!("{host}:{path}"),
-                "it must not contain a password; refer to a Secret instead",
+                "it must not contain a password; configure it as credentials instead",
             ));
         }
         Ok(Self {
@@ -145,6 +200,15 @@ impl RemoteUrl {
     /// The user written in the URL.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
+    }
+
+    /// What a checkout records as the address of its remote, for other programs: with the user only over SSH,
+    /// where it is part of the address.
+    pub(super) fn recorded_text(&self) -> String {
+        match &self.form {
+            Form::Url(url) if self.kind != RemoteKind::Ssh || self.user.is_none() => url.to_string(),
+            _ => self.transport_text(self.user().unwrap_or_default()),
+        }
     }
 
     /// What is handed to the Git library. Over HTTP it carries no user, as libgit2 would try that user with
@@ -192,10 +256,37 @@ impl fmt::Display for RemoteUrl {
 }
 
 impl Remote {
+    /// A remote reached directly and trusted as the system does.
+    pub fn new(url: RemoteUrl, branch: impl Into<String>, auth: RemoteAuth) -> Self {
+        Self { url, branch: branch.into(), auth, tls: RemoteTls::default(), proxy: Proxy::default() }
+    }
+
+    /// A proxy on the way there that cannot be used: libgit2 1.9 sends requests for http servers in the form
+    /// meant for a proxy, but straight to the server.
+    pub(super) fn unusable_proxy(&self) -> Option<String> {
+        let Form::Url(target) = &self.url.form else { return None };
+        let proxy = self.proxy.serving(target).filter(|_| target.scheme() == "http")?;
+        Some(proxy.to_string())
+    }
+
+    /// The proxy on the way there, with its credentials as userinfo.
+    pub(super) fn proxy_address(&self) -> Option<Secret> {
+        let Form::Url(target) = &self.url.form else { return None };
+        let via = self.proxy.route(target)?;
+        let mut address = via.url.clone();
+        if let Some(credentials) = via.credentials {
+            // Refused only for URLs without host, which do not exist here.
+            let _ = address.set_username(&credentials.username);
+            let _ = address.set_password(Some(credentials.password.expose()));
+        }
+        Some(String::from(address).into())
+    }
+
     /// The user to authenticate as.
     pub(super) fn user(&self) -> &str {
         let (configured, default) = match &self.auth {
             RemoteAuth::None => (None, "git"),
+            RemoteAuth::Basic { user, .. } => (Some(user.as_str()), "git"),
             RemoteAuth::Token { user, .. } => (user.as_deref(), "token"),
             RemoteAuth::Ssh { user, .. } => (user.as_deref(), "git"),
         };

@@ -2,6 +2,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::error::{Categorized, Category};
+use crate::proxy::ProxyFields;
 
 #[rstest]
 #[case("https://git.example.org/a/b.git", "https://git.example.org/a/b.git", "git.example.org", 443, None)]
@@ -46,6 +47,8 @@ fn refuses(#[case] text: &str, #[case] reason: &str) {
 #[test]
 fn local_repositories_need_permission() {
     assert_eq!(RemoteUrl::parse_local_allowed("file:///srv/a").unwrap().to_string(), "file:///srv/a");
+    assert_eq!(RemoteUrl::parse_local_allowed(" /srv/a b ").unwrap().to_string(), "file:///srv/a%20b");
+    assert!(RemoteUrl::parse_local_allowed("srv/a").is_err());
     assert!(RemoteUrl::parse_local_allowed("file://host/srv/a").is_err());
     assert!(RemoteUrl::parse_local_allowed("https://h/a").is_ok());
 }
@@ -66,7 +69,52 @@ fn the_library_sees_a_user_only_over_ssh(#[case] text: &str, #[case] expected: &
 #[case("https://me@h/a", Some("other"), "other")]
 fn users_of_tokens(#[case] url: &str, #[case] user: Option<&str>, #[case] expected: &str) {
     let auth = RemoteAuth::Token { user: user.map(str::to_owned), token: "t".to_owned().into() };
-    let remote = Remote { url: RemoteUrl::parse(url).unwrap(), branch: "main".into(), auth };
+    let remote = Remote::new(RemoteUrl::parse(url).unwrap(), "main", auth);
     assert_eq!(remote.user(), expected);
     assert!(!format!("{remote:?}").contains("\"t\""));
+}
+
+#[rstest]
+#[case("https://me@h/a", "https://h/a")]
+#[case("ssh://h/a", "ssh://h/a")]
+#[case("ssh://git@h:22/a", "ssh://git@h:22/a")]
+#[case("git@h:a", "git@h:a")]
+#[case("git@[::1]:a", "git@[::1]:a")]
+#[case("file:///srv/a", "file:///srv/a")]
+fn what_a_checkout_records(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(RemoteUrl::parse_local_allowed(text).unwrap().recorded_text(), expected);
+}
+
+#[rstest]
+#[case::plain("http://h.test/a", Some("http://plain.test:1/"))]
+#[case::tunnel("https://h.test/a", Some("https://me%40corp:p%3Aw%2F@tunnel.test:2/"))]
+#[case::excepted("https://direct.test/a", None)]
+#[case::loopback("https://127.0.0.1/a", None)]
+#[case::ssh("ssh://h.test/a", None)]
+#[case::scp("git@h.test:a", None)]
+fn proxies_of_remotes(#[case] url: &str, #[case] expected: Option<&str>) {
+    let fields = ProxyFields {
+        http: Some("http://plain.test:1"),
+        https: Some("https://me%40corp:p%3Aw%2F@tunnel.test:2"),
+        no_proxy: Some("direct.test"),
+    };
+    let proxy = Proxy::parse("proxy", fields, None).unwrap();
+    let remote = Remote { proxy, ..Remote::new(RemoteUrl::parse(url).unwrap(), "main", RemoteAuth::None) };
+    assert_eq!(remote.proxy_address().as_ref().map(Secret::expose), expected);
+}
+
+#[test]
+fn unreadable_keys_are_credentials_that_fail() {
+    let directory = tempfile::tempdir().unwrap();
+    let (private_key, known_hosts) = (directory.path().join("key"), directory.path().join("hosts"));
+    let files =
+        SshFiles { private_key: private_key.clone(), known_hosts: Some(known_hosts), ..SshFiles::default() };
+    let error = RemoteAuth::from_ssh_files(files.clone()).unwrap_err();
+    assert_eq!(error.category(), Category::Auth);
+    assert!(error.to_string().starts_with("cannot read the private key "), "{error}");
+    std::fs::write(private_key, "key").unwrap();
+    let error = RemoteAuth::from_ssh_files(files.clone()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read the known hosts "), "{error}");
+    let auth = RemoteAuth::from_ssh_files(SshFiles { known_hosts: None, ..files }).unwrap();
+    assert!(matches!(auth, RemoteAuth::Ssh { known_hosts: None, insecure_ignore_host_key: false, .. }));
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized as _, Category};
+use declarest_core::proxy::Proxy;
 use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -288,7 +289,10 @@ async fn remote(context: &Context, object: &ResourceRepository, git: &GitSource)
         Some(auth) => credentials(&mut reader, auth).await?,
         None => RemoteAuth::None,
     };
-    Ok(Remote { url: parse_url(context, git)?, branch: git.branch.clone(), auth })
+    // The manager's environment, as for every other connection that it makes.
+    let proxy = Proxy::from_environment(|name| std::env::var(name).ok())
+        .map_err(|error| Failure::spec_invalid(format!("the manager's environment: {error}")))?;
+    Ok(Remote { proxy, ..Remote::new(parse_url(context, git)?, git.branch.as_str(), auth) })
 }
 
 async fn credentials(reader: &mut SecretReader, auth: &GitAuth) -> Result<RemoteAuth, Failure> {

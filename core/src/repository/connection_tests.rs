@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use rstest::rstest;
 
-use super::super::RemoteUrl;
+use super::super::{RemoteTls, RemoteUrl};
 use super::*;
 use crate::error::{Categorized, Category};
 
 fn remote(url: &str, auth: RemoteAuth) -> Remote {
-    Remote { url: RemoteUrl::parse(url).unwrap(), branch: "main".into(), auth }
+    Remote::new(RemoteUrl::parse(url).unwrap(), "main", auth)
 }
 
 fn token() -> RemoteAuth {
@@ -24,9 +24,12 @@ fn ssh_key() -> RemoteAuth {
     }
 }
 
-fn attempt(remote: &Remote) -> Attempt<'_> {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    Attempt { remote, deadline, failure: RefCell::default(), offered: Cell::new(false) }
+fn attempt(remote: &Remote) -> Connection<'_> {
+    Connection::new(remote, Purpose::Fetch, Instant::now() + Duration::from_mins(1)).unwrap()
+}
+
+fn basic() -> RemoteAuth {
+    RemoteAuth::Basic { user: "ops".to_owned(), password: "hunter2".to_owned().into() }
 }
 
 const PASSWORD: CredentialType = CredentialType::USER_PASS_PLAINTEXT;
@@ -62,6 +65,7 @@ fn credentials_stay_with_their_host(#[case] url: &str, #[case] asking: &str, #[c
 #[rstest]
 #[case(RemoteAuth::None, PASSWORD, "none are configured")]
 #[case(ssh_key(), PASSWORD, "an SSH key is configured, which it does not accept")]
+#[case(basic(), CredentialType::DEFAULT, "a password is configured, which it does not accept")]
 #[case(token(), CredentialType::DEFAULT, "a token is configured, which it does not accept")]
 fn unfit_credentials_say_so(#[case] auth: RemoteAuth, #[case] asked: CredentialType, #[case] reason: &str) {
     let remote = remote("https://h/a", auth);
@@ -86,7 +90,7 @@ fn a_passed_deadline_stops_the_transfer() {
     assert!(attempt.in_time());
     attempt.deadline = Instant::now();
     assert!(!attempt.in_time());
-    assert_eq!(attempt.failure.take(), Some(timeout(&remote)));
+    assert_eq!(attempt.failure.take(), Some(timeout(&remote, Purpose::Fetch)));
 }
 
 #[rstest]
@@ -106,6 +110,13 @@ fn a_passed_deadline_stops_the_transfer() {
 #[case(ErrorCode::GenericError, ErrorClass::Os, "failed to connect", Category::Transport)]
 #[case(ErrorCode::Certificate, ErrorClass::Ssl, "the SSL certificate is invalid", Category::Transport)]
 #[case(ErrorCode::GenericError, ErrorClass::Net, "invalid packet line", Category::Validation)]
+#[case(
+    ErrorCode::Auth,
+    ErrorClass::Http,
+    "proxy authentication required but no callback set",
+    Category::Auth
+)]
+#[case(ErrorCode::NotFastForward, ErrorClass::Reference, "cannot push", Category::Conflict)]
 #[case(ErrorCode::GenericError, ErrorClass::Odb, "object is corrupted", Category::Internal)]
 fn errors_of_the_library_have_categories(
     #[case] code: ErrorCode,
@@ -120,16 +131,20 @@ fn errors_of_the_library_have_categories(
 }
 
 #[rstest]
-#[case("ssh://h/a", token(), "main", Category::Auth)]
-#[case("ssh://h/a", RemoteAuth::None, "main", Category::Auth)]
-#[case("https://h/a", RemoteAuth::None, "a..b", Category::Validation)]
-#[case("https://h/a", RemoteAuth::None, "", Category::Validation)]
+#[case("ssh://h/a", token(), "main", false, Category::Auth)]
+#[case("ssh://h/a", RemoteAuth::None, "main", false, Category::Auth)]
+#[case("ssh://h/a", ssh_key(), "main", true, Category::Validation)]
+#[case("https://h/a", RemoteAuth::None, "a..b", false, Category::Validation)]
+#[case("https://h/a", RemoteAuth::None, "", false, Category::Validation)]
 fn what_cannot_work_is_not_tried(
     #[case] url: &str,
     #[case] auth: RemoteAuth,
     #[case] branch: &str,
+    #[case] insecure: bool,
     #[case] expected: Category,
 ) {
-    let remote = Remote { branch: branch.into(), ..remote(url, auth) };
-    assert_eq!(attempt(&remote).check_configuration().unwrap_err().category(), expected);
+    let tls = if insecure { RemoteTls::insecure() } else { RemoteTls::default() };
+    let remote = Remote { branch: branch.into(), tls, ..remote(url, auth) };
+    let error = Connection::new(&remote, Purpose::Fetch, Instant::now()).err().unwrap();
+    assert_eq!(error.category(), expected, "{error}");
 }

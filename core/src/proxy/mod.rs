@@ -1,0 +1,255 @@
+//! The proxy between this process and the servers it talks to: where its settings come from, and which
+//! targets it serves.
+//!
+//! Settings are layers of the same type, [`Proxy`]: the environment, and one block per component over it.
+//! [`Proxy::resolve`] makes of them what each component uses. All of it is pure; nothing connects here, and
+//! the environment is read through a function that the caller passes.
+
+mod no_proxy;
+
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+pub use no_proxy::{NoProxy, NoProxyError};
+
+use crate::error::{Categorized, Category};
+use crate::secrets::Secret;
+
+/// Proxy settings: one layer of them, or what became of several.
+///
+/// `A` is how credentials are given; a caller that asks for them late keeps a reference to them here and
+/// exchanges it by [`Proxy::try_map_auth`] when [`Proxy::serving`] says that the proxy is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "`no_proxy` is what everybody calls this setting")]
+pub struct Proxy<A = ProxyCredentials> {
+    http: Option<ProxyUrl>,
+    https: Option<ProxyUrl>,
+    no_proxy: Option<NoProxy>,
+    auth: Option<A>,
+}
+
+/// The address of a proxy, and the credentials that were written into it.
+///
+/// It displays without them, so it may be shown anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyUrl {
+    /// Without userinfo.
+    url: Url,
+    userinfo: Option<ProxyCredentials>,
+}
+
+/// User and password for a proxy (RFC 7617).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyCredentials {
+    /// The user.
+    pub username: String,
+    /// The password.
+    pub password: Secret,
+}
+
+/// How a target is reached through a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Via<'a> {
+    /// The proxy, without userinfo.
+    pub url: &'a Url,
+    /// What it is told, if anything.
+    pub credentials: Option<&'a ProxyCredentials>,
+}
+
+/// Why proxy settings cannot be used. Values are not shown where they may hold a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyError {
+    /// A proxy URL is not one.
+    #[error("{field} must be an http:// or https:// URL with a host")]
+    Url {
+        /// The field or environment variable.
+        field: String,
+    },
+    /// A block has credentials twice.
+    #[error("{field} holds credentials beside the auth block; remove one of them")]
+    CredentialsTwice {
+        /// The field with the URL.
+        field: String,
+    },
+    /// A list of exceptions holds something else.
+    #[error("{field}: {source}")]
+    NoProxy {
+        /// The field.
+        field: String,
+        /// The entry.
+        source: NoProxyError,
+    },
+}
+
+impl Categorized for ProxyError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Url { .. } | Self::CredentialsTwice { .. } | Self::NoProxy { .. } => Category::Validation,
+        }
+    }
+}
+
+impl<A> Default for Proxy<A> {
+    /// No proxy at all.
+    fn default() -> Self {
+        Self { http: None, https: None, no_proxy: None, auth: None }
+    }
+}
+
+/// The text fields of a proxy block; blank ones count as not set.
+#[derive(Clone, Copy, Default)]
+pub struct ProxyFields<'a> {
+    /// The proxy for http targets.
+    pub http: Option<&'a str>,
+    /// The proxy for https targets.
+    pub https: Option<&'a str>,
+    /// The targets to reach directly, see [`NoProxy`].
+    pub no_proxy: Option<&'a str>,
+}
+
+impl<A> Proxy<A> {
+    /// Reads the block of a component. `name` is where it is written, for errors.
+    pub fn parse(name: &str, fields: ProxyFields<'_>, auth: Option<A>) -> Result<Self, ProxyError> {
+        let url = |key: &str, text: Option<&str>| -> Result<Option<ProxyUrl>, ProxyError> {
+            let field = format!("{name}.{key}");
+            let Some(text) = set(text) else { return Ok(None) };
+            let url = ProxyUrl::parse(text).ok_or_else(|| ProxyError::Url { field: field.clone() })?;
+            if auth.is_some() && url.userinfo.is_some() {
+                return Err(ProxyError::CredentialsTwice { field });
+            }
+            Ok(Some(url))
+        };
+        let (http, https) = (url("http", fields.http)?, url("https", fields.https)?);
+        let no_proxy = set(fields.no_proxy).map(str::parse).transpose();
+        let no_proxy =
+            no_proxy.map_err(|source| ProxyError::NoProxy { field: format!("{name}.noProxy"), source })?;
+        Ok(Self { http, https, no_proxy, auth })
+    }
+
+    /// What the environment says: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY` and their lower-case spellings,
+    /// where upper case wins and blank variables count as not set. `variable` reads one of them.
+    ///
+    /// A proxy without scheme is spoken to over http, as is the custom for these variables.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
+        let read = |name: &str| {
+            let spellings = [name.to_owned(), name.to_lowercase()];
+            spellings.iter().find_map(|name| {
+                let value = variable(name).filter(|value| !value.trim().is_empty())?;
+                Some((name.clone(), value.trim().to_owned()))
+            })
+        };
+        let url = |name: &str| -> Result<Option<ProxyUrl>, ProxyError> {
+            let Some((field, text)) = read(name) else { return Ok(None) };
+            let text = if text.contains("://") { text } else { format!("http://{text}") };
+            ProxyUrl::parse(&text).map(Some).ok_or(ProxyError::Url { field })
+        };
+        let no_proxy = read("NO_PROXY").map(|(_, text)| NoProxy::parse_known(&text));
+        Ok(Self { http: url("HTTP_PROXY")?, https: url("HTTPS_PROXY")?, no_proxy, auth: None })
+    }
+
+    /// Whether nothing is set. An empty block turns proxying off for its component.
+    pub fn is_empty(&self) -> bool {
+        self.no_proxy.is_none() && self.auth.is_none() && !self.has_url()
+    }
+
+    /// Whether any target is served.
+    pub fn has_url(&self) -> bool {
+        self.http.is_some() || self.https.is_some()
+    }
+
+    /// The proxy that serves a target; `None`: it is reached directly. That is always so for loopback.
+    pub fn serving(&self, target: &Url) -> Option<&ProxyUrl> {
+        let proxy = match target.scheme() {
+            "http" => self.http.as_ref(),
+            "https" => self.https.as_ref(),
+            _ => None,
+        }?;
+        let excepted = self.no_proxy.as_ref().is_some_and(|list| list.matches(target));
+        (!excepted && !no_proxy::is_loopback(target)).then_some(proxy)
+    }
+
+    /// Exchanges how the credentials are given.
+    pub fn try_map_auth<B, E>(self, map: impl FnOnce(A) -> Result<B, E>) -> Result<Proxy<B>, E> {
+        let Self { http, https, no_proxy, auth } = self;
+        Ok(Proxy { http, https, no_proxy, auth: auth.map(map).transpose()? })
+    }
+}
+
+impl<A: Clone> Proxy<A> {
+    /// These settings laid over `base`, field by field; empty ones turn proxying off. Credentials of these
+    /// settings also replace the ones in the URLs of `base`.
+    #[must_use]
+    pub fn over(&self, base: &Self) -> Self {
+        if self.is_empty() {
+            return Self::default();
+        }
+        let inherited = |url: &Option<ProxyUrl>| {
+            let url = url.clone()?;
+            Some(if self.auth.is_some() { ProxyUrl { userinfo: None, ..url } } else { url })
+        };
+        Self {
+            http: self.http.clone().or_else(|| inherited(&base.http)),
+            https: self.https.clone().or_else(|| inherited(&base.https)),
+            no_proxy: self.no_proxy.clone().or_else(|| base.no_proxy.clone()),
+            auth: self.auth.clone().or_else(|| base.auth.clone()),
+        }
+    }
+
+    /// What each component uses, given the environment and the components' own blocks in their order of
+    /// precedence. A component without block shares the settings of the first one whose block leads to a
+    /// proxy, else those of the environment.
+    pub fn resolve(environment: &Self, blocks: &[Option<Self>]) -> Vec<Self> {
+        let own: Vec<Option<Self>> =
+            blocks.iter().map(|block| block.as_ref().map(|block| block.over(environment))).collect();
+        let first = own.iter().flatten().find(|settings| settings.has_url());
+        let shared = first.unwrap_or(environment).clone();
+        own.into_iter().map(|settings| settings.unwrap_or_else(|| shared.clone())).collect()
+    }
+}
+
+impl Proxy {
+    /// How a target is reached; `None`: directly.
+    pub fn route(&self, target: &Url) -> Option<Via<'_>> {
+        let proxy = self.serving(target)?;
+        Some(Via { url: &proxy.url, credentials: proxy.userinfo.as_ref().or(self.auth.as_ref()) })
+    }
+}
+
+impl ProxyUrl {
+    fn parse(text: &str) -> Option<Self> {
+        let mut url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        url.host()?;
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8().ok().map(String::from);
+        let userinfo = match (url.username(), url.password()) {
+            ("", None) => None,
+            (username, password) => Some(ProxyCredentials {
+                username: decoded(username)?,
+                password: decoded(password.unwrap_or_default())?.into(),
+            }),
+        };
+        url.set_username("").ok()?;
+        url.set_password(None).ok()?;
+        Some(Self { url, userinfo })
+    }
+
+    /// The address without userinfo.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+}
+
+impl fmt::Display for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.url.origin().ascii_serialization().as_str())
+    }
+}
+
+/// A value that is not blank.
+fn set(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

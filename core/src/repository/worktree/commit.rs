@@ -1,0 +1,99 @@
+//! Keeping what changed, or discarding it.
+
+use std::fs;
+use std::path::Path;
+
+use git2::build::CheckoutBuilder;
+use git2::{IndexAddOption, Repository, ResetType, Signature};
+
+use super::super::{RepositoryError, Revision};
+use super::{FileState, Worktree};
+
+/// Who commits: the tool, not the person, whose identity it does not know.
+const AUTHOR: (&str, &str) = ("declarest", "declarest@local");
+
+const DEFAULT_MESSAGE: &str = "declarest: update repository resources";
+
+impl Worktree {
+    /// Commits everything that differs from HEAD: changed, removed and untracked files, but no ignored ones.
+    /// `None`: nothing differs. A blank message is replaced by a general one.
+    pub fn commit(&self, message: &str) -> Result<Option<Revision>, RepositoryError> {
+        let repository = self.repository()?;
+        if self.uncommitted(&repository)?.is_empty() {
+            return Ok(None);
+        }
+        let failed = || self.git("commit in");
+        let mut index = repository.index().map_err(failed())?;
+        index.add_all(["*"], IndexAddOption::DEFAULT, None).map_err(failed())?;
+        index.write().map_err(failed())?;
+        let tree = index.write_tree().and_then(|id| repository.find_tree(id)).map_err(failed())?;
+        let parent = self.head_commit(&repository)?;
+        let message = if message.trim().is_empty() { DEFAULT_MESSAGE } else { message };
+        let author = Signature::now(AUTHOR.0, AUTHOR.1).map_err(failed())?;
+        let parents: Vec<_> = parent.iter().collect();
+        let id = repository.commit(Some("HEAD"), &author, &author, message, &tree, &parents);
+        id.map(|id| Some(Revision::of(id))).map_err(failed())
+    }
+
+    /// Makes the index what HEAD has; with `hard` also the tracked files. The remote plays no part.
+    pub fn reset(&self, hard: bool) -> Result<(), RepositoryError> {
+        self.reset_in(&self.repository()?, hard)
+    }
+
+    fn reset_in(&self, repository: &Repository, hard: bool) -> Result<(), RepositoryError> {
+        let failed = || self.git("reset");
+        if let Some(head) = self.head_commit(repository)? {
+            let kind = if hard { ResetType::Hard } else { ResetType::Mixed };
+            return repository.reset(head.as_object(), kind, None).map_err(failed());
+        }
+        if hard {
+            let empty = self.head_tree(repository)?;
+            repository
+                .checkout_tree(empty.as_object(), Some(CheckoutBuilder::new().force()))
+                .map_err(failed())?;
+        }
+        let mut index = repository.index().map_err(failed())?;
+        index.clear().and_then(|()| index.write()).map_err(failed())
+    }
+
+    /// Makes the checkout what HEAD has: a hard reset that also removes untracked files and the directories
+    /// that this leaves empty. Ignored files stay, and so do repositories inside of the checkout.
+    pub fn clean(&self) -> Result<(), RepositoryError> {
+        let repository = self.repository()?;
+        self.reset_in(&repository, true)?;
+        for file in self.uncommitted(&repository)? {
+            // A directory here is a repository of its own.
+            if file.worktree == FileState::Untracked && !file.path.ends_with('/') {
+                let file = self.directory.join(&file.path);
+                fs::remove_file(&file).map_err(RepositoryError::io("remove", &file))?;
+            }
+        }
+        self.remove_empty_directories(&repository, Path::new("")).map(|_| ())
+    }
+
+    /// Removes the empty directories below `directory`, which is relative, and says whether nothing is left
+    /// in it.
+    fn remove_empty_directories(
+        &self,
+        repository: &Repository,
+        directory: &Path,
+    ) -> Result<bool, RepositoryError> {
+        let place = self.directory.join(directory);
+        let mut empty = true;
+        for entry in fs::read_dir(&place).map_err(RepositoryError::io("read", &place))? {
+            let entry = entry.map_err(RepositoryError::io("read", &place))?;
+            let (path, below) = (entry.path(), directory.join(entry.file_name()));
+            let is_directory = entry.file_type().map_err(RepositoryError::io("read", &path))?.is_dir();
+            let ours = is_directory
+                && entry.file_name() != ".git"
+                && !path.join(".git").exists()
+                && !repository.is_path_ignored(&below).map_err(self.git("read the ignored files of"))?;
+            if ours && self.remove_empty_directories(repository, &below)? {
+                fs::remove_dir(&path).map_err(RepositoryError::io("remove", &path))?;
+            } else {
+                empty = false;
+            }
+        }
+        Ok(empty)
+    }
+}

@@ -1,0 +1,165 @@
+//! What a person at a terminal does to a checkout: see where it stands, take what the remote has, commit,
+//! push, discard, look back.
+
+mod commit;
+mod history;
+mod origin;
+mod push;
+mod refresh;
+mod status;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Repository, RepositoryInitOptions, Tree};
+
+pub use history::{Author, HistoryFilter, LoggedCommit};
+pub use push::Pushed;
+pub use refresh::{Kept, Refreshed};
+pub use status::{FileState, FileStatus, SyncState, WorktreeStatus};
+
+use super::{Remote, RepositoryError, Revision};
+
+/// The branch of a repository whose configuration names none.
+const DEFAULT_BRANCH: &str = "main";
+
+/// Which checkout, and what it is connected to.
+#[derive(Clone, Debug)]
+pub struct WorktreeSettings {
+    /// The directory that holds `.git`; directories above it are not searched.
+    pub directory: PathBuf,
+    /// Whether [`Worktree::open`] may make a repository where there is none.
+    pub auto_init: bool,
+    /// What it is compared with, refreshed from and pushed to, under the name `origin`. A new repository
+    /// starts on its branch.
+    pub remote: Option<Remote>,
+}
+
+/// A checkout with its repository.
+///
+/// It holds no lock and no open file; every call looks at the disk anew. Calls that talk to the remote take a
+/// deadline, at which they give up.
+#[derive(Clone, Debug)]
+pub struct Worktree {
+    directory: PathBuf,
+    remote: Option<Remote>,
+}
+
+impl Worktree {
+    /// Opens the repository, or makes an empty one if the settings allow that.
+    pub fn open(settings: WorktreeSettings) -> Result<Self, RepositoryError> {
+        let WorktreeSettings { directory, auto_init, remote } = settings;
+        let worktree = Self { directory, remote };
+        if !worktree.exists()? {
+            if !auto_init {
+                return Err(RepositoryError::NotInitialised { directory: worktree.shown() });
+            }
+            worktree.create()?;
+        }
+        worktree.repository()?;
+        Ok(worktree)
+    }
+
+    /// Opens the repository or makes an empty one, whatever the settings say about doing so by itself, and
+    /// records the address of the remote in it. Doing it again changes nothing.
+    pub fn init(settings: WorktreeSettings) -> Result<Self, RepositoryError> {
+        let worktree = Self::open(WorktreeSettings { auto_init: true, ..settings })?;
+        worktree.record_origin(&worktree.repository()?)?;
+        Ok(worktree)
+    }
+
+    /// The directory of the checkout.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The remote, if one is configured.
+    pub fn remote(&self) -> Option<&Remote> {
+        self.remote.as_ref()
+    }
+
+    /// The branch that the checkout is meant to be on.
+    fn branch(&self) -> &str {
+        self.remote.as_ref().map_or(DEFAULT_BRANCH, |remote| &remote.branch)
+    }
+
+    fn shown(&self) -> String {
+        self.directory.display().to_string()
+    }
+
+    fn exists(&self) -> Result<bool, RepositoryError> {
+        match fs::metadata(&self.directory) {
+            Ok(found) if !found.is_dir() => {
+                return Err(RepositoryError::RootNotDirectory { directory: self.shown() });
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(RepositoryError::io("read", &self.directory)(error));
+            }
+            _ => {}
+        }
+        Ok(fs::symlink_metadata(self.directory.join(".git")).is_ok())
+    }
+
+    fn create(&self) -> Result<(), RepositoryError> {
+        if !git2::Branch::name_is_valid(self.branch()).unwrap_or(false) {
+            return Err(RepositoryError::InvalidBranch { branch: self.branch().to_owned() });
+        }
+        let mut options = RepositoryInitOptions::new();
+        // The user's templates could bring hooks and excludes that differ from machine to machine.
+        options.mkpath(true).external_template(false).initial_head(self.branch());
+        Repository::init_opts(&self.directory, &options)
+            .map_err(RepositoryError::git(format!("initialise {}", self.shown())))?;
+        Ok(())
+    }
+
+    /// Opens the repository with the user's Git configuration, so that ignored files and line endings are
+    /// what they are for `git` on this machine.
+    fn repository(&self) -> Result<Repository, RepositoryError> {
+        let repository = Repository::open(&self.directory).map_err(self.git("open"))?;
+        if repository.is_bare() {
+            return Err(RepositoryError::Bare { directory: self.shown() });
+        }
+        Ok(repository)
+    }
+
+    /// A local Git failure while doing `action` to the checkout.
+    fn git(&self, action: &str) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
+        RepositoryError::git(format!("{action} {}", self.shown()))
+    }
+
+    /// The commit that HEAD is at; `None` before the first one.
+    pub fn head(&self) -> Result<Option<Revision>, RepositoryError> {
+        Ok(self.head_commit(&self.repository()?)?.map(|commit| Revision::of(commit.id())))
+    }
+
+    fn head_commit<'r>(
+        &self,
+        repository: &'r Repository,
+    ) -> Result<Option<git2::Commit<'r>>, RepositoryError> {
+        match repository.head().and_then(|head| head.peel_to_commit()) {
+            Ok(commit) => Ok(Some(commit)),
+            Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => Ok(None),
+            Err(error) => Err(self.git("read HEAD of")(error)),
+        }
+    }
+
+    /// The files of HEAD; none before the first commit.
+    fn head_tree<'r>(&self, repository: &'r Repository) -> Result<Tree<'r>, RepositoryError> {
+        let tree = match self.head_commit(repository)? {
+            Some(commit) => commit.tree(),
+            None => repository
+                .treebuilder(None)
+                .and_then(|builder| builder.write())
+                .and_then(|empty| repository.find_tree(empty)),
+        };
+        tree.map_err(self.git("read HEAD of"))
+    }
+
+    /// The branch that HEAD is on, as `refs/heads/…`; `None` if it is detached.
+    fn head_branch(&self, repository: &Repository) -> Result<Option<String>, RepositoryError> {
+        let head = repository.find_reference("HEAD").map_err(self.git("read HEAD of"))?;
+        let target = head.symbolic_target_bytes().map(|name| String::from_utf8_lossy(name).into_owned());
+        Ok(target.filter(|name| name.starts_with("refs/heads/")))
+    }
+}

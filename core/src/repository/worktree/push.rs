@@ -1,0 +1,91 @@
+//! Giving the remote what the checkout has.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::time::Instant;
+
+use git2::{PushOptions, RemoteRedirect};
+
+use super::super::connection::{self, Connection, Purpose};
+use super::super::{Remote, RepositoryError, Revision, handles};
+use super::Worktree;
+use super::origin::tracking_ref;
+
+/// A push that the remote took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The commit that the remote's branch is at now.
+    pub revision: Revision,
+    /// Whether it was there already.
+    pub up_to_date: bool,
+}
+
+impl Worktree {
+    /// Pushes the branch that HEAD is on to the branch of the remote, whatever each is called.
+    ///
+    /// A push that would lose commits of the remote is refused, unless `force` is set.
+    pub fn push(&self, force: bool, deadline: Instant) -> Result<Pushed, RepositoryError> {
+        let repository = self.repository()?;
+        let directory = self.shown();
+        let Some(remote) = &self.remote else { return Err(RepositoryError::NoRemote { directory }) };
+        let Some(branch) = self.head_branch(&repository)? else {
+            return Err(RepositoryError::DetachedHead { directory });
+        };
+        let Some(tip) = self.tip(&repository, &branch)? else {
+            let branch = branch.trim_start_matches("refs/heads/").to_owned();
+            return Err(RepositoryError::NoCommit { directory, branch });
+        };
+        self.record_origin(&repository)?;
+        let (directory, job) = (repository.commondir().to_owned(), remote.clone());
+        let up_to_date = connection::until(deadline, remote, Purpose::Push, move || {
+            push(&directory, &job, &branch, force, deadline)
+        })?;
+        repository
+            .reference(&tracking_ref(&remote.branch), tip, true, "push")
+            .map_err(self.git("record the push of"))?;
+        Ok(Pushed { revision: Revision::of(tip), up_to_date })
+    }
+}
+
+/// Pushes the ref `branch` of a repository, and says whether the remote had it already.
+fn push(
+    directory: &Path,
+    remote: &Remote,
+    branch: &str,
+    force: bool,
+    deadline: Instant,
+) -> Result<bool, RepositoryError> {
+    let connection = Connection::new(remote, Purpose::Push, deadline)?;
+    // Without the user's configuration, which could lead elsewhere (`url.insteadOf`).
+    let repository = handles::open(directory)?;
+    let mut git_remote = repository
+        .remote_anonymous(&connection.address())
+        .map_err(RepositoryError::git("set up the remote"))?;
+    let (rejected, up_to_date) = (RefCell::new(None), Cell::new(false));
+    let mut callbacks = connection.callbacks();
+    callbacks
+        .push_negotiation(|updates| {
+            up_to_date.set(updates.iter().all(|update| update.src() == update.dst()));
+            if connection.in_time() { Ok(()) } else { Err(git2::Error::from_str("out of time")) }
+        })
+        // Protocols report here, reference by reference, what the remote did not take; the push itself
+        // succeeds all the same.
+        .push_update_reference(|_, refusal| {
+            *rejected.borrow_mut() = refusal.map(str::to_owned);
+            Ok(())
+        });
+    let mut options = PushOptions::new();
+    options
+        .remote_callbacks(callbacks)
+        .proxy_options(connection.proxy())
+        .follow_redirects(RemoteRedirect::Initial);
+    let sign = if force { "+" } else { "" };
+    let refspec = format!("{sign}{branch}:refs/heads/{}", remote.branch);
+    let pushed = git_remote.push(&[refspec], Some(&mut options));
+    drop(options);
+    connection.outcome(pushed)?;
+    match rejected.take() {
+        Some(reason) => Err(connection.rejected_push(&reason)),
+        None => Ok(up_to_date.get()),
+    }
+}

@@ -1,0 +1,150 @@
+//! What may stand between a client and a Git server: TLS, and a proxy.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
+
+/// A server on a port and a thread of its own; dropping it stops it.
+pub struct Server {
+    pub address: SocketAddr,
+    running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Server {
+    fn start<F>(handle: impl Fn(TcpStream) -> F + Send + 'static) -> Server
+    where
+        F: Future<Output = std::io::Result<()>> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let accept = async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(handle(stream));
+            }
+        };
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                tokio::select! {
+                    () = accept => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Server { address, running: Some((stop, thread)) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.running.take() {
+            // The thread may have ended by itself, then nobody listens.
+            let _ = stop.send(());
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn splice(mut client: impl AsyncRead + AsyncWrite + Unpin, to: SocketAddr) -> std::io::Result<()> {
+    let mut server = TcpStream::connect(to).await?;
+    copy_bidirectional(&mut client, &mut server).await.map(|_| ())
+}
+
+/// Who vouches for servers.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Speaks TLS under this name, and plain text to what is behind.
+    pub fn serve(&self, name: &str, behind: SocketAddr) -> Server {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.0);
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.unwrap().der().clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Server::start(move |stream| {
+            let acceptor = acceptor.clone();
+            async move { splice(acceptor.accept(stream).await?, behind).await }
+        })
+    }
+}
+
+/// A proxy that notes what it is asked and leads every tunnel to the same server.
+pub struct RecordingProxy {
+    pub server: Server,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl RecordingProxy {
+    /// With `login`, as `user:password`, everything else is refused.
+    pub fn start(behind: SocketAddr, login: Option<&str>) -> RecordingProxy {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let expected = login.map(|login| format!("Proxy-Authorization: Basic {}", STANDARD.encode(login)));
+        let noted = Arc::clone(&requests);
+        let server = Server::start(move |stream| {
+            let (noted, expected) = (Arc::clone(&noted), expected.clone());
+            async move { answer(stream, behind, &noted, expected.as_deref()).await }
+        });
+        RecordingProxy { server, requests }
+    }
+
+    /// The first line of each connection that was let through, in order.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+async fn answer(
+    mut client: TcpStream,
+    behind: SocketAddr,
+    noted: &Mutex<Vec<String>>,
+    expected: Option<&str>,
+) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(client.read_u8().await?);
+    }
+    let text = String::from_utf8_lossy(&head).into_owned();
+    if expected.is_some_and(|expected| !text.lines().any(|line| line == expected)) {
+        let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\n\
+                       Proxy-Authenticate: Basic realm=\"proxy\"\r\n\
+                       Content-Length: 0\r\nConnection: close\r\n\r\n";
+        client.write_all(refusal.as_bytes()).await?;
+        return client.shutdown().await;
+    }
+    let line = text.lines().next().unwrap_or_default();
+    noted.lock().unwrap().push(line.to_owned());
+    if line.starts_with("CONNECT ") {
+        client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+        return splice(client, behind).await;
+    }
+    client.write_all(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n").await
+}
