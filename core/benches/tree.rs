@@ -16,10 +16,11 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Changes, DirTree, Mirror, Revision, Tree, classify, resources};
 use git2::{Buf, Index, IndexEntry, IndexTime, Oid, Repository, Signature, Time};
 
-/// Members of one collection.
+/// Members of one collection, and collections of one region. Reading a directory costs what it holds, so only
+/// trees with directories of one size show what the number of resources costs.
 const MEMBERS: usize = 100;
 
-/// Files of the commit that is classified, each in a collection of its own.
+/// Files of the commit that is classified: the same in all trees, each in a collection of its own.
 const CHANGED: usize = 10;
 
 /// How often a classification is measured; the median counts.
@@ -132,7 +133,8 @@ fn peak_memory() -> u64 {
 }
 
 fn file(number: usize) -> String {
-    format!("c{:04}/i{number:06}/resource.json", number / MEMBERS)
+    let (region, collection) = (number / MEMBERS / MEMBERS, number / MEMBERS);
+    format!("r{region:02}/c{collection:04}/i{number:06}/resource.json")
 }
 
 fn content(number: usize, size: usize) -> String {
@@ -157,7 +159,7 @@ fn commits(directory: &Path, count: usize) -> (String, String) {
     let mut index = Index::new().unwrap();
     (0..count).for_each(|number| add(&repository, &mut index, number, 1));
     let base = commit(&repository, &mut index, None);
-    (0..CHANGED).for_each(|change| add(&repository, &mut index, change * (count / CHANGED), 2));
+    (0..CHANGED).for_each(|change| add(&repository, &mut index, change * MEMBERS, 2));
     let target = commit(&repository, &mut index, Some(base));
     let mut pack = Buf::new();
     memory.dump(&repository, &mut pack).unwrap();

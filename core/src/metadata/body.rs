@@ -30,11 +30,15 @@ impl Evaluation<'_> {
         let body = match stated {
             Some(stated) => self.encode(rendered, stated, false)?,
             None if !writes || payload.is_null() => return Ok(None),
-            None if self.class() != Class::Structured => self.encode(rendered, payload, false)?,
+            None if self.class() != Class::Structured => {
+                self.validate(operation, rendered, &Value::Bytes(Vec::new()))?;
+                self.encode(rendered, payload, false)?
+            }
             None => {
                 self.require(operation, payload)?;
                 let steps = !self.rules.operation(operation).steps.is_empty();
                 let value = self.transform(operation, payload.clone(), Context::default())?;
+                self.validate(operation, rendered, &value)?;
                 if value.is_null() {
                     return Ok(None);
                 }
@@ -42,6 +46,25 @@ impl Evaluation<'_> {
             }
         };
         Ok(Some(body))
+    }
+
+    /// Checks what metadata demands of the body.
+    fn validate(
+        &self,
+        operation: OperationName,
+        rendered: &Rendered,
+        body: &Value,
+    ) -> Result<(), MetadataError> {
+        let invalid = |source| MetadataError::Validation {
+            path: self.subject.path.clone(),
+            operation,
+            source: Box::new(source),
+        };
+        let validation = self.rules.validation(operation, rendered).map_err(invalid)?;
+        if validation.is_empty() {
+            return Ok(());
+        }
+        validation.check(body, &self.path_fields()).map_err(invalid)
     }
 
     /// What is required must be in the payload as templates see it: an update knows the id that the server

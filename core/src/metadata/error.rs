@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::ValidationError;
 use super::document::{DocumentError, OperationName};
 use super::identity::IdentityError;
 use super::includes::IncludeError;
 use super::list;
+use super::openapi::OpenApiError;
 use super::template::TemplateError;
 use super::transform::TransformError;
 use crate::error::{Categorized, Category};
@@ -89,6 +91,26 @@ pub enum MetadataError {
         operation: OperationName,
         /// Which step, and why.
         source: Box<TransformError>,
+    },
+    /// The server's `OpenAPI` document does not know the request.
+    #[error("{path}: {operation}: {source}; set operations.{operation}.method or path")]
+    Api {
+        /// The resource.
+        path: LogicalPath,
+        /// The operation.
+        operation: OperationName,
+        /// What the document has instead.
+        source: Box<OpenApiError>,
+    },
+    /// A body must not be sent.
+    #[error("{path}: operations.{operation}: {source}")]
+    Validation {
+        /// The resource.
+        path: LogicalPath,
+        /// The operation.
+        operation: OperationName,
+        /// What it violates.
+        source: Box<ValidationError>,
     },
     /// An attribute that is kept in a file of its own could not be put in place.
     #[error("{path}: {source}")]
@@ -180,6 +202,8 @@ impl Categorized for MetadataError {
             Self::Lookup { source, .. } | Self::Read { source, .. } => source.category(),
             Self::Transform { source, .. } => source.category(),
             Self::Include { source, .. } => source.category(),
+            Self::Api { source, .. } => source.category(),
+            Self::Validation { source, .. } => source.category(),
             Self::Document { .. }
             | Self::Layers { .. }
             | Self::Identity { .. }

@@ -4,12 +4,13 @@ use http::{HeaderName, HeaderValue, Method, header};
 
 use super::document::OperationName;
 use super::identity::Identity;
+use super::openapi::{ApiOperation, PathItem};
 use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps};
 use super::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
 use super::transform::{Context, Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
 use crate::path::LogicalPath;
-use crate::payload::{Class, Descriptor, PayloadType, Value};
+use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
 /// What is known of a resource when its operations are rendered.
 #[derive(Clone, Copy, Debug)]
@@ -84,12 +85,13 @@ impl<'a> Evaluation<'a> {
         let field = |key: &str| format!("operations.{operation}.{key}");
         let path = self.text(&compiled.path, &|| field("path"))?;
         let path = self.address(&path).map_err(|reason| self.unusable(field("path"), &path, reason))?;
+        let item = self.rules.api.as_ref().and_then(|api| api.path(&path));
         let mut query = Vec::with_capacity(compiled.query.len());
         for (name, value) in &compiled.query {
             query.push((name.clone(), self.text(value, &|| field(&format!("query.{name}")))?));
         }
         let mut rendered = Rendered {
-            method: self.method(operation, compiled)?,
+            method: self.method(operation, compiled, item)?,
             path,
             query,
             headers: Vec::new(),
@@ -97,16 +99,39 @@ impl<'a> Evaluation<'a> {
             content_type: String::new(),
         };
         self.headers(operation, compiled, &mut rendered)?;
+        let described = match item.filter(|_| operation != OperationName::Compare) {
+            Some(item) => Some(item.require(&rendered.method).map_err(|source| MetadataError::Api {
+                path: self.subject.path.clone(),
+                operation,
+                source: Box::new(source),
+            })?),
+            None => None,
+        };
+        self.media_types(operation, described, &mut rendered);
+        Ok(rendered)
+    }
+
+    /// The media types that no header states: those of the `OpenAPI` document, else those of the payload.
+    fn media_types(
+        &self,
+        operation: OperationName,
+        described: Option<&ApiOperation>,
+        rendered: &mut Rendered,
+    ) {
+        let own = self.body_descriptor();
+        let told = self.subject.descriptor.is_some_and(|own| own.payload_type.class() != Class::Structured)
+            || self.rules.format.is_some();
+        let format = told.then_some(own.payload_type);
         if rendered.accept.is_empty() {
-            self.body_descriptor().media_type.clone_into(&mut rendered.accept);
+            let described = described.and_then(|described| described.response_media_type(format));
+            described.unwrap_or(own.media_type).clone_into(&mut rendered.accept);
         }
         if rendered.content_type.is_empty() {
-            rendered.content_type = match self.rules.resolved.operation(operation).body {
-                Some(_) => "application/json".to_owned(),
-                None => self.body_descriptor().media_type.to_owned(),
-            };
+            let stated = self.rules.resolved.operation(operation).body.is_some();
+            let described = described.and_then(|described| described.request_media_type(format));
+            let fallback = if stated { PayloadType::Json.media_type() } else { own.media_type };
+            described.unwrap_or(fallback).clone_into(&mut rendered.content_type);
         }
-        Ok(rendered)
     }
 
     /// Runs the steps of `operation` on an answer or, for [`OperationName::Compare`], on one of the sides.
@@ -180,6 +205,12 @@ impl<'a> Evaluation<'a> {
         MetadataError::Transform { path: self.subject.path.clone(), operation, source: Box::new(source) }
     }
 
+    /// What the path tells, as values.
+    pub(super) fn path_fields(&self) -> Object {
+        let fields = self.derived.from_patterns().iter();
+        fields.map(|(key, text)| (key.clone(), Value::from(text.as_str()))).collect()
+    }
+
     fn target(&self) -> Target<'_> {
         Target {
             path: self.subject.path,
@@ -234,13 +265,22 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn method(&self, operation: OperationName, compiled: &OperationRules) -> Result<Method, MetadataError> {
-        let Some(template) = &compiled.method else { return Ok(default_method(operation)) };
+    fn method(
+        &self,
+        operation: OperationName,
+        compiled: &OperationRules,
+        item: Option<&PathItem>,
+    ) -> Result<Method, MetadataError> {
+        let default = || {
+            let described = item.and_then(|item| item.default_method(operation));
+            described.cloned().unwrap_or_else(|| default_method(operation))
+        };
+        let Some(template) = &compiled.method else { return Ok(default()) };
         let field = || format!("operations.{operation}.method");
         let text = self.text(template, &field)?;
         let name = text.trim().to_ascii_uppercase();
         if name.is_empty() {
-            return Ok(default_method(operation));
+            return Ok(default());
         }
         Method::from_bytes(name.as_bytes())
             .map_err(|_| self.unusable(field(), &text, "is no HTTP method; write one such as PATCH"))
@@ -282,7 +322,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// What an operation does where nothing says so.
-pub(super) const fn default_method(operation: OperationName) -> Method {
+const fn default_method(operation: OperationName) -> Method {
     match operation {
         OperationName::Create => Method::POST,
         OperationName::Update => Method::PUT,

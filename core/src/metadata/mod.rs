@@ -8,21 +8,29 @@
 //! new ones by `POST`; a member lives at `<collection>/<id>` and takes `GET`, `PUT` and `DELETE`; its id
 //! is the payload's `id`, else the last segment of its path.
 
+mod api;
 mod body;
+pub mod bundle;
 mod check;
+#[cfg(test)]
+mod check_tests;
 mod compare;
 pub mod document;
 mod error;
 mod evaluation;
 pub mod identity;
 pub mod includes;
+pub mod inference;
 mod list;
+pub mod openapi;
 mod resolve;
 mod rules;
 mod source;
 pub mod template;
 pub mod transform;
+mod validation;
 
+pub use api::Api;
 pub use body::Body;
 pub use check::check;
 pub use compare::{Change, Difference, differences};
@@ -34,3 +42,4 @@ pub use list::{Entry, Listing};
 pub use resolve::Metadata;
 pub use rules::Rules;
 pub use source::Source;
+pub use validation::{Validation, ValidationError};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::document::Layers;
 use super::transform::ProgramCache;
-use super::{MetadataError, Rules, Source};
+use super::{Api, MetadataError, Rules, Source};
 use crate::path::LogicalPath;
 use crate::repository::{MetadataReach, Tree};
 
@@ -15,6 +15,7 @@ pub struct Metadata {
     sources: Vec<Source>,
     compiled: Mutex<HashMap<Vec<Applied>, Arc<Rules>>>,
     programs: Arc<ProgramCache>,
+    api: Option<Arc<Api>>,
 }
 
 /// A document that applies to a path.
@@ -36,7 +37,19 @@ impl Metadata {
 
     /// The metadata of `sources`, the later ones over the earlier ones.
     pub fn layered(sources: Vec<Source>) -> Self {
-        Self { sources, compiled: Mutex::default(), programs: Arc::default() }
+        Self { sources, compiled: Mutex::default(), programs: Arc::default(), api: None }
+    }
+
+    /// The same metadata for a server that describes itself: methods, media types and schemas that no
+    /// document states come from `api`.
+    #[must_use]
+    pub fn with_api(self, api: Arc<Api>) -> Self {
+        Self { api: Some(api), compiled: Mutex::default(), ..self }
+    }
+
+    /// What the server says about itself, if it does.
+    pub fn api(&self) -> Option<&Api> {
+        self.api.as_deref()
     }
 
     /// The rules where no document exists.
@@ -99,7 +112,7 @@ impl Metadata {
         let documents =
             applied.iter().map(|document| self.sources[document.source].shown(&document.file)).collect();
         let descendants = applied.iter().filter_map(|document| document.descendants).max();
-        Rules::compile(resolved, documents, descendants, Arc::clone(&self.programs))
+        Rules::compile(resolved, documents, descendants, Arc::clone(&self.programs), self.api.clone())
     }
 }
 

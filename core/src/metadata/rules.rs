@@ -1,17 +1,19 @@
 //! Compiled rules: what documents say about the paths that they govern together.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderName;
 
 use super::document::{DocumentError, Format, OperationName, Resolved, Step};
 use super::identity::{Identity, IdentityRules, IdentityTemplate};
+use super::openapi::PathItem;
 use super::template::{
     DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
     derive_fields, path_patterns,
 };
 use super::transform::{self, Pipeline, ProgramCache};
-use super::{Entry, Evaluation, MetadataError, Subject, list};
+use super::{Api, Entry, Evaluation, MetadataError, Rendered, Subject, Validation, ValidationError, list};
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::{Descriptor, Object, PayloadType, Value};
 
@@ -30,6 +32,9 @@ pub struct Rules {
     pub(super) format: Option<Descriptor>,
     pub(super) programs: Arc<ProgramCache>,
     runs_jq: bool,
+    pub(super) api: Option<Arc<Api>>,
+    /// What bodies must satisfy, by operation and the path of the document that its request goes to.
+    validations: Mutex<HashMap<(OperationName, String), Arc<Validation>>>,
 }
 
 /// What is compiled for one operation.
@@ -75,6 +80,8 @@ impl Rules {
             format: None,
             programs: Arc::default(),
             runs_jq: false,
+            api: None,
+            validations: Mutex::default(),
         }
     }
 
@@ -85,6 +92,7 @@ impl Rules {
         documents: Vec<String>,
         descendants: Option<usize>,
         programs: Arc<ProgramCache>,
+        api: Option<Arc<Api>>,
     ) -> Result<Self, MetadataError> {
         let compiled = Self::compile_fields(&resolved);
         let (identity, remote_collection, operations) = compiled.map_err(|source| {
@@ -108,6 +116,8 @@ impl Rules {
             format,
             programs,
             runs_jq,
+            api,
+            validations: Mutex::default(),
         })
     }
 
@@ -231,6 +241,31 @@ impl Rules {
     /// The format that metadata states for payloads, unless each decides for itself.
     pub fn payload_type(&self) -> Option<PayloadType> {
         self.format.as_ref().map(|format| format.payload_type)
+    }
+
+    /// What the body of `operation` must satisfy; compiled once for all requests to one path of the document.
+    pub(super) fn validation(
+        &self,
+        operation: OperationName,
+        rendered: &Rendered,
+    ) -> Result<Arc<Validation>, ValidationError> {
+        let rules = &self.resolved.operation(operation).validation;
+        let item = self.api.as_ref().and_then(|api| api.path(&rendered.path));
+        let template = item.map_or("", PathItem::template);
+        let key = (operation, format!("{} {template}", rendered.method));
+        if let Some(known) = self.validations().get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let described = item.and_then(|item| item.operation(&rendered.method));
+        let document = self.api.as_ref().map(|api| &api.document);
+        let compiled = Arc::new(Validation::compile(rules, document, described)?);
+        self.validations().insert(key, Arc::clone(&compiled));
+        Ok(compiled)
+    }
+
+    fn validations(&self) -> MutexGuard<'_, HashMap<(OperationName, String), Arc<Validation>>> {
+        // Every state between two calls is a valid one.
+        self.validations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn operation(&self, operation: OperationName) -> &OperationRules {

@@ -47,6 +47,12 @@ impl Pointer {
         Self { tokens: vec![token.to_owned()] }
     }
 
+    /// The address of the member `token` of what is at this address.
+    #[must_use]
+    pub fn child(&self, token: &str) -> Self {
+        self.tokens.iter().cloned().chain([token.to_owned()]).collect()
+    }
+
     /// The reference tokens from the top, unescaped.
     pub fn tokens(&self) -> &[String] {
         &self.tokens

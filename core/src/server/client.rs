@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REDIRECTS: usize = 10;
 
 /// The largest successful answer that is read, after decompression.
-const BODY_LIMIT: usize = 32 << 20;
+pub(super) const BODY_LIMIT: usize = 32 << 20;
 /// How much of an error's body is read.
 const ERROR_BODY_LIMIT: usize = 64 << 10;
 /// How much of an error's body is told, in characters.
@@ -142,7 +142,8 @@ impl Client {
         self.send_to(&request, &target).await.map(drop)
     }
 
-    async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
+    /// Sends `request` to a URL that need not be of the server. Only its own origin gets credentials.
+    pub(super) async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         let mut attempt = 1;
         loop {
             match self.attempt(request, target, attempt).await {

@@ -76,6 +76,11 @@ impl BaseUrl {
         Ok(Self(url))
     }
 
+    /// The path of the URL, unencoded like those of requests; `/` if it has none.
+    pub fn path(&self) -> String {
+        percent_decoded(self.0.path())
+    }
+
     /// The URL that `request` goes to.
     pub(super) fn target(&self, request: &Request) -> Result<Url, ServerError> {
         let path = request.path.trim();
@@ -177,6 +182,13 @@ mod tests {
         let mut request = Request::new(Method::GET, path);
         request.query = query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         assert_eq!(BaseUrl::parse(base).unwrap().target(&request).unwrap().as_str(), expected);
+    }
+
+    #[rstest]
+    #[case("https://h.test", "/")]
+    #[case("https://h.test/x%20y/?a=1", "/x y/")]
+    fn paths_of_base_urls(#[case] base: &str, #[case] expected: &str) {
+        assert_eq!(BaseUrl::parse(base).unwrap().path(), expected);
     }
 
     #[rstest]

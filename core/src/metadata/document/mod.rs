@@ -38,6 +38,7 @@ mod validate;
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};
 pub use error::DocumentError;
 pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior};
+pub(super) use fields::{Field, Fields};
 pub use headers::Headers;
 pub use infer::infer_defaults;
 pub use layers::{IncludeError, Layers, Resolved, ResolvedOperation, ResolvedValidation};

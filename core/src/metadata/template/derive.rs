@@ -95,7 +95,7 @@ pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFi
 }
 
 /// The last word of a plural name in singular: `api-keys` is `key`.
-fn singular(name: &str) -> Option<String> {
+pub fn singular(name: &str) -> Option<String> {
     let word = name.rsplit(['-', '_', '.']).next().unwrap_or(name);
     let stem = word.strip_suffix('s')?;
     let key = match stem.strip_suffix("ie") {

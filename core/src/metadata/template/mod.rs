@@ -73,6 +73,7 @@ mod tests;
 
 use crate::payload::pointer::Pointer;
 
+pub(super) use derive::singular;
 pub use derive::{DerivedFields, Descendants, derive_fields};
 pub use error::{Place, TemplateError};
 pub use pattern::{OperationSources, PathPattern, PatternSources, path_patterns};

@@ -22,6 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod condition;
 mod error;
 mod jq;
 mod parts;
@@ -33,6 +34,7 @@ use crate::payload::Value;
 
 /// The steps as metadata states them; templates in their jq expressions are rendered already.
 pub use super::document::Step;
+pub use condition::{Condition, ConditionError};
 pub use error::{ResourceError, TransformError};
 pub use jq::{ExpressionError, Panicked, ProgramCache, StopReason};
 

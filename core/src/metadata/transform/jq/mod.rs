@@ -29,10 +29,12 @@ mod shape;
 mod update;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use jaq_core::{Ctx, Vars};
+use jaq_json::Val;
 
 pub use cache::ProgramCache;
 pub use compile::ExpressionError;
@@ -103,24 +105,50 @@ impl Program {
     }
 
     fn run_metered(&self, input: &Value, meter: &Meter<'_>) -> Result<Value, Failure> {
-        let input = convert::to_jq(input).map_err(|reason| Failure::Evaluation(reason.to_owned()))?;
-        let context = Ctx::new(Run { lut: &self.filter.lut, meter }, Vars::new([]));
         let mut budget = OUTPUT_LIMIT;
         let mut outputs = Vec::new();
+        self.each_output(input, meter, |output| {
+            outputs.push(convert::from_jq(output, &mut budget)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(match outputs.len() {
+            0 => Value::Null,
+            1 => outputs.remove(0),
+            _ => Value::Array(outputs),
+        })
+    }
+
+    /// Whether some output for `input` is neither null nor false; what would follow it is not computed.
+    /// Must run on the thread of [`on_large_stack`].
+    pub(super) fn holds(&self, input: &Value) -> Result<bool, Failure> {
+        let mut holds = false;
+        self.each_output(input, &Meter::start(None, TIME_LIMIT), |output| {
+            holds = !matches!(output, Val::Null | Val::Bool(false));
+            Ok(if holds { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(holds)
+    }
+
+    fn each_output(
+        &self,
+        input: &Value,
+        meter: &Meter<'_>,
+        mut take: impl FnMut(&Val) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure> {
+        let input = convert::to_jq(input).map_err(|reason| Failure::Evaluation(reason.to_owned()))?;
+        let context = Ctx::new(Run { lut: &self.filter.lut, meter }, Vars::new([]));
         for output in self.filter.id.run::<Machine>((context, input)) {
             let output = output.map_err(|exception| match exception.get_err() {
                 Ok(error) => Failure::Evaluation(describe::error(error, self.source.as_deref())),
                 // Tolls say why they ended the evaluation; nothing else raises exceptions that are no errors.
                 Err(_) => meter.failure(),
             })?;
-            outputs.push(convert::from_jq(&output, &mut budget)?);
+            if take(&output)?.is_break() {
+                return Ok(());
+            }
             meter.step().map_err(|_| meter.failure())?;
         }
-        Ok(match outputs.len() {
-            0 => Value::Null,
-            1 => outputs.remove(0),
-            _ => Value::Array(outputs),
-        })
+        Ok(())
     }
 }
 

@@ -1,0 +1,286 @@
+//! Unpacks the archive of a bundle.
+//!
+//! The archive may come from anywhere, so nothing in it is believed: not how much it holds, not what kinds of
+//! files, not where they want to be. What it costs is bounded, whatever it holds.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, Entry, EntryType, PaxExtensions};
+
+use super::BundleError;
+
+/// The most files and directories of an archive.
+pub const MAX_ENTRIES: usize = 10_000;
+/// The largest file of an archive, in bytes.
+pub const MAX_FILE: u64 = 64 << 20;
+/// The most bytes of all files of an archive together.
+pub const MAX_TOTAL: u64 = 256 << 20;
+
+/// Headers that only describe other entries are no entries; so many of them may there be for each that is.
+const HEADERS_PER_ENTRY: usize = 4;
+/// The longest description of one entry, in bytes. It holds a name and a few times and owners.
+const MAX_EXTENSION: u64 = 64 << 10;
+/// The longest name of an entry and of a segment of it, in bytes; file systems have similar limits.
+const MAX_NAME: usize = 2048;
+const MAX_SEGMENT: usize = 255;
+/// How much may follow the end of the archive: it is padded to a multiple of its block size.
+const MAX_PADDING: u64 = 1 << 20;
+
+/// How much an archive may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Capacity {
+    /// Files and directories.
+    pub entries: usize,
+    /// Bytes of one file.
+    pub file: u64,
+    /// Bytes of all files together, and of what describes them.
+    pub total: u64,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self { entries: MAX_ENTRIES, file: MAX_FILE, total: MAX_TOTAL }
+    }
+}
+
+/// Unpacks the gzip tar `archive` into the directory `target`, which exists and is empty.
+///
+/// Directories and regular files are written, with permissions of this process and not those of the archive.
+/// Anything else, names that are absolute or contain `..`, files that are there twice, and more than the
+/// `capacity` allows are [`BundleError::Archive`]; then `target` holds a part of the archive.
+pub(super) fn unpack(
+    archive: impl Read,
+    target: &Path,
+    capacity: Capacity,
+    bundle: &str,
+) -> Result<(), BundleError> {
+    let refuse = |reason: String| BundleError::Archive { bundle: bundle.to_owned(), reason };
+    let mut archive = Archive::new(MultiGzDecoder::new(BufReader::new(archive)));
+    let mut unpacking =
+        Unpacking { target, capacity, files: HashSet::new(), entries: 0, headers: 0, total: 0, name: None };
+    let entries = archive.entries().map_err(|error| refuse(broken(&error)))?.raw(true);
+    for entry in entries {
+        let entry = entry.map_err(|error| refuse(broken(&error)))?;
+        unpacking.entry(entry).map_err(|fault| match fault {
+            Fault::Archive(reason) => refuse(reason),
+            Fault::Write(place, error) => BundleError::io("write", &place)(error),
+        })?;
+    }
+    if unpacking.name.is_some() {
+        return Err(refuse("it ends with the description of an entry that is not there".to_owned()));
+    }
+    // The checksum of the compressed data comes last.
+    let mut rest = archive.into_inner().take(MAX_PADDING);
+    io::copy(&mut rest, &mut io::sink()).map(drop).map_err(|error| refuse(broken(&error)))
+}
+
+/// What has been unpacked so far.
+struct Unpacking<'t> {
+    target: &'t Path,
+    capacity: Capacity,
+    files: HashSet<PathBuf>,
+    entries: usize,
+    headers: usize,
+    total: u64,
+    /// The name of the next entry, if its own header has no room for it.
+    name: Option<Vec<u8>>,
+}
+
+enum Fault {
+    Archive(String),
+    Write(PathBuf, io::Error),
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Archive(reason)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Self::Archive(reason.to_owned())
+    }
+}
+
+impl Unpacking<'_> {
+    fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<(), Fault> {
+        self.headers += 1;
+        let Capacity { entries: most, file: _, total } = self.capacity;
+        if self.headers > HEADERS_PER_ENTRY * most {
+            return Err(format!("it holds more than {} headers", HEADERS_PER_ENTRY * most).into());
+        }
+        let (kind, size) = (entry.header().entry_type(), entry.size());
+        // Also what is only skipped costs time.
+        self.total = self.total.saturating_add(size);
+        if self.total > total {
+            return Err(format!("its files are larger than {} MiB together", total >> 20).into());
+        }
+        match kind {
+            EntryType::XGlobalHeader => return Ok(()),
+            EntryType::XHeader => return self.extension(&mut entry),
+            EntryType::GNULongName => {
+                let mut name = extension_bytes(&mut entry)?;
+                while name.last() == Some(&0) {
+                    name.pop();
+                }
+                return self.named(name);
+            }
+            _ => {}
+        }
+        self.entries += 1;
+        if self.entries > most {
+            return Err(format!("it holds more than {most} entries").into());
+        }
+        let name = self.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
+        let path = inner_path(&name)?;
+        match kind {
+            // A file whose name ends with a slash is how the oldest archives write a directory.
+            EntryType::Directory => self.directory(&path),
+            EntryType::Regular | EntryType::Continuous if name.ends_with(b"/") => self.directory(&path),
+            EntryType::Regular | EntryType::Continuous => self.file(entry, path),
+            other => Err(format!(
+                "\"{}\" is {}; only directories and regular files are allowed",
+                path.display(),
+                kind_name(other)
+            )
+            .into()),
+        }
+    }
+
+    /// Takes the name of the next entry from PAX records; times and owners do not matter.
+    fn extension(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), Fault> {
+        let bytes = extension_bytes(entry)?;
+        for record in PaxExtensions::new(&bytes) {
+            let record = record.map_err(|error| broken(&error))?;
+            match record.key_bytes() {
+                b"path" => self.named(record.value_bytes().to_vec())?,
+                // A size beyond what a header can state is beyond our limits, too. Readers differ in which
+                // of two sizes they believe.
+                b"size" => return Err("a file has its size in an extended header".into()),
+                key if key.starts_with(b"GNU.sparse.") => return Err("it holds a sparse file".into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&mut self, name: Vec<u8>) -> Result<(), Fault> {
+        match self.name.replace(name) {
+            None => Ok(()),
+            Some(_) => Err("an entry has two long names".into()),
+        }
+    }
+
+    fn directory(&self, path: &Path) -> Result<(), Fault> {
+        let place = self.target.join(path);
+        fs::create_dir_all(&place).map_err(|error| self.fault(path, place, error))
+    }
+
+    fn file(&mut self, mut entry: Entry<'_, impl Read>, path: PathBuf) -> Result<(), Fault> {
+        let size = entry.size();
+        if size > self.capacity.file {
+            let limit = self.capacity.file >> 20;
+            return Err(format!("\"{}\" is larger than {limit} MiB", path.display()).into());
+        }
+        if path.as_os_str().is_empty() {
+            return Err("its root is a file".into());
+        }
+        if let Some(parent) = path.parent() {
+            self.directory(parent)?;
+        }
+        let place = self.target.join(&path);
+        let mut file = File::create_new(&place).map_err(|error| self.fault(&path, place.clone(), error))?;
+        let written = copy(&mut entry, &mut file).map_err(|fault| match fault {
+            Copied::Read(error) => Fault::Archive(broken(&error)),
+            Copied::Write(error) => Fault::Write(place, error),
+        })?;
+        if written != size {
+            return Err(format!("it ends within \"{}\"", path.display()).into());
+        }
+        self.files.insert(path);
+        Ok(())
+    }
+
+    /// Whether a failure to create something is the archive's fault: two entries that cannot both exist.
+    fn fault(&self, path: &Path, place: PathBuf, error: io::Error) -> Fault {
+        let taken = path.ancestors().find(|ancestor| self.files.contains(*ancestor));
+        match (error.kind(), taken) {
+            (ErrorKind::AlreadyExists | ErrorKind::NotADirectory, Some(taken)) => {
+                format!("\"{}\" is there twice", taken.display()).into()
+            }
+            (ErrorKind::AlreadyExists, None) => {
+                format!("\"{}\" is a directory and a file", path.display()).into()
+            }
+            _ => Fault::Write(place, error),
+        }
+    }
+}
+
+enum Copied {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Copies to the end, and tells on which side it failed.
+fn copy(from: &mut impl Read, to: &mut impl io::Write) -> Result<u64, Copied> {
+    let mut buffer = [0; 16 << 10];
+    let mut written = 0;
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(written),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Copied::Read(error)),
+        };
+        to.write_all(&buffer[..count]).map_err(Copied::Write)?;
+        written += count as u64;
+    }
+}
+
+fn extension_bytes(entry: &mut Entry<'_, impl Read>) -> Result<Vec<u8>, String> {
+    if entry.size() > MAX_EXTENSION {
+        return Err(format!("an extended header is larger than {} KiB", MAX_EXTENSION >> 10));
+    }
+    let mut bytes = Vec::new();
+    entry.read_to_end(&mut bytes).map_err(|error| broken(&error))?;
+    Ok(bytes)
+}
+
+/// The path of an entry inside of the archive, which is empty for its root.
+fn inner_path(name: &[u8]) -> Result<PathBuf, String> {
+    let text = std::str::from_utf8(name)
+        .map_err(|_| format!("the name \"{}\" is not UTF-8", String::from_utf8_lossy(name)))?;
+    let told: String = text.chars().take(80).collect();
+    if text.starts_with('/') || text.split('/').any(|segment| segment == "..") {
+        return Err(format!("\"{told}\" leads outside of the archive"));
+    }
+    let segments = text.split('/').filter(|segment| !matches!(*segment, "" | "."));
+    if text.contains(['\\', '\0']) {
+        return Err(format!("\"{}\" is no portable name", told.escape_debug()));
+    }
+    if text.len() > MAX_NAME || segments.clone().any(|segment| segment.len() > MAX_SEGMENT) {
+        return Err(format!("the name \"{told}…\" is too long"));
+    }
+    Ok(segments.collect())
+}
+
+fn kind_name(kind: EntryType) -> &'static str {
+    match kind {
+        EntryType::Symlink => "a symbolic link",
+        EntryType::Link => "a hard link",
+        EntryType::Char | EntryType::Block => "a device",
+        EntryType::Fifo => "a named pipe",
+        EntryType::GNUSparse => "a sparse file",
+        EntryType::GNULongLink => "a link with a long name",
+        _ => "of an unknown kind",
+    }
+}
+
+fn broken(error: &io::Error) -> String {
+    format!("it is no complete gzip tar archive: {error}")
+}

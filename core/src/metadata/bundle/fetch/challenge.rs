@@ -1,0 +1,118 @@
+//! What a registry wants to be told before it answers: the `WWW-Authenticate` header.
+
+use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
+
+/// How to authenticate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// With user name and password.
+    Basic,
+    /// With a token of another service.
+    Bearer {
+        /// The URL of that service.
+        realm: String,
+        /// What to call the registry there.
+        service: Option<String>,
+        /// What to ask for.
+        scope: Option<String>,
+    },
+}
+
+impl Challenge {
+    /// The first challenge of an answer that is understood, tokens first.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let texts = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+        let mut found: Vec<Self> = texts.filter_map(Self::parse).collect();
+        let bearer = found.iter().position(|challenge| *challenge != Self::Basic).unwrap_or_default();
+        (!found.is_empty()).then(|| found.swap_remove(bearer))
+    }
+
+    /// RFC 9110, section 11.6.1, with one challenge in a header, as all registries send it.
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+        if scheme.eq_ignore_ascii_case("basic") {
+            return Some(Self::Basic);
+        }
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let (mut realm, mut service, mut scope) = (None, None, None);
+        let mut rest = rest;
+        while let Some((name, value, after)) = parameter(rest) {
+            match name.to_ascii_lowercase().as_str() {
+                "realm" => realm = Some(value),
+                "service" => service = Some(value),
+                "scope" => scope = Some(value),
+                _ => {}
+            }
+            rest = after;
+        }
+        Some(Self::Bearer { realm: realm?, service, scope })
+    }
+}
+
+/// The first `name=value` or `name="value"`, and what follows it.
+fn parameter(text: &str) -> Option<(&str, String, &str)> {
+    let text = text.trim_start_matches([' ', '\t', ',']);
+    let (name, rest) = text.split_once('=')?;
+    let (name, rest) = (name.trim(), rest.trim_start());
+    let Some(quoted) = rest.strip_prefix('"') else {
+        let end = rest.find([',', ' ', '\t']).unwrap_or(rest.len());
+        return Some((name, rest[..end].to_owned(), &rest[end..]));
+    };
+    let mut value = String::new();
+    let mut characters = quoted.char_indices();
+    loop {
+        match characters.next()? {
+            (at, '"') => return Some((name, value, &quoted[at + 1..])),
+            (_, '\\') => value.push(characters.next()?.1),
+            (_, other) => value.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use reqwest::header::HeaderValue;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn of(values: &[&str]) -> Option<Challenge> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(WWW_AUTHENTICATE, HeaderValue::from_str(value).unwrap());
+        }
+        Challenge::of(&headers)
+    }
+
+    fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Challenge {
+        let owned = |text: &str| text.to_owned();
+        Challenge::Bearer { realm: owned(realm), service: service.map(owned), scope: scope.map(owned) }
+    }
+
+    #[rstest]
+    #[case(&["Basic realm=\"x\""], Some(Challenge::Basic))]
+    #[case(&["basic"], Some(Challenge::Basic))]
+    #[case(
+        &["Bearer realm=\"https://a.test/token\",service=\"r.test\",scope=\"repository:a/b:pull\""],
+        Some(bearer("https://a.test/token", Some("r.test"), Some("repository:a/b:pull")))
+    )]
+    #[case(&["bearer Realm=https://a.test/t , error=\"x, \\\"y\\\"\""], Some(bearer("https://a.test/t", None, None)))]
+    #[case(&["Basic realm=x", "Bearer realm=y"], Some(bearer("y", None, None)))]
+    #[case(&["Negotiate", "Basic"], Some(Challenge::Basic))]
+    #[case(&["Bearer service=\"r\""], None)]
+    #[case(&["Bearer realm=\"unclosed"], None)]
+    #[case(&[], None)]
+    fn challenges(#[case] headers: &[&str], #[case] expected: Option<Challenge>) {
+        assert_eq!(of(headers), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "[Bb]earer [a-z=\", \\\\é]{0,40}") {
+            let _ = Challenge::parse(&text);
+        }
+    }
+}

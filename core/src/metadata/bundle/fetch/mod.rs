@@ -1,0 +1,188 @@
+//! Downloads archives of bundles. The credentials of managed servers are unknown here.
+
+mod challenge;
+mod credentials;
+mod registry;
+
+use std::future::Future;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, Response};
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
+use url::Url;
+
+use super::reference::{hex, shown};
+use super::{BundleError, archive};
+use crate::error::with_causes;
+
+pub(super) use registry::{Artifact, Registry};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const REDIRECTS: usize = 10;
+
+/// What a download may cost.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    /// The time for an archive from a web server.
+    pub http: Duration,
+    /// The time for everything that one reference asks of a registry.
+    pub registry: Duration,
+    /// The size of a compressed archive, in bytes.
+    pub archive: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (http, registry) = (Duration::from_mins(1), Duration::from_mins(2));
+        Self { http, registry, archive: archive::MAX_TOTAL }
+    }
+}
+
+/// A client that goes through `proxies` only; the environment does not count.
+pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> {
+    let builder = Client::builder()
+        .no_proxy()
+        .tls_version_min(reqwest::tls::Version::TLS_1_2)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
+        // An archive is itself gzip, and some servers call that a content encoding.
+        .no_gzip()
+        .redirect(Policy::custom(|attempt| {
+            if attempt.previous().last().is_some_and(|from| drops_encryption(from, attempt.url())) {
+                attempt.error("a redirect leads from https to http")
+            } else if attempt.previous().len() > REDIRECTS {
+                attempt.error(format!("more than {REDIRECTS} redirects"))
+            } else {
+                attempt.follow()
+            }
+        }));
+    let builder = proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy);
+    builder.build().map_err(|error| BundleError::Client { reason: with_causes(&error) })
+}
+
+/// Whether a redirect would show to everybody in between what was asked for in private.
+fn drops_encryption(from: &Url, to: &Url) -> bool {
+    from.scheme() == "https" && to.scheme() != "https"
+}
+
+/// Downloads the archive at `url` to the new file `to` and gives its digest.
+pub(super) async fn archive(
+    client: &Client,
+    url: &Url,
+    to: &Path,
+    limits: &Limits,
+) -> Result<String, BundleError> {
+    let deadline = Deadline::after(limits.http);
+    let answer = deadline.keep(url, send(client.get(url.clone()), url)).await?;
+    save(answer, url, to, limits.archive, deadline).await
+}
+
+/// Until when work has to be done.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    at: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    fn after(limit: Duration) -> Self {
+        Self { at: Instant::now() + limit, limit }
+    }
+
+    async fn keep<T>(
+        self,
+        url: &Url,
+        work: impl Future<Output = Result<T, BundleError>>,
+    ) -> Result<T, BundleError> {
+        tokio::time::timeout_at(self.at, work)
+            .await
+            .unwrap_or_else(|_| Err(failed(url, format!("no complete answer within {:?}", self.limit))))
+    }
+}
+
+/// Sends a request; an answer that is no success is an error.
+async fn send(request: RequestBuilder, url: &Url) -> Result<Response, BundleError> {
+    check(request.send().await.map_err(|error| broken(url, error))?, url)
+}
+
+fn check(answer: Response, url: &Url) -> Result<Response, BundleError> {
+    let status = answer.status();
+    if status.is_success() { Ok(answer) } else { Err(BundleError::Status { url: shown(url), status }) }
+}
+
+/// Writes the body of an answer to the new file `to` and gives its digest.
+async fn save(
+    mut answer: Response,
+    url: &Url,
+    to: &Path,
+    limit: u64,
+    deadline: Deadline,
+) -> Result<String, BundleError> {
+    // What an interrupted download may still be writing to is another file then.
+    match tokio::fs::remove_file(to).await {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(BundleError::io("remove", to)(error));
+        }
+        _ => {}
+    }
+    let mut file = tokio::fs::File::create_new(to).await.map_err(BundleError::io("create", to))?;
+    let mut digest = Sha256::new();
+    let mut size = 0;
+    let chunk = async |answer: &mut Response| answer.chunk().await.map_err(|error| broken(url, error));
+    while let Some(chunk) = deadline.keep(url, chunk(&mut answer)).await? {
+        size += chunk.len() as u64;
+        if size > limit {
+            return Err(too_large(url, limit));
+        }
+        digest.update(&chunk);
+        file.write_all(&chunk).await.map_err(BundleError::io("write", to))?;
+    }
+    file.flush().await.map_err(BundleError::io("write", to))?;
+    Ok(format!("sha256:{}", hex(&digest.finalize())))
+}
+
+/// Reads the body of an answer, of at most `limit` bytes.
+async fn read(mut answer: Response, url: &Url, limit: usize) -> Result<Vec<u8>, BundleError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| broken(url, error))? {
+        if chunk.len() > limit - body.len() {
+            return Err(too_large(url, limit as u64));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn too_large(url: &Url, limit: u64) -> BundleError {
+    BundleError::Archive { bundle: shown(url), reason: format!("the answer is larger than {limit} bytes") }
+}
+
+fn failed(url: &Url, reason: impl Into<String>) -> BundleError {
+    BundleError::Request { url: shown(url), reason: reason.into() }
+}
+
+/// A failure of the client, whose own text could show a URL with a key in its query.
+fn broken(url: &Url, error: reqwest::Error) -> BundleError {
+    failed(url, with_causes(&error.without_url()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("https://a.test", "http://a.test", true)]
+    #[case("https://a.test", "https://b.test", false)]
+    #[case("http://a.test", "http://b.test", false)]
+    #[case("http://a.test", "https://a.test", false)]
+    fn redirects_do_not_drop_encryption(#[case] from: &str, #[case] to: &str, #[case] drops: bool) {
+        assert_eq!(drops_encryption(&from.parse().unwrap(), &to.parse().unwrap()), drops);
+    }
+}

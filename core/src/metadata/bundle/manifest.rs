@@ -1,0 +1,230 @@
+//! `bundle.yaml`: what a bundle says about itself.
+
+use semver::Version;
+use url::Url;
+
+use super::Constraint;
+use crate::metadata::document::{DocumentError, Field, Fields};
+use crate::payload::{PayloadType, decode_located};
+
+/// The only `apiVersion` of manifests.
+pub const API_VERSION: &str = "declarest.io/v1alpha1";
+/// The only `kind` of manifests.
+pub const KIND: &str = "MetadataBundle";
+
+/// A manifest. Keys that only describe the bundle to people are accepted and not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The bundle's name: one path segment.
+    pub name: String,
+    /// The bundle's version.
+    pub version: Version,
+    /// What the bundle is for.
+    pub description: String,
+    /// Whether its authors advise against it.
+    pub deprecated: bool,
+    /// The directory of the metadata tree, relative to the bundle, parted by `/`; never the bundle itself.
+    pub metadata_root: String,
+    /// Where the `OpenAPI` document of the server is.
+    pub openapi: Option<OpenApiSource>,
+    /// The versions of `DeclaREST` that can use it.
+    pub compatible_declarest: Option<Constraint>,
+    /// The server it describes.
+    pub compatible_managed_server: Option<ManagedServerVersions>,
+}
+
+/// `declarest.openapi`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenApiSource {
+    /// A file relative to the bundle, parted by `/`.
+    File(String),
+    /// An http or https URL.
+    Url(Url),
+}
+
+/// `declarest.compatibleManagedServer`. Nothing checks it against a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagedServerVersions {
+    /// The product, in lower case with digits and dashes.
+    pub product: String,
+    /// Its versions.
+    pub versions: Constraint,
+}
+
+impl Manifest {
+    /// Reads a manifest from YAML. Unknown keys, equal keys and malformed values are errors that tell where
+    /// they are.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DocumentError> {
+        let root = decode_located(PayloadType::Yaml, bytes)?.ok_or(DocumentError::Invalid {
+            field: "the document".to_owned(),
+            reason: "is empty; a manifest needs apiVersion, kind, name, version and description".into(),
+        })?;
+        let mut fields = Field::root(root).fields(&[
+            "apiVersion",
+            "kind",
+            "name",
+            "version",
+            "description",
+            "deprecated",
+            "declarest",
+            "distribution",
+            "home",
+            "sources",
+            "keywords",
+            "maintainers",
+            "license",
+            "icon",
+            "annotations",
+        ])?;
+        fields.require("apiVersion", |field| field.parsed(|text| exactly(text, API_VERSION)))?;
+        fields.require("kind", |field| field.parsed(|text| exactly(text, KIND)))?;
+        let name = fields.require("name", |field| field.parsed(name))?;
+        let version = fields.require("version", |field| field.parsed(version))?;
+        let description = fields.require("description", |field| field.parsed(not_blank))?;
+        let deprecated = fields.read("deprecated", Field::boolean)?.unwrap_or_default();
+        fields.read("maintainers", maintainers)?;
+        fields.read("distribution", |field| distribution(field, &name))?;
+        let (metadata_root, openapi, compatible_declarest, compatible_managed_server) =
+            fields.require("declarest", |field| declarest(field, &name))?;
+        Ok(Self {
+            name,
+            version,
+            description,
+            deprecated,
+            metadata_root,
+            openapi,
+            compatible_declarest,
+            compatible_managed_server,
+        })
+    }
+}
+
+/// A version, of which a leading `v` is dropped.
+pub(super) fn version(text: &str) -> Result<Version, String> {
+    let plain = text.trim();
+    let plain = plain.strip_prefix('v').unwrap_or(plain);
+    Version::parse(plain)
+        .map_err(|_| format!("\"{text}\" is no semantic version; write major.minor.patch, such as 1.2.0"))
+}
+
+/// Whether this names a product: `^[a-z0-9][a-z0-9-]*$`.
+pub(super) fn is_product(text: &str) -> bool {
+    !text.starts_with('-')
+        && !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// What `declarest` says: metadataRoot, openapi, compatibleDeclarest, compatibleManagedServer.
+type Declarest = (String, Option<OpenApiSource>, Option<Constraint>, Option<ManagedServerVersions>);
+
+fn declarest(field: Field, bundle: &str) -> Result<Declarest, DocumentError> {
+    let mut fields = field.fields(&[
+        "metadataRoot",
+        "openapi",
+        "compatibleDeclarest",
+        "compatibleManagedServer",
+        "compatibleManagedService",
+        "shorthand",
+        "metadataFileName",
+    ])?;
+    let metadata_root = fields.require("metadataRoot", |field| {
+        field.parsed(|text| {
+            let root = relative(text)?;
+            if root.is_empty() {
+                Err("must be a directory below the bundle, not the bundle".to_owned())
+            } else {
+                Ok(root)
+            }
+        })
+    })?;
+    fields.read("shorthand", |field| field.parsed(|text| exactly(text, bundle)))?;
+    fields.read("metadataFileName", |field| field.parsed(name))?;
+    let openapi = fields.read("openapi", |field| field.parsed(openapi))?;
+    let constraint = fields.read("compatibleDeclarest", |field| field.parsed(Constraint::parse))?;
+    Ok((metadata_root, openapi, constraint, compatible_managed_server(&mut fields)?))
+}
+
+fn compatible_managed_server(fields: &mut Fields) -> Result<Option<ManagedServerVersions>, DocumentError> {
+    let server = fields.read("compatibleManagedServer", managed_server_versions)?;
+    let service = fields.read("compatibleManagedService", managed_server_versions)?;
+    if server.is_some() && service.is_some() {
+        return Err(fields
+            .fail("compatibleManagedService is another name of compatibleManagedServer; keep one of them"));
+    }
+    Ok(server.or(service))
+}
+
+fn managed_server_versions(field: Field) -> Result<ManagedServerVersions, DocumentError> {
+    let mut fields = field.fields(&["product", "versions"])?;
+    Ok(ManagedServerVersions {
+        product: fields.require("product", |field| {
+            field.parsed(|text| {
+                let product = text.trim();
+                if is_product(product) {
+                    return Ok(product.to_owned());
+                }
+                Err(format!(
+                    "\"{text}\" is no product; use lower case letters, digits and \"-\", no \"-\" first"
+                ))
+            })
+        })?,
+        versions: fields.require("versions", |field| field.parsed(Constraint::parse))?,
+    })
+}
+
+fn distribution(field: Field, bundle: &str) -> Result<(), DocumentError> {
+    let mut fields = field.fields(&["artifactTemplate", "repo", "tagTemplate"])?;
+    let template = format!("{bundle}-{{version}}.tar.gz");
+    fields.read("artifactTemplate", |field| field.parsed(|text| exactly(text, &template)))?;
+    Ok(())
+}
+
+fn maintainers(field: Field) -> Result<(), DocumentError> {
+    for item in field.items()? {
+        item.fields(&["name", "email", "url"])?;
+    }
+    Ok(())
+}
+
+fn openapi(text: &str) -> Result<OpenApiSource, String> {
+    if let Some((scheme, _)) = text.split_once("://") {
+        return match Url::parse(text.trim()) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(OpenApiSource::Url(url)),
+            _ => Err(format!(
+                "a URL of the scheme \"{scheme}\" is not supported; use a file or an http(s) URL"
+            )),
+        };
+    }
+    match relative(text)? {
+        file if file.is_empty() => Err("must be a file inside of the bundle".to_owned()),
+        file => Ok(OpenApiSource::File(file)),
+    }
+}
+
+/// A path inside of the bundle without its empty and `.` segments; the bundle itself is empty.
+fn relative(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let segments: Vec<&str> = text.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
+    if text.starts_with('/') || text.contains(['\\', '\0']) || segments.contains(&"..") {
+        return Err(format!("\"{text}\" must be a relative path inside of the bundle"));
+    }
+    Ok(segments.join("/"))
+}
+
+/// One path segment.
+fn name(text: &str) -> Result<String, String> {
+    let name = not_blank(text)?;
+    if matches!(name.as_str(), "." | "..") || name.contains(['/', '\\']) || name.contains(char::is_control) {
+        return Err(format!("\"{text}\" must be a bare name, without directories"));
+    }
+    Ok(name)
+}
+
+fn not_blank(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() { Err("must not be blank".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+fn exactly(text: &str, wanted: &str) -> Result<(), String> {
+    if text.trim() == wanted { Ok(()) } else { Err(format!("\"{text}\" must be \"{wanted}\"")) }
+}

@@ -1,0 +1,52 @@
+//! Where the cache of bundles and the credentials of registries are by convention.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The cache of bundles: `$DECLAREST_BUNDLE_CACHE_DIR`, else `~/.declarest/metadata-bundles`.
+///
+/// `environment` answers for variables; an empty one counts as unset. `None`: there is no home either.
+pub fn cache_directory(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    directory(&environment, "DECLAREST_BUNDLE_CACHE_DIR")
+        .or_else(|| Some(directory(&environment, "HOME")?.join(".declarest/metadata-bundles")))
+}
+
+/// The file with credentials of registries, as Docker has it: `$DOCKER_CONFIG/config.json`, else
+/// `~/.docker/config.json`. It need not exist.
+pub fn registry_credentials(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    directory(&environment, "DOCKER_CONFIG")
+        .or_else(|| Some(directory(&environment, "HOME")?.join(".docker")))
+        .map(|directory| directory.join("config.json"))
+}
+
+fn directory(environment: impl Fn(&str) -> Option<OsString>, variable: &str) -> Option<PathBuf> {
+    environment(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(&[("DECLAREST_BUNDLE_CACHE_DIR", "/c"), ("HOME", "/h")], Some("/c"))]
+    #[case(&[("DECLAREST_BUNDLE_CACHE_DIR", ""), ("HOME", "/h")], Some("/h/.declarest/metadata-bundles"))]
+    #[case(&[("HOME", "/h")], Some("/h/.declarest/metadata-bundles"))]
+    #[case(&[], None)]
+    fn cache(#[case] variables: &[(&str, &str)], #[case] expected: Option<&str>) {
+        assert_eq!(cache_directory(of(variables)), expected.map(PathBuf::from));
+    }
+
+    #[rstest]
+    #[case(&[("DOCKER_CONFIG", "/d"), ("HOME", "/h")], Some("/d/config.json"))]
+    #[case(&[("HOME", "/h")], Some("/h/.docker/config.json"))]
+    #[case(&[], None)]
+    fn credentials(#[case] variables: &[(&str, &str)], #[case] expected: Option<&str>) {
+        assert_eq!(registry_credentials(of(variables)), expected.map(PathBuf::from));
+    }
+
+    fn of(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
+        |wanted| variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| OsString::from(value))
+    }
+}

@@ -1,0 +1,282 @@
+//! Opens bundles: from the cache where it is good, else from where the reference says.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use semver::Version;
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::cache::{ArchiveState, Lock, Ready, Slot, digest_of, remove};
+use super::content::{Content, Expected};
+use super::fetch::{self, Artifact, Limits, Registry};
+use super::reference::{OciReference, OciVersion, absolute};
+use super::{Build, Bundle, BundleError, BundleWarning, MAX_TOTAL, RELEASES, Reference};
+use crate::error::with_causes;
+
+/// How bundles are opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory of the cache; it is made when it is needed.
+    pub cache: PathBuf,
+    /// Who will use the bundles.
+    pub build: Build,
+    /// The proxies of downloads, `metadata.proxy`; none means direct connections. The environment is not
+    /// asked.
+    pub proxies: Vec<reqwest::Proxy>,
+    /// A Docker configuration with the credentials of registries. Where there is none, they are asked
+    /// anonymously.
+    pub registry_credentials: Option<PathBuf>,
+    /// Below which URL the releases of named bundles are: [`RELEASES`], or a mirror of it.
+    pub releases: String,
+}
+
+impl Options {
+    /// For this build, with direct connections and without credentials.
+    pub fn new(cache: impl Into<PathBuf>) -> Self {
+        Self {
+            cache: cache.into(),
+            build: Build::current(),
+            proxies: Vec::new(),
+            registry_credentials: None,
+            releases: RELEASES.to_owned(),
+        }
+    }
+}
+
+/// Opens bundles. Clones share connections and what they know; a process should have one for each set of
+/// options.
+///
+/// The first download needs a rustls crypto provider installed for the process.
+#[derive(Clone, Debug)]
+pub struct BundleSource {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: Options,
+    limits: Limits,
+    client: OnceCell<reqwest::Client>,
+    /// The tags that were resolved; each is asked for once in the life of a process.
+    resolved: Mutex<HashSet<String>>,
+}
+
+impl BundleSource {
+    /// A source of bundles; nothing is read or contacted yet.
+    pub fn new(options: Options) -> Self {
+        Self::with_limits(options, Limits::default())
+    }
+
+    pub(super) fn with_limits(options: Options, limits: Limits) -> Self {
+        let (client, resolved) = (OnceCell::new(), Mutex::default());
+        Self { shared: Arc::new(Shared { options, limits, client, resolved }) }
+    }
+
+    /// Finds the bundle that `reference` names, makes it available on this machine and checks it.
+    ///
+    /// A directory is used in place, and all of it is validated each time. Everything else is unpacked into
+    /// the cache and validated once; a release, an archive on a web server and a digest are then never asked
+    /// for again, a local archive is read again when its size or modification time changed, and a tag is
+    /// resolved once per source. If that fails, the copy in the cache is used, with a warning.
+    ///
+    /// However many processes open one reference at the same time, one of them downloads it.
+    pub async fn open(&self, reference: &Reference) -> Result<Bundle, BundleError> {
+        match reference {
+            Reference::Path(path) => self.open_path(path).await,
+            Reference::Url(url) => self.open_archive(reference, url, None).await,
+            Reference::Release { name, version } => {
+                let url = Url::parse(&self.shared.options.releases);
+                let url = url.and_then(|base| Reference::release_url(&base, name, version));
+                let url = url.map_err(|error| BundleError::Reference {
+                    reference: reference.to_string(),
+                    reason: format!("has no URL below \"{}\": {error}", self.shared.options.releases),
+                })?;
+                self.open_archive(reference, &url, Some((name.clone(), version.clone()))).await
+            }
+            Reference::Oci(oci) => self.open_artifact(reference, oci).await,
+        }
+    }
+
+    async fn open_path(&self, path: &Path) -> Result<Bundle, BundleError> {
+        let path = absolute(path)?;
+        let expected = self.expected(path.display().to_string(), None);
+        let cache = self.shared.options.cache.clone();
+        blocking(move || {
+            let metadata = std::fs::metadata(&path).map_err(|error| missing(&path, error))?;
+            if metadata.is_dir() {
+                let content = Content::read(&path, &expected)?;
+                content.validate(&expected)?;
+                let digest = content.digest(&expected)?;
+                return Ok(bundle(content, digest, None));
+            }
+            if !metadata.is_file() || metadata.len() > MAX_TOTAL {
+                let reason = format!("it is no regular file of at most {} MiB", MAX_TOTAL >> 20);
+                return Err(BundleError::Archive { bundle: expected.bundle, reason });
+            }
+            let file = File::open(&path).map_err(|error| missing(&path, error))?;
+            let slot = Slot::new(&cache, &Reference::Path(path.clone()));
+            let _lock = slot.lock()?;
+            let state = Some(ArchiveState::of(&file).map_err(BundleError::io("inspect", &path))?);
+            let kept = slot.ready(&expected).filter(|ready| ready.provenance.archive == state);
+            let ready = if let Some(ready) = kept {
+                ready
+            } else {
+                let digest = digest_of(&file).map_err(BundleError::io("read", &path))?;
+                slot.install(&file, digest, state, &expected)?
+            };
+            Ok(bundle(ready.content, ready.provenance.digest, None))
+        })
+        .await
+    }
+
+    async fn open_archive(
+        &self,
+        reference: &Reference,
+        url: &Url,
+        identity: Option<(String, Version)>,
+    ) -> Result<Bundle, BundleError> {
+        let expected = self.expected(reference.to_string(), identity);
+        let slot = Slot::new(&self.shared.options.cache, reference);
+        let (lock, kept) = locked(&slot, &expected).await?;
+        let ready = if let Some(ready) = kept {
+            ready
+        } else {
+            let file = slot.download();
+            let digest = fetch::archive(self.client().await?, url, &file, &self.shared.limits).await;
+            install(&slot, lock, digest, expected).await?
+        };
+        Ok(bundle(ready.content, ready.provenance.digest, None))
+    }
+
+    async fn open_artifact(&self, reference: &Reference, oci: &OciReference) -> Result<Bundle, BundleError> {
+        let text = reference.to_string();
+        let expected = self.expected(text.clone(), None);
+        let slot = Slot::new(&self.shared.options.cache, reference);
+        let (lock, kept) = locked(&slot, &expected).await?;
+        let is_final = matches!(oci.version, OciVersion::Digest(_)) || self.is_resolved(&text);
+        if let Some(ready) = kept.filter(|_| is_final) {
+            return Ok(bundle(ready.content, ready.provenance.digest, None));
+        }
+        // The copy stays until another one is complete and valid, so it is still there after a failure.
+        let refreshed = self.refresh(oci, &slot, &lock, &expected).await;
+        if refreshed.is_ok() {
+            self.shared.resolved.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
+        }
+        let (ready, warning) = match refreshed {
+            Ok(ready) => (ready, None),
+            Err(error) => match ready(&slot, &expected).await? {
+                Some(ready) => {
+                    let reason = with_causes(&error);
+                    (ready, Some(BundleWarning::Stale { reference: text, reason }))
+                }
+                None => return Err(error),
+            },
+        };
+        Ok(bundle(ready.content, ready.provenance.digest, warning))
+    }
+
+    /// Makes the entry be what the registry has now.
+    async fn refresh(
+        &self,
+        oci: &OciReference,
+        slot: &Slot,
+        lock: &Arc<Lock>,
+        expected: &Expected,
+    ) -> Result<Ready, BundleError> {
+        let (shared, client) = (&*self.shared, self.client().await?);
+        let credentials = shared.options.registry_credentials.as_deref();
+        let mut registry = Registry::new(client, oci, credentials, &shared.limits)?;
+        let artifact: Artifact = registry.resolve().await?;
+        if let Some(ready) =
+            ready(slot, expected).await?.filter(|ready| ready.provenance.digest == artifact.digest)
+        {
+            return Ok(ready);
+        }
+        let downloaded = registry.download(&artifact, &slot.download()).await;
+        install(slot, Arc::clone(lock), downloaded.map(|()| artifact.digest), expected.clone()).await
+    }
+
+    fn is_resolved(&self, reference: &str) -> bool {
+        self.shared.resolved.lock().unwrap_or_else(PoisonError::into_inner).contains(reference)
+    }
+
+    fn expected(&self, bundle: String, identity: Option<(String, Version)>) -> Expected {
+        Expected { bundle, identity, build: self.shared.options.build.clone() }
+    }
+
+    async fn client(&self) -> Result<&reqwest::Client, BundleError> {
+        let make = async || fetch::client(&self.shared.options.proxies);
+        self.shared.client.get_or_try_init(make).await
+    }
+}
+
+/// Locks an entry and looks whether it is good.
+async fn locked(slot: &Slot, expected: &Expected) -> Result<(Arc<Lock>, Option<Ready>), BundleError> {
+    let (slot, expected) = (slot.clone(), expected.clone());
+    blocking(move || {
+        let lock = Arc::new(slot.lock()?);
+        Ok((lock, slot.ready(&expected)))
+    })
+    .await
+}
+
+async fn ready(slot: &Slot, expected: &Expected) -> Result<Option<Ready>, BundleError> {
+    let (slot, expected) = (slot.clone(), expected.clone());
+    blocking(move || Ok(slot.ready(&expected))).await
+}
+
+/// Makes an entry from its download, of which nothing remains afterwards. The lock is kept to the end, also if
+/// nobody waits for it any more.
+async fn install(
+    slot: &Slot,
+    lock: Arc<Lock>,
+    digest: Result<String, BundleError>,
+    expected: Expected,
+) -> Result<Ready, BundleError> {
+    let slot = slot.clone();
+    blocking(move || {
+        let place = slot.download();
+        let installed = digest.and_then(|digest| {
+            let file = File::open(&place).map_err(BundleError::io("open", &place))?;
+            slot.install(&file, digest, None, &expected)
+        });
+        let removed = remove(&place);
+        drop(lock);
+        installed.and_then(|ready| removed.map(|()| ready))
+    })
+    .await
+}
+
+fn bundle(content: Content, digest: String, stale: Option<BundleWarning>) -> Bundle {
+    let Content { manifest, root, metadata_root, openapi, .. } = content;
+    let deprecated = manifest.deprecated.then(|| BundleWarning::Deprecated {
+        name: manifest.name.clone(),
+        version: manifest.version.clone(),
+    });
+    let warnings = stale.into_iter().chain(deprecated).collect();
+    Bundle { manifest, root, metadata_root, openapi, digest, warnings }
+}
+
+fn missing(path: &Path, error: std::io::Error) -> BundleError {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let hint = if name.contains(':') { "; a release is written name:1.2.3" } else { "" };
+            BundleError::Missing { place: path.display().to_string(), hint }
+        }
+        _ => BundleError::io("open", path)(error),
+    }
+}
+
+/// Runs what blocks where blocking is allowed.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BundleError> + Send + 'static,
+) -> Result<T, BundleError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|stopped| Err(BundleError::Client { reason: stopped.to_string() }))
+}

@@ -1,0 +1,284 @@
+//! Archives on web servers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use futures::{StreamExt, stream};
+use rstest::rstest;
+use sha2::{Digest, Sha256};
+
+use super::fetch::Limits;
+use super::fixtures::{FILES, SHORT, archive, entries_of};
+use super::reference::hex;
+use super::server_fixture::{Server, ok, redirect, serve, status};
+use super::{Bundle, BundleError, BundleSource, Options, Reference};
+use crate::error::{Categorized, Category};
+
+async fn open(cache: &Path, server: &Server, path: &str) -> Result<Bundle, BundleError> {
+    let reference = Reference::Url(server.base.join(path).unwrap());
+    BundleSource::new(Options::new(cache)).open(&reference).await
+}
+
+#[tokio::test]
+async fn an_archive_is_downloaded_once() {
+    let cache = tempfile::tempdir().unwrap();
+    let bytes = archive(&FILES);
+    let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
+    let server = serve(move |_| ok(bytes.clone())).await;
+    for _ in 0..2 {
+        let bundle = open(cache.path(), &server, "a/till.tar.gz?key=1").await.unwrap();
+        assert_eq!(bundle.digest, digest);
+        assert!(bundle.openapi.is_some());
+    }
+    assert_eq!(server.lines(), ["GET /a/till.tar.gz?key=1"]);
+    assert_eq!(server.asked()[0].authorization, None);
+    let [entry] = entries_of(cache.path()).try_into().unwrap();
+    assert!(entry.starts_with("till-") && entry.len() == "till-".len() + 12, "{entry}");
+}
+
+#[tokio::test]
+async fn an_invalid_entry_is_downloaded_again() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| ok(archive(&FILES))).await;
+    let bundle = open(cache.path(), &server, "till.tar.gz").await.unwrap();
+    std::fs::write(bundle.root.join("bundle.yaml"), "kind: x").unwrap();
+    open(cache.path(), &server, "till.tar.gz").await.unwrap();
+    assert_eq!(server.lines().len(), 2);
+}
+
+#[tokio::test]
+async fn many_openers_download_once() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| ok(archive(&FILES))).await;
+    // Each source opens the lock file for itself, as another process would.
+    let openers = (0..8).map(|_| open(cache.path(), &server, "till.tar.gz"));
+    let opened = futures::future::join_all(openers).await;
+    assert!(opened.iter().all(Result::is_ok));
+    assert_eq!(server.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn a_failed_opener_leaves_the_work_to_the_next() {
+    let cache = tempfile::tempdir().unwrap();
+    let failures = std::sync::atomic::AtomicUsize::new(2);
+    let left = move || {
+        failures.fetch_update(
+            std::sync::atomic::Ordering::SeqCst,
+            std::sync::atomic::Ordering::SeqCst,
+            |left| left.checked_sub(1),
+        )
+    };
+    let server = serve(move |_| if left().is_ok() { status(503) } else { ok(archive(&FILES)) }).await;
+    let openers = (0..5).map(|_| open(cache.path(), &server, "till.tar.gz"));
+    let opened = futures::future::join_all(openers).await;
+    assert_eq!(opened.iter().filter(|bundle| bundle.is_err()).count(), 2);
+    assert_eq!(server.lines().len(), 3);
+}
+
+#[tokio::test]
+async fn an_opener_that_gives_up_is_in_nobodys_way() {
+    let cache = tempfile::tempdir().unwrap();
+    let (asked, seen) = tokio::sync::oneshot::channel();
+    let asked = std::sync::Mutex::new(Some(asked));
+    let server = serve(move |_| match asked.lock().unwrap().take() {
+        Some(asked) => {
+            asked.send(()).unwrap();
+            let part = stream::iter([Ok::<_, std::io::Error>("part")]);
+            ok(Body::from_stream(part.chain(stream::pending())))
+        }
+        None => ok(archive(&FILES)),
+    })
+    .await;
+    tokio::select! {
+        opened = open(cache.path(), &server, "till.tar.gz") => panic!("{opened:?}"),
+        seen = seen => seen.unwrap(),
+    }
+    open(cache.path(), &server, "till.tar.gz").await.unwrap();
+    assert_eq!(entries_of(cache.path()).len(), 1);
+}
+
+fn mirrored(cache: &Path, server: &Server) -> BundleSource {
+    BundleSource::new(Options { releases: server.base.to_string(), ..Options::new(cache) })
+}
+
+#[tokio::test]
+async fn a_release_is_found_by_name_and_version() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| ok(archive(&FILES))).await;
+    let source = mirrored(cache.path(), &server);
+    let bundle = source.open(&Reference::parse("till-bundle:v1.2.0").unwrap()).await.unwrap();
+    let expected = "GET /declarest-bundle-till/releases/download/v1.2.0/till-bundle-1.2.0.tar.gz";
+    assert_eq!(server.lines(), [expected]);
+    assert_eq!(bundle.root, cache.path().join("till-bundle-1.2.0"));
+}
+
+#[rstest]
+#[case("till-bundle:1.3.0", "bundle till-bundle:1.3.0: its manifest says till-bundle 1.2.0")]
+#[case("till:1.2.0", "bundle till:1.2.0: its manifest says till-bundle 1.2.0")]
+#[tokio::test]
+async fn a_release_must_be_what_it_is_called(#[case] reference: &str, #[case] message: &str) {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| ok(archive(&FILES))).await;
+    let opened = mirrored(cache.path(), &server).open(&Reference::parse(reference).unwrap()).await;
+    let error = opened.unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.category()), (message, Category::Validation));
+    assert_eq!(entries_of(cache.path()), Vec::<String>::new());
+}
+
+#[rstest]
+#[case(404, Category::NotFound, "404 Not Found; check name and version")]
+#[case(401, Category::Auth, "401 Unauthorized; check the credentials for this host")]
+#[case(403, Category::Auth, "403 Forbidden; check the credentials for this host")]
+#[case(304, Category::Transport, "304 Not Modified")]
+#[case(410, Category::Transport, "410 Gone")]
+#[case(429, Category::Transport, "429 Too Many Requests")]
+#[case(500, Category::Transport, "500 Internal Server Error")]
+#[tokio::test]
+async fn statuses(#[case] code: u16, #[case] category: Category, #[case] told: &str) {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(move |_| status(code)).await;
+    let error = open(cache.path(), &server, "till.tar.gz?key=canary").await.unwrap_err();
+    assert_eq!(error.category(), category);
+    assert_eq!(error.to_string(), format!("GET {}till.tar.gz answered with status {told}", server.base));
+    assert_eq!(entries_of(cache.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there() {
+    let cache = tempfile::tempdir().unwrap();
+    // Installs the crypto provider.
+    serve(|_| status(500)).await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://ops:canary@{}/till.tar.gz?canary", listener.local_addr().unwrap());
+    drop(listener);
+    let source = BundleSource::new(Options::new(cache.path()));
+    let error = source.open(&Reference::parse(&url).unwrap()).await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    assert!(!crate::error::with_causes(&error).contains("canary"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| {
+        let parts = vec![Ok("part"), Err(std::io::Error::other("gone"))];
+        ok(Body::from_stream(stream::iter(parts)))
+    });
+    let error = open(cache.path(), &server.await, "till.tar.gz").await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    assert!(matches!(error, BundleError::Request { .. }), "{error:?}");
+    assert_eq!(entries_of(cache.path()), Vec::<String>::new());
+}
+
+#[test]
+fn the_times_of_the_contract() {
+    let limits = Limits::default();
+    assert_eq!((limits.http, limits.registry), (Duration::from_mins(1), Duration::from_mins(2)));
+}
+
+fn limited(cache: &Path, limits: Limits) -> BundleSource {
+    BundleSource::with_limits(Options::new(cache), limits)
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_end_is_left_in_time() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| {
+        let first = stream::iter([Ok::<_, std::io::Error>("part")]);
+        ok(Body::from_stream(first.chain(stream::pending())))
+    })
+    .await;
+    let source = limited(cache.path(), Limits { http: Duration::from_millis(200), ..Limits::default() });
+    let error = source.open(&Reference::Url(server.base.clone())).await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    assert_eq!(error.to_string(), format!("GET {}: no complete answer within 200ms", server.base));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_left_in_time() {
+    let cache = tempfile::tempdir().unwrap();
+    serve(|_| status(500)).await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/till.tar.gz", silent.local_addr().unwrap());
+    let source = limited(cache.path(), Limits { http: Duration::from_millis(50), ..Limits::default() });
+    let error = source.open(&Reference::parse(&url).unwrap()).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("GET {url}: no complete answer within 50ms"));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_left_early() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| {
+        let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(vec![0; 4096]));
+        ok(Body::from_stream(endless))
+    })
+    .await;
+    let source = limited(cache.path(), Limits { archive: 1 << 20, ..Limits::default() });
+    let error = source.open(&Reference::Url(server.base.clone())).await.unwrap_err();
+    assert_eq!(error.category(), Category::Validation);
+    assert!(error.to_string().ends_with("the answer is larger than 1048576 bytes"), "{error}");
+    assert_eq!(entries_of(cache.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn redirects_are_followed() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|asked| match asked.path.as_str() {
+        "/till.tar.gz" => redirect("/elsewhere"),
+        _ => ok(archive(&FILES)),
+    })
+    .await;
+    open(cache.path(), &server, "till.tar.gz").await.unwrap();
+    assert_eq!(server.lines(), ["GET /till.tar.gz", "GET /elsewhere"]);
+}
+
+#[tokio::test]
+async fn redirects_in_a_circle_end() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| redirect("/till.tar.gz")).await;
+    let error = open(cache.path(), &server, "till.tar.gz").await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    assert!(error.to_string().contains("more than 10 redirects"), "{error}");
+}
+
+#[tokio::test]
+async fn gzip_is_the_archive_and_no_encoding() {
+    let cache = tempfile::tempdir().unwrap();
+    let bytes = archive(&FILES);
+    let encoded = move |_: &_| {
+        Response::builder().header("content-encoding", "gzip").body(Body::from(bytes.clone())).unwrap()
+    };
+    let server = serve(encoded).await;
+    open(cache.path(), &server, "till.tar.gz").await.unwrap();
+}
+
+#[tokio::test]
+async fn downloads_go_through_the_proxy() {
+    let cache = tempfile::tempdir().unwrap();
+    let proxy = serve(|_| ok(archive(&FILES))).await;
+    let proxies = vec![reqwest::Proxy::http(proxy.base.clone()).unwrap()];
+    let source = BundleSource::new(Options { proxies, ..Options::new(cache.path()) });
+    source.open(&Reference::parse("http://bundles.test/till.tar.gz").unwrap()).await.unwrap();
+    assert_eq!(proxy.lines(), ["GET http://bundles.test/till.tar.gz"]);
+}
+
+#[tokio::test]
+async fn a_page_is_no_bundle() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| ok("<html>")).await;
+    let error = open(cache.path(), &server, "till.tar.gz").await.unwrap_err();
+    assert_eq!(error.category(), Category::Validation);
+    assert!(error.to_string().contains("it is no complete gzip tar archive: "), "{error}");
+    assert_eq!(entries_of(cache.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_tree_of_a_downloaded_bundle() {
+    use crate::repository::Tree;
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| ok(archive(&[("bundle.yaml", SHORT), FILES[2]]))).await;
+    let bundle = open(cache.path(), &server, "till.tar.gz").await.unwrap();
+    assert!(bundle.tree().unwrap().read("tills/_/metadata.yaml").unwrap().is_some());
+}

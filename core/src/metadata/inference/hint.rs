@@ -1,0 +1,51 @@
+//! What a document tells about paths where nothing else does.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+
+use super::target::Target;
+use crate::metadata::openapi::{OpenApi, PathItem, Segment};
+use crate::path::LogicalPath;
+
+/// Whether the document describes `path` as a collection: it has the path, members can be listed there, and
+/// created there or read below it.
+///
+/// A path that reads like a resource, with GET and one of PUT, PATCH and DELETE but no POST, is taken as a
+/// collection only if it is one by its exact text.
+pub fn is_collection(document: &OpenApi, path: &LogicalPath) -> bool {
+    let Some(item) = document.path(path.as_str(), "") else { return false };
+    let has = |method: &Method| item.operation(method).is_some();
+    let changes = [Method::PUT, Method::PATCH, Method::DELETE].iter().any(has);
+    let like_a_resource = has(&Method::GET) && changes && !has(&Method::POST);
+    let as_written = Target::parse(path.as_str(), Some(document));
+    let as_collection = (!like_a_resource).then(|| Target::parse(&format!("{path}/"), Some(document)));
+    [Some(as_written), as_collection]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|target| describes(document, &target))
+}
+
+fn describes(document: &OpenApi, target: &Target) -> bool {
+    let has =
+        |path: Option<&PathItem>, method: &Method| path.is_some_and(|path| path.operation(method).is_some());
+    let collection = target.best_collection(document);
+    target.is_collection
+        && has(collection, &Method::GET)
+        && (has(collection, &Method::POST) || has(target.best_item(document), &Method::GET))
+}
+
+/// The names that the document has one level below `path`, for completion; variables are left out.
+pub fn children<'d>(document: &'d OpenApi, path: &LogicalPath) -> BTreeSet<&'d str> {
+    let above: Vec<&str> = path.segments().collect();
+    let below = |item: &'d PathItem| {
+        let (parents, rest) = item.segments().split_at_checked(above.len())?;
+        let fits = parents
+            .iter()
+            .zip(&above)
+            .all(|(segment, name)| segment.literal().is_none_or(|text| text == *name));
+        rest.first().filter(|_| fits).and_then(Segment::literal)
+    };
+    document.paths().filter_map(below).collect()
+}

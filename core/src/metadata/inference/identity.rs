@@ -1,0 +1,119 @@
+//! Which attributes tell who a resource of a collection is.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+
+use super::target::{Target, field_name};
+use crate::metadata::openapi::{OpenApi, PathItem};
+
+/// Attributes that identify a resource where the document does not say it, in order.
+const WELL_KNOWN: [&str; 7] = ["clientId", "alias", "name", "id", "key", "uuid", "uid"];
+
+/// The methods whose answer tells what a resource looks like, in order.
+const TELLING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
+
+/// The attributes of id and alias.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityFields {
+    pub id: String,
+    pub alias: String,
+}
+
+/// The attributes that the document suggests, by the last variable of the path of a resource and by the
+/// attributes that answers have; without them the name of the collection does.
+pub fn fields(
+    target: &Target,
+    document: Option<&OpenApi>,
+    collection: Option<&PathItem>,
+    item: Option<&PathItem>,
+) -> IdentityFields {
+    let described = [item, collection].into_iter().flatten();
+    let attributes = document
+        .and_then(|document| described.map(|path| attributes(document, path)).find(|found| !found.is_empty()))
+        .unwrap_or_default();
+    let variable = item.and_then(PathItem::last_variable).filter(|name| is_attribute(name));
+    choose(variable, &attributes, target.last_literal())
+}
+
+fn choose(
+    variable: Option<&str>,
+    attributes: &BTreeSet<String>,
+    last_literal: Option<&str>,
+) -> IdentityFields {
+    let spelled = |wanted: &'_ str| {
+        attributes.iter().map(String::as_str).find(|name| name.eq_ignore_ascii_case(wanted))
+    };
+    let by_variable = if attributes.is_empty() { variable } else { variable.and_then(spelled) };
+    let well_known = || WELL_KNOWN.into_iter().find(|name| attributes.contains(*name));
+    let alias = match by_variable.or_else(well_known) {
+        Some(name) => name.to_owned(),
+        None => match last_literal.and_then(field_name) {
+            Some(name) if name == "client" => "clientId".to_owned(),
+            Some(name) => name,
+            None => "id".to_owned(),
+        },
+    };
+    let is_variable = by_variable == Some(alias.as_str());
+    let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id";
+    let id = if (!is_variable && attributes.contains("id")) || names_an_id { "id" } else { &alias };
+    IdentityFields { id: id.to_owned(), alias }
+}
+
+/// Whether the collection holds what must not be shown.
+pub fn is_secret(target: &Target) -> bool {
+    target.last_literal().is_some_and(|name| {
+        let name = name.to_ascii_lowercase();
+        name == "clients" || name.contains("secret") || name.contains("credential")
+    })
+}
+
+fn attributes(document: &OpenApi, path: &PathItem) -> BTreeSet<String> {
+    let answers = TELLING.iter().filter_map(|method| path.operation(method)?.response_schema());
+    answers.map(|schema| document.properties(schema)).find(|names| !names.is_empty()).unwrap_or_default()
+}
+
+/// Whether an identity template can name this attribute.
+fn is_attribute(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::no_attributes(Some("shop"), &[], Some("shops"), "shop", "shop")]
+    #[case::no_attributes_but_an_id(Some("shopId"), &[], Some("shops"), "id", "shopId")]
+    #[case::id_itself(Some("id"), &[], Some("shops"), "id", "id")]
+    #[case::variable_is_an_attribute(Some("code"), &["code", "id"], Some("shops"), "code", "code")]
+    #[case::variable_ignoring_case(Some("CODE"), &["code"], Some("shops"), "code", "code")]
+    #[case::variable_names_an_id(Some("shopId"), &["shopId", "name"], Some("shops"), "id", "shopId")]
+    #[case::well_known(Some("x"), &["uid", "name"], Some("shops"), "name", "name")]
+    #[case::well_known_with_id(Some("shopId"), &["id", "name"], Some("shops"), "id", "name")]
+    #[case::well_known_order(None, &["clientId", "alias", "name", "key"], None, "id", "clientId")]
+    #[case::alias_first(None, &["alias", "name", "key"], None, "alias", "alias")]
+    #[case::only_id(None, &["id"], None, "id", "id")]
+    #[case::key(None, &["key", "uuid", "uid"], None, "key", "key")]
+    #[case::uuid(None, &["uuid", "uid"], None, "id", "uuid")]
+    #[case::uid(None, &["uid"], None, "id", "uid")]
+    #[case::singular(None, &["color"], Some("shops"), "shop", "shop")]
+    #[case::singular_ies(None, &[], Some("api-keys"), "key", "key")]
+    #[case::client(None, &[], Some("clients"), "id", "clientId")]
+    #[case::no_literal(None, &[], None, "id", "id")]
+    #[case::no_plural(None, &[], Some("staff"), "staff", "staff")]
+    fn chooses(
+        #[case] variable: Option<&str>,
+        #[case] attributes: &[&str],
+        #[case] last_literal: Option<&str>,
+        #[case] id: &str,
+        #[case] alias: &str,
+    ) {
+        let attributes = attributes.iter().map(|name| (*name).to_owned()).collect();
+        let found = choose(variable, &attributes, last_literal);
+        assert_eq!((found.id.as_str(), found.alias.as_str()), (id, alias));
+    }
+}

@@ -1,0 +1,198 @@
+//! Metadata that paths and the `OpenAPI` document of a server suggest.
+//!
+//! Inference starts from conventions: a collection lists and creates at its path, its resources live one
+//! level below. The document overrides them by what it knows: which paths there are, which methods they take,
+//! which attributes identify a resource, what bodies must have. Nothing is stored here.
+//!
+//! ```
+//! use declarest_core::metadata::inference::infer;
+//! use declarest_core::metadata::openapi::OpenApi;
+//!
+//! let shop = r#"{"content": {"application/json": {"schema": {"properties": {"id": {}, "name": {}}}}}}"#;
+//! let document = OpenApi::parse(format!(r#"{{"openapi": "3.1.0", "paths": {{
+//!     "/shops": {{"get": {{}}, "post": {{}}}},
+//!     "/shops/{{shopId}}": {{"get": {{"responses": {{"200": {shop}}}}}, "patch": {{}}}}
+//! }}}}"#).as_bytes())?;
+//! let inferred = infer("/shops/", Some(&document))?.encode_yaml()?;
+//! assert_eq!(String::from_utf8(inferred)?, "resource:\n    alias: '{{/name}}'\n    id: '{{/id}}'\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod format;
+mod hint;
+mod identity;
+mod target;
+
+use std::collections::BTreeMap;
+
+use http::Method;
+
+use super::document::{
+    Document, Format, OperationName, OperationSection, OperationsSection, ResourceSection, SchemaRef,
+    ValidateSection,
+};
+use super::openapi::{ApiOperation, OpenApi, PathItem};
+use crate::error::{Categorized, Category};
+use crate::path::PathError;
+use crate::payload::PayloadType;
+use crate::payload::pointer::Pointer;
+
+pub use hint::{children, is_collection};
+
+use identity::IdentityFields;
+use target::{Target, placeholder};
+
+/// Why nothing can be inferred.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InferenceError {
+    /// The text is neither a path nor a selector.
+    #[error("cannot infer metadata: {0}")]
+    Path(#[from] PathError),
+}
+
+impl Categorized for InferenceError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Path(source) => source.category(),
+        }
+    }
+}
+
+/// The metadata of a path or selector, without what holds anyway: methods and paths that conventions and the
+/// document give whenever a request is made, the remote collection where it is the logical one, and the
+/// formats that an absent one means.
+pub fn infer(target: &str, document: Option<&OpenApi>) -> Result<Document, InferenceError> {
+    let target = Target::parse(target, document)?;
+    Ok(Inference::new(&target, document).document(false))
+}
+
+/// The metadata of a path or selector with everything that is inferred, as one would have to write it where
+/// no conventions held.
+pub fn infer_all(target: &str, document: Option<&OpenApi>) -> Result<Document, InferenceError> {
+    let target = Target::parse(target, document)?;
+    Ok(Inference::new(&target, document).document(true))
+}
+
+struct Inference<'a> {
+    target: &'a Target,
+    document: Option<&'a OpenApi>,
+    /// The paths of the document that describe the collection and its resources best.
+    collection: Option<&'a PathItem>,
+    item: Option<&'a PathItem>,
+    identity: IdentityFields,
+    format: Option<Format>,
+}
+
+impl<'a> Inference<'a> {
+    fn new(target: &'a Target, document: Option<&'a OpenApi>) -> Self {
+        let collection = document.and_then(|document| target.best_collection(document));
+        let item = document.and_then(|document| target.best_item(document));
+        let identity = identity::fields(target, document, collection, item);
+        let paths = || collection.into_iter().chain(item);
+        let format = document.and_then(|document| format::of_paths(document, paths()));
+        Self { target, document, collection, item, identity, format }
+    }
+
+    fn document(&self, all: bool) -> Document {
+        let resource = self.resource(all);
+        let operations: BTreeMap<_, _> = OperationName::ALL
+            .into_iter()
+            .map(|name| (name, self.operation(name, all)))
+            .filter(|(_, operation)| *operation != OperationSection::default())
+            .collect();
+        Document {
+            selector: None,
+            resource: (resource != ResourceSection::default()).then_some(resource),
+            operations: (!operations.is_empty()).then_some(OperationsSection { defaults: None, operations }),
+        }
+    }
+
+    fn resource(&self, all: bool) -> ResourceSection {
+        // Without attributes there is no identity in payloads, and nothing secret in a part of them.
+        let has_attributes = !self.format.is_some_and(Format::is_unstructured);
+        let identified = self.target.is_collection && has_attributes;
+        let secret = identified && identity::is_secret(self.target);
+        let narrowed = self.collection.is_some_and(|path| self.target.is_narrowed_by(path));
+        let implied = [None, Some(Format::Any), Some(Format::Concrete(PayloadType::Json))];
+        ResourceSection {
+            id: identified.then(|| placeholder(&self.identity.id)),
+            alias: identified.then(|| placeholder(&self.identity.alias)),
+            remote_collection_path: (all || narrowed).then(|| self.collection_template()),
+            format: self.format.filter(|_| all || !implied.contains(&self.format)),
+            secret_attributes: secret.then(|| vec![Pointer::from_token("secret")]),
+            ..ResourceSection::default()
+        }
+    }
+
+    fn operation(&self, name: OperationName, all: bool) -> OperationSection {
+        let described = self.described(name);
+        let (method, path) = if all { self.request(name, described) } else { (None, None) };
+        let writes = matches!(name, OperationName::Create | OperationName::Update);
+        let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
+        OperationSection { method, path, validate, ..OperationSection::default() }
+    }
+
+    /// What the document says about an operation.
+    fn described(&self, name: OperationName) -> Option<&'a ApiOperation> {
+        let (path, methods): (_, &[Method]) = match name {
+            OperationName::List => (self.collection, &[Method::GET]),
+            OperationName::Create => (self.collection, &[Method::POST]),
+            OperationName::Get | OperationName::Compare => (self.item, &[Method::GET]),
+            OperationName::Update => (self.item, &[Method::PUT, Method::PATCH]),
+            OperationName::Delete => (self.item, &[Method::DELETE]),
+        };
+        methods.iter().find_map(|method| path?.operation(method))
+    }
+
+    fn request(
+        &self,
+        name: OperationName,
+        described: Option<&ApiOperation>,
+    ) -> (Option<String>, Option<String>) {
+        let convention = match name {
+            OperationName::List | OperationName::Get => Some(Method::GET),
+            OperationName::Create => Some(Method::POST),
+            OperationName::Update => Some(Method::PUT),
+            OperationName::Delete => Some(Method::DELETE),
+            // Comparing sends nothing.
+            OperationName::Compare => None,
+        };
+        let method =
+            convention.map(|convention| described.map_or(convention, |known| known.method().clone()));
+        let id_field = &self.identity.id;
+        let path = match (name, described.is_some()) {
+            (OperationName::List | OperationName::Create, true) | (OperationName::List, false) => {
+                self.collection_template()
+            }
+            (OperationName::Create, false) if self.target.is_collection => self.target.collection_template(),
+            (_, true) => self.item.map_or_else(String::new, |item| self.target.template_of(item, id_field)),
+            (_, false) => self.target.item_template(id_field),
+        };
+        (method.map(|method| method.to_string()), Some(path))
+    }
+
+    fn collection_template(&self) -> String {
+        match self.collection {
+            Some(path) => self.target.template_of(path, &self.identity.id),
+            None => self.target.collection_template(),
+        }
+    }
+
+    /// What the document demands of a body with attributes.
+    fn validate(&self, operation: &ApiOperation) -> Option<ValidateSection> {
+        if self.format.is_some_and(Format::is_unstructured) {
+            return None;
+        }
+        let (document, schema) = (self.document?, operation.structured_request_schema()?);
+        let required = document.required_properties(schema);
+        let required: Vec<_> = required.iter().map(|name| Pointer::from_token(name)).collect();
+        Some(ValidateSection {
+            required_attributes: (!required.is_empty()).then_some(required),
+            schema_ref: Some(SchemaRef::RequestBody),
+            assertions: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

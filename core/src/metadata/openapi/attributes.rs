@@ -1,0 +1,61 @@
+//! What attributes a schema gives the values that fit it.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::OpenApi;
+use super::reference::{reference, target};
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
+
+impl OpenApi {
+    /// The names that the schema at a place requires, itself and through `$ref` and `allOf`.
+    pub fn required_properties(&self, schema: &Pointer) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.walk(schema, &["allOf"], &mut |schema| {
+            let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+            names.extend(required.filter_map(Value::as_str).map(str::to_owned));
+        });
+        names
+    }
+
+    /// The names of the properties that the schema at a place names, itself and through `$ref` and `allOf`.
+    pub(super) fn named_properties(&self, schema: &Pointer) -> BTreeSet<String> {
+        self.property_names(schema, &["allOf"])
+    }
+
+    /// The names of the properties of the schema at a place, itself and through `$ref`, `allOf`, `anyOf`,
+    /// `oneOf` and the `items` of an array.
+    pub fn properties(&self, schema: &Pointer) -> BTreeSet<String> {
+        self.property_names(schema, &["allOf", "anyOf", "oneOf", "items"])
+    }
+
+    fn property_names(&self, schema: &Pointer, keywords: &[&str]) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.walk(schema, keywords, &mut |schema| {
+            let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+            names.extend(properties.map(|(name, _)| name.clone()));
+        });
+        names
+    }
+
+    /// Visits the schema at a place and those that `keywords` and `$ref` lead to, each once, so that circles
+    /// end. What leads nowhere is left out.
+    fn walk(&self, schema: &Pointer, keywords: &[&str], visit: &mut dyn FnMut(&Value)) {
+        let mut open: Vec<&Value> = schema.get(&self.root).into_iter().collect();
+        let mut seen: HashSet<*const Value> = HashSet::new();
+        while let Some(schema) = open.pop() {
+            if !seen.insert(std::ptr::from_ref(schema)) {
+                continue;
+            }
+            visit(schema);
+            let referred = reference(schema).and_then(|text| target(text).ok());
+            open.extend(referred.and_then(|at| at.get(&self.root)));
+            for below in keywords.iter().filter_map(|keyword| schema.get(keyword)) {
+                match below {
+                    Value::Array(schemas) => open.extend(schemas),
+                    schema => open.push(schema),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The `OpenAPI` document of a managed server: what it says about paths, media types and schemas.
+//!
+//! Versions 3.0 and 3.1 are read as they are, Swagger 2.0 as what it would be in 3. A document is read once;
+//! look-ups then parse nothing. Documents come from others: whatever they hold, reading and asking them ends
+//! soon and never panics, and what is not asked for may be wrong.
+//!
+//! ```
+//! use declarest_core::metadata::document::OperationName;
+//! use declarest_core::metadata::openapi::OpenApi;
+//!
+//! let document = OpenApi::parse(br#"{"openapi": "3.0.3", "paths": {
+//!     "/shops/{shopId}": {"get": {}, "patch": {"requestBody": {"content": {"application/json": {}}}}}
+//! }}"#)?;
+//! let shop = document.path("/shops/rio", "/").ok_or("no such path")?;
+//! let method = shop.default_method(OperationName::Update).ok_or("no such operation")?;
+//! assert_eq!(method, "PATCH");
+//! assert_eq!(shop.require(method)?.request_media_type(None), Some("application/json"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod attributes;
+mod convert;
+mod error;
+mod operation;
+mod paths;
+mod read;
+mod reference;
+pub mod schema;
+mod segment;
+mod servers;
+
+use crate::payload::pointer::Pointer;
+use crate::payload::{Object, PayloadType, Value};
+
+pub use error::OpenApiError;
+pub use operation::{ApiOperation, Media};
+pub use paths::PathItem;
+pub use reference::ReferenceError;
+pub use segment::Segment;
+
+use paths::Paths;
+
+/// A document, indexed.
+#[derive(Clone, Debug)]
+pub struct OpenApi {
+    root: Value,
+    paths: Paths,
+    prefixes: Vec<String>,
+    /// Whether keywords beside a `$ref` count: since 3.1, where schemas are those of JSON Schema 2020-12.
+    siblings_count: bool,
+}
+
+impl OpenApi {
+    /// Reads a document: JSON, else YAML. Fails with [`OpenApiError::Syntax`] and
+    /// [`OpenApiError::NotAnObject`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, OpenApiError> {
+        let mut root = read::document(bytes)?;
+        let version_2 = convert::is_version_2(&root);
+        if version_2 {
+            root = convert::upgrade(root);
+        }
+        let siblings_count = !version_2 && !is_version_3_0(&root);
+        let root = Value::Object(root);
+        Ok(Self { paths: Paths::read(&root), prefixes: servers::prefixes(&root), root, siblings_count })
+    }
+
+    /// The path that a request goes to. `request` is its unencoded path below the base URL, `base` the path
+    /// of that URL.
+    ///
+    /// Documents differ in where their paths begin: tried are the path of the request, then with that of the
+    /// base URL in front, then both of them without the prefix that `basePath` or `servers` names. Each is
+    /// looked up as it stands, else segment by segment, where the fewest variables win, then the text.
+    pub fn path(&self, request: &str, base: &str) -> Option<&PathItem> {
+        let full = format!("{}{request}", base.trim_end_matches('/'));
+        let stripped = self.prefixes.iter().flat_map(|prefix| {
+            [servers::strip(&full, prefix), servers::strip(request, prefix)].into_iter().flatten()
+        });
+        [request, &full].into_iter().chain(stripped).find_map(|path| self.paths.find(path))
+    }
+
+    /// The path that the document writes exactly so.
+    pub fn exact_path(&self, template: &str) -> Option<&PathItem> {
+        self.paths.exact(template)
+    }
+
+    /// All paths, those with the fewest variables first, then by text.
+    pub fn paths(&self) -> impl Iterator<Item = &PathItem> {
+        self.paths.iter()
+    }
+
+    /// The paths with so many segments, in the order of [`Self::paths`].
+    pub fn paths_with_length(&self, segments: usize) -> impl Iterator<Item = &PathItem> {
+        self.paths.with_length(segments)
+    }
+
+    /// What a schema says about text that is no text: strings with `format: binary`.
+    pub fn is_binary(&self, schema: &Pointer) -> bool {
+        let Ok(part) = reference::follow(&self.root, schema.clone()) else { return false };
+        let keyword = |name| part.value.get(name).and_then(Value::as_str);
+        keyword("type") == Some("string") && keyword("format") == Some("binary")
+    }
+
+    /// The kind of payload that a media type of the document carries, where it is known.
+    pub fn payload_type(&self, media: &Media) -> Option<PayloadType> {
+        let binary = media.schema.as_ref().is_some_and(|schema| self.is_binary(schema));
+        if binary { Some(PayloadType::OctetStream) } else { media.payload_type }
+    }
+}
+
+fn is_version_3_0(root: &Object) -> bool {
+    match root.get("openapi") {
+        Some(Value::String(version)) => version == "3" || version == "3.0" || version.starts_with("3.0."),
+        Some(Value::Int(3)) => true,
+        Some(Value::Float(version)) => version.to_bits() == 3.0_f64.to_bits(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! The paths of a document, indexed once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::Method;
+
+use super::operation::{ApiOperation, Bodies, METHODS, default_method, unknown_method};
+use super::reference::follow;
+use super::{OpenApiError, Segment};
+use crate::metadata::document::OperationName;
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
+
+/// One path of a document.
+#[derive(Clone, Debug)]
+pub struct PathItem {
+    template: String,
+    segments: Vec<Segment>,
+    operations: Arc<[ApiOperation]>,
+}
+
+/// How long a path may be, in bytes: addresses of all that is below contain it. Longer ones are left out.
+pub const MAX_TEMPLATE: usize = 1024;
+
+/// All paths. Looking one up costs a hash, or a pass over the templates with as many segments.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    /// Sorted by the number of variables, then by text.
+    items: Vec<PathItem>,
+    exact: HashMap<String, usize>,
+    by_length: HashMap<usize, Vec<usize>>,
+}
+
+impl PathItem {
+    /// The path as the document writes it.
+    pub fn template(&self) -> &str {
+        &self.template
+    }
+
+    /// Its segments.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// All its operations.
+    pub fn operations(&self) -> &[ApiOperation] {
+        &self.operations
+    }
+
+    /// The operation with this method.
+    pub fn operation(&self, method: &Method) -> Option<&ApiOperation> {
+        self.operations.iter().find(|operation| operation.method() == method)
+    }
+
+    /// The operation with this method, or [`OpenApiError::Method`]: the server would refuse the request.
+    pub fn require(&self, method: &Method) -> Result<&ApiOperation, OpenApiError> {
+        self.operation(method).ok_or_else(|| unknown_method(&self.template, method, &self.operations))
+    }
+
+    /// The method of an operation whose metadata states none: for create the first of POST and PUT that the
+    /// path has, for update of PUT, PATCH and POST, for delete DELETE, else GET.
+    pub fn default_method(&self, name: OperationName) -> Option<&Method> {
+        let found = default_method(name).iter().find_map(|method| self.operation(method));
+        found.map(ApiOperation::method)
+    }
+
+    /// The name of the last variable.
+    pub fn last_variable(&self) -> Option<&str> {
+        self.segments.iter().rev().find_map(Segment::variable)
+    }
+
+    fn matches(&self, names: &[&str]) -> bool {
+        self.segments.len() == names.len()
+            && self.segments.iter().zip(names).all(|(segment, name)| match segment {
+                Segment::Literal(text) => text == name,
+                Segment::Variable(_) => true,
+            })
+    }
+
+    fn variables(&self) -> usize {
+        self.segments.iter().filter(|segment| segment.variable().is_some()).count()
+    }
+}
+
+impl Paths {
+    /// Reads the paths of a document. What is no path or leads nowhere is left out.
+    pub fn read(root: &Value) -> Self {
+        let members = root.get("paths").and_then(Value::as_object);
+        let paths = Pointer::from_token("paths");
+        // Several paths may refer to one item, which is then read once.
+        let mut read: HashMap<Pointer, Arc<[ApiOperation]>> = HashMap::new();
+        let mut bodies = Bodies::new(root);
+        let mut items = Vec::new();
+        let is_path = |template: &str| template.starts_with('/') && template.len() <= MAX_TEMPLATE;
+        for (template, _) in members.into_iter().flatten().filter(|(template, _)| is_path(template)) {
+            let Ok(part) = follow(root, paths.child(template)) else { continue };
+            let operations =
+                read.entry(part.at).or_insert_with_key(|at| operations(&mut bodies, part.value, at));
+            items.push(PathItem {
+                template: template.clone(),
+                segments: Segment::all_of(template),
+                operations: Arc::clone(operations),
+            });
+        }
+        items.sort_by(|a, b| (a.variables(), &a.template).cmp(&(b.variables(), &b.template)));
+        let (mut exact, mut by_length) = (HashMap::new(), HashMap::<usize, Vec<usize>>::new());
+        for (index, item) in items.iter().enumerate() {
+            exact.insert(item.template.clone(), index);
+            by_length.entry(item.segments.len()).or_default().push(index);
+        }
+        Self { items, exact, by_length }
+    }
+
+    /// All paths, those with the fewest variables first, then by text.
+    pub fn iter(&self) -> impl Iterator<Item = &PathItem> {
+        self.items.iter()
+    }
+
+    /// The path with exactly this text.
+    pub fn exact(&self, template: &str) -> Option<&PathItem> {
+        self.exact.get(template).and_then(|index| self.items.get(*index))
+    }
+
+    /// The paths with so many segments, those with the fewest variables first, then by text.
+    pub fn with_length(&self, segments: usize) -> impl Iterator<Item = &PathItem> {
+        self.by_length.get(&segments).into_iter().flatten().filter_map(|index| self.items.get(*index))
+    }
+
+    /// The path that `path` is: the one with its text, else the first that it fits.
+    pub fn find(&self, path: &str) -> Option<&PathItem> {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        self.exact(path).or_else(|| self.with_length(names.len()).find(|item| item.matches(&names)))
+    }
+}
+
+fn operations(bodies: &mut Bodies<'_>, item: &Value, at: &Pointer) -> Arc<[ApiOperation]> {
+    let present = METHODS.into_iter().filter(|(key, _)| matches!(item.get(key), Some(Value::Object(_))));
+    present.map(|(key, method)| ApiOperation::read(bodies, method, &at.child(key))).collect()
+}

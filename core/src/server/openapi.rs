@@ -1,0 +1,246 @@
+//! Loading the `OpenAPI` document of a managed server.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use http::{Method, StatusCode};
+use tokio::io::AsyncReadExt;
+use url::Url;
+
+use super::client::BODY_LIMIT;
+use super::{Client, Request, ServerError};
+use crate::error::{Categorized, Category};
+use crate::metadata::openapi::{OpenApi, OpenApiError};
+
+/// Where a document is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OpenApiSource(Place);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Place {
+    File(PathBuf),
+    Url(Url),
+}
+
+/// Why there is no document.
+///
+/// Places are named without the query of a URL, which may carry a key.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpenApiLoadError {
+    /// The setting names neither a file nor an https URL.
+    #[error("http.openapi: {reason}")]
+    Source {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the OpenAPI document {file}: {source}")]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// The file is larger than a document may be.
+    #[error("the OpenAPI document {file} is larger than the limit of {limit} bytes")]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The URL cannot be fetched.
+    #[error("cannot fetch the OpenAPI document {url}: {source}")]
+    Fetch {
+        /// The URL.
+        url: String,
+        /// What failed.
+        #[source]
+        source: ServerError,
+    },
+    /// What is there is no document.
+    #[error("{place}: {source}")]
+    Document {
+        /// The file or URL.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: OpenApiError,
+    },
+    /// The thread that reads the document failed.
+    #[error("reading the OpenAPI document {place} was interrupted")]
+    Interrupted {
+        /// The file or URL.
+        place: String,
+    },
+}
+
+impl Categorized for OpenApiLoadError {
+    /// Who must not read the document lacks credentials, a document that is not there is not found; any other
+    /// answer but the document may be another one later.
+    fn category(&self) -> Category {
+        match self {
+            Self::Source { .. } | Self::TooLarge { .. } => Category::Validation,
+            Self::File { .. } => Category::NotFound,
+            Self::Fetch { source, .. } => match source.status() {
+                Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Category::Auth,
+                Some(StatusCode::NOT_FOUND) => Category::NotFound,
+                Some(_) => Category::Transport,
+                None => source.category(),
+            },
+            Self::Document { source, .. } => source.category(),
+            Self::Interrupted { .. } => Category::Internal,
+        }
+    }
+}
+
+impl OpenApiSource {
+    /// The file or https URL that `http.openapi` names. A URL that is not https is refused, on loopback too:
+    /// whoever sits in between would decide which requests are made.
+    pub fn parse(text: &str) -> Result<Self, OpenApiLoadError> {
+        let refuse = |reason: String| Err(OpenApiLoadError::Source { reason });
+        let text = text.trim();
+        if text.is_empty() {
+            return refuse("is blank; name a file or an https URL, or remove it".to_owned());
+        }
+        let Some(scheme) = scheme(text) else { return Ok(Self(Place::File(PathBuf::from(text)))) };
+        if !scheme.eq_ignore_ascii_case("https") {
+            return refuse(format!(
+                "scheme \"{scheme}\" is not supported; use https, or a file without scheme"
+            ));
+        }
+        let url = match Url::parse(text) {
+            Ok(url) => url,
+            Err(error) => return refuse(format!("not a URL: {error}")),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse(
+                "user and password do not belong into the URL; configure authentication".to_owned(),
+            );
+        }
+        Ok(Self(Place::Url(url)))
+    }
+}
+
+/// The scheme of a URL; one letter is the drive of a file.
+fn scheme(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = scheme.len() > 1
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    (is_scheme && (is_web || rest.starts_with("//"))).then_some(scheme)
+}
+
+impl fmt::Display for OpenApiSource {
+    /// The file, or the URL without its query.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::File(file) => write!(f, "{}", file.display()),
+            Place::Url(url) => {
+                let mut url = url.clone();
+                url.set_query(None);
+                url.set_fragment(None);
+                write!(f, "{url}")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for OpenApiSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenApiSource({self})")
+    }
+}
+
+type Outcome = Result<Arc<OpenApi>, OpenApiLoadError>;
+type Flight = Shared<BoxFuture<'static, Outcome>>;
+
+/// The document of one server, loaded when it is first asked for and kept as long as this lives. Clones share
+/// it.
+#[derive(Clone)]
+pub struct OpenApiLoader {
+    shared: Arc<Loading>,
+}
+
+struct Loading {
+    client: Client,
+    source: OpenApiSource,
+    /// The last attempt, which may be under way.
+    flight: Mutex<Option<Flight>>,
+}
+
+impl OpenApiLoader {
+    /// Nothing is read yet. A URL is fetched by `client`: with its gate, its trust and its retries, and with its
+    /// default headers and credentials if the URL is of the origin of the base URL.
+    pub fn new(client: Client, source: OpenApiSource) -> Self {
+        Self { shared: Arc::new(Loading { client, source, flight: Mutex::default() }) }
+    }
+
+    /// The document. Those who ask while it is loaded wait for the same attempt and share its outcome; a
+    /// failure is not kept, so whoever asks later tries again. Must not be called while the caller holds a
+    /// slot of the client's gate.
+    pub async fn load(&self) -> Result<Arc<OpenApi>, OpenApiLoadError> {
+        let flight = self.flight();
+        flight.await
+    }
+
+    fn flight(&self) -> Flight {
+        // Nobody panics while holding the lock.
+        let mut current = self.shared.flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(flight) = current.as_ref().filter(|flight| !matches!(flight.peek(), Some(Err(_)))) {
+            return flight.clone();
+        }
+        let (client, source) = (self.shared.client.clone(), self.shared.source.clone());
+        let flight = async move { load(&client, &source).await }.boxed().shared();
+        *current = Some(flight.clone());
+        flight
+    }
+}
+
+impl fmt::Debug for OpenApiLoader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenApiLoader").field("source", &self.shared.source).finish_non_exhaustive()
+    }
+}
+
+async fn load(client: &Client, source: &OpenApiSource) -> Outcome {
+    let bytes = match &source.0 {
+        Place::File(file) => read(file).await?,
+        Place::Url(url) => fetch(client, url, source).await?,
+    };
+    let place = source.to_string();
+    // Large documents take long to read.
+    let parsed = tokio::task::spawn_blocking(move || OpenApi::parse(&bytes)).await;
+    match parsed {
+        Ok(Ok(document)) => Ok(Arc::new(document)),
+        Ok(Err(source)) => Err(OpenApiLoadError::Document { place, source }),
+        Err(_) => Err(OpenApiLoadError::Interrupted { place }),
+    }
+}
+
+async fn read(file: &Path) -> Result<bytes::Bytes, OpenApiLoadError> {
+    let failed = |source| OpenApiLoadError::File { file: file.to_owned(), source: Arc::new(source) };
+    let mut bytes = Vec::new();
+    let open = tokio::fs::File::open(file).await.map_err(failed)?;
+    open.take(BODY_LIMIT as u64 + 1).read_to_end(&mut bytes).await.map_err(failed)?;
+    if bytes.len() > BODY_LIMIT {
+        return Err(OpenApiLoadError::TooLarge { file: file.to_owned(), limit: BODY_LIMIT });
+    }
+    Ok(bytes.into())
+}
+
+async fn fetch(client: &Client, url: &Url, source: &OpenApiSource) -> Result<bytes::Bytes, OpenApiLoadError> {
+    let mut request = Request::new(Method::GET, url.path());
+    request.accept = Some("application/json, application/yaml, */*;q=0.8".to_owned());
+    let answer = client.send_to(&request, url).await;
+    answer
+        .map(|answer| answer.body)
+        .map_err(|error| OpenApiLoadError::Fetch { url: source.to_string(), source: error })
+}
+
+#[cfg(test)]
+mod tests;
