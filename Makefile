@@ -77,15 +77,24 @@ lint-deny:
 
 ##@ Manifests
 
+.PHONY: generate
+generate: manifests schemas ## Generate all that is generated
+
 .PHONY: manifests
 manifests: build ## Generate the CRDs in config/crd/bases from the Rust types
 	"$(TARGET_DIR)/debug/declarest-operator" crds --dir config/crd/bases
 
+.PHONY: schemas
+schemas: build ## Generate the JSON Schemas in config/schemas of files that people edit
+	"$(TARGET_DIR)/debug/declarest" schemas --dir config/schemas
+
 .PHONY: verify-generated
-verify-generated: build ## Fail if what `make manifests` generates is not what is committed
+verify-generated: build ## Fail if what `make generate` generates is not what is committed
 	@generated=$$(mktemp -d) && trap 'rm -rf "$$generated"' EXIT && \
-	"$(TARGET_DIR)/debug/declarest-operator" crds --dir "$$generated" && \
-	diff -ruN config/crd/bases "$$generated" || { echo 'config/crd/bases is stale; run: make manifests' >&2; exit 1; }
+	"$(TARGET_DIR)/debug/declarest-operator" crds --dir "$$generated/crd" && \
+	"$(TARGET_DIR)/debug/declarest" schemas --dir "$$generated/schemas" && \
+	diff -ruN config/crd/bases "$$generated/crd" && diff -ruN config/schemas "$$generated/schemas" || \
+	{ echo 'generated files are stale; run: make generate' >&2; exit 1; }
 
 .PHONY: verify-kustomize
 verify-kustomize: ## Fail if a kustomization does not render

@@ -1,10 +1,29 @@
 //! The command line.
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::command::ContextCommand;
+use crate::environment::Environment;
 use crate::error::Failure;
+use crate::invocation::Invocation;
 use crate::output;
+use crate::settings::GlobalFlags;
+
+const VARIABLES: &str = "\
+Environment variables:
+  DECLAREST_CONTEXT              Default of --context
+  DECLAREST_CONTEXTS_FILE        Catalogue of contexts, else ~/.declarest/configs/contexts.yaml
+  DECLAREST_CONTEXT_CREDENTIAL_<NAME>_USERNAME, _PASSWORD
+                                 Answer the prompts for the credential <NAME>
+  DECLAREST_PROMPT_AUTH_SESSION_ID
+                                 Session in which prompted credentials are remembered
+  DECLAREST_OUTPUT               Default of --output
+  DECLAREST_VERBOSE              Default of --verbose, 0 to 3
+  DECLAREST_VERBOSE_INSECURE     Default of --verbose-insecure
+  DECLAREST_SKIP_RESULT_MESSAGE  Default of --skip-result-message
+  DECLAREST_IGNORE_WARNINGS      Default of --ignore-warnings
+  DECLAREST_NO_COLOR, NO_COLOR   Default of --no-color";
 
 /// Author, compare and apply desired state by hand
 #[derive(Debug, Parser)]
@@ -13,26 +32,31 @@ use crate::output;
     bin_name = "declarest",
     arg_required_else_help = true,
     disable_help_flag = true,
-    after_help = "Environment variables:\n  DECLAREST_OUTPUT  Default of --output"
+    after_help = VARIABLES
 )]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Format of the result: auto, text, json or yaml
-    #[arg(short, long, global = true, value_name = "FORMAT", help_heading = "Global Flags")]
-    pub output: Option<String>,
-
-    /// Print help
-    #[arg(short, long, global = true, action = ArgAction::Help, help_heading = "Global Flags")]
-    help: Option<bool>,
+    #[command(flatten)]
+    pub global: GlobalFlags,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Choose and keep contexts: which repository, which server, and how to get in
+    #[command(subcommand, arg_required_else_help = true)]
+    Context(ContextCommand),
     /// Print a completion script for a shell
     #[command(subcommand, arg_required_else_help = true)]
     Completion(Shell),
+    /// Write the JSON Schemas of files that people edit
+    #[command(hide = true)]
+    Schemas {
+        /// Directory to write them to
+        #[arg(long)]
+        dir: std::path::PathBuf,
+    },
     /// Print the version, commit and date of this build
     Version,
 }
@@ -54,10 +78,9 @@ pub enum Shell {
 }
 
 /// What to do after the command line was read.
-#[derive(Debug)]
 pub enum Request {
     /// Run this command.
-    Run(Args),
+    Run(Box<Args>, Box<Invocation>),
     /// Everything asked for is done: help was printed.
     Done,
 }
@@ -65,8 +88,15 @@ pub enum Request {
 /// Reads the command line of the process. Help, also that of a group without a command, goes to standard
 /// output and is a success.
 pub fn read() -> Result<Request, Failure> {
-    let error = match Args::try_parse() {
-        Ok(args) => return Ok(Request::Run(args)),
+    let parsed = Args::command().try_get_matches().and_then(|matches| {
+        let args = Args::from_arg_matches(&matches)?;
+        Ok((args, command_names(&matches)))
+    });
+    let error = match parsed {
+        Ok((args, names)) => {
+            let invocation = Invocation::new(names, &args.global, Environment::of_process());
+            return Ok(Request::Run(Box::new(args), Box::new(invocation)));
+        }
         Err(error) => error,
     };
     match error.kind() {
@@ -76,4 +106,25 @@ pub fn read() -> Result<Request, Failure> {
         }
         _ => Err(Failure::Syntax(error.render().to_string())),
     }
+}
+
+/// The names of the command and its groups, from the outermost.
+fn command_names(matches: &ArgMatches) -> Vec<String> {
+    let below =
+        |matches: &ArgMatches| matches.subcommand().map(|(name, below)| (name.to_owned(), below.clone()));
+    std::iter::successors(below(matches), |(_, matches)| below(matches)).map(|(name, _)| name).collect()
+}
+
+/// How a command is used, for whoever left something out.
+pub fn usage(names: &[String]) -> String {
+    let mut root = Args::command();
+    root.build();
+    let mut command = &mut root;
+    for name in names {
+        match command.find_subcommand_mut(name) {
+            Some(found) => command = found,
+            None => return String::new(),
+        }
+    }
+    command.render_usage().to_string()
 }

@@ -1,42 +1,76 @@
-//! Failures, and the one map from a failure to an exit code.
+//! Failures, and the one map from a failure to what is told and to an exit code.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::{Categorized, Category, with_causes};
 
-/// Why a command failed. The text goes to standard error, the category decides the exit code.
-#[derive(Debug, thiserror::Error)]
+use crate::output::tell;
+
+/// The end of a command that did not succeed. The text goes to standard error, the category decides the
+/// exit code.
+#[derive(Debug)]
 pub enum Failure {
     /// The command line is not understood; the text says why and shows the usage.
-    #[error("{0}")]
     Syntax(String),
-    #[error("invalid output format {0:?}; use auto, text, json or yaml")]
-    OutputFormat(String),
-    #[error("\"declarest {command}\" prints text only; remove --output {format}")]
-    TextOnly { command: &'static str, format: &'static str },
-    #[error("cannot write the result as {format}: {reason}")]
-    Encode { format: &'static str, reason: String },
-    #[error("cannot write to standard output: {0}")]
-    Write(#[from] std::io::Error),
+    /// A required argument is missing: the usage goes before the text.
+    Usage { usage: String, message: String },
+    /// The command could not do what it should.
+    Failed { category: Category, message: String },
 }
 
-impl Categorized for Failure {
-    fn category(&self) -> Category {
-        match self {
-            Self::OutputFormat(_) | Self::TextOnly { .. } => Category::Validation,
-            Self::Syntax(_) | Self::Encode { .. } | Self::Write(_) => Category::Internal,
-        }
+/// Every error with a category ends a command with its text and that of its causes.
+impl<E: Categorized + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Failed { category: error.category(), message: with_causes(&error) }
     }
 }
 
 impl Failure {
+    /// What the command line asked for can never work.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Failed { category: Category::Validation, message: message.into() }
+    }
+
+    /// Something that should work on this machine does not.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::Failed { category: Category::Internal, message: message.into() }
+    }
+
+    /// The category, which decides the exit code.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Syntax(_) => Category::Internal,
+            Self::Usage { .. } => Category::Validation,
+            Self::Failed { category, .. } => *category,
+        }
+    }
+
+    /// What went wrong, without the usage.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Syntax(message) | Self::Usage { message, .. } | Self::Failed { message, .. } => {
+                message.trim_end()
+            }
+        }
+    }
+
+    /// The usage that goes before the message.
+    pub fn usage(&self) -> Option<&str> {
+        match self {
+            Self::Usage { usage, .. } => Some(usage.trim_end()),
+            Self::Syntax(_) | Self::Failed { .. } => None,
+        }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.category().exit_code())
+    }
+
     /// Tells the user, and gives the exit code.
     pub fn report(self) -> ExitCode {
-        let text = self.to_string();
-        // Nothing can be told any more if standard error is closed; the exit code still says it.
-        let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
-        ExitCode::from(self.category().exit_code())
+        tell(self.message());
+        self.exit_code()
     }
 }
 
@@ -47,6 +81,6 @@ mod tests {
     #[test]
     fn syntax_is_told_apart_from_invalid_values() {
         assert_eq!(Failure::Syntax(String::new()).category().exit_code(), 1);
-        assert_eq!(Failure::OutputFormat("xml".to_owned()).category().exit_code(), 2);
+        assert_eq!(Failure::invalid("no").category().exit_code(), 2);
     }
 }

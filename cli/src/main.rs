@@ -2,9 +2,27 @@
 
 mod args;
 mod command;
+#[allow(dead_code, reason = "for the commands on resources")]
+mod context;
+mod environment;
 mod error;
+#[allow(dead_code, reason = "for the commands on resources")]
+mod input;
+#[allow(dead_code, reason = "for the commands on resources")]
+mod invocation;
+#[allow(dead_code, reason = "for the commands on resources")]
 mod output;
+mod settings;
+#[allow(dead_code, reason = "for the commands on resources")]
+mod target;
+mod terminal;
 
 fn main() -> std::process::ExitCode {
-    args::read().and_then(command::run).unwrap_or_else(error::Failure::report)
+    // Fails only if somebody installed one before, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match args::read() {
+        Ok(args::Request::Run(args, invocation)) => command::run(&args, &invocation),
+        Ok(args::Request::Done) => std::process::ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
 }

@@ -5,11 +5,12 @@ use clap_complete::Shell as Dialect;
 
 use crate::args::{Args, Shell};
 use crate::error::Failure;
-use crate::output;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
 
 /// Prints the completion script of a shell.
-pub fn run(shell: Shell, format: Option<&str>) -> Result<(), Failure> {
-    output::text_only("completion", format)?;
+pub fn run(shell: Shell, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Text)?;
     let dialect = match shell {
         Shell::Bash => Dialect::Bash,
         Shell::Zsh => Dialect::Zsh,
@@ -18,5 +19,5 @@ pub fn run(shell: Shell, format: Option<&str>) -> Result<(), Failure> {
     };
     let mut script = Vec::new();
     clap_complete::generate(dialect, &mut Args::command(), "declarest", &mut script);
-    output::print(&script)
+    Ok(output.show(&(), Some(&String::from_utf8_lossy(&script)))?)
 }

@@ -1,20 +1,50 @@
-//! The commands, one file each.
+//! The commands, one file per group.
 
 mod completion;
+mod context;
+mod schemas;
 mod version;
 
 use std::process::ExitCode;
 
-use crate::args::{Command, Request};
-use crate::error::Failure;
+pub use context::ContextCommand;
 
-/// Does what was asked for.
-pub fn run(request: Request) -> Result<ExitCode, Failure> {
-    let Request::Run(args) = request else { return Ok(ExitCode::SUCCESS) };
-    let output = args.output.as_deref();
-    match args.command {
-        Command::Completion(shell) => completion::run(shell, output),
-        Command::Version => version::run(output),
+use crate::args::{Args, Command};
+use crate::error::Failure;
+use crate::invocation::Invocation;
+
+/// Does what was asked for and tells how it ended.
+pub fn run(args: &Args, invocation: &Invocation) -> ExitCode {
+    let footer = prints_footer(&args.command) && !invocation.settings.skip_result_message;
+    match dispatch(&args.command, invocation) {
+        Ok(()) => {
+            if footer {
+                invocation.messages.success();
+            }
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            invocation.messages.failure(&failure, footer);
+            failure.exit_code()
+        }
     }
-    .map(|()| ExitCode::SUCCESS)
+}
+
+fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
+    // Also for commands without a result.
+    invocation.settings.output.check_flag()?;
+    match command {
+        Command::Context(command) => context::run(command, invocation),
+        Command::Completion(shell) => completion::run(*shell, invocation),
+        Command::Schemas { dir } => schemas::run(dir),
+        Command::Version => version::run(invocation),
+    }
+}
+
+/// Whether the last line on standard error tells how the command ended: it does for those that change
+/// something and whose result is mostly silence.
+fn prints_footer(command: &Command) -> bool {
+    match command {
+        Command::Context(_) | Command::Completion(_) | Command::Schemas { .. } | Command::Version => false,
+    }
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::output;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
 
 /// What identifies a build. Commit and date come from the environment of the build.
 #[derive(Debug, Serialize)]
@@ -14,13 +15,13 @@ struct Identity {
 }
 
 /// Prints the version, commit and date of this build.
-pub fn run(format: Option<&str>) -> Result<(), Failure> {
-    let format = output::adaptive(format)?;
+pub fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Adaptive)?;
     let build = Identity {
         version: env!("CARGO_PKG_VERSION"),
         commit: option_env!("DECLAREST_BUILD_COMMIT").unwrap_or("unknown"),
         build_date: option_env!("DECLAREST_BUILD_DATE").unwrap_or("unknown"),
     };
     let text = format!("{} ({}) {}", build.version, build.commit, build.build_date);
-    output::print_value(&build, &text, format)
+    Ok(output.show(&build, Some(&text))?)
 }

@@ -22,13 +22,13 @@ fn scripts_have_no_other_format() {
     exit 2
     --- stdout
     --- stderr
-    "declarest completion" prints text only; remove --output json
+    "declarest completion bash" prints text only; remove --output json
     "#);
 }
 
 #[test]
 fn without_a_shell_help_is_printed() {
-    insta::assert_snapshot!(declarest(&["completion"]), @r#"
+    insta::assert_snapshot!(declarest(&["completion"]), @r"
     exit 0
     --- stdout
     Print a completion script for a shell
@@ -43,8 +43,15 @@ fn without_a_shell_help_is_printed() {
       help        Print this message or the help of the given subcommand(s)
 
     Global Flags:
-      -o, --output <FORMAT>  Format of the result: auto, text, json or yaml
-      -h, --help             Print help
+      -c, --context <NAME>                Name of the context to work with
+      -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
+      -v, --verbose[=<N>]                 Tell more: 1 results of quiet commands, 2 requests and timing,
+                                          3 headers and bodies
+          --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
+      -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
+          --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --no-color[=<BOOL>]             Do not colour what is printed
+      -h, --help                          Print help
     --- stderr
-    "#);
+    ");
 }

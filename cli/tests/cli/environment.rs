@@ -1,6 +1,9 @@
 //! Runs the binary in an environment of its own.
 
 use std::fmt;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What a run printed and how it ended.
@@ -24,16 +27,77 @@ pub fn declarest(args: &[&str]) -> Run {
 
 /// Runs `declarest` with these arguments and environment variables. Standard output is no terminal.
 pub fn declarest_with(args: &[&str], variables: &[(&str, &str)]) -> Run {
-    let output = Command::new(env!("CARGO_BIN_EXE_declarest"))
-        .args(args)
-        .env_clear()
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    Run {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
+    Home::new().run_with(args, variables, "")
+}
+
+/// A home directory that is gone after the test.
+pub struct Home {
+    directory: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// A home directory with a catalogue of contexts.
+    pub fn with_catalogue(catalogue: &str) -> Self {
+        let home = Self::new();
+        home.write(".declarest/configs/contexts.yaml", catalogue);
+        home
+    }
+
+    /// The place of a file in the home directory.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.directory.path().join(file)
+    }
+
+    pub fn write(&self, file: &str, content: &str) {
+        let path = self.path(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content.replace("<home>", self.directory.path().to_str().unwrap())).unwrap();
+    }
+
+    pub fn read(&self, file: &str) -> String {
+        self.shown(&fs::read_to_string(self.path(file)).unwrap())
+    }
+
+    /// The catalogue as it stands in its file.
+    pub fn catalogue(&self) -> String {
+        self.read(".declarest/configs/contexts.yaml")
+    }
+
+    pub fn run(&self, args: &[&str]) -> Run {
+        self.run_with(args, &[], "")
+    }
+
+    /// Runs `declarest` in this directory. In what it prints the directory is called `<home>`.
+    pub fn run_with(&self, args: &[&str], variables: &[(&str, &str)], stdin: &str) -> Run {
+        let args = args.iter().map(|arg| arg.replace("<home>", self.directory.path().to_str().unwrap()));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_declarest"))
+            .args(args)
+            .current_dir(self.directory.path())
+            .env_clear()
+            .env("HOME", self.directory.path())
+            .envs(variables.iter().copied())
+            .stdin(if stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if let Some(mut pipe) = child.stdin.take() {
+            // A command that does not read its input closes the pipe.
+            let _ = pipe.write_all(stdin.as_bytes());
+        }
+        let output = child.wait_with_output().unwrap();
+        Run {
+            code: output.status.code().unwrap(),
+            stdout: self.shown(&String::from_utf8(output.stdout).unwrap()),
+            stderr: self.shown(&String::from_utf8(output.stderr).unwrap()),
+        }
+    }
+
+    fn shown(&self, text: &str) -> String {
+        text.replace(self.directory.path().to_str().unwrap(), "<home>")
     }
 }

@@ -3,6 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod completion;
+mod context_broken;
+mod context_catalogue;
+mod context_check;
+mod context_commands;
+mod context_input;
 mod environment;
+mod globals;
 mod usage;
 mod version;

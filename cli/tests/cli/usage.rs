@@ -2,7 +2,7 @@ use crate::environment::declarest;
 
 #[test]
 fn without_arguments_help_is_printed() {
-    insta::assert_snapshot!(declarest(&[]), @r#"
+    insta::assert_snapshot!(declarest(&[]), @r"
     exit 0
     --- stdout
     Author, compare and apply desired state by hand
@@ -10,24 +10,43 @@ fn without_arguments_help_is_printed() {
     Usage: declarest [OPTIONS] <COMMAND>
 
     Commands:
+      context     Choose and keep contexts: which repository, which server, and how to get in
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build
       help        Print this message or the help of the given subcommand(s)
 
     Global Flags:
-      -o, --output <FORMAT>  Format of the result: auto, text, json or yaml
-      -h, --help             Print help
+      -c, --context <NAME>                Name of the context to work with
+      -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
+      -v, --verbose[=<N>]                 Tell more: 1 results of quiet commands, 2 requests and timing,
+                                          3 headers and bodies
+          --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
+      -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
+          --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --no-color[=<BOOL>]             Do not colour what is printed
+      -h, --help                          Print help
 
     Environment variables:
-      DECLAREST_OUTPUT  Default of --output
+      DECLAREST_CONTEXT              Default of --context
+      DECLAREST_CONTEXTS_FILE        Catalogue of contexts, else ~/.declarest/configs/contexts.yaml
+      DECLAREST_CONTEXT_CREDENTIAL_<NAME>_USERNAME, _PASSWORD
+                                     Answer the prompts for the credential <NAME>
+      DECLAREST_PROMPT_AUTH_SESSION_ID
+                                     Session in which prompted credentials are remembered
+      DECLAREST_OUTPUT               Default of --output
+      DECLAREST_VERBOSE              Default of --verbose, 0 to 3
+      DECLAREST_VERBOSE_INSECURE     Default of --verbose-insecure
+      DECLAREST_SKIP_RESULT_MESSAGE  Default of --skip-result-message
+      DECLAREST_IGNORE_WARNINGS      Default of --ignore-warnings
+      DECLAREST_NO_COLOR, NO_COLOR   Default of --no-color
     --- stderr
-    "#);
+    ");
 }
 
 #[test]
 fn help_knows_every_command() {
     assert_eq!(declarest(&["help"]).to_string(), declarest(&["--help"]).to_string());
-    insta::assert_snapshot!(declarest(&["help", "version"]), @r#"
+    insta::assert_snapshot!(declarest(&["help", "version"]), @r"
     exit 0
     --- stdout
     Print the version, commit and date of this build
@@ -35,10 +54,17 @@ fn help_knows_every_command() {
     Usage: declarest version [OPTIONS]
 
     Global Flags:
-      -o, --output <FORMAT>  Format of the result: auto, text, json or yaml
-      -h, --help             Print help
+      -c, --context <NAME>                Name of the context to work with
+      -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
+      -v, --verbose[=<N>]                 Tell more: 1 results of quiet commands, 2 requests and timing,
+                                          3 headers and bodies
+          --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
+      -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
+          --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --no-color[=<BOOL>]             Do not colour what is printed
+      -h, --help                          Print help
     --- stderr
-    "#);
+    ");
 }
 
 #[test]

@@ -4,8 +4,9 @@ use semver::Version;
 use url::Url;
 
 use super::Constraint;
-use crate::metadata::document::{DocumentError, Field, Fields};
-use crate::payload::{PayloadType, decode_located};
+use crate::metadata::document::DocumentError;
+use crate::payload::PayloadType;
+use crate::payload::fields::{Field, FieldError, Fields, read_document};
 
 /// The only `apiVersion` of manifests.
 pub const API_VERSION: &str = "declarest.io/v1alpha1";
@@ -55,11 +56,15 @@ impl Manifest {
     /// Reads a manifest from YAML. Unknown keys, equal keys and malformed values are errors that tell where
     /// they are.
     pub fn decode(bytes: &[u8]) -> Result<Self, DocumentError> {
-        let root = decode_located(PayloadType::Yaml, bytes)?.ok_or(DocumentError::Invalid {
+        let root = read_document(PayloadType::Yaml, bytes)?.ok_or(DocumentError::Invalid {
             field: "the document".to_owned(),
             reason: "is empty; a manifest needs apiVersion, kind, name, version and description".into(),
         })?;
-        let mut fields = Field::root(root).fields(&[
+        Ok(Self::read(root)?)
+    }
+
+    fn read(root: Field) -> Result<Self, FieldError> {
+        let mut fields = root.fields(&[
             "apiVersion",
             "kind",
             "name",
@@ -117,7 +122,7 @@ pub(super) fn is_product(text: &str) -> bool {
 /// What `declarest` says: metadataRoot, openapi, compatibleDeclarest, compatibleManagedServer.
 type Declarest = (String, Option<OpenApiSource>, Option<Constraint>, Option<ManagedServerVersions>);
 
-fn declarest(field: Field, bundle: &str) -> Result<Declarest, DocumentError> {
+fn declarest(field: Field, bundle: &str) -> Result<Declarest, FieldError> {
     let mut fields = field.fields(&[
         "metadataRoot",
         "openapi",
@@ -144,7 +149,7 @@ fn declarest(field: Field, bundle: &str) -> Result<Declarest, DocumentError> {
     Ok((metadata_root, openapi, constraint, compatible_managed_server(&mut fields)?))
 }
 
-fn compatible_managed_server(fields: &mut Fields) -> Result<Option<ManagedServerVersions>, DocumentError> {
+fn compatible_managed_server(fields: &mut Fields) -> Result<Option<ManagedServerVersions>, FieldError> {
     let server = fields.read("compatibleManagedServer", managed_server_versions)?;
     let service = fields.read("compatibleManagedService", managed_server_versions)?;
     if server.is_some() && service.is_some() {
@@ -154,7 +159,7 @@ fn compatible_managed_server(fields: &mut Fields) -> Result<Option<ManagedServer
     Ok(server.or(service))
 }
 
-fn managed_server_versions(field: Field) -> Result<ManagedServerVersions, DocumentError> {
+fn managed_server_versions(field: Field) -> Result<ManagedServerVersions, FieldError> {
     let mut fields = field.fields(&["product", "versions"])?;
     Ok(ManagedServerVersions {
         product: fields.require("product", |field| {
@@ -172,14 +177,14 @@ fn managed_server_versions(field: Field) -> Result<ManagedServerVersions, Docume
     })
 }
 
-fn distribution(field: Field, bundle: &str) -> Result<(), DocumentError> {
+fn distribution(field: Field, bundle: &str) -> Result<(), FieldError> {
     let mut fields = field.fields(&["artifactTemplate", "repo", "tagTemplate"])?;
     let template = format!("{bundle}-{{version}}.tar.gz");
     fields.read("artifactTemplate", |field| field.parsed(|text| exactly(text, &template)))?;
     Ok(())
 }
 
-fn maintainers(field: Field) -> Result<(), DocumentError> {
+fn maintainers(field: Field) -> Result<(), FieldError> {
     for item in field.items()? {
         item.fields(&["name", "email", "url"])?;
     }

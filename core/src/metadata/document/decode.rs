@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{Field, Fields};
 use super::{
     Assertion, DefaultsSection, DefaultsSource, Document, DocumentError, ExternalizedAttribute, Format,
     Headers, OperationDefaultsSection, OperationName, OperationSection, OperationsSection, ResourceSection,
     SchemaRef, SelectorSection, Step, ValidateSection,
 };
-use crate::payload::{PayloadType, decode_located};
+use crate::payload::PayloadType;
+use crate::payload::fields::{Field, FieldError, Fields, read_document};
 
 impl Document {
     /// Reads a document from YAML or JSON; an empty one, and null, say nothing.
@@ -21,14 +21,14 @@ impl Document {
         if !matches!(format, PayloadType::Yaml | PayloadType::Json) {
             return Err(DocumentError::Format(format));
         }
-        match decode_located(format, bytes)? {
-            Some(root) if !root.is_null() => document(Field::root(root)),
-            _ => Ok(Self::default()),
+        match read_document(format, bytes)? {
+            Some(root) => Ok(document(root)?),
+            None => Ok(Self::default()),
         }
     }
 }
 
-fn document(root: Field) -> Result<Document, DocumentError> {
+fn document(root: Field) -> Result<Document, FieldError> {
     let mut fields = root.fields(&["selector", "resource", "operations"])?;
     Ok(Document {
         selector: fields.read("selector", |field| {
@@ -40,7 +40,7 @@ fn document(root: Field) -> Result<Document, DocumentError> {
     })
 }
 
-fn resource(field: Field) -> Result<ResourceSection, DocumentError> {
+fn resource(field: Field) -> Result<ResourceSection, FieldError> {
     let mut fields = field.fields(&[
         "id",
         "alias",
@@ -71,7 +71,7 @@ fn parsed_unless_blank<T>(
     fields: &mut Fields,
     key: &str,
     parse: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Option<T>, DocumentError> {
+) -> Result<Option<T>, FieldError> {
     let unless_blank = |text: &str| if text.trim().is_empty() { Ok(None) } else { parse(text).map(Some) };
     Ok(fields.read(key, |field| field.parsed(unless_blank))?.flatten())
 }
@@ -84,7 +84,7 @@ fn format(name: &str) -> Result<Format, String> {
     })
 }
 
-fn externalized(item: Field) -> Result<ExternalizedAttribute, DocumentError> {
+fn externalized(item: Field) -> Result<ExternalizedAttribute, FieldError> {
     let mut fields =
         item.fields(&["path", "file", "template", "mode", "saveBehavior", "renderBehavior", "enabled"])?;
     Ok(ExternalizedAttribute {
@@ -98,7 +98,7 @@ fn externalized(item: Field) -> Result<ExternalizedAttribute, DocumentError> {
     })
 }
 
-fn defaults(field: Field) -> Result<DefaultsSection, DocumentError> {
+fn defaults(field: Field) -> Result<DefaultsSection, FieldError> {
     let mut fields = field.fields(&["mode", "useProfiles", "value", "profiles"])?;
     Ok(DefaultsSection {
         mode: fields.read("mode", Field::keyword)?,
@@ -114,7 +114,7 @@ fn defaults(field: Field) -> Result<DefaultsSection, DocumentError> {
 }
 
 /// An object, or an include of the file whose name without its extension is `stem`.
-fn defaults_source(field: Field, stem: &str) -> Result<DefaultsSource, DocumentError> {
+fn defaults_source(field: Field, stem: &str) -> Result<DefaultsSource, FieldError> {
     if field.is_scalar() {
         return field.parsed(|text| DefaultsSource::parse_include(text, stem));
     }
@@ -123,7 +123,7 @@ fn defaults_source(field: Field, stem: &str) -> Result<DefaultsSource, DocumentE
 
 const OPERATIONS: &[&str] = &["defaults", "create", "get", "update", "delete", "list", "compare"];
 
-fn operations(field: Field) -> Result<OperationsSection, DocumentError> {
+fn operations(field: Field) -> Result<OperationsSection, FieldError> {
     let mut fields = field.fields(OPERATIONS)?;
     let defaults = fields.read("defaults", |field| {
         let transforms = field.fields(&["transforms"])?.read("transforms", transforms)?;
@@ -138,7 +138,7 @@ fn operations(field: Field) -> Result<OperationsSection, DocumentError> {
     Ok(OperationsSection { defaults, operations })
 }
 
-fn operation(field: Field) -> Result<OperationSection, DocumentError> {
+fn operation(field: Field) -> Result<OperationSection, FieldError> {
     let mut fields =
         field.fields(&["method", "path", "query", "headers", "body", "transforms", "validate"])?;
     Ok(OperationSection {
@@ -153,7 +153,7 @@ fn operation(field: Field) -> Result<OperationSection, DocumentError> {
 }
 
 /// A map, or a list of maps in which later ones win.
-fn headers(field: Field) -> Result<Option<Headers>, DocumentError> {
+fn headers(field: Field) -> Result<Option<Headers>, FieldError> {
     let maps = if field.is_list() { field.items()? } else { vec![field] };
     let mut headers = maps.is_empty().then(Headers::default);
     for map in maps.into_iter().filter(|map| !map.is_null()) {
@@ -172,11 +172,11 @@ fn headers(field: Field) -> Result<Option<Headers>, DocumentError> {
     Ok(headers)
 }
 
-fn transforms(field: Field) -> Result<Vec<Step>, DocumentError> {
+fn transforms(field: Field) -> Result<Vec<Step>, FieldError> {
     field.items()?.into_iter().map(step).collect()
 }
 
-fn step(item: Field) -> Result<Step, DocumentError> {
+fn step(item: Field) -> Result<Step, FieldError> {
     let mut fields = item.fields(&["selectAttributes", "excludeAttributes", "jqExpression"])?;
     let select = fields.read("selectAttributes", Field::pointers_or_one)?;
     let exclude = fields.read("excludeAttributes", Field::pointers_or_one)?;
@@ -191,7 +191,7 @@ fn step(item: Field) -> Result<Step, DocumentError> {
     }
 }
 
-fn validate(field: Field) -> Result<ValidateSection, DocumentError> {
+fn validate(field: Field) -> Result<ValidateSection, FieldError> {
     let mut fields = field.fields(&["requiredAttributes", "schemaRef", "assertions"])?;
     Ok(ValidateSection {
         required_attributes: fields.read("requiredAttributes", Field::pointers_or_one)?,
@@ -200,7 +200,7 @@ fn validate(field: Field) -> Result<ValidateSection, DocumentError> {
     })
 }
 
-fn assertion(item: Field) -> Result<Assertion, DocumentError> {
+fn assertion(item: Field) -> Result<Assertion, FieldError> {
     let mut fields = item.fields(&["jq", "message"])?;
     Ok(Assertion { jq: fields.require("jq", Field::text)?, message: fields.read("message", Field::text)? })
 }

@@ -132,7 +132,7 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
 #[case("operations: {patch: {}}", "line 1, column 14: unknown key \"patch\" in operations")]
 #[case(
     "operations: {defaults: {path: /a}}",
-    "line 1, column 25: unknown key \"path\" in operations.defaults"
+    "line 1, column 25: unknown key \"path\" in operations.defaults; use transforms"
 )]
 #[case("resource: {zzz: 1, yyy: 2}", "line 1, column 12: unknown key \"zzz\" in resource")]
 #[case(
@@ -145,7 +145,7 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
 )]
 #[case(
     "operations: {get: {validate: {assertions: [{jq: ., msg: a}]}}}",
-    "line 1, column 52: unknown key \"msg\" in operations.get.validate.assertions[0]"
+    "line 1, column 52: unknown key \"msg\" in operations.get.validate.assertions[0]; use jq, message"
 )]
 #[case(
     "resource: {externalizedAttributes: [{path: /a, file: a, savebehavior: externalize}]}",

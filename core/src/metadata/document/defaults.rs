@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::Keyword;
 use super::{DocumentError, IncludeError};
+use crate::payload::fields::Keyword;
 use crate::payload::{Object, Value};
 use crate::repository::DEFAULTS_EXTENSIONS;
 

@@ -1,17 +1,17 @@
 //! From a document to YAML.
 
-use super::fields::Keyword;
 use super::{
     Assertion, DefaultsSection, DefaultsSource, Document, DocumentError, ExternalizedAttribute, Headers,
     OperationSection, OperationsSection, ResourceSection, SelectorSection, Step, ValidateSection,
 };
+use crate::payload::fields::Keyword;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value, encode};
 
 impl Document {
     /// The document as `metadata.yaml`: absent fields are left out, empty lists and maps stay, includes are
     /// written as includes. Equal documents give equal bytes, and decoding them gives the document back.
-    /// Fails with [`DocumentError::Syntax`] for a body or defaults that YAML cannot hold.
+    /// Fails with [`DocumentError::Encode`] for a body or defaults that YAML cannot hold.
     pub fn encode_yaml(&self) -> Result<Vec<u8>, DocumentError> {
         Ok(encode(PayloadType::Yaml, &self.to_value())?)
     }

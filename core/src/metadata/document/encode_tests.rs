@@ -100,7 +100,7 @@ fn what_yaml_cannot_hold_is_not_written() {
     let mut document = yaml("operations: {create: {}}");
     let create = document.operations.as_mut().unwrap().operations.get_mut(&OperationName::Create);
     create.unwrap().body = Some(crate::payload::Value::Bytes(vec![0]));
-    assert!(matches!(document.encode_yaml(), Err(DocumentError::Syntax(_))));
+    assert!(matches!(document.encode_yaml(), Err(DocumentError::Encode(_))));
 }
 
 proptest! {

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::IncludeError;
 use crate::error::{Categorized, Category};
-use crate::payload::{PayloadError, PayloadType, Position};
+use crate::payload::fields::FieldError;
+use crate::payload::{PayloadError, PayloadType};
 
 /// Why a document could not be read, is not valid, or does not fit the others.
 ///
@@ -14,31 +15,12 @@ pub enum DocumentError {
     /// A format that metadata cannot have.
     #[error("a metadata document is yaml or json, not {0}")]
     Format(PayloadType),
-    /// The bytes are not exactly one document of the format.
+    /// The bytes are not one document of the format, or a field is unknown or has an impossible value.
     #[error(transparent)]
-    Syntax(#[from] PayloadError),
-    /// A key that means nothing at its place.
-    #[error("{position}: unknown key \"{key}\" in {parent}{}", hint(*.suggestion))]
-    UnknownKey {
-        /// Where the key stands.
-        position: Position,
-        /// The field it stands in.
-        parent: String,
-        /// The key as written.
-        key: String,
-        /// The known key that is most like it.
-        suggestion: Option<&'static str>,
-    },
-    /// A field whose value is of the wrong kind or says something impossible.
-    #[error("{position}: {field}: {reason}")]
-    Field {
-        /// Where the field's key stands, or the item of a list.
-        position: Position,
-        /// The field.
-        field: String,
-        /// What is wrong.
-        reason: Cow<'static, str>,
-    },
+    Field(#[from] FieldError),
+    /// The document has something that the format cannot hold.
+    #[error(transparent)]
+    Encode(#[from] PayloadError),
     /// A rule between fields, or about a template, does not hold.
     #[error("{field}: {reason}")]
     Invalid {
@@ -75,8 +57,4 @@ impl Categorized for DocumentError {
     fn category(&self) -> Category {
         Category::Validation
     }
-}
-
-fn hint(suggestion: Option<&'static str>) -> String {
-    suggestion.map(|key| format!("; did you mean \"{key}\"?")).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! Attributes kept in files of their own.
 
-use super::fields::Keyword;
+use crate::payload::fields::Keyword;
 use crate::payload::pointer::Pointer;
 
 /// One entry of `resource.externalizedAttributes`.

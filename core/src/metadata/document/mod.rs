@@ -27,18 +27,17 @@ mod defaults;
 mod encode;
 mod error;
 mod externalized;
-mod fields;
 mod headers;
 mod infer;
 mod layers;
 mod managed;
 mod model;
+mod schema;
 mod validate;
 
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};
 pub use error::DocumentError;
 pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior};
-pub(super) use fields::{Field, Fields};
 pub use headers::Headers;
 pub use infer::infer_defaults;
 pub use layers::{IncludeError, Layers, Resolved, ResolvedOperation, ResolvedValidation};
@@ -46,6 +45,7 @@ pub use model::{
     Assertion, Document, Format, OperationDefaultsSection, OperationName, OperationSection,
     OperationsSection, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,
 };
+pub use schema::json_schema;
 pub use validate::{Checks, TemplateField};
 
 #[cfg(test)]

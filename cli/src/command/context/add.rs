@@ -1,0 +1,142 @@
+//! Commands that take contexts from their input.
+
+use declarest_core::payload::fields::read_document;
+
+use super::AddArguments;
+use crate::context::{
+    Catalogue, CatalogueError, Context, Stored, Text, decode_catalogue, decode_context, empty,
+};
+use crate::error::Failure;
+use crate::input::{Content, InputError, PayloadArguments};
+use crate::invocation::Invocation;
+
+/// What input can be.
+enum Given {
+    Catalogue(Catalogue),
+    Context(Box<Context>),
+}
+
+/// Reads input, which is a catalogue if it has one of the keys that only a catalogue has.
+fn read(content: &Content) -> Result<Given, Failure> {
+    let Content { origin, bytes, descriptor } = content;
+    let located = |source| CatalogueError::Invalid { origin: origin.clone(), source: Box::new(source) };
+    let root = read_document(descriptor.payload_type, bytes).map_err(located)?;
+    let root = root.ok_or_else(|| InputError::Blank(origin.clone()))?;
+    let is_catalogue = ["contexts", "currentContext", "credentials"].iter().any(|key| root.has_member(key));
+    if is_catalogue {
+        return Ok(Given::Catalogue(decode_catalogue(origin, descriptor.payload_type, bytes)?.0));
+    }
+    Ok(Given::Context(Box::new(decode_context(origin, root)?)))
+}
+
+/// `context add`.
+pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let name = wanted_name(arguments, invocation)?;
+    let content = arguments.input.required_document()?;
+    let stored = invocation.catalogue()?;
+    let mut catalogue = stored.catalogue.clone();
+    let mut added = match read(&content)? {
+        Given::Context(mut context) => {
+            if let Some(name) = name {
+                context.name = Text(name);
+            }
+            Catalogue { contexts: vec![*context], ..empty() }
+        }
+        Given::Catalogue(given) => chosen(given, name.as_deref(), &content.origin)?,
+    };
+    for context in &added.contexts {
+        if catalogue.contexts.iter().any(|known| known.name == context.name) {
+            return Err(CatalogueError::Exists(context.name.0.clone()).into());
+        }
+    }
+    merge_credentials(&mut catalogue, &mut added)?;
+    let first = added.contexts.first().map(|context| context.name.0.clone());
+    let current = added.current_context.take().filter(|name| !name.is_empty());
+    catalogue.contexts.append(&mut added.contexts);
+    let has_current = catalogue.current_context.as_deref().is_some_and(|name| !name.trim().is_empty());
+    if arguments.set_current || !has_current {
+        catalogue.current_context = current.or(first);
+    }
+    Ok(stored.save(&catalogue)?)
+}
+
+/// The name given as an argument or by one of two flags, which must agree.
+fn wanted_name(arguments: &AddArguments, invocation: &Invocation) -> Result<Option<String>, Failure> {
+    let argument = arguments.new_context_name.as_deref();
+    if let Some(name) = argument.filter(|name| name.trim().is_empty()) {
+        return Err(Failure::invalid(format!("the name \"{name}\" is blank; give the context a name")));
+    }
+    match (argument, arguments.context_name.as_deref()) {
+        (Some(argument), Some(flag)) if argument.trim() != flag.trim() => {
+            let both = format!("\"{argument}\" as an argument, \"{flag}\" by --context-name");
+            Err(CatalogueError::NameMismatch(both).into())
+        }
+        (argument, flag) => invocation.context_name(argument.or(flag)),
+    }
+}
+
+/// The context called `name` of a given catalogue, or all of them.
+fn chosen(mut given: Catalogue, name: Option<&str>, origin: &str) -> Result<Catalogue, Failure> {
+    let known: Vec<String> = given.contexts.iter().map(|context| context.name.0.clone()).collect();
+    if known.is_empty() {
+        return Err(Failure::invalid(format!("{origin} holds no context; add one under contexts")));
+    }
+    if let Some(name) = name {
+        given.contexts.retain(|context| context.name.0 == name);
+        if given.contexts.is_empty() {
+            return Err(CatalogueError::NotFound { name: name.to_owned(), known }.into());
+        }
+        given.current_context = None;
+    }
+    Ok(given)
+}
+
+/// Moves the credentials of `added` over. One that is there already must be the same.
+fn merge_credentials(catalogue: &mut Catalogue, added: &mut Catalogue) -> Result<(), CatalogueError> {
+    for credential in added.credentials.drain(..) {
+        match catalogue.credentials.iter().find(|known| known.name == credential.name) {
+            None => catalogue.credentials.push(credential),
+            Some(known) if *known == credential => {}
+            Some(_) => return Err(CatalogueError::CredentialExists(credential.name.0)),
+        }
+    }
+    Ok(())
+}
+
+/// `context update`.
+pub fn update(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let content = input.required_document()?;
+    let given = match read(&content)? {
+        Given::Context(context) => Catalogue { contexts: vec![*context], ..empty() },
+        Given::Catalogue(catalogue) => catalogue,
+    };
+    let name = invocation.context_name(None)?;
+    let mut given = chosen(given, name.as_deref(), &content.origin)?;
+    let stored = invocation.catalogue()?;
+    let mut catalogue = stored.catalogue.clone();
+    for credential in given.credentials.drain(..) {
+        match catalogue.credentials.iter_mut().find(|known| known.name == credential.name) {
+            Some(known) => *known = credential,
+            None => catalogue.credentials.push(credential),
+        }
+    }
+    for context in given.contexts {
+        match catalogue.contexts.iter_mut().find(|known| known.name == context.name) {
+            Some(known) => *known = context,
+            None => return Err(stored.not_found(Some(&context.name.0)).into()),
+        }
+    }
+    Ok(stored.save(&catalogue)?)
+}
+
+/// `context validate`.
+pub fn validate(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let Some(content) = input.document()? else {
+        return invocation.catalogue().map(drop);
+    };
+    let Given::Context(context) = read(&content)? else { return Ok(()) };
+    // Alone it can only refer to credentials that are in the catalogue already.
+    let stored = invocation.catalogue()?;
+    let catalogue = Catalogue { contexts: vec![*context], ..stored.catalogue.clone() };
+    Ok(Stored::check(&catalogue, &content.origin)?)
+}

@@ -1,0 +1,132 @@
+//! Commands that change the catalogue, or what is remembered for a session.
+
+use declarest_core::secrets::Secret;
+
+use crate::context::{Catalogue, RepositoryPlace, Session, Stored, Text};
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::output::{OutputPolicy, tell};
+use crate::terminal;
+
+/// `context use`.
+pub fn use_context(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
+    let stored = invocation.catalogue()?;
+    let (name, _) = named_or_picked(name, &stored, "use")?;
+    find(&stored, &name)?;
+    Ok(stored.save(&Catalogue { current_context: Some(name), ..stored.catalogue.clone() })?)
+}
+
+/// `context delete`. What was picked from a list is asked about, as a slip is easy there.
+pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
+    let stored = invocation.catalogue()?;
+    let (name, picked) = named_or_picked(name, &stored, "delete")?;
+    let index = find(&stored, &name)?;
+    if picked {
+        let answer = terminal::ask(&format!("Delete context \"{name}\"? [y/N]"), false)?;
+        if !matches!(answer.expose().trim(), "y" | "Y" | "yes") {
+            tell("delete canceled");
+            return Ok(());
+        }
+    }
+    let mut catalogue = stored.catalogue.clone();
+    catalogue.contexts.remove(index);
+    if is_current(&catalogue, &name) {
+        catalogue.current_context = catalogue.contexts.first().map(|context| context.name.0.clone());
+    }
+    Ok(stored.save(&catalogue)?)
+}
+
+/// `context rename`.
+pub fn rename(from: Option<&str>, to: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
+    let stored = invocation.catalogue()?;
+    let (from, _) = named_or_picked(from, &stored, "rename")?;
+    let index = find(&stored, &from)?;
+    let to = match to {
+        Some(to) => to.trim().to_owned(),
+        None if terminal::is_interactive() => answered(&terminal::ask("New name", false)?),
+        None => {
+            return Err(Failure::invalid("new context name is required: declarest context rename FROM TO"));
+        }
+    };
+    if to.is_empty() {
+        return Err(Failure::invalid("the new name is blank; give the context a name"));
+    }
+    let mut catalogue = stored.catalogue.clone();
+    if from != to && catalogue.contexts.iter().any(|context| context.name.0 == to) {
+        return Err(crate::context::CatalogueError::Exists(to).into());
+    }
+    if is_current(&catalogue, &from) {
+        catalogue.current_context = Some(to.clone());
+    }
+    if let Some(context) = catalogue.contexts.get_mut(index) {
+        context.name = Text(to);
+    }
+    Ok(stored.save(&catalogue)?)
+}
+
+/// `context migrate`.
+pub fn migrate(invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Text)?;
+    let stored = invocation.catalogue()?;
+    stored.save(&stored.catalogue)?;
+    Ok(output.show(&(), Some("context catalog migrated"))?)
+}
+
+/// `context clean`.
+pub fn clean(credentials_in_session: bool, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Text)?;
+    if !credentials_in_session {
+        return Err(Failure::invalid("say what to clean: --credentials-in-session"));
+    }
+    let removed = Session::clean(&invocation.environment)?;
+    Ok(output.show(&(), Some(&format!("removed {removed} prompt credential session cache files")))?)
+}
+
+/// `context init`.
+pub fn init(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
+    let context = invocation.context_named(name)?;
+    match context.repository()? {
+        RepositoryPlace::Filesystem { base_dir } => std::fs::create_dir_all(&base_dir).map_err(|error| {
+            Failure::internal(format!("cannot make the directory {}: {error}", base_dir.display()))
+        }),
+        RepositoryPlace::Git { .. } => Err(Failure::invalid(format!(
+            "context \"{}\": git repositories cannot be made by this version yet; run \"git init\" or \
+             \"git clone\" yourself",
+            context.name
+        ))),
+    }
+}
+
+fn find(stored: &Stored, name: &str) -> Result<usize, Failure> {
+    let index = stored.catalogue.contexts.iter().position(|context| context.name.0 == name);
+    Ok(index.ok_or_else(|| stored.not_found(Some(name)))?)
+}
+
+fn is_current(catalogue: &Catalogue, name: &str) -> bool {
+    catalogue.current_context.as_deref().map(str::trim) == Some(name)
+}
+
+/// The name that was given, else one picked from a list, and whether it was picked.
+fn named_or_picked(name: Option<&str>, stored: &Stored, action: &str) -> Result<(String, bool), Failure> {
+    if let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) {
+        return Ok((name.to_owned(), false));
+    }
+    if !terminal::is_interactive() {
+        return Err(Failure::invalid(format!("context name is required: declarest context {action} NAME")));
+    }
+    let names: Vec<_> = stored.catalogue.contexts.iter().map(|context| context.name.0.as_str()).collect();
+    for (index, name) in names.iter().enumerate() {
+        tell(&format!("{:>3}  {name}", index + 1));
+    }
+    let answer = answered(&terminal::ask("Context", false)?);
+    let by_number = answer.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+    let picked = by_number.map_or(answer.clone(), |name| (*name).to_owned());
+    if picked.is_empty() {
+        return Err(Failure::invalid("no context was picked; nothing was changed"));
+    }
+    Ok((picked, true))
+}
+
+fn answered(answer: &Secret) -> String {
+    answer.expose().trim().to_owned()
+}

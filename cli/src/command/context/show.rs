@@ -1,0 +1,135 @@
+//! Commands that print contexts.
+
+use std::io::IsTerminal as _;
+
+use declarest_core::payload::Value;
+
+use crate::context::{Catalogue, Setting, Stored, Text};
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
+
+const TEMPLATE: &str = include_str!("template.yaml");
+
+/// `context print-template`.
+pub fn template(invocation: &Invocation) -> Result<(), Failure> {
+    Ok(invocation.output(OutputPolicy::Text)?.show(&(), Some(TEMPLATE))?)
+}
+
+/// `context list`.
+pub fn list(invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Adaptive)?;
+    let contexts = invocation.catalogue()?.catalogue.contexts;
+    let names: Vec<_> = contexts.iter().map(|context| context.name.0.as_str()).collect();
+    let values: Vec<_> = contexts.iter().filter_map(Setting::write).map(shown).collect();
+    Ok(output.show(&values, Some(&names.join("\n")))?)
+}
+
+/// `context current`.
+pub fn current(invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Adaptive)?;
+    let stored = invocation.catalogue()?;
+    let context = select(&stored, invocation.settings.context.as_deref())?;
+    let name = context.contexts.first().map(|context| context.name.0.clone()).unwrap_or_default();
+    let value = context.contexts.first().and_then(Setting::write).unwrap_or_default();
+    Ok(output.show(&shown(value), Some(&name))?)
+}
+
+/// `context show`.
+pub fn show(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Yaml)?;
+    let name = invocation.context_name(name)?;
+    let catalogue = select(&invocation.catalogue()?, name.as_deref())?;
+    Ok(output.show(&shown(catalogue.write().unwrap_or_default()), None)?)
+}
+
+/// `context resolve`.
+pub fn resolve(name: Option<&str>, set: &[String], invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Adaptive)?;
+    let resolved = invocation.resolve(name, set)?;
+    Ok(output.show(&shown(resolved.context.write().unwrap_or_default()), Some(&resolved.name))?)
+}
+
+/// A catalogue of one context, the one called `wanted` or the current one, and of the credentials that it
+/// refers to.
+fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failure> {
+    let Catalogue { current_context, default_editor, credentials, contexts } = stored.catalogue.clone();
+    let current = current_context.filter(|name| !name.trim().is_empty());
+    let Some(name) = wanted.map(str::to_owned).or(current) else { return Err(stored.not_found(None).into()) };
+    let context = contexts.into_iter().find(|context| context.name == Text(name.trim().to_owned()));
+    let context = context.ok_or_else(|| stored.not_found(Some(&name)))?;
+    let mut referred = Vec::new();
+    references(&context.write().unwrap_or_default(), &mut referred);
+    Ok(Catalogue {
+        current_context: Some(context.name.0.clone()),
+        default_editor,
+        credentials: credentials.into_iter().filter(|found| referred.contains(&found.name.0)).collect(),
+        contexts: vec![context],
+    })
+}
+
+/// The names of all credentials that a context refers to.
+fn references(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            let name = members.get("credentialsRef").and_then(|reference| reference.get("name")?.as_str());
+            names.extend(name.map(str::to_owned));
+            for member in members.values() {
+                references(member, names);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                references(item, names);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What holds a secret, wherever in a catalogue it stands.
+const SECRETS: [&str; 7] = ["clientSecret", "key", "passphrase", "password", "secretID", "token", "value"];
+
+/// A value as it may be shown: programs get all of it, a terminal no secrets.
+fn shown(value: Value) -> Value {
+    if std::io::stdout().is_terminal() { masked(value) } else { value }
+}
+
+fn masked(value: Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .map(|(key, member)| match member {
+                    Value::String(_) if SECRETS.contains(&key.as_str()) => (key, "<redacted>".into()),
+                    member => (key, masked(member)),
+                })
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.into_iter().map(masked).collect()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use declarest_core::payload::{PayloadType, decode, encode};
+
+    use super::*;
+    use crate::context::decode_catalogue;
+
+    #[test]
+    fn the_template_is_a_valid_catalogue() {
+        let (catalogue, _) = decode_catalogue("template", PayloadType::Yaml, TEMPLATE.as_bytes()).unwrap();
+        assert_eq!(catalogue.contexts.len(), 2);
+    }
+
+    #[test]
+    fn a_terminal_sees_no_secrets() {
+        let value = decode(PayloadType::Yaml, b"a: [{token: t, name: n}]\nkey: {prompt: true}").unwrap();
+        assert_eq!(
+            encode(PayloadType::Yaml, &masked(value)).unwrap(),
+            b"a:\n    - name: \"n\"\n      token: <redacted>\nkey:\n    prompt: true\n"
+        );
+    }
+}

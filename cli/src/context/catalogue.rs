@@ -1,0 +1,244 @@
+//! The file that holds the catalogue: where it is, how it is read and how it is written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use declarest_core::payload::fields::{Field, FieldError, read_document};
+use declarest_core::payload::{Object, PayloadType, Position, Value, encode};
+use declarest_core::repository::{Mode, write_atomically};
+
+use super::checks::{self, Problem};
+use super::error::CatalogueError;
+use super::model::{Catalogue, Context, Credential};
+use super::reference::expand;
+use super::section::Setting;
+use crate::environment::Environment;
+
+/// Where the catalogue is, below the home directory.
+const DEFAULT_FILE: &str = ".declarest/configs/contexts.yaml";
+
+/// The file that the environment names. Relative paths are below the home directory.
+pub fn file(environment: &Environment) -> Result<PathBuf, CatalogueError> {
+    let text = environment.get("DECLAREST_CONTEXTS_FILE").unwrap_or(DEFAULT_FILE);
+    let path = Path::new(text.strip_prefix("~/").unwrap_or(if text == "~" { "" } else { text }));
+    if path.is_absolute() {
+        return Ok(path.to_owned());
+    }
+    Ok(environment.home().ok_or(CatalogueError::NoHome)?.join(path))
+}
+
+/// The catalogue as it stands in its file.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    file: PathBuf,
+    /// The root of the file, if it holds anything.
+    root: Option<Field>,
+    pub catalogue: Catalogue,
+}
+
+impl Stored {
+    /// Reads and checks `file`. A missing one is an empty catalogue; one that others may read is closed to
+    /// them.
+    pub fn load(file: PathBuf) -> Result<Self, CatalogueError> {
+        let failed = |action| {
+            let file = file.clone();
+            move |error: std::io::Error| CatalogueError::Io { action, file, reason: error.to_string() }
+        };
+        let bytes = match fs::read(&file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(failed("read")(error)),
+        };
+        if let Ok(metadata) = fs::metadata(&file)
+            && metadata.permissions().mode() & 0o777 != 0o600
+        {
+            let private = fs::Permissions::from_mode(0o600);
+            fs::set_permissions(&file, private).map_err(failed("protect"))?;
+        }
+        let (catalogue, root) = decode_catalogue(&file.display().to_string(), PayloadType::Yaml, &bytes)?;
+        Ok(Self { file, root, catalogue })
+    }
+
+    /// Checks `catalogue` as if it had just been read, and replaces the file by it.
+    pub fn save(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
+        let bytes = encode_catalogue(catalogue)?;
+        decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
+        let failed = |action: &'static str| {
+            let file = self.file.clone();
+            move |error: std::io::Error| CatalogueError::Io { action, file, reason: error.to_string() }
+        };
+        if let Some(parent) = self.file.parent() {
+            fs::create_dir_all(parent).map_err(failed("make the directory of"))?;
+        }
+        write_atomically(&self.file, &bytes, Mode::Private).map_err(failed("write"))
+    }
+
+    /// The credentials and the context called `wanted`, else the current one, with the references to
+    /// `environment` replaced. Other contexts may refer to what is not set.
+    pub fn expanded(
+        &self,
+        wanted: Option<&str>,
+        environment: &Environment,
+    ) -> Result<(Catalogue, Context), CatalogueError> {
+        let origin = self.file.display().to_string();
+        let located = |source| CatalogueError::Invalid { origin: origin.clone(), source: Box::new(source) };
+        let Some(root) = self.root.clone() else { return Err(self.not_found(wanted)) };
+        let root = root.with_texts(&|text| expand(text, environment));
+        let places = root.places();
+        let mut shell = Shell::read(root).map_err(located)?;
+        let name = match wanted {
+            Some(name) => name.to_owned(),
+            None => shell
+                .current
+                .take()
+                .filter(|name| !name.trim().is_empty())
+                .ok_or(CatalogueError::NoCurrent)?,
+        };
+        let found = shell.contexts.into_iter().enumerate();
+        let found = found
+            .filter(|(_, field)| field.member_text("name").is_some_and(|text| text.trim() == name.trim()));
+        let [(index, field)] = &found.collect::<Vec<_>>()[..] else {
+            return Err(self.not_found(Some(&name)));
+        };
+        let context = Context::read(field.clone()).map_err(located)?;
+        let credentials = shell.credentials;
+        let catalogue =
+            Catalogue { current_context: None, default_editor: None, credentials, contexts: Vec::new() };
+        checks::check_context(&format!("contexts[{index}]."), &context, &catalogue)
+            .map_err(|problem| located(at(&places, problem)))?;
+        Ok((catalogue, context))
+    }
+
+    /// Checks the contexts of `catalogue`, which came from `origin` one by one.
+    pub fn check(catalogue: &Catalogue, origin: &str) -> Result<(), CatalogueError> {
+        catalogue.contexts.iter().try_for_each(|context| {
+            checks::check_context("", context, catalogue).map_err(|Problem { field, reason }| {
+                let context = format!("{} of {origin}", context.name.0);
+                CatalogueError::Setting { context, field, reason }
+            })
+        })
+    }
+
+    /// The failure to find a context.
+    pub fn not_found(&self, wanted: Option<&str>) -> CatalogueError {
+        let known = self.catalogue.contexts.iter().map(|context| context.name.0.clone()).collect();
+        match wanted {
+            Some(name) => CatalogueError::NotFound { name: name.to_owned(), known },
+            None => CatalogueError::NoCurrent,
+        }
+    }
+}
+
+/// A catalogue whose contexts are not read yet.
+struct Shell {
+    current: Option<String>,
+    credentials: Vec<Credential>,
+    contexts: Vec<Field>,
+}
+
+impl Shell {
+    fn read(root: Field) -> Result<Self, FieldError> {
+        let mut fields = root.fields(&["currentContext", "defaultEditor", "credentials", "contexts"])?;
+        Ok(Self {
+            current: fields.read("currentContext", Field::text)?,
+            credentials: fields.read("credentials", Setting::read)?.unwrap_or_default(),
+            contexts: fields.read("contexts", Field::items)?.unwrap_or_default(),
+        })
+    }
+}
+
+/// Reads and checks a catalogue; `origin` is where it comes from, for errors.
+pub fn decode_catalogue(
+    origin: &str,
+    format: PayloadType,
+    bytes: &[u8],
+) -> Result<(Catalogue, Option<Field>), CatalogueError> {
+    let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
+    let Some(root) = read_document(format, bytes).map_err(located)? else {
+        return Ok((empty(), None));
+    };
+    let catalogue = Catalogue::read(root.clone()).map_err(located)?;
+    checks::catalogue(&catalogue).map_err(|problem| located(at(&root.places(), problem)))?;
+    Ok((catalogue, Some(root)))
+}
+
+/// Reads a single context, without looking at what it refers to.
+pub fn decode_context(origin: &str, root: Field) -> Result<Context, CatalogueError> {
+    let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
+    Context::read(root).map_err(located)
+}
+
+/// A catalogue without contexts.
+pub fn empty() -> Catalogue {
+    Catalogue { current_context: None, default_editor: None, credentials: Vec::new(), contexts: Vec::new() }
+}
+
+/// A problem at its place, or at that of the nearest field around it.
+fn at(places: &BTreeMap<String, Position>, problem: Problem) -> FieldError {
+    let mut around = std::iter::successors(Some(problem.field.as_str()), |field| {
+        Some(field.rfind(['.', '[']).map_or("", |end| &field[..end])).filter(|_| !field.is_empty())
+    });
+    let start = Position { line: 1, column: Some(1) };
+    let position = around.find_map(|field| places.get(field)).copied().unwrap_or(start);
+    FieldError::Value { position, field: problem.field, reason: problem.reason.into() }
+}
+
+/// A catalogue as YAML, in the order in which people read it.
+pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError> {
+    let mut bytes = Vec::new();
+    let current = Value::from(catalogue.current_context.as_deref().unwrap_or_default());
+    let mut block = |key: &str, value: Option<Value>| -> Result<(), CatalogueError> {
+        if let Some(value) = value {
+            bytes.extend(encode(PayloadType::Yaml, &Value::Object([(key.to_owned(), value)].into()))?);
+        }
+        Ok(())
+    };
+    block("currentContext", Some(current))?;
+    block("defaultEditor", catalogue.default_editor.write())?;
+    block("credentials", catalogue.credentials.write())?;
+    if catalogue.contexts.is_empty() {
+        return Ok(bytes);
+    }
+    bytes.extend(b"contexts:\n");
+    for context in &catalogue.contexts {
+        bytes.extend(encode_item(context)?);
+    }
+    Ok(bytes)
+}
+
+/// A context as an item of a list that begins with its name.
+fn encode_item(context: &Context) -> Result<Vec<u8>, CatalogueError> {
+    let mut members = match canonical(context).write() {
+        Some(Value::Object(members)) => members,
+        _ => Object::new(),
+    };
+    let name = Object::from([("name".to_owned(), members.remove("name").unwrap_or_default())]);
+    let mut text = String::new();
+    for part in [name, members] {
+        let part = encode(PayloadType::Yaml, &Value::Object(part))?;
+        for line in String::from_utf8_lossy(&part).lines() {
+            text.push_str(if text.is_empty() { "  - " } else { "    " });
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    Ok(text.into_bytes())
+}
+
+/// A context without what only repeats a default: metadata in the directory of the repository.
+fn canonical(context: &Context) -> Context {
+    let mut context = context.clone();
+    let base = context.repository.as_ref().and_then(|repository| repository.base_dir()).cloned();
+    if let Some(metadata) = &mut context.metadata {
+        if base.is_some() && metadata.base_dir == base {
+            metadata.base_dir = None;
+        }
+        if metadata.write() == Some(Value::Object(Object::new())) {
+            context.metadata = None;
+        }
+    }
+    context
+}

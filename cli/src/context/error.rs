@@ -1,0 +1,60 @@
+//! What can be wrong with a catalogue or a context.
+
+use std::path::PathBuf;
+
+use declarest_core::error::{Categorized, Category};
+use declarest_core::payload::PayloadError;
+use declarest_core::payload::fields::FieldError;
+
+/// Why a catalogue could not be used, or a context could not be found in it.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    #[error(
+        "cannot find the catalogue of contexts: HOME is not set; set DECLAREST_CONTEXTS_FILE to an absolute path"
+    )]
+    NoHome,
+    #[error("cannot {action} {}: {reason}", file.display())]
+    Io { action: &'static str, file: PathBuf, reason: String },
+    #[error("{origin}: {source}")]
+    Invalid {
+        origin: String,
+        #[source]
+        source: Box<FieldError>,
+    },
+    #[error("cannot write the catalogue of contexts: {0}")]
+    Encode(#[from] PayloadError),
+    #[error("current context not set; choose one with \"declarest context use NAME\" or --context")]
+    NoCurrent,
+    #[error("context \"{name}\" not found; {}", there_are(.known))]
+    NotFound { name: String, known: Vec<String> },
+    #[error("context \"{0}\" exists already; choose another name")]
+    Exists(String),
+    #[error("credential \"{0}\" is there already, with other values; rename one of them")]
+    CredentialExists(String),
+    #[error("context name mismatch: {0}")]
+    NameMismatch(String),
+    #[error("--set {key}: {reason}")]
+    Override { key: String, reason: String },
+    #[error("context \"{context}\": {field}: {reason}")]
+    Setting { context: String, field: String, reason: String },
+    #[error("{capability} is not configured in context \"{context}\"; set {field}")]
+    Missing { context: String, capability: &'static str, field: &'static str },
+}
+
+fn there_are(names: &[String]) -> String {
+    if names.is_empty() {
+        "there is none yet; make one with \"declarest context add\"".to_owned()
+    } else {
+        format!("there are {}", names.join(", "))
+    }
+}
+
+impl Categorized for CatalogueError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Io { .. } | Self::Encode(_) => Category::Internal,
+            Self::NoCurrent | Self::NotFound { .. } => Category::NotFound,
+            _ => Category::Validation,
+        }
+    }
+}

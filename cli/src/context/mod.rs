@@ -1,0 +1,24 @@
+//! Contexts: which repository, which server, and how to get in. They are kept in a catalogue, a file of the
+//! user's.
+
+mod catalogue;
+mod checks;
+mod credential;
+mod error;
+mod model;
+mod overrides;
+mod reference;
+mod resolve;
+mod schema;
+mod section;
+mod value;
+mod warnings;
+
+pub use catalogue::{Stored, decode_catalogue, decode_context, empty, file};
+pub use credential::Session;
+pub use error::CatalogueError;
+pub use model::{Catalogue, Context};
+pub use resolve::{MetadataSource, RepositoryPlace, ResolvedContext};
+pub use schema::schema;
+pub use section::Setting;
+pub use value::Text;

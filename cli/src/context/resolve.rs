@@ -1,0 +1,344 @@
+//! A context ready for use: references replaced, overrides applied, defaults filled in, and the components
+//! that commands work with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use declarest_core::proxy::{Proxy as Proxies, ProxyCredentials};
+use declarest_core::repository::{Remote, RemoteAuth, RemoteTls, RemoteUrl, RepositoryError, TlsFiles};
+use declarest_core::secrets::Secret;
+use declarest_core::server::{
+    Auth, BaseUrl, Client, Gate, HeaderCredential, Settings as ServerSettings, Throttling, TlsSettings,
+};
+
+use super::catalogue::Stored;
+use super::checks::{check_context, parse_proxy};
+use super::credential::Credentials;
+use super::error::CatalogueError;
+use super::model::{
+    Catalogue, Context, Git, GitAuth, HttpAuth, Metadata, Proxy, RequestThrottling, SecretStore, Tls,
+};
+use super::overrides;
+use super::value::Text;
+use super::warnings;
+use crate::environment::Environment;
+use crate::error::Failure;
+use crate::output::Messages;
+
+/// Where the resources of a context are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RepositoryPlace {
+    /// A plain directory.
+    Filesystem { base_dir: PathBuf },
+    /// A Git checkout.
+    Git {
+        base_dir: PathBuf,
+        /// Whether to make the checkout if it is missing.
+        auto_init: bool,
+        /// Whether to push what is committed.
+        auto_sync: bool,
+    },
+}
+
+/// Where the metadata of a context is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetadataSource {
+    /// In a directory: that of the repository, or another one.
+    Directory(PathBuf),
+    /// In a published bundle.
+    Bundle(String),
+    /// In a bundle in a file.
+    BundleFile(PathBuf),
+    /// Nowhere: there is neither metadata nor a repository.
+    None,
+}
+
+/// The proxies of the components, by how their credentials are called.
+#[derive(Clone, Debug)]
+struct ProxySet {
+    server: Proxies<String>,
+    git: Proxies<String>,
+    vault: Proxies<String>,
+    metadata: Proxies<String>,
+}
+
+/// A component that may be reached through a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxiedComponent {
+    Server,
+    Git,
+    Vault,
+    Metadata,
+}
+
+/// A context ready for use.
+#[derive(Debug)]
+pub struct ResolvedContext {
+    pub name: String,
+    /// Its settings, with references replaced and overrides applied.
+    pub context: Context,
+    credentials: Credentials,
+    proxies: ProxySet,
+}
+
+impl ResolvedContext {
+    /// Resolves the context called `wanted`, else the current one.
+    pub fn new(
+        stored: &Stored,
+        wanted: Option<&str>,
+        set: &[String],
+        environment: &Environment,
+        messages: &Messages,
+    ) -> Result<Self, Failure> {
+        let (catalogue, mut context) = stored.expanded(wanted, environment)?;
+        let name = context.name.0.clone();
+        overrides::apply(&mut context, set)?;
+        check_overridden(&name, &context, &catalogue)?;
+        default_metadata(&mut context);
+        Ok(Self {
+            proxies: ProxySet::new(&context, environment)?,
+            credentials: Credentials::new(catalogue.credentials, environment, messages),
+            name,
+            context,
+        })
+    }
+
+    /// What is dangerous about the settings, in a fixed order.
+    pub fn warnings(&self) -> Vec<String> {
+        warnings::of(&self.context)
+    }
+
+    /// Where the resources are.
+    pub fn repository(&self) -> Result<RepositoryPlace, CatalogueError> {
+        let repository = self.context.repository.as_ref();
+        if let Some(filesystem) = repository.and_then(|repository| repository.filesystem.as_ref()) {
+            return Ok(RepositoryPlace::Filesystem { base_dir: (&*filesystem.base_dir.0).into() });
+        }
+        let git = self.git().ok_or_else(|| self.missing("repository", "repository"))?;
+        let auto_sync = git.remote.as_ref().and_then(|remote| remote.auto_sync).unwrap_or(true);
+        Ok(RepositoryPlace::Git {
+            base_dir: (&*git.local.base_dir.0).into(),
+            auto_init: git.local.auto_init.unwrap_or(true),
+            auto_sync,
+        })
+    }
+
+    fn git(&self) -> Option<&Git> {
+        self.context.repository.as_ref()?.git.as_ref()
+    }
+
+    /// The remote of the repository with its credentials, which are asked for if they have to be; `None` if
+    /// it has no remote.
+    pub fn git_remote(&self) -> Result<Option<Remote>, Failure> {
+        let Some(remote) = self.git().and_then(|git| git.remote.as_ref()) else { return Ok(None) };
+        let branch = remote.branch.as_ref().map_or("main", |branch| branch.0.as_str()).to_owned();
+        Ok(Some(Remote {
+            url: RemoteUrl::parse_local_allowed(&remote.url.0)?,
+            branch,
+            auth: match &remote.auth {
+                Some(auth) => self.git_auth(auth)?,
+                None => RemoteAuth::None,
+            },
+            tls: git_tls(remote.tls.as_ref())?,
+            proxy: self.proxy(ProxiedComponent::Git)?,
+        }))
+    }
+
+    fn git_auth(&self, auth: &GitAuth) -> Result<RemoteAuth, Failure> {
+        const FIELD: &str = "repository.git.remote.auth.ssh";
+        if let Some(basic) = &auth.basic {
+            let login = self.credentials.login(&basic.credentials_ref.name.0)?;
+            let user = Some(login.username.expose().to_owned());
+            return Ok(RemoteAuth::Token { user, token: login.password });
+        }
+        if let Some(key) = &auth.access_key {
+            // As hosts of Git expect it: any user name will do, and this one says what it is.
+            return Ok(RemoteAuth::Token { user: Some("token".to_owned()), token: key.token.0.clone() });
+        }
+        let Some(ssh) = &auth.ssh else { return Ok(RemoteAuth::None) };
+        let Some(key_file) = &ssh.private_key_file else {
+            return Err(self
+                .setting(&format!("{FIELD}.privateKeyFile"), "is missing; name a key file")
+                .into());
+        };
+        let known_hosts = ssh.known_hosts_file.as_ref();
+        let known_hosts = known_hosts.map(|file| self.read(&format!("{FIELD}.knownHostsFile"), &file.0));
+        Ok(RemoteAuth::Ssh {
+            user: ssh.user.as_ref().map(|user| user.0.clone()),
+            private_key: Secret::from(self.read(&format!("{FIELD}.privateKeyFile"), &key_file.0)?),
+            passphrase: ssh.passphrase.as_ref().map(|passphrase| passphrase.0.clone()),
+            known_hosts: known_hosts.transpose()?,
+            insecure_ignore_host_key: ssh.insecure_ignore_host_key.unwrap_or_default(),
+        })
+    }
+
+    /// Where metadata is.
+    pub fn metadata(&self) -> MetadataSource {
+        let metadata = self.context.metadata.as_ref();
+        let said = metadata.and_then(|metadata| {
+            let directory =
+                metadata.base_dir.as_ref().map(|text| MetadataSource::Directory((&*text.0).into()));
+            let bundle = || metadata.bundle.as_ref().map(|text| MetadataSource::Bundle(text.0.clone()));
+            let file =
+                || metadata.bundle_file.as_ref().map(|text| MetadataSource::BundleFile((&*text.0).into()));
+            directory.or_else(bundle).or_else(file)
+        });
+        said.unwrap_or(MetadataSource::None)
+    }
+
+    /// The settings of the secret store.
+    pub fn secret_store(&self) -> Result<&SecretStore, CatalogueError> {
+        self.context.secret_store.as_ref().ok_or_else(|| self.missing("secret provider", "secretStore"))
+    }
+
+    /// The user and password of a credential; asks if it has to.
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// The proxy of a component, with its credentials, which are asked for if they have to be.
+    pub fn proxy(&self, component: ProxiedComponent) -> Result<Proxies, Failure> {
+        let proxy = match component {
+            ProxiedComponent::Server => &self.proxies.server,
+            ProxiedComponent::Git => &self.proxies.git,
+            ProxiedComponent::Vault => &self.proxies.vault,
+            ProxiedComponent::Metadata => &self.proxies.metadata,
+        };
+        proxy.clone().try_map_auth(|name| {
+            let login = self.credentials.login(&name)?;
+            Ok(ProxyCredentials { username: login.username.expose().to_owned(), password: login.password })
+        })
+    }
+
+    /// A client of the managed server.
+    pub fn server(&self) -> Result<Client, Failure> {
+        let server = self.context.managed_server.as_ref();
+        let http = &server.ok_or_else(|| self.missing("managed server", "managedServer"))?.http;
+        let target = url::Url::parse(http.url.0.trim()).ok();
+        if target.is_some_and(|target| self.proxies.server.serving(&target).is_some()) {
+            let reason = "the managed server cannot be reached through a proxy by this version yet; turn it off \
+                          with an empty block (proxy: {})";
+            return Err(self.setting("managedServer.http.proxy", reason).into());
+        }
+        let settings = ServerSettings {
+            base_url: BaseUrl::parse(&http.url.0)?,
+            auth: self.server_auth(&http.auth)?,
+            tls: self.server_tls(http.tls.as_ref())?,
+            default_headers: http.default_headers.clone().into_iter().collect(),
+            health_check: http.health_check.as_ref().map(|check| check.0.clone()),
+        };
+        let gate = Gate::new(&throttling(http.request_throttling.as_ref()))?;
+        Ok(Client::new(settings, Arc::new(gate), None)?)
+    }
+
+    fn server_auth(&self, auth: &HttpAuth) -> Result<Auth, Failure> {
+        if let Some(basic) = &auth.basic {
+            let login = self.credentials.login(&basic.credentials_ref.name.0)?;
+            return Ok(Auth::Basic { username: login.username, password: login.password });
+        }
+        if let Some(headers) = &auth.custom_headers {
+            let credential = |header: &super::model::CustomHeader| HeaderCredential {
+                header: header.header.0.clone(),
+                prefix: header.prefix.clone().unwrap_or_default(),
+                value: header.value.0.clone(),
+            };
+            return Ok(Auth::Headers(headers.iter().map(credential).collect()));
+        }
+        let reason = "is not supported by this version yet; use basic or customHeaders";
+        Err(self.setting("managedServer.http.auth.oauth2", reason).into())
+    }
+
+    fn server_tls(&self, tls: Option<&Tls>) -> Result<TlsSettings, CatalogueError> {
+        const FIELD: &str = "managedServer.http.tls";
+        let Some(tls) = tls else { return Ok(TlsSettings::default()) };
+        if tls.client_cert_file.is_some() {
+            let reason = "client certificates are not supported by this version yet; remove it";
+            return Err(self.setting(&format!("{FIELD}.clientCertFile"), reason));
+        }
+        let authorities = tls.ca_cert_file.as_ref();
+        let authorities = authorities.map(|file| self.read(&format!("{FIELD}.caCertFile"), &file.0));
+        Ok(TlsSettings {
+            ca_certificates: authorities.transpose()?.map(Secret::from),
+            insecure_skip_verify: tls.insecure_skip_verify.unwrap_or_default(),
+        })
+    }
+
+    /// The content of a file that a setting names.
+    fn read(&self, field: &str, file: &str) -> Result<String, CatalogueError> {
+        std::fs::read_to_string(Path::new(file))
+            .map_err(|error| self.setting(field, &format!("cannot read {file}: {error}")))
+    }
+
+    fn setting(&self, field: &str, reason: &str) -> CatalogueError {
+        let (context, field) = (self.name.clone(), field.to_owned());
+        CatalogueError::Setting { context, field, reason: reason.to_owned() }
+    }
+
+    fn missing(&self, capability: &'static str, field: &'static str) -> CatalogueError {
+        CatalogueError::Missing { context: self.name.clone(), capability, field }
+    }
+}
+
+/// Metadata is in the repository unless the context says otherwise.
+fn default_metadata(context: &mut Context) {
+    let base_dir = context.repository.as_ref().and_then(|repository| repository.base_dir()).cloned();
+    let none = Metadata { base_dir: None, bundle: None, bundle_file: None, proxy: None };
+    let metadata = context.metadata.get_or_insert(none);
+    if metadata.bundle.is_none() && metadata.bundle_file.is_none() && metadata.base_dir.is_none() {
+        metadata.base_dir = base_dir;
+    }
+}
+
+fn check_overridden(name: &str, context: &Context, catalogue: &Catalogue) -> Result<(), CatalogueError> {
+    check_context("", context, catalogue).map_err(|problem| CatalogueError::Setting {
+        context: name.to_owned(),
+        field: problem.field,
+        reason: problem.reason,
+    })
+}
+
+impl ProxySet {
+    /// Components without a block share the proxy of the first one that has one, else that of the
+    /// environment.
+    fn new(context: &Context, environment: &Environment) -> Result<Self, Failure> {
+        let server = context.managed_server.as_ref().and_then(|server| server.http.proxy.as_ref());
+        let git = context.repository.as_ref().and_then(|repository| repository.git.as_ref());
+        let git = git.and_then(|git| git.remote.as_ref()?.proxy.as_ref());
+        let vault = context.secret_store.as_ref().and_then(|store| store.vault.as_ref());
+        let vault = vault.and_then(|vault| vault.proxy.as_ref());
+        let metadata = context.metadata.as_ref().and_then(|metadata| metadata.proxy.as_ref());
+        let block =
+            |field: &str, proxy: Option<&Proxy>| proxy.map(|proxy| parse_proxy(field, proxy)).transpose();
+        let blocks = [
+            block("managedServer.http.proxy", server)?,
+            block("repository.git.remote.proxy", git)?,
+            block("secretStore.vault.proxy", vault)?,
+            block("metadata.proxy", metadata)?,
+        ];
+        let base = Proxies::from_environment(|name| environment.get(name).map(str::to_owned))?;
+        let mut resolved = Proxies::resolve(&base, &blocks).into_iter();
+        let mut next = || resolved.next().unwrap_or_default();
+        Ok(Self { server: next(), git: next(), vault: next(), metadata: next() })
+    }
+}
+
+fn throttling(settings: Option<&RequestThrottling>) -> Throttling {
+    let Some(settings) = settings else { return Throttling::default() };
+    Throttling {
+        max_concurrent_requests: settings.max_concurrent_requests.map(|count| count.0 as usize),
+        queue_size: settings.queue_size.map(|count| count.0 as usize),
+        requests_per_second: settings.requests_per_second.map(|rate| rate.0),
+        burst: settings.burst.map(|count| count.0),
+    }
+}
+
+fn git_tls(tls: Option<&Tls>) -> Result<RemoteTls, RepositoryError> {
+    let Some(tls) = tls else { return Ok(RemoteTls::default()) };
+    let file = |text: &Option<Text>| text.as_ref().map(|text| PathBuf::from(&*text.0));
+    RemoteTls::from_files(&TlsFiles {
+        ca_cert_file: file(&tls.ca_cert_file),
+        client_cert_file: file(&tls.client_cert_file),
+        client_key_file: file(&tls.client_key_file),
+        insecure_skip_verify: tls.insecure_skip_verify.unwrap_or_default(),
+    })
+}

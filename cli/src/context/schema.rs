@@ -1,0 +1,61 @@
+//! The JSON Schema of a catalogue.
+
+use serde_json::{Value as Json, json};
+
+use super::model::Catalogue;
+use super::section::{Definitions, Setting as _};
+
+/// The schema (draft 2020-12), made from the declarations that also read and write catalogues. Formats of
+/// single values, and what refers to what, only the decoder checks.
+pub fn schema() -> Json {
+    let mut definitions = Definitions::new();
+    let root = Catalogue::schema(&mut definitions);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Contexts of the declarest command line",
+        "$ref": root["$ref"],
+        "$defs": definitions,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use declarest_core::payload::{PayloadType, decode};
+    use rstest::rstest;
+
+    use super::super::decode_catalogue;
+    use super::*;
+
+    fn fits(yaml: &str) -> bool {
+        let document = decode(PayloadType::Yaml, yaml.as_bytes()).unwrap().to_json().unwrap();
+        jsonschema::validator_for(&schema()).unwrap().is_valid(&document)
+    }
+
+    #[test]
+    fn a_catalogue_with_every_field_fits() {
+        let full = include_str!("../../tests/cli/full.yaml");
+        assert!(fits(full));
+        decode_catalogue("full.yaml", PayloadType::Yaml, full.as_bytes()).unwrap();
+    }
+
+    /// What schema and decoder both refuse.
+    #[rstest]
+    #[case("current: dev")]
+    #[case("contexts: {}")]
+    #[case("contexts: [{name: a}]")]
+    #[case("contexts: [{repository: {filesystem: {baseDir: /r}}}]")]
+    #[case("contexts: [{name: a, repository: {}}]")]
+    #[case("contexts: [{name: a, repository: {filesystem: {baseDir: /r}, git: {local: {baseDir: /r}}}}]")]
+    #[case(
+        "contexts: [{name: a, repository: {filesystem: {baseDir: /r}}, metadata: {baseDir: a, bundle: b}}]"
+    )]
+    #[case(
+        "contexts: [{name: a, managedServer: {http: {url: x, auth: {customHeaders: [{header: a, value: b}]}}}}]"
+    )]
+    #[case("credentials: [{name: a, username: u, password: {prompt: false}}]")]
+    #[case("credentials: [{name: a, username: u, password: {prompt: true, other: 1}}]")]
+    fn refused_by_both(#[case] yaml: &str) {
+        assert!(!fits(yaml));
+        assert!(decode_catalogue("x", PayloadType::Yaml, yaml.as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! Settings that work and are dangerous, told at the start of a command.
+
+use super::model::{Context, Tls};
+
+/// The warnings about a context, in their fixed order.
+pub fn of(context: &Context) -> Vec<String> {
+    let http = context.managed_server.as_ref().map(|server| &server.http);
+    let oauth2 = http.and_then(|http| http.auth.oauth2.as_ref());
+    let vault = context.secret_store.as_ref().and_then(|store| store.vault.as_ref());
+    let git = context.repository.as_ref().and_then(|repository| repository.git.as_ref());
+    let remote = git.and_then(|git| git.remote.as_ref());
+    let ssh = remote.and_then(|remote| remote.auth.as_ref()?.ssh.as_ref());
+    let unverified = |tls: Option<&Tls>| tls.and_then(|tls| tls.insecure_skip_verify).unwrap_or_default();
+    let plain = |what: &str| format!("{what} is plain http: credentials and payloads can be read on the way");
+    let unchecked =
+        |what: &str| format!("{what} accepts any certificate: whoever is in between can read and change all");
+    let all = [
+        (http.is_some_and(|http| http.url.is_plain()), plain("managedServer.http.url")),
+        (
+            oauth2.is_some_and(|oauth2| oauth2.token_url.is_plain()),
+            plain("managedServer.http.auth.oauth2.tokenURL"),
+        ),
+        (unverified(http.and_then(|http| http.tls.as_ref())), unchecked("managedServer.http.tls.insecureSkipVerify")),
+        (vault.is_some_and(|vault| vault.address.is_plain()), plain("secretStore.vault.address")),
+        (unverified(vault.and_then(|vault| vault.tls.as_ref())), unchecked("secretStore.vault.tls.insecureSkipVerify")),
+        (unverified(remote.and_then(|remote| remote.tls.as_ref())), unchecked("repository.git.remote.tls.insecureSkipVerify")),
+        (
+            ssh.and_then(|ssh| ssh.insecure_ignore_host_key).unwrap_or_default(),
+            "repository.git.remote.auth.ssh.insecureIgnoreHostKey accepts any host key: whoever is in between \
+             can pretend to be the repository"
+                .to_owned(),
+        ),
+    ];
+    all.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning).collect()
+}

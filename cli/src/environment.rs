@@ -1,0 +1,84 @@
+//! The variables of the process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A snapshot of the environment. Variables that are not UTF-8 count as unset.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// That of this process.
+    pub fn of_process() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self { variables: std::env::vars_os().filter_map(text).collect() }
+    }
+
+    /// A variable exactly as it is set.
+    pub fn raw(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// A variable, trimmed; an empty one is unset.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.raw(name).map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    /// A boolean variable; one that is none is unset.
+    pub fn boolean(&self, name: &str) -> Option<bool> {
+        parse_boolean(self.get(name)?).ok()
+    }
+
+    /// The home directory.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.get("HOME").map(PathBuf::from)
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(variables: I) -> Self {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Self { variables: variables.into_iter().map(owned).collect() }
+    }
+}
+
+/// A boolean as flags and variables spell it.
+pub fn parse_boolean(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "t" | "true" => Ok(true),
+        "0" | "f" | "false" => Ok(false),
+        _ => Err("use true or false".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("true", Some(true))]
+    #[case(" 1 ", Some(true))]
+    #[case("T", Some(true))]
+    #[case("f", Some(false))]
+    #[case("0", Some(false))]
+    #[case("False", Some(false))]
+    #[case("yes", None)]
+    #[case("2", None)]
+    #[case("", None)]
+    fn booleans(#[case] text: &str, #[case] expected: Option<bool>) {
+        assert_eq!(Environment::from_iter([("X", text)]).boolean("X"), expected);
+    }
+
+    #[test]
+    fn values_are_trimmed_and_blank_ones_unset() {
+        let environment = Environment::from_iter([("A", " a "), ("B", "  ")]);
+        assert_eq!(environment.get("A"), Some("a"));
+        assert_eq!((environment.get("B"), environment.get("C")), (None, None));
+    }
+}

@@ -1,0 +1,52 @@
+//! What can be wrong with input.
+
+use declarest_core::error::{Categorized, Category};
+use declarest_core::payload::{PayloadError, PayloadType};
+
+/// Why input could not be used. Content is never shown: it may be a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    #[error("input is required: provide --payload <path|-> or stdin")]
+    Required,
+    #[error("cannot read the payload from {origin}: {reason}")]
+    Read { origin: String, reason: String },
+    #[error("the payload from {origin} is larger than {limit} MiB")]
+    TooLarge { origin: String, limit: usize },
+    #[error("the payload from {0} is blank")]
+    Blank(String),
+    #[error(
+        "--content-type \"{0}\" is not supported; use json, yaml, xml, hcl, ini, properties, text, binary \
+         or a media type of one of them"
+    )]
+    UnknownType(String),
+    #[error("--content-type {0} is not possible here; use json or yaml")]
+    NotADocumentType(PayloadType),
+    #[error("{0} holds no JSON object; if it is YAML, say so with --content-type yaml")]
+    NotJson(String),
+    #[error("{origin}: {source}; if it is of another type, say which with --content-type")]
+    Decode {
+        origin: String,
+        #[source]
+        source: PayloadError,
+    },
+    #[error("--payload: the assignment of \"{key}\" {reason}")]
+    Assignment { key: String, reason: &'static str },
+    #[error(
+        "--payload \"{0}\" is neither a file nor assignments nor inline JSON; give --content-type to use it \
+         literally"
+    )]
+    NotUnderstood(String),
+    #[error("--payload is the payload itself, but there is another one on standard input; give one of them")]
+    LiteralAndStdin,
+    #[error("a binary payload cannot stand on the command line; give a file or standard input")]
+    BinaryLiteral,
+}
+
+impl Categorized for InputError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Read { .. } => Category::Internal,
+            _ => Category::Validation,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What an argument that names no existing file means.
+
+use declarest_core::payload::Object;
+
+use super::{InputError, Literals, assignment};
+
+/// The meaning of an argument.
+#[derive(Debug, PartialEq)]
+pub enum Literal {
+    /// The name of a file, which then is missing.
+    File,
+    /// An object put together from assignments.
+    Assignments(Object),
+    /// The payload as it will be decoded.
+    Text,
+}
+
+/// Decides by the first rule that fits: assignments, inline JSON, what looks like the name of a file, and a
+/// literal if its type was declared. A missing file never turns into a literal.
+pub fn classify(
+    text: &str,
+    literals: Literals,
+    structured: bool,
+    declared: bool,
+) -> Result<Literal, InputError> {
+    if literals == Literals::Refused {
+        return Ok(Literal::File);
+    }
+    if literals == Literals::WithAssignments && structured {
+        if let Some(members) = assignment::pointers(text) {
+            return members.map(Literal::Assignments);
+        }
+        if let Some(members) = assignment::dotted(text) {
+            return members.map(Literal::Assignments);
+        }
+    }
+    if text.trim_start().starts_with(['{', '[']) {
+        return Ok(Literal::Text);
+    }
+    if looks_like_a_file(text) {
+        return Ok(Literal::File);
+    }
+    if declared { Ok(Literal::Text) } else { Err(InputError::NotUnderstood(text.to_owned())) }
+}
+
+fn looks_like_a_file(text: &str) -> bool {
+    text.starts_with(['.', '~']) || text.contains('/') || std::path::Path::new(text).extension().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn name(literal: &Result<Literal, InputError>) -> &'static str {
+        match literal {
+            Ok(Literal::File) => "file",
+            Ok(Literal::Assignments(_)) => "assignments",
+            Ok(Literal::Text) => "text",
+            Err(InputError::NotUnderstood(_)) => "not understood",
+            Err(InputError::Assignment { .. }) => "bad assignment",
+            Err(_) => "another error",
+        }
+    }
+
+    /// Type absent or structured; then a text type.
+    #[rstest]
+    #[case("/a=b,/c/d=e", "assignments", "file")]
+    #[case("a.b=x,\"k.1\".c=y", "assignments", "file")]
+    #[case("a=b", "assignments", "text")]
+    #[case("a=b=c", "assignments", "text")]
+    #[case("a..b=x", "bad assignment", "file")]
+    #[case("{\"a\": \"b=c\"}", "text", "text")]
+    #[case("[\"/x.y\"]", "text", "text")]
+    #[case("{\"a\": \"/b\"}", "text", "text")]
+    #[case("/etc/none", "file", "file")]
+    #[case("./none", "file", "file")]
+    #[case("~none", "file", "file")]
+    #[case("dir/none=x", "file", "file")]
+    #[case("none.json", "file", "file")]
+    #[case("hello", "not understood", "text")]
+    fn meanings(#[case] text: &str, #[case] undeclared: &str, #[case] as_text: &str) {
+        assert_eq!(name(&classify(text, Literals::WithAssignments, true, false)), undeclared);
+        assert_eq!(name(&classify(text, Literals::WithAssignments, false, true)), as_text);
+    }
+
+    #[rstest]
+    #[case(Literals::Inline, "a=b", "not understood")]
+    #[case(Literals::Inline, "/a=b", "file")]
+    #[case(Literals::Inline, "{}", "text")]
+    #[case(Literals::Refused, "{}", "file")]
+    fn fewer_meanings(#[case] literals: Literals, #[case] text: &str, #[case] expected: &str) {
+        assert_eq!(name(&classify(text, literals, true, false)), expected);
+    }
+}

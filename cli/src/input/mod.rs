@@ -1,0 +1,156 @@
+//! What a command is given to work on: a file, standard input, or the argument itself.
+
+mod assignment;
+mod error;
+mod literal;
+mod source;
+
+use clap::Args;
+use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode};
+
+pub use error::InputError;
+pub use source::Limits;
+
+use literal::Literal;
+
+/// The payload of a command and its type.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PayloadArguments {
+    /// File with the payload, or - for standard input
+    #[arg(short = 'f', long, short_alias = 'i', value_name = "FILE")]
+    payload: Option<String>,
+
+    /// Type of the payload, such as json, yaml, text, binary or a media type
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+}
+
+/// Input as it came, and what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    /// Where it came from, for messages.
+    pub origin: String,
+    pub bytes: Vec<u8>,
+    pub descriptor: Descriptor,
+}
+
+/// A decoded payload and what it was written as.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Payload {
+    pub value: Value,
+    pub descriptor: Descriptor,
+}
+
+/// What an argument that names no file may mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Literals {
+    /// Assignments, inline documents and texts.
+    WithAssignments,
+    /// Inline documents and texts.
+    Inline,
+    /// Nothing: it must be a file.
+    Refused,
+}
+
+impl PayloadArguments {
+    /// A document of ours: JSON unless the flag or the name of the file says YAML.
+    pub fn document(&self) -> Result<Option<Content>, InputError> {
+        let declared = self.declared()?;
+        if let Some(descriptor) = &declared
+            && !matches!(descriptor.payload_type, PayloadType::Json | PayloadType::Yaml)
+        {
+            return Err(InputError::NotADocumentType(descriptor.payload_type));
+        }
+        let Some(raw) = self.raw(&Limits::PAYLOAD)? else { return Ok(None) };
+        let descriptor = declared.clone().unwrap_or_else(|| match raw.by_name() {
+            Some(by_name) if by_name.payload_type == PayloadType::Yaml => by_name,
+            _ => Descriptor::of(PayloadType::Json),
+        });
+        raw.refuse_blank(&descriptor)?;
+        let taken_for_json = declared.is_none() && descriptor.payload_type == PayloadType::Json;
+        if taken_for_json && !raw.bytes.trim_ascii_start().starts_with(b"{") {
+            return Err(InputError::NotJson(raw.origin));
+        }
+        Ok(Some(Content { origin: raw.origin, bytes: raw.bytes, descriptor }))
+    }
+
+    /// [`Self::document`], which must be there.
+    pub fn required_document(&self) -> Result<Content, InputError> {
+        self.document()?.ok_or(InputError::Required)
+    }
+
+    /// The payload of a resource. An argument that is no file may be the payload itself.
+    pub fn payload(&self, literals: Literals) -> Result<Option<Payload>, InputError> {
+        let declared = self.declared()?;
+        if let Some(text) = self.argument().filter(|text| !source::is_file(text)) {
+            let structured = declared.as_ref().is_none_or(|d| d.payload_type.class() == Class::Structured);
+            match literal::classify(text, literals, structured, declared.is_some())? {
+                Literal::File => {}
+                Literal::Assignments(members) => {
+                    refuse_other_input(declared.as_ref())?;
+                    let descriptor = declared.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
+                    return Ok(Some(Payload { value: Value::Object(members), descriptor }));
+                }
+                Literal::Text => {
+                    refuse_other_input(declared.as_ref())?;
+                    let descriptor = declared.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
+                    let content = Content {
+                        origin: "--payload".to_owned(),
+                        bytes: text.as_bytes().to_vec(),
+                        descriptor,
+                    };
+                    return content.decode().map(Some);
+                }
+            }
+        }
+        let Some(raw) = self.raw(&Limits::PAYLOAD)? else { return Ok(None) };
+        let descriptor = declared.unwrap_or_else(|| raw.guess());
+        raw.refuse_blank(&descriptor)?;
+        Content { origin: raw.origin, bytes: raw.bytes, descriptor }.decode().map(Some)
+    }
+
+    /// [`Self::payload`], which must be there.
+    pub fn required_payload(&self, literals: Literals) -> Result<Payload, InputError> {
+        self.payload(literals)?.ok_or(InputError::Required)
+    }
+
+    fn argument(&self) -> Option<&str> {
+        self.payload.as_deref().filter(|text| !text.trim().is_empty() && *text != "-")
+    }
+
+    fn declared(&self) -> Result<Option<Descriptor>, InputError> {
+        let Some(name) = self.content_type.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        Descriptor::from_media_type(name).map(Some).ok_or_else(|| InputError::UnknownType(name.to_owned()))
+    }
+
+    fn raw(&self, limits: &Limits) -> Result<Option<source::Raw>, InputError> {
+        match (self.argument(), self.payload.as_deref()) {
+            (Some(file), _) => source::file(file, limits).map(Some),
+            (None, Some("-")) => source::stdin(limits)?.ok_or(InputError::Required).map(Some),
+            (None, _) => source::stdin(limits),
+        }
+    }
+}
+
+/// A payload on the command line must be all there is, and cannot hold bytes.
+fn refuse_other_input(declared: Option<&Descriptor>) -> Result<(), InputError> {
+    if declared.is_some_and(|descriptor| descriptor.payload_type.class() == Class::Binary) {
+        return Err(InputError::BinaryLiteral);
+    }
+    if source::stdin(&Limits::PAYLOAD)?.is_some() {
+        return Err(InputError::LiteralAndStdin);
+    }
+    Ok(())
+}
+
+impl Content {
+    /// The payload.
+    pub fn decode(self) -> Result<Payload, InputError> {
+        let Self { origin, bytes, descriptor } = self;
+        let value = decode(descriptor.payload_type, &bytes)
+            .map_err(|source| InputError::Decode { origin, source })?;
+        Ok(Payload { value, descriptor })
+    }
+}

@@ -1,0 +1,152 @@
+//! Reading files and standard input.
+
+use std::io::{IsTerminal as _, Read};
+use std::path::{Path, PathBuf};
+
+use declarest_core::payload::{Class, Descriptor, PayloadType};
+
+use super::InputError;
+
+const MIB: usize = 1 << 20;
+
+/// How much is read.
+pub struct Limits {
+    mib: usize,
+}
+
+impl Limits {
+    /// That of payloads.
+    pub const PAYLOAD: Self = Self { mib: 4 };
+}
+
+/// Bytes and where they came from.
+pub struct Raw {
+    pub origin: String,
+    pub bytes: Vec<u8>,
+    extension: Option<String>,
+}
+
+impl Raw {
+    /// What the extension of the file says, if it is a known one.
+    pub fn by_name(&self) -> Option<Descriptor> {
+        let extension = self.extension.as_deref()?;
+        let descriptor = Descriptor::from_extension(extension);
+        let known = descriptor.payload_type != PayloadType::OctetStream || extension == "bin";
+        known.then_some(descriptor)
+    }
+
+    /// What this is if nobody says: by its extension, else JSON by its first character, else bytes that keep
+    /// their extension.
+    pub fn guess(&self) -> Descriptor {
+        if let Some(by_name) = self.by_name() {
+            return by_name;
+        }
+        if self.bytes.trim_ascii_start().starts_with(b"{") || self.bytes.trim_ascii_start().starts_with(b"[")
+        {
+            return Descriptor::of(PayloadType::Json);
+        }
+        match &self.extension {
+            Some(extension) => Descriptor::from_extension(extension),
+            None => Descriptor::of(PayloadType::OctetStream),
+        }
+    }
+
+    /// Refuses blank input, except that binary input may be empty.
+    pub fn refuse_blank(&self, descriptor: &Descriptor) -> Result<(), InputError> {
+        if self.bytes.trim_ascii().is_empty() && descriptor.payload_type.class() != Class::Binary {
+            return Err(InputError::Blank(self.origin.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an argument is the name of an existing file.
+pub fn is_file(argument: &str) -> bool {
+    expanded(argument).is_file()
+}
+
+/// The content of a file.
+pub fn file(argument: &str, limits: &Limits) -> Result<Raw, InputError> {
+    let path = expanded(argument);
+    let failed =
+        |error: std::io::Error| InputError::Read { origin: argument.to_owned(), reason: error.to_string() };
+    let bytes = read(std::fs::File::open(&path).map_err(failed)?, argument, limits)?;
+    let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_owned);
+    Ok(Raw { origin: argument.to_owned(), bytes, extension })
+}
+
+/// What is on standard input; a terminal, nothing and white space are no input.
+pub fn stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
+    const ORIGIN: &str = "standard input";
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Ok(None);
+    }
+    let bytes = read(stdin.lock(), ORIGIN, limits)?;
+    let blank = bytes.trim_ascii().is_empty();
+    Ok((!blank).then(|| Raw { origin: ORIGIN.to_owned(), bytes, extension: None }))
+}
+
+fn read(source: impl Read, origin: &str, limits: &Limits) -> Result<Vec<u8>, InputError> {
+    let most = limits.mib * MIB;
+    let mut bytes = Vec::new();
+    let read = source.take(most as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| InputError::Read { origin: origin.to_owned(), reason: error.to_string() })?;
+    if bytes.len() > most {
+        return Err(InputError::TooLarge { origin: origin.to_owned(), limit: limits.mib });
+    }
+    Ok(bytes)
+}
+
+/// The path that an argument means: `~/` is the home directory also where no shell has seen it.
+fn expanded(argument: &str) -> PathBuf {
+    match (argument.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => Path::new(argument).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn raw(bytes: &str, extension: Option<&str>) -> Raw {
+        Raw { origin: "x".to_owned(), bytes: bytes.into(), extension: extension.map(str::to_owned) }
+    }
+
+    #[rstest]
+    #[case("a: 1", Some("yml"), PayloadType::Yaml, ".yml")]
+    #[case("[1]", Some("txt"), PayloadType::Text, ".txt")]
+    #[case(" {}", Some("shop"), PayloadType::Json, ".json")]
+    #[case("\n[1]", None, PayloadType::Json, ".json")]
+    #[case("plain", Some("shop"), PayloadType::OctetStream, ".shop")]
+    #[case("plain", None, PayloadType::OctetStream, ".bin")]
+    #[case("{}", Some("bin"), PayloadType::OctetStream, ".bin")]
+    fn guesses(
+        #[case] bytes: &str,
+        #[case] extension: Option<&str>,
+        #[case] payload_type: PayloadType,
+        #[case] kept: &str,
+    ) {
+        let guess = raw(bytes, extension).guess();
+        assert_eq!((guess.payload_type, guess.extension.as_ref()), (payload_type, kept));
+    }
+
+    #[test]
+    fn the_limit_is_exact() {
+        let limits = Limits { mib: 1 };
+        assert_eq!(read(std::io::repeat(b'a').take(MIB as u64), "x", &limits).unwrap().len(), MIB);
+        let error = read(std::io::repeat(b'a'), "x", &limits).unwrap_err();
+        assert_eq!(error.to_string(), "the payload from x is larger than 1 MiB");
+    }
+
+    #[rstest]
+    #[case(PayloadType::Json, true)]
+    #[case(PayloadType::Text, true)]
+    #[case(PayloadType::OctetStream, false)]
+    fn only_binary_input_may_be_empty(#[case] payload_type: PayloadType, #[case] refused: bool) {
+        assert_eq!(raw(" \n", None).refuse_blank(&Descriptor::of(payload_type)).is_err(), refused);
+    }
+}

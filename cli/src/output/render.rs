@@ -1,0 +1,161 @@
+//! Results as bytes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
+use serde::Serialize;
+
+use super::OutputError;
+use super::policy::Form;
+
+/// A result in this form; each with one final newline, null and an empty text without anything.
+pub fn result<T: Serialize>(form: Form, value: &T, text: Option<&str>) -> Result<Vec<u8>, OutputError> {
+    match (form, text) {
+        (Form::Text | Form::Natural { .. }, Some(text)) => Ok(line(text.to_owned())),
+        (Form::Yaml, _) => yaml(value),
+        (Form::Json | Form::Text | Form::Natural { .. }, _) => json(value),
+    }
+}
+
+/// A payload in this form.
+pub fn payload(form: Form, value: &Value, descriptor: &Descriptor) -> Result<Vec<u8>, OutputError> {
+    let Form::Natural { yaml: keep_yaml, newline } = form else {
+        return result(form, &without_bytes(value), None);
+    };
+    match value {
+        Value::Bytes(bytes) => Ok(bytes.clone()),
+        Value::String(text) if !is_structured(descriptor) => {
+            Ok(if newline { line(text.clone()) } else { text.clone().into_bytes() })
+        }
+        Value::Array(items) if newline && items.iter().any(holds_bytes) => Err(OutputError::BinaryAsText),
+        _ if keep_yaml && descriptor.payload_type == PayloadType::Yaml => yaml(&without_bytes(value)),
+        _ => json(&without_bytes(value)),
+    }
+}
+
+/// A text with one newline at its end; nothing stays nothing.
+pub fn line(mut text: String) -> Vec<u8> {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+fn is_structured(descriptor: &Descriptor) -> bool {
+    descriptor.payload_type.class() == declarest_core::payload::Class::Structured
+}
+
+fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
+    let failed = |error: serde_json::Error| OutputError::Encode { format: "json", reason: error.to_string() };
+    let text = serde_json::to_string_pretty(value).map_err(failed)?;
+    Ok(if text == "null" { Vec::new() } else { line(text) })
+}
+
+fn yaml<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
+    let failed = |error: serde_json::Error| OutputError::Encode { format: "yaml", reason: error.to_string() };
+    let value = Value::from_json(&serde_json::to_value(value).map_err(failed)?)?;
+    Ok(if value.is_null() { Vec::new() } else { encode(PayloadType::Yaml, &value)? })
+}
+
+fn holds_bytes(value: &Value) -> bool {
+    match value {
+        Value::Bytes(_) => true,
+        Value::Array(items) => items.iter().any(holds_bytes),
+        Value::Object(members) => members.values().any(holds_bytes),
+        _ => false,
+    }
+}
+
+/// Bytes as the object that stands for them in structured formats.
+fn without_bytes(value: &Value) -> Value {
+    match value {
+        Value::Bytes(bytes) => {
+            let members = [
+                ("encoding", "base64".to_owned()),
+                ("mediaType", "application/octet-stream".to_owned()),
+                ("data", STANDARD.encode(bytes)),
+            ];
+            Value::Object(members.map(|(key, text)| (key.to_owned(), Value::from(text))).into())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_bytes).collect()),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(key, member)| (key.clone(), without_bytes(member))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const NATURAL: Form = Form::Natural { yaml: true, newline: false };
+    const NO_YAML: Form = Form::Natural { yaml: false, newline: false };
+    const AS_TEXT: Form = Form::Natural { yaml: true, newline: true };
+
+    fn shop() -> Value {
+        Value::Object([("name".to_owned(), "Rio".into()), ("id".to_owned(), 7.into())].into())
+    }
+
+    fn shown(form: Form, value: &Value, payload_type: PayloadType) -> String {
+        String::from_utf8(payload(form, value, &Descriptor::of(payload_type)).unwrap()).unwrap()
+    }
+
+    #[rstest]
+    #[case(NATURAL, PayloadType::Json, "{\n  \"id\": 7,\n  \"name\": \"Rio\"\n}\n")]
+    #[case(NATURAL, PayloadType::Ini, "{\n  \"id\": 7,\n  \"name\": \"Rio\"\n}\n")]
+    #[case(NATURAL, PayloadType::Properties, "{\n  \"id\": 7,\n  \"name\": \"Rio\"\n}\n")]
+    #[case(NATURAL, PayloadType::Yaml, "id: 7\nname: Rio\n")]
+    #[case(NO_YAML, PayloadType::Yaml, "{\n  \"id\": 7,\n  \"name\": \"Rio\"\n}\n")]
+    #[case(AS_TEXT, PayloadType::Yaml, "id: 7\nname: Rio\n")]
+    #[case(Form::Yaml, PayloadType::Json, "id: 7\nname: Rio\n")]
+    fn structured_payloads(#[case] form: Form, #[case] payload_type: PayloadType, #[case] expected: &str) {
+        assert_eq!(shown(form, &shop(), payload_type), expected);
+    }
+
+    #[rstest]
+    #[case(NATURAL, PayloadType::Text, "hello")]
+    #[case(NATURAL, PayloadType::Xml, "hello")]
+    #[case(NATURAL, PayloadType::Hcl, "hello")]
+    #[case(AS_TEXT, PayloadType::Text, "hello\n")]
+    #[case(Form::Json, PayloadType::Text, "\"hello\"\n")]
+    #[case(NATURAL, PayloadType::Json, "\"hello\"\n")]
+    fn texts(#[case] form: Form, #[case] payload_type: PayloadType, #[case] expected: &str) {
+        assert_eq!(shown(form, &"hello".into(), payload_type), expected);
+    }
+
+    #[test]
+    fn binary_payloads_are_raw_or_marked() {
+        let octets = Descriptor::of(PayloadType::OctetStream);
+        let bytes = Value::Bytes(vec![0, 255]);
+        assert_eq!(payload(NATURAL, &bytes, &octets).unwrap(), [0, 255]);
+        let marked = shown(Form::Json, &bytes, PayloadType::OctetStream);
+        insta::assert_snapshot!(marked, @r#"
+        {
+          "data": "AP8=",
+          "encoding": "base64",
+          "mediaType": "application/octet-stream"
+        }
+        "#);
+        let list = Value::Array(vec![bytes]);
+        assert!(matches!(payload(AS_TEXT, &list, &octets), Err(OutputError::BinaryAsText)));
+        assert!(payload(NATURAL, &list, &octets).unwrap().starts_with(b"[\n"));
+    }
+
+    #[rstest]
+    #[case(Form::Json)]
+    #[case(Form::Yaml)]
+    #[case(NATURAL)]
+    fn null_prints_nothing(#[case] form: Form) {
+        assert_eq!(shown(form, &Value::Null, PayloadType::Json), "");
+    }
+
+    #[test]
+    fn empty_lists_are_told() {
+        assert_eq!(result(Form::Json, &Vec::<u8>::new(), None).unwrap(), b"[]\n");
+        assert_eq!(result(Form::Yaml, &Vec::<u8>::new(), None).unwrap(), b"[]\n");
+        assert_eq!(result(Form::Text, &Vec::<u8>::new(), Some("")).unwrap(), b"");
+    }
+}

@@ -1,0 +1,223 @@
+//! The global flags, and the variables that stand in for them: flag, then environment, then default.
+
+use clap::{ArgAction, Args};
+
+use crate::environment::{Environment, parse_boolean};
+use crate::output::Wish;
+
+/// What `--verbose` counts to.
+const LOUDEST: u8 = 3;
+
+/// The flags that every command takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Global Flags")]
+pub struct GlobalFlags {
+    /// Name of the context to work with
+    #[arg(short, long, global = true, value_name = "NAME")]
+    context: Option<String>,
+
+    /// Format of the result: auto, text, json or yaml
+    #[arg(short, long, global = true, value_name = "FORMAT")]
+    output: Option<String>,
+
+    /// Tell more: 1 results of quiet commands, 2 requests and timing, 3 headers and bodies
+    #[arg(short, long, global = true, value_name = "N", num_args = 0..=1, require_equals = true,
+        default_missing_value = "+", value_parser = parse_verbose, action = ArgAction::Append)]
+    verbose: Vec<Verbose>,
+
+    /// The same as -vvv
+    #[arg(short, long, global = true, hide = true, action = ArgAction::SetTrue)]
+    debug: bool,
+
+    /// Show credentials in what --verbose tells
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = parse_boolean, hide_possible_values = true)]
+    verbose_insecure: Option<bool>,
+
+    /// Do not end with a line that tells success or failure
+    #[arg(short = 'n', long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = parse_boolean)]
+    skip_result_message: Option<bool>,
+
+    /// Do not warn about insecure settings
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = parse_boolean)]
+    ignore_warnings: Option<bool>,
+
+    /// Do not colour what is printed
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = parse_boolean)]
+    no_color: Option<bool>,
+
+    /// Print help
+    #[arg(short, long, global = true, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// One use of `--verbose`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verbose {
+    More,
+    Exactly(u8),
+}
+
+fn parse_verbose(text: &str) -> Result<Verbose, String> {
+    if text == "+" {
+        return Ok(Verbose::More);
+    }
+    match text.parse() {
+        Ok(level) if level <= LOUDEST => Ok(Verbose::Exactly(level)),
+        _ => Err(format!("use a number from 0 to {LOUDEST}")),
+    }
+}
+
+/// What flags and environment together say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
+pub struct Settings {
+    /// The name of the context, if one is chosen.
+    pub context: Option<String>,
+    /// How much to tell beyond the result: 0 to 3.
+    pub verbosity: u8,
+    /// Whether what is told may hold credentials.
+    pub verbose_insecure: bool,
+    /// Whether the line that tells success or failure is left out.
+    pub skip_result_message: bool,
+    /// Whether warnings are left out.
+    pub ignore_warnings: bool,
+    /// Whether colours are wanted where the terminal can show them.
+    pub colour: bool,
+    /// The format of the result.
+    pub output: Wish,
+}
+
+impl Settings {
+    /// Flag before environment before default.
+    pub fn new(flags: &GlobalFlags, environment: &Environment) -> Self {
+        let flagged = flags.context.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let context = flagged.or(environment.get("DECLAREST_CONTEXT")).map(str::to_owned);
+        let first = |flag: Option<bool>, names: &[&str]| {
+            flag.or_else(|| names.iter().find_map(|name| environment.boolean(name)))
+        };
+        let no_color = first(flags.no_color, &["DECLAREST_NO_COLOR"])
+            .unwrap_or_else(|| environment.get("NO_COLOR").is_some());
+        let dumb = matches!(environment.get("TERM"), None | Some("dumb"));
+        Self {
+            context,
+            verbosity: verbosity(flags, environment),
+            verbose_insecure: first(flags.verbose_insecure, &["DECLAREST_VERBOSE_INSECURE"])
+                .unwrap_or_default(),
+            skip_result_message: first(
+                flags.skip_result_message,
+                &["DECLAREST_SKIP_RESULT_MESSAGE", "DECLAREST_NO_STATUS"],
+            )
+            .unwrap_or_default(),
+            ignore_warnings: first(flags.ignore_warnings, &["DECLAREST_IGNORE_WARNINGS"]).unwrap_or_default(),
+            colour: !no_color && !dumb,
+            output: Wish {
+                flag: flags.output.clone(),
+                variable: environment.get("DECLAREST_OUTPUT").map(str::to_owned),
+            },
+        }
+    }
+}
+
+/// Uses of the flag count up from 0 to 3, and `=N` sets the count.
+fn verbosity(flags: &GlobalFlags, environment: &Environment) -> u8 {
+    if flags.debug {
+        return LOUDEST;
+    }
+    if flags.verbose.is_empty() {
+        let level = environment.get("DECLAREST_VERBOSE").and_then(|text| text.parse::<u8>().ok());
+        return level.unwrap_or_default().min(LOUDEST);
+    }
+    flags.verbose.iter().fold(0, |level, verbose| match verbose {
+        Verbose::More => (level + 1).min(LOUDEST),
+        Verbose::Exactly(level) => *level,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[derive(Parser)]
+    #[command(disable_help_flag = true)]
+    struct Line {
+        #[command(flatten)]
+        flags: GlobalFlags,
+    }
+
+    fn settings(line: &str, variables: &[(&str, &str)]) -> Settings {
+        let line = Line::parse_from(std::iter::once("x").chain(line.split_whitespace()));
+        Settings::new(&line.flags, &variables.iter().copied().collect())
+    }
+
+    #[rstest]
+    #[case("", "", 0)]
+    #[case("-v", "", 1)]
+    #[case("-vvv", "", 3)]
+    #[case("-vvvvv", "", 3)]
+    #[case("-v --verbose", "", 2)]
+    #[case("-v=2", "", 2)]
+    #[case("--verbose=2 -v", "", 3)]
+    #[case("-v --verbose=0", "3", 0)]
+    #[case("-d", "", 3)]
+    #[case("", " 2 ", 2)]
+    #[case("", "9", 3)]
+    #[case("", "loud", 0)]
+    #[case("", "-1", 0)]
+    #[case("-v", "3", 1)]
+    fn verbosity_counts(#[case] line: &str, #[case] variable: &str, #[case] expected: u8) {
+        assert_eq!(settings(line, &[("DECLAREST_VERBOSE", variable)]).verbosity, expected);
+    }
+
+    #[rstest]
+    #[case("--verbose=4")]
+    #[case("-v=-1")]
+    #[case("--no-color=maybe")]
+    fn refused(#[case] line: &str) {
+        assert!(Line::try_parse_from(["x", line]).is_err());
+    }
+
+    #[rstest]
+    #[case("", &[], None)]
+    #[case("-c a", &[("DECLAREST_CONTEXT", "b")], Some("a"))]
+    #[case("-ca", &[], Some("a"))]
+    #[case("-c=a", &[], Some("a"))]
+    #[case("--context=a", &[], Some("a"))]
+    #[case("", &[("DECLAREST_CONTEXT", " b ")], Some("b"))]
+    #[case("", &[("DECLAREST_CONTEXT", "  ")], None)]
+    fn the_context(#[case] line: &str, #[case] variables: &[(&str, &str)], #[case] expected: Option<&str>) {
+        assert_eq!(settings(line, variables).context.as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case("", &[], true)]
+    #[case("", &[("TERM", "dumb")], false)]
+    #[case("", &[("TERM", "")], false)]
+    #[case("", &[("NO_COLOR", "yes")], false)]
+    #[case("", &[("NO_COLOR", "")], true)]
+    #[case("", &[("NO_COLOR", "1"), ("DECLAREST_NO_COLOR", "false")], true)]
+    #[case("", &[("NO_COLOR", "1"), ("DECLAREST_NO_COLOR", "perhaps")], false)]
+    #[case("--no-color", &[], false)]
+    #[case("--no-color=false", &[("DECLAREST_NO_COLOR", "1"), ("NO_COLOR", "1")], true)]
+    fn colours(#[case] line: &str, #[case] variables: &[(&str, &str)], #[case] expected: bool) {
+        let variables: Vec<_> = std::iter::once(("TERM", "xterm")).chain(variables.iter().copied()).collect();
+        assert_eq!(settings(line, &variables).colour, expected);
+    }
+
+    #[rstest]
+    #[case("", &[], false)]
+    #[case("-n", &[], true)]
+    #[case("-n=false", &[("DECLAREST_SKIP_RESULT_MESSAGE", "1")], false)]
+    #[case("", &[("DECLAREST_SKIP_RESULT_MESSAGE", "t")], true)]
+    #[case("", &[("DECLAREST_NO_STATUS", "true")], true)]
+    #[case("", &[("DECLAREST_NO_STATUS", "1"), ("DECLAREST_SKIP_RESULT_MESSAGE", "0")], false)]
+    fn footers(#[case] line: &str, #[case] variables: &[(&str, &str)], #[case] expected: bool) {
+        assert_eq!(settings(line, variables).skip_result_message, expected);
+    }
+}

@@ -1,0 +1,127 @@
+//! Which resource or collection a command is about.
+
+use clap::Args;
+use declarest_core::path::{LogicalPath, RawPath};
+
+use crate::error::Failure;
+use crate::invocation::Invocation;
+
+/// The path of a command, as an argument or as a flag.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PathArguments {
+    /// Path of a resource or collection
+    #[arg(value_name = "PATH")]
+    positional: Option<String>,
+
+    /// The same as PATH
+    #[arg(short = 'p', long = "path", value_name = "PATH")]
+    flag: Option<String>,
+}
+
+/// A path, and whether it was written as that of a collection: with a slash at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub path: LogicalPath,
+    pub explicit_collection: bool,
+}
+
+impl PathArguments {
+    /// The path, which must be given and name a resource or collection.
+    pub fn target(&self, invocation: &Invocation) -> Result<Target, Failure> {
+        self.optional_target()?.ok_or_else(|| missing(invocation))
+    }
+
+    /// [`Self::target`] for commands that have a default.
+    pub fn optional_target(&self) -> Result<Option<Target>, Failure> {
+        let Some(text) = self.text()? else { return Ok(None) };
+        let path = LogicalPath::parse(text)?;
+        let explicit_collection = !path.is_root() && text.trim_end().ends_with(['/', '\\']);
+        Ok(Some(Target { path, explicit_collection }))
+    }
+
+    /// The path, which must be given and may have `_` for any segment.
+    pub fn selector(&self, invocation: &Invocation) -> Result<RawPath, Failure> {
+        let text = self.text()?.ok_or_else(|| missing(invocation))?;
+        Ok(RawPath::parse(text)?)
+    }
+
+    /// The path as written. Two are only fine if they are the same text.
+    fn text(&self) -> Result<Option<&str>, Failure> {
+        let given = |text: &&str| !text.trim().is_empty();
+        let positional = self.positional.as_deref().filter(given);
+        let flag = self.flag.as_deref().filter(given);
+        match (positional, flag) {
+            (Some(positional), Some(flag)) if positional != flag => Err(Failure::invalid(format!(
+                "path mismatch between positional argument and --path: \"{positional}\" and \"{flag}\"; \
+                 give one of them"
+            ))),
+            (positional, flag) => Ok(positional.or(flag)),
+        }
+    }
+}
+
+fn missing(invocation: &Invocation) -> Failure {
+    invocation.usage("path is required: give it as PATH or with --path")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::environment::Environment;
+    use crate::settings::GlobalFlags;
+
+    fn arguments(positional: &str, flag: &str) -> PathArguments {
+        let given = |text: &str| (text != "-").then(|| text.to_owned());
+        PathArguments { positional: given(positional), flag: given(flag) }
+    }
+
+    #[rstest]
+    #[case("/a", "-", "/a", false)]
+    #[case("-", "/a/", "/a", true)]
+    #[case("/a", "/a", "/a", false)]
+    #[case("\\a\\b\\", "-", "/a/b", true)]
+    #[case("//a///b//", "-", "/a/b", true)]
+    #[case("/", "-", "/", false)]
+    #[case("/my shop", "-", "/my shop", false)]
+    #[case("", "/a", "/a", false)]
+    fn targets(
+        #[case] positional: &str,
+        #[case] flag: &str,
+        #[case] path: &str,
+        #[case] explicit_collection: bool,
+    ) {
+        let target = arguments(positional, flag).optional_target().unwrap().unwrap();
+        assert_eq!((target.path.as_str(), target.explicit_collection), (path, explicit_collection));
+    }
+
+    #[rstest]
+    #[case(
+        "/a",
+        "/a/",
+        "path mismatch between positional argument and --path: \"/a\" and \"/a/\"; give one of them"
+    )]
+    #[case(
+        "/a/../b",
+        "-",
+        "logical path \"/a/../b\": logical path must not contain traversal segments (\"..\")"
+    )]
+    #[case("a", "-", "logical path \"a\" must start with \"/\"")]
+    #[case("/a/_", "-", "logical path \"/a/_\" must not contain the reserved segment \"_\"")]
+    fn refused(#[case] positional: &str, #[case] flag: &str, #[case] message: &str) {
+        let failure = arguments(positional, flag).optional_target().unwrap_err();
+        assert_eq!((failure.message(), failure.category().exit_code()), (message, 2));
+    }
+
+    #[test]
+    fn a_missing_path_is_told_with_the_usage() {
+        let names = vec!["version".to_owned()];
+        let invocation = Invocation::new(names, &GlobalFlags::default(), Environment::default());
+        assert_eq!(arguments("-", "-").optional_target().unwrap(), None);
+        let failure = arguments("-", " ").target(&invocation).unwrap_err();
+        assert!(failure.message().starts_with("path is required"), "{}", failure.message());
+        assert!(failure.usage().unwrap().starts_with("Usage: declarest version"));
+        assert!(arguments("/a/_/", "-").selector(&invocation).unwrap().explicit_collection);
+    }
+}

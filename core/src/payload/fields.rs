@@ -1,0 +1,372 @@
+//! Strict access to the fields of a document that people write: every mistake is told with its place.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::pointer::Pointer;
+use super::{Located, Object, Part, PayloadError, PayloadType, Position, Value, decode_located};
+use crate::error::{Categorized, Category};
+
+/// What is wrong with a document or one of its fields. Values are not shown, but for misspelt keywords.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// The bytes are not exactly one document of the format.
+    #[error(transparent)]
+    Syntax(#[from] PayloadError),
+    /// A key that means nothing at its place.
+    #[error("{position}: unknown key \"{key}\" in {parent}{}", hint(*.suggestion, .known))]
+    UnknownKey {
+        /// Where the key stands.
+        position: Position,
+        /// The field it stands in.
+        parent: String,
+        /// The key as written.
+        key: String,
+        /// The known key that is most like it.
+        suggestion: Option<&'static str>,
+        /// All keys that it could have been.
+        known: &'static [&'static str],
+    },
+    /// A field whose value is of the wrong kind or says something impossible.
+    #[error("{position}: {field}: {reason}")]
+    Value {
+        /// Where the field's key stands, or the item of a list.
+        position: Position,
+        /// The field.
+        field: String,
+        /// What is wrong.
+        reason: Cow<'static, str>,
+    },
+}
+
+impl Categorized for FieldError {
+    fn category(&self) -> Category {
+        Category::Validation
+    }
+}
+
+/// Objects with more keys than this do not list them.
+const LISTED: usize = 6;
+
+fn hint(suggestion: Option<&'static str>, known: &[&'static str]) -> String {
+    match suggestion {
+        Some(key) => format!("; did you mean \"{key}\"?"),
+        None if known.len() <= LISTED => format!("; use {}", known.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The root of a YAML or JSON document; `None` if it is empty or null. Equal keys in one object and a second
+/// document are errors.
+pub fn read_document(format: PayloadType, bytes: &[u8]) -> Result<Option<Field>, FieldError> {
+    let root = decode_located(format, bytes)?;
+    Ok(root.filter(|root| !root.is_null()).map(|node| Field { name: String::new(), node }))
+}
+
+/// A closed set of words that stand for values.
+pub trait Keyword: Copy + 'static {
+    /// All words and what they stand for.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// The word for this value.
+    fn word(self) -> &'static str
+    where
+        Self: PartialEq,
+    {
+        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// A value, the name of its field, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Field {
+    name: String,
+    node: Located,
+}
+
+/// The members of an object whose keys are all known.
+#[derive(Debug)]
+pub struct Fields {
+    name: String,
+    at: Position,
+    members: BTreeMap<String, Located>,
+}
+
+impl Field {
+    /// An error about this field.
+    pub fn fail(&self, reason: impl Into<Cow<'static, str>>) -> FieldError {
+        failure(self.node.at, &self.name, reason)
+    }
+
+    /// Whether this is null.
+    pub fn is_null(&self) -> bool {
+        self.node.is_null()
+    }
+
+    /// Whether this is a scalar, and so may stand for a list of itself.
+    pub fn is_scalar(&self) -> bool {
+        matches!(self.node.part, Part::Scalar { .. })
+    }
+
+    /// Whether this is a list.
+    pub fn is_list(&self) -> bool {
+        matches!(self.node.part, Part::Sequence(_))
+    }
+
+    /// A string: in YAML the source text of any scalar.
+    pub fn text(self) -> Result<String, FieldError> {
+        let unwanted = self.fail(format!("expected a string, found {}", self.node.kind()));
+        match self.node.part {
+            Part::Scalar { text: Some(text), value } if !matches!(value, Ok(Value::Null)) => Ok(text),
+            _ => Err(unwanted),
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(self) -> Result<bool, FieldError> {
+        match self.node.part {
+            Part::Scalar { value: Ok(Value::Bool(value)), .. } => Ok(value),
+            _ => Err(self.fail(format!("expected true or false, found {}", self.node.kind()))),
+        }
+    }
+
+    /// An integer.
+    pub fn integer(self) -> Result<i64, FieldError> {
+        match self.node.part {
+            Part::Scalar { value: Ok(Value::Int(value)), .. } => Ok(value),
+            _ => Err(self.fail(format!("expected an integer, found {}", self.node.kind()))),
+        }
+    }
+
+    /// A number.
+    #[expect(clippy::cast_precision_loss, reason = "numbers beyond 2^53 mean no more than their neighbours")]
+    pub fn number(self) -> Result<f64, FieldError> {
+        match self.node.part {
+            Part::Scalar { value: Ok(Value::Int(value)), .. } => Ok(value as f64),
+            Part::Scalar { value: Ok(Value::Float(value)), .. } => Ok(value),
+            _ => Err(self.fail(format!("expected a number, found {}", self.node.kind()))),
+        }
+    }
+
+    /// Whether this is an object with the member `key`.
+    pub fn has_member(&self, key: &str) -> bool {
+        matches!(&self.node.part, Part::Mapping(members) if members.contains_key(key))
+    }
+
+    /// The text of the member `key`, if this is an object that has one.
+    pub fn member_text(&self, key: &str) -> Option<&str> {
+        let Part::Mapping(members) = &self.node.part else { return None };
+        match &members.get(key)?.part {
+            Part::Scalar { text, .. } => text.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Where everything stands, by the names that errors use.
+    pub fn places(&self) -> BTreeMap<String, Position> {
+        let mut places = BTreeMap::new();
+        collect_places(&self.name, &self.node, &mut places);
+        places
+    }
+
+    /// This with every string replaced by what `replace` makes of it, if anything. Keys stay.
+    #[must_use]
+    pub fn with_texts(mut self, replace: &dyn Fn(&str) -> Option<String>) -> Self {
+        replace_texts(&mut self.node, replace);
+        self
+    }
+
+    /// Any value of the payload model.
+    pub fn value(self) -> Result<Value, FieldError> {
+        let Self { name, node } = self;
+        node.into_value().map_err(|(at, reason)| failure(at, &name, reason))
+    }
+
+    /// An object of the payload model.
+    pub fn object(self) -> Result<Object, FieldError> {
+        let unwanted = self.fail(format!("expected an object, found {}", self.node.kind()));
+        match self.value()? {
+            Value::Object(members) => Ok(members),
+            _ => Err(unwanted),
+        }
+    }
+
+    /// One of the words of `K`.
+    pub fn keyword<K: Keyword>(self) -> Result<K, FieldError> {
+        let Self { name, node } = self;
+        let at = node.at;
+        let text = Self { name: name.clone(), node }.text()?;
+        let found = K::WORDS.iter().find(|(word, _)| *word == text.trim());
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let known: Vec<_> = K::WORDS.iter().map(|(word, _)| *word).collect();
+            failure(at, &name, format!("\"{text}\" is not supported; use {}", known.join(" or ")))
+        })
+    }
+
+    /// Parses the text of a string; the parser says what is wrong with it.
+    pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, FieldError> {
+        let (at, name) = (self.node.at, self.name.clone());
+        parse(&self.text()?).map_err(|reason| failure(at, &name, reason))
+    }
+
+    /// A pointer to a part of a payload, never to the whole of it.
+    pub fn pointer(self) -> Result<Pointer, FieldError> {
+        self.parsed(|text| {
+            if !text.starts_with('/') {
+                return Err(format!("JSON Pointer \"{text}\" must start with \"/\""));
+            }
+            Pointer::parse(text).map_err(|error| error.to_string())
+        })
+    }
+
+    /// A list of pointers.
+    pub fn pointers(self) -> Result<Vec<Pointer>, FieldError> {
+        self.items()?.into_iter().map(Self::pointer).collect()
+    }
+
+    /// A list of pointers, or one that stands for a list of itself.
+    pub fn pointers_or_one(self) -> Result<Vec<Pointer>, FieldError> {
+        if self.is_scalar() { Ok(vec![self.pointer()?]) } else { self.pointers() }
+    }
+
+    /// The items of a list.
+    pub fn items(self) -> Result<Vec<Self>, FieldError> {
+        let Part::Sequence(items) = self.node.part else {
+            return Err(self.fail(format!("expected a list, found {}", self.node.kind())));
+        };
+        let named = |(index, node)| Self { name: format!("{}[{index}]", self.name), node };
+        Ok(items.into_iter().enumerate().map(named).collect())
+    }
+
+    /// The members of an object with keys of its author's choice, without those that are null. `None` if all
+    /// are: null is absent and clears nothing, so such an object is not an empty one.
+    pub fn entries(self) -> Result<Option<Vec<(String, Self)>>, FieldError> {
+        let Part::Mapping(members) = self.node.part else {
+            return Err(self.fail(format!("expected an object, found {}", self.node.kind())));
+        };
+        if !members.is_empty() && members.values().all(Located::is_null) {
+            return Ok(None);
+        }
+        let present = members.into_iter().filter(|(_, node)| !node.is_null());
+        let named = present.map(|(key, node)| {
+            let name = member_name(&self.name, &key);
+            (key, Self { name, node })
+        });
+        Ok(Some(named.collect()))
+    }
+
+    /// [`Self::entries`], each as `read` reads it.
+    pub fn map<T>(
+        self,
+        read: impl Fn(&str, Self) -> Result<T, FieldError>,
+    ) -> Result<Option<BTreeMap<String, T>>, FieldError> {
+        let Some(entries) = self.entries()? else { return Ok(None) };
+        let read = entries.into_iter().map(|(key, field)| {
+            let value = read(&key, field)?;
+            Ok((key, value))
+        });
+        read.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The members of an object that has no keys but `known`.
+    pub fn fields(self, known: &'static [&'static str]) -> Result<Fields, FieldError> {
+        let Part::Mapping(members) = self.node.part else {
+            return Err(self.fail(format!("expected an object, found {}", self.node.kind())));
+        };
+        let unknown = members.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        if let Some((key, node)) = unknown.min_by_key(|(_, node)| (node.at.line, node.at.column)) {
+            let parent = if self.name.is_empty() { "the document".to_owned() } else { self.name };
+            let suggestion = nearest(key, known);
+            return Err(FieldError::UnknownKey {
+                position: node.at,
+                parent,
+                key: key.clone(),
+                suggestion,
+                known,
+            });
+        }
+        Ok(Fields { name: self.name, at: self.node.at, members })
+    }
+}
+
+impl Fields {
+    /// Whether the field `key` is there and not null. False once it was read.
+    pub fn has(&self, key: &str) -> bool {
+        self.members.get(key).is_some_and(|node| !node.is_null())
+    }
+
+    /// An error about the object as a whole.
+    pub fn fail(&self, reason: impl Into<Cow<'static, str>>) -> FieldError {
+        failure(self.at, &self.name, reason)
+    }
+
+    /// The field `key` as `read` reads it; a null one is absent.
+    pub fn read<T>(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(Field) -> Result<T, FieldError>,
+    ) -> Result<Option<T>, FieldError> {
+        let node = self.members.remove(key).filter(|node| !node.is_null());
+        node.map(|node| read(Field { name: member_name(&self.name, key), node })).transpose()
+    }
+
+    /// The field `key`, which must not be absent.
+    pub fn require<T>(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(Field) -> Result<T, FieldError>,
+    ) -> Result<T, FieldError> {
+        self.read(key, read)?.ok_or_else(|| self.fail(format!("\"{key}\" is missing")))
+    }
+}
+
+fn collect_places(name: &str, node: &Located, places: &mut BTreeMap<String, Position>) {
+    places.insert(name.to_owned(), node.at);
+    match &node.part {
+        Part::Scalar { .. } => {}
+        Part::Sequence(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_places(&format!("{name}[{index}]"), item, places);
+            }
+        }
+        Part::Mapping(members) => {
+            for (key, member) in members {
+                collect_places(&member_name(name, key), member, places);
+            }
+        }
+    }
+}
+
+fn replace_texts(node: &mut Located, replace: &dyn Fn(&str) -> Option<String>) {
+    match &mut node.part {
+        Part::Scalar { text: Some(text), value: Ok(Value::String(value)) } => {
+            if let Some(replacement) = replace(value) {
+                text.clone_from(&replacement);
+                *value = replacement;
+            }
+        }
+        Part::Scalar { .. } => {}
+        Part::Sequence(items) => items.iter_mut().for_each(|item| replace_texts(item, replace)),
+        Part::Mapping(members) => members.values_mut().for_each(|member| replace_texts(member, replace)),
+    }
+}
+
+fn member_name(parent: &str, key: &str) -> String {
+    if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
+}
+
+fn failure(position: Position, field: &str, reason: impl Into<Cow<'static, str>>) -> FieldError {
+    let field = if field.is_empty() { "the document" } else { field };
+    FieldError::Value { position, field: field.to_owned(), reason: reason.into() }
+}
+
+/// The known key that somebody who wrote `key` probably meant: the same in another case, else one a few
+/// edits away.
+fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
+    let distance = |candidate: &str| {
+        strsim::damerau_levenshtein(&key.to_ascii_lowercase(), &candidate.to_ascii_lowercase())
+    };
+    let (candidate, edits) =
+        known.iter().map(|candidate| (*candidate, distance(candidate))).min_by_key(|(_, edits)| *edits)?;
+    (edits <= candidate.len().max(key.len()) / 3).then_some(candidate)
+}
