@@ -67,8 +67,10 @@ impl Evaluation<'_> {
         validation.check(body, &self.path_fields()).map_err(invalid)
     }
 
+    /// What is required must be in the payload as templates see it: an update knows the id that the server
+    /// gave, though the body does not have it.
     fn require(&self, operation: OperationName, payload: &Value) -> Result<(), MetadataError> {
-        let missing = self.rules.missing_in(payload, operation);
+        let missing = self.rules.missing_in(self.subject.payload.unwrap_or(payload), operation);
         if missing.is_empty() {
             return Ok(());
         }

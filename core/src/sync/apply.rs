@@ -102,12 +102,13 @@ struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
 impl GivenIds {
     /// Remembers the id in the answer to a create: what metadata says it is, else where it now is.
     fn learn(&self, action: &Action, response: &Response) {
-        let Some(rules) = action.call.as_ref().and_then(|call| call.names.as_ref()) else { return };
+        let Some(Call { names: Some(rules), states_id, .. }) = &action.call else { return };
         if !rules.identity().any_explicit() {
             return;
         }
         let answer = response.decode(rules.payload_type()).unwrap_or_default();
-        let location = || response.location.as_deref()?.trim_end_matches('/').rsplit('/').next();
+        let location = response.location.as_deref().filter(|_| !states_id);
+        let location = || location?.trim_end_matches('/').rsplit('/').next();
         let id = rules.observed_id(&answer).or_else(|| location().map(str::to_owned));
         if let Some(id) = id.filter(|id| !id.is_empty() && id != action.path.name()) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(action.path.clone(), id);

@@ -1,6 +1,6 @@
 //! Lists of collections, asked for once per run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::Handle;
@@ -30,6 +30,15 @@ pub(super) enum ListOutcome {
         unauthorized: bool,
         message: String,
     },
+}
+
+/// The members of a collection.
+#[derive(Clone, Debug)]
+pub struct Members {
+    /// What the list shows, by the path of each member.
+    pub entries: BTreeMap<LogicalPath, Entry>,
+    /// Whether the server says that there are more.
+    pub partial: bool,
 }
 
 /// The lists of one run, by collection.
@@ -66,6 +75,19 @@ impl Remote {
                 message: error.to_string(),
             },
         }
+    }
+
+    /// Lists the collection at `path`: its members by their paths. Two members of one path are a conflict.
+    pub async fn list(self: &Arc<Self>, path: &LogicalPath) -> Result<Members, SyncError> {
+        let (entries, partial) = self.list_answer(path).await?;
+        let mut members = BTreeMap::new();
+        for entry in entries {
+            let alias = entry.alias.clone();
+            if members.insert(entry.path(path)?, entry).is_some() {
+                return Err(MetadataError::DuplicateAlias { collection: path.clone(), alias }.into());
+            }
+        }
+        Ok(Members { entries: members, partial })
     }
 
     /// Asks for the list of `collection`: its entries, and whether they are only a part.

@@ -26,6 +26,7 @@ use crate::server::Client;
 
 pub use desired::desired;
 pub use error::SyncError;
+pub use lists::Members;
 pub use plan::{Action, Plan, Reason, Step, decide};
 pub use prune::{PruneLimit, PruneRefused};
 pub use remote::Remote;

@@ -95,6 +95,9 @@ pub(super) struct Call {
     pub on_missing: Option<Request>,
     /// Tells the id that the server gives to what is created.
     pub names: Option<Arc<Rules>>,
+    /// Whether what is created states that id itself. Where it was created does not tell it then: some
+    /// servers keep a resource at one id and name it in the paths of its children by another.
+    pub states_id: bool,
     /// What is created, where an id that the server gives to a parent may change its address.
     pub late: Option<Box<Resource>>,
 }
@@ -136,6 +139,7 @@ pub(super) fn create(desired: &Resource, at: &Resource) -> Result<Action, SyncEr
         on_conflict,
         on_missing: None,
         names: Some(Arc::clone(&at.rules)),
+        states_id: at.rules.states_id(&desired.payload),
         late: nested.then(|| Box::new(desired.clone())),
     };
     Ok(Action {

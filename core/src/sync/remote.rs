@@ -128,6 +128,9 @@ impl Remote {
         if error.category() != Category::NotFound {
             return Err(error);
         }
+        if let Some(entry) = self.listed_as_named(wanted).await {
+            return self.read_listed(wanted, &entry).await;
+        }
         let moved = self.read_by_ids(wanted).await?;
         if moved.payload.is_some() {
             return Ok(moved);
@@ -136,6 +139,16 @@ impl Remote {
             Some(entry) => self.read_listed(wanted, &entry).await,
             None => Ok(moved),
         }
+    }
+
+    /// The resource on the list of its collection, if metadata names it there as its path does. No id can
+    /// then take the place of its name, and its parents are addressed well, or there would be no such list.
+    async fn listed_as_named(self: &Arc<Self>, wanted: &Resource) -> Option<Entry> {
+        if !wanted.rules.identity().any_explicit() {
+            return None;
+        }
+        let entry = self.listed(&wanted.path, wanted.path.name()).await.ok().flatten()?;
+        (entry.remote_id == wanted.path.name()).then_some(entry)
     }
 
     /// The resource on the list of its collection. An absence that the list cannot prove is an error.
@@ -165,10 +178,12 @@ impl Remote {
     async fn read_by_ids(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
         let mut tried = HashSet::from([wanted.path.clone()]);
         let mut at = wanted.clone();
+        // The seed of a path holds its segments, which would hide those of the new one.
+        let is_seed = *wanted.payload == wanted.rules.seed(&wanted.path);
         while let Some((path, remote_id)) = self.substitute(&at.path, &mut tried).await? {
             let rules = self.rules(&path).await?;
             let names_itself = path.name() != at.path.name();
-            at = at.moved(path, rules);
+            at = if is_seed { Resource::by_path(path, rules)? } else { at.moved(path, rules) };
             if names_itself {
                 at = at.with_remote_id(&remote_id);
             }
