@@ -16,6 +16,8 @@ mod settings;
 #[allow(dead_code, reason = "for the commands on resources")]
 mod target;
 mod terminal;
+#[allow(dead_code, reason = "for the commands on resources")]
+mod workspace;
 
 fn main() -> std::process::ExitCode {
     // Fails only if somebody installed one before, which then serves as well.

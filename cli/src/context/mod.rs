@@ -18,7 +18,7 @@ pub use catalogue::{Stored, decode_catalogue, decode_context, empty, file};
 pub use credential::Session;
 pub use error::CatalogueError;
 pub use model::{Catalogue, Context};
-pub use resolve::{MetadataSource, RepositoryPlace, ResolvedContext};
+pub use resolve::{MetadataSource, ProxiedComponent, RepositoryPlace, ResolvedContext};
 pub use schema::schema;
 pub use section::Setting;
 pub use value::Text;

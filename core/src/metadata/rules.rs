@@ -257,7 +257,7 @@ impl Rules {
             return Ok(Arc::clone(known));
         }
         let described = item.and_then(|item| item.operation(&rendered.method));
-        let document = self.api.as_ref().map(|api| &api.document);
+        let document = self.api.as_ref().map(|api| api.document());
         let compiled = Arc::new(Validation::compile(rules, document, described)?);
         self.validations().insert(key, Arc::clone(&compiled));
         Ok(compiled)

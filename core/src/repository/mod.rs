@@ -48,7 +48,7 @@ pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
 pub use tls::{RemoteTls, TlsFiles};
-pub use tree::{Entry, EntryKind, Tree};
+pub use tree::{EmptyTree, Entry, EntryKind, Tree};
 pub use worktree::{
     Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,
     WorktreeSettings, WorktreeStatus,

@@ -16,6 +16,24 @@ pub trait Tree: Send + Sync {
     fn revision(&self) -> Option<&Revision>;
 }
 
+/// A view of nothing, for those who have no repository.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmptyTree;
+
+impl Tree for EmptyTree {
+    fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
+        Ok(segments(directory)?.is_empty().then(Vec::new))
+    }
+
+    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+        segments(file).map(|_| None)
+    }
+
+    fn revision(&self) -> Option<&Revision> {
+        None
+    }
+}
+
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {

@@ -116,6 +116,11 @@ impl Client {
         })
     }
 
+    /// The path of the base URL, unencoded; `/` if it has none.
+    pub fn base_path(&self) -> String {
+        self.shared.base_url.path()
+    }
+
     /// How many requests the server's gate lets run at once.
     pub fn concurrency(&self) -> usize {
         self.shared.gate.concurrency()

@@ -1,0 +1,168 @@
+//! What commands on resources work with: the repository of the context, the metadata that governs it, and the
+//! server that it is for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use declarest_core::metadata::bundle::{
+    Bundle, BundleSource, OpenApiHint, Options, Reference, cache_directory, registry_credentials,
+};
+use declarest_core::metadata::openapi::OpenApi;
+use declarest_core::metadata::{Api, Metadata, Source};
+use declarest_core::repository::{DirTree, EmptyTree, Store, Tree, Worktree, WorktreeSettings};
+use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
+use declarest_core::sync::{Remote, Session};
+
+use crate::context::{MetadataSource, ProxiedComponent, RepositoryPlace, ResolvedContext};
+use crate::error::Failure;
+use crate::invocation::Invocation;
+
+/// Everything one command works with.
+pub struct Workspace<'a> {
+    /// The context it is of.
+    pub context: &'a ResolvedContext,
+    /// What the repository declares; nothing, if the context has none.
+    pub tree: Arc<dyn Tree>,
+    /// The rules that govern it. They know the server's `OpenAPI` document if the workspace is connected.
+    pub metadata: Arc<Metadata>,
+    root: Option<PathBuf>,
+    client: Option<Client>,
+}
+
+impl<'a> Workspace<'a> {
+    /// The repository and its metadata. No server is contacted, except that a bundle may be downloaded.
+    pub async fn local(invocation: &'a Invocation) -> Result<Self, Failure> {
+        Self::open(invocation, false).await
+    }
+
+    /// The repository, its metadata, and the managed server.
+    pub async fn connected(invocation: &'a Invocation) -> Result<Self, Failure> {
+        Self::open(invocation, true).await
+    }
+
+    async fn open(invocation: &'a Invocation, connect: bool) -> Result<Self, Failure> {
+        let context = invocation.context()?;
+        let root = repository_root(context)?;
+        let tree: Arc<dyn Tree> = match &root {
+            Some(root) => Arc::new(DirTree::open(root)?),
+            None => Arc::new(EmptyTree),
+        };
+        let mut sources = Vec::new();
+        let bundle = open_metadata(invocation, context, root.as_deref(), &mut sources).await?;
+        sources.push(Source::repository(Arc::clone(&tree)));
+        let mut metadata = Metadata::layered(sources);
+        let client = if connect { Some(context.server()?) } else { None };
+        if let Some(client) = &client
+            && let Some(document) = open_api(context, bundle.as_ref(), client).await?
+        {
+            metadata = metadata.with_api(Arc::new(Api::new(document, client.base_path())));
+        }
+        Ok(Self { context, tree, metadata: Arc::new(metadata), root, client })
+    }
+
+    /// The repository, for changing it.
+    pub fn store(&self) -> Result<Store, Failure> {
+        match &self.root {
+            Some(root) => Ok(Store::open(root)?),
+            None => Err(Failure::invalid("repository is not configured in this context")),
+        }
+    }
+
+    /// What the engine works with.
+    pub fn session(&self) -> Result<Session, Failure> {
+        let client = self.client.clone();
+        Ok(Session {
+            tree: Arc::clone(&self.tree),
+            metadata: Arc::clone(&self.metadata),
+            client: client.ok_or_else(|| Failure::internal("the command did not connect to the server"))?,
+        })
+    }
+
+    /// The managed server.
+    pub fn remote(&self) -> Result<Arc<Remote>, Failure> {
+        Ok(Remote::new(&self.session()?))
+    }
+}
+
+/// The directory of the repository; `None` if the context has no repository.
+fn repository_root(context: &ResolvedContext) -> Result<Option<PathBuf>, Failure> {
+    if context.context.repository.is_none() {
+        return Ok(None);
+    }
+    match context.repository()? {
+        RepositoryPlace::Filesystem { base_dir } => Ok(Some(base_dir)),
+        RepositoryPlace::Git { base_dir, auto_init, .. } => {
+            let settings = WorktreeSettings {
+                directory: base_dir.clone(),
+                auto_init,
+                // Opening needs no credentials, and must not ask for them.
+                remote: None,
+            };
+            Worktree::open(settings)?;
+            Ok(Some(base_dir))
+        }
+    }
+}
+
+/// Adds the metadata that is not in the repository to `sources`; returns the bundle it comes from, if any.
+async fn open_metadata(
+    invocation: &Invocation,
+    context: &ResolvedContext,
+    root: Option<&Path>,
+    sources: &mut Vec<Source>,
+) -> Result<Option<Bundle>, Failure> {
+    let reference = match context.metadata() {
+        MetadataSource::None => return Ok(None),
+        MetadataSource::Directory(directory) => {
+            if root.is_none_or(|root| !is_same(root, &directory)) {
+                let tree = Arc::new(DirTree::open(&directory)?);
+                sources.push(Source::shared(tree, directory.display().to_string()));
+            }
+            return Ok(None);
+        }
+        MetadataSource::Bundle(text) => Reference::parse(&text)?,
+        MetadataSource::BundleFile(file) => Reference::parse_file(&file.to_string_lossy())?,
+    };
+    let bundle = open_bundle(invocation, context, &reference).await?;
+    for warning in &bundle.warnings {
+        invocation.messages.warn(&warning.to_string());
+    }
+    let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
+    sources.push(Source::shared(Arc::new(bundle.tree()?), label));
+    Ok(Some(bundle))
+}
+
+/// Opens a bundle, from the cache if it is there.
+pub async fn open_bundle(
+    invocation: &Invocation,
+    context: &ResolvedContext,
+    reference: &Reference,
+) -> Result<Bundle, Failure> {
+    let variable = |name: &str| invocation.environment.raw(name).map(Into::into);
+    let cache = cache_directory(variable)
+        .ok_or_else(|| Failure::invalid("no place for bundles: set DECLAREST_BUNDLE_CACHE_DIR or HOME"))?;
+    let options = Options { registry_credentials: registry_credentials(variable), ..Options::new(cache) };
+    let source = BundleSource::new(options.through(context.proxy(ProxiedComponent::Metadata)?));
+    Ok(source.open(reference).await?)
+}
+
+/// The `OpenAPI` document of the server: the one that the context names, else the one that the bundle names.
+async fn open_api(
+    context: &ResolvedContext,
+    bundle: Option<&Bundle>,
+    client: &Client,
+) -> Result<Option<Arc<OpenApi>>, Failure> {
+    let configured = context.context.managed_server.as_ref().and_then(|server| server.http.openapi.as_ref());
+    let source = match (configured, bundle.and_then(|bundle| bundle.openapi.as_ref())) {
+        (Some(configured), _) => OpenApiSource::parse(&configured.0)?,
+        (None, Some(OpenApiHint::File(file))) => OpenApiSource::parse(&file.to_string_lossy())?,
+        (None, Some(OpenApiHint::Url(url))) => OpenApiSource::parse(url.as_str())?,
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(OpenApiLoader::new(client.clone(), source).load().await?))
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    canonical(a) == canonical(b)
+}
