@@ -28,6 +28,7 @@ mod rules;
 mod source;
 pub mod template;
 pub mod transform;
+mod unused;
 mod validation;
 
 pub use api::Api;
@@ -42,4 +43,5 @@ pub use list::{Entry, Listing};
 pub use resolve::Metadata;
 pub use rules::Rules;
 pub use source::Source;
+pub use unused::{Unused, UnusedFile, unused_files};
 pub use validation::{Validation, ValidationError};
