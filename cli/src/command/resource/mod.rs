@@ -1,6 +1,9 @@
 //! `declarest resource`.
 
 mod get;
+mod item;
+mod list;
+mod read;
 mod source;
 
 use clap::Subcommand;
@@ -12,13 +15,15 @@ use crate::invocation::Invocation;
 pub enum ResourceCommand {
     /// Print a resource or the members of a collection
     Get(get::GetArguments),
+    /// List the resources of a collection
+    List(list::ListArguments),
 }
 
 impl ResourceCommand {
     /// Whether the last line on standard error tells how the command ended.
     pub fn prints_footer(&self) -> bool {
         match self {
-            Self::Get(_) => false,
+            Self::Get(_) | Self::List(_) => false,
         }
     }
 }
@@ -27,5 +32,6 @@ impl ResourceCommand {
 pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Failure> {
     match command {
         ResourceCommand::Get(arguments) => get::run(arguments, invocation),
+        ResourceCommand::List(arguments) => list::run(arguments, invocation),
     }
 }
