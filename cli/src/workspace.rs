@@ -74,6 +74,20 @@ impl<'a> Workspace<'a> {
         }
     }
 
+    /// The directory of metadata, for changing it: that of the context, else the repository. It is made if it
+    /// does not exist. A bundle is never written to.
+    pub fn metadata_store(&self) -> Result<Store, Failure> {
+        match self.context.metadata() {
+            MetadataSource::Directory(directory) => Ok(Store::init(&directory)?),
+            MetadataSource::Bundle(_) | MetadataSource::BundleFile(_) | MetadataSource::None => self.store(),
+        }
+    }
+
+    /// Whether the managed server can be asked.
+    pub fn is_connected(&self) -> bool {
+        self.client.is_some()
+    }
+
     /// What the engine works with.
     pub fn session(&self) -> Result<Session, Failure> {
         let client = self.client.clone();

@@ -13,6 +13,7 @@ mod globals;
 mod resource_get;
 mod resource_get_local;
 mod resource_list;
+mod resource_metadata;
 mod server;
 mod usage;
 mod version;

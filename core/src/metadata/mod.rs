@@ -23,6 +23,7 @@ pub mod includes;
 pub mod inference;
 mod list;
 pub mod openapi;
+mod rendered;
 mod resolve;
 mod rules;
 mod source;

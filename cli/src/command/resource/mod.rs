@@ -8,6 +8,7 @@ mod source;
 
 use clap::Subcommand;
 
+use super::metadata::{self, MetadataCommand};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 
@@ -17,13 +18,16 @@ pub enum ResourceCommand {
     Get(get::GetArguments),
     /// List the resources of a collection
     List(list::ListArguments),
+    /// Read, infer and change metadata
+    #[command(subcommand, arg_required_else_help = true)]
+    Metadata(MetadataCommand),
 }
 
 impl ResourceCommand {
     /// Whether the last line on standard error tells how the command ended.
     pub fn prints_footer(&self) -> bool {
         match self {
-            Self::Get(_) | Self::List(_) => false,
+            Self::Get(_) | Self::List(_) | Self::Metadata(_) => false,
         }
     }
 }
@@ -33,5 +37,6 @@ pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Fai
     match command {
         ResourceCommand::Get(arguments) => get::run(arguments, invocation),
         ResourceCommand::List(arguments) => list::run(arguments, invocation),
+        ResourceCommand::Metadata(command) => metadata::run(command, invocation),
     }
 }
