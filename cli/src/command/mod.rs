@@ -2,7 +2,9 @@
 
 mod completion;
 mod context;
+mod metadata;
 mod repository;
+mod resource;
 mod schemas;
 mod version;
 
@@ -10,6 +12,7 @@ use std::process::ExitCode;
 
 pub use context::ContextCommand;
 pub use repository::RepositoryCommand;
+pub use resource::ResourceCommand;
 
 use crate::args::{Args, Command};
 use crate::error::Failure;
@@ -38,6 +41,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
     match command {
         Command::Context(command) => context::run(command, invocation),
         Command::Repository(command) => repository::run(command, invocation),
+        Command::Resource(command) => resource::run(command, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
         Command::Schemas { dir } => schemas::run(dir),
         Command::Version => version::run(invocation),
@@ -49,6 +53,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
 fn prints_footer(command: &Command) -> bool {
     match command {
         Command::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
+        Command::Resource(command) => command.prints_footer(),
         Command::Context(_) | Command::Completion(_) | Command::Schemas { .. } | Command::Version => false,
     }
 }

@@ -1,5 +1,6 @@
 //! Secret values: a type that cannot be printed, the redactor, and placeholders in payloads.
 
+mod mask;
 mod placeholder;
 mod redact;
 
@@ -7,6 +8,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
+pub use mask::{PLACEHOLDER, mask};
 pub use placeholder::find_placeholder;
 pub use redact::Redactor;
 

@@ -1,0 +1,98 @@
+//! `resource get`.
+
+use std::sync::Arc;
+
+use clap::Args;
+use declarest_core::metadata::document::Document;
+use declarest_core::metadata::{OperationName, Rules};
+use declarest_core::payload::{Descriptor, PayloadType, Value};
+
+use super::item::{self, Exclusions, Secrets};
+use super::read::{self, Read};
+use super::source::{Source, SourceArguments};
+use crate::error::Failure;
+use crate::invocation::{Invocation, block_on};
+use crate::output::OutputPolicy;
+use crate::target::{PathArguments, Target};
+use crate::workspace::Workspace;
+
+#[derive(Debug, Args)]
+pub struct GetArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    #[command(flatten)]
+    source: SourceArguments,
+    #[command(flatten)]
+    exclusions: Exclusions,
+    /// Leave out values that the defaults of metadata give as well
+    #[arg(long)]
+    prune_defaults: bool,
+    /// Print secrets instead of placeholders
+    #[arg(long)]
+    show_secrets: bool,
+    /// Also print the metadata, rendered
+    #[arg(long)]
+    show_metadata: bool,
+}
+
+/// Prints a resource or the members of a collection.
+pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::PayloadNoYaml)?;
+    let target = arguments.path.target(invocation)?;
+    let source = arguments.source.source()?;
+    let secrets = Secrets::new(arguments.show_secrets, invocation)?;
+    let prepare = |item: &mut item::Item| {
+        if arguments.prune_defaults {
+            item.prune_defaults();
+        }
+        secrets.apply(item)
+    };
+    let (read, rules) = block_on(read(arguments, source, &target, invocation))?;
+    let with_metadata = |payload: Value, metadata: Document| {
+        let members = [("payload", payload), ("metadata", metadata.to_value())];
+        let both = Value::Object(members.map(|(key, value)| (key.to_owned(), value)).into());
+        output.show_payload(&both, &Descriptor::of(PayloadType::Json))
+    };
+    match read {
+        Read::Resource(mut item) => {
+            let metadata = arguments.show_metadata.then(|| item.metadata()).transpose()?;
+            prepare(&mut item)?;
+            match metadata {
+                Some(metadata) => Ok(with_metadata(item.payload, metadata)?),
+                None => Ok(output.show_payload(&item.payload, &item.descriptor())?),
+            }
+        }
+        Read::Collection(mut items) => {
+            arguments.exclusions.apply(&mut items);
+            items.iter_mut().try_for_each(prepare)?;
+            if arguments.show_metadata {
+                let metadata = rules.on_collection(&target.path)?.document();
+                return Ok(with_metadata(item::payloads(items), metadata)?);
+            }
+            let paths = item::paths(&items);
+            Ok(output.show_list(&item::payloads(items), &paths)?)
+        }
+    }
+}
+
+/// What is at the path, and the rules there.
+async fn read(
+    arguments: &GetArguments,
+    source: Source,
+    target: &Target,
+    invocation: &Invocation,
+) -> Result<(Read, Arc<Rules>), Failure> {
+    let operation = if target.explicit_collection { OperationName::List } else { OperationName::Get };
+    let workspace = match source {
+        Source::ManagedServer => {
+            let overrides = arguments.source.overrides(&[operation])?;
+            Workspace::connected_with(invocation, overrides).await?
+        }
+        Source::Repository => Workspace::local(invocation).await?,
+    };
+    let read = match source {
+        Source::ManagedServer => read::remote(&workspace, target, invocation).await?,
+        Source::Repository => read::local(&workspace, target)?,
+    };
+    Ok((read, workspace.metadata.rules(&target.path)?))
+}

@@ -1,0 +1,232 @@
+//! What was read, and how it is shown.
+
+use std::sync::Arc;
+
+use clap::Args;
+use declarest_core::metadata::document::{Document, compact};
+use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::pointer::Pointer;
+use declarest_core::payload::{Descriptor, PayloadType, Value};
+use declarest_core::secrets::{PLACEHOLDER, find_placeholder, mask};
+use declarest_core::sync::{Members, Observed, Resource};
+
+use crate::error::Failure;
+use crate::invocation::Invocation;
+
+/// A resource as it was read.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The path that the user knows it by.
+    pub path: LogicalPath,
+    pub alias: String,
+    pub remote_id: String,
+    pub payload: Value,
+    rules: Arc<Rules>,
+    /// Whether all of it is a secret.
+    secret: bool,
+    secret_attributes: Vec<Pointer>,
+    descriptor: Option<Descriptor>,
+}
+
+/// What to leave out of a collection.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Exclusions {
+    /// Leave out resources of a collection, by path, last segment, alias or id
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    exclude: Vec<String>,
+}
+
+impl Item {
+    fn new(path: LogicalPath, rules: Arc<Rules>, identity: Identity, payload: Value) -> Self {
+        let Identity { alias, remote_id } = identity;
+        let resolved = rules.resolved();
+        let (secret, secret_attributes) = (resolved.secret, resolved.secret_attributes.clone());
+        Self { path, alias, remote_id, payload, rules, secret, secret_attributes, descriptor: None }
+    }
+
+    /// A resource of the server, asked for at `path`. It is governed by the path that its alias gives, and its
+    /// secrets are those of every path that it was found by.
+    pub fn observed(path: &LogicalPath, observed: Observed, metadata: &Metadata) -> Result<Self, Failure> {
+        let Observed { at, payload } = observed;
+        let payload = payload.unwrap_or_default();
+        let identity = at.rules.identify(path, &payload).unwrap_or(at.identity);
+        let collection = path.parent().unwrap_or_else(LogicalPath::root);
+        let logical = collection.child(&identity.alias).unwrap_or_else(|_| path.clone());
+        let mut item = Self::new(path.clone(), metadata.rules(&logical)?, identity, payload);
+        for rules in [at.rules, metadata.rules(path)?] {
+            item.secret |= rules.resolved().secret;
+            item.secret_attributes.extend_from_slice(&rules.resolved().secret_attributes);
+        }
+        Ok(Self { descriptor: at.descriptor, ..item })
+    }
+
+    /// A resource of the repository.
+    pub fn declared(resource: Resource) -> Self {
+        let Resource { path, rules, identity, payload, descriptor } = resource;
+        Self { descriptor, ..Self::new(path, rules, identity, Arc::unwrap_or_clone(payload)) }
+    }
+
+    /// The resources that the list of a collection shows, sorted by path.
+    pub fn listed(members: Members, metadata: &Metadata) -> Result<Vec<Self>, Failure> {
+        let items = members.entries.into_iter().map(|(path, entry)| {
+            let Entry { alias, remote_id, payload } = entry;
+            let rules = metadata.rules(&path)?;
+            Ok(Self::new(path, rules, Identity { alias, remote_id }, payload))
+        });
+        items.collect()
+    }
+
+    /// The metadata of the resource, rendered without its secrets.
+    pub fn metadata(&self) -> Result<Document, Failure> {
+        let mut seen = self.clone();
+        seen.mask();
+        let identity = Identity { alias: self.alias.clone(), remote_id: self.remote_id.clone() };
+        let subject = Subject {
+            path: &self.path,
+            identity: &identity,
+            payload: Some(&seen.payload),
+            descriptor: self.descriptor.as_ref(),
+        };
+        Ok(self.rules.on_resource(subject)?.document())
+    }
+
+    /// The payload without what its defaults say as well.
+    pub fn prune_defaults(&mut self) {
+        let defaults = Value::Object(self.rules.resolved().defaults.clone());
+        self.payload = compact(std::mem::take(&mut self.payload), &defaults);
+    }
+
+    /// Puts the placeholder in the place of declared secrets.
+    pub fn mask(&mut self) {
+        if self.secret {
+            self.payload = Value::from(PLACEHOLDER);
+            self.descriptor = Some(Descriptor::of(PayloadType::Text));
+        } else {
+            self.payload = mask(std::mem::take(&mut self.payload), &self.secret_attributes);
+        }
+    }
+
+    /// What the payload is: as it is stored, else as metadata says, else as it looks.
+    pub fn descriptor(&self) -> Descriptor {
+        let stated = || self.rules.payload_type().map(Descriptor::of);
+        self.descriptor.clone().or_else(stated).unwrap_or_else(|| {
+            Descriptor::of(match &self.payload {
+                Value::Bytes(_) => PayloadType::OctetStream,
+                Value::String(_) => PayloadType::Text,
+                _ => PayloadType::Json,
+            })
+        })
+    }
+
+    /// How lists show the resource: its alias, padded to `width` characters, and its id.
+    fn line(&self, width: usize) -> String {
+        match (self.alias.as_str(), self.remote_id.as_str()) {
+            ("", _) => self.path.to_string(),
+            (alias, "") => alias.to_owned(),
+            (alias, id) => format!("{alias:width$} ({id})"),
+        }
+    }
+}
+
+/// The lines of a list.
+pub fn lines(items: &[Item]) -> String {
+    let width = items.iter().map(|item| item.alias.chars().count()).max().unwrap_or_default();
+    let lines: Vec<String> = items.iter().map(|item| item.line(width)).collect();
+    lines.join("\n")
+}
+
+/// The paths of resources, one a line.
+pub fn paths(items: &[Item]) -> String {
+    let paths: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
+    paths.join("\n")
+}
+
+/// The payloads of resources as an array.
+pub fn payloads(items: Vec<Item>) -> Value {
+    Value::Array(items.into_iter().map(|item| item.payload).collect())
+}
+
+impl Exclusions {
+    pub fn apply(&self, items: &mut Vec<Item>) {
+        items.retain(|item| {
+            let names = [item.path.as_str(), item.path.name(), &item.alias, &item.remote_id];
+            !self.exclude.iter().map(|name| name.trim()).any(|name| names.contains(&name))
+        });
+    }
+}
+
+/// What becomes of secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    Masked,
+    Shown,
+}
+
+impl Secrets {
+    /// `show` is `--show-secrets`, which needs a store.
+    pub fn new(show: bool, invocation: &Invocation) -> Result<Self, Failure> {
+        if !show {
+            return Ok(Self::Masked);
+        }
+        invocation.context()?.secret_store()?;
+        Ok(Self::Shown)
+    }
+
+    pub fn apply(self, item: &mut Item) -> Result<(), Failure> {
+        match self {
+            Self::Masked => item.mask(),
+            Self::Shown => {
+                if let Some(pointer) = find_placeholder(&item.payload) {
+                    return Err(Failure::invalid(format!(
+                        "{}: the value at \"{pointer}\" is a placeholder, and this version reads no secret \
+                         stores; leave out --show-secrets",
+                        item.path
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn item(path: &str, alias: &str, remote_id: &str) -> Item {
+        let identity = Identity { alias: alias.to_owned(), remote_id: remote_id.to_owned() };
+        Item::new(LogicalPath::parse(path).unwrap(), Metadata::conventions(), identity, Value::Null)
+    }
+
+    #[test]
+    fn aliases_are_padded_to_the_widest() {
+        let items = [item("/a/é", "é", "42"), item("/a/acme", "acme", ""), item("/a/7", "", "7")];
+        assert_eq!(lines(&items), "é    (42)\nacme\n/a/7");
+        assert_eq!(lines(&[]), "");
+        assert_eq!(paths(&items), "/a/é\n/a/acme\n/a/7");
+    }
+
+    #[rstest]
+    #[case("/shops/rio")]
+    #[case("rio")]
+    #[case("Rio de Janeiro")]
+    #[case("42")]
+    #[case(" 42 ")]
+    fn exclusions(#[case] name: &str) {
+        let mut items = vec![item("/shops/lima", "Lima", "7"), item("/shops/rio", "Rio de Janeiro", "42")];
+        Exclusions { exclude: vec!["none".to_owned(), name.to_owned()] }.apply(&mut items);
+        assert_eq!(paths(&items), "/shops/lima");
+    }
+
+    #[rstest]
+    #[case(Value::Bytes(vec![]), PayloadType::OctetStream)]
+    #[case(Value::from("x"), PayloadType::Text)]
+    #[case(Value::from(1), PayloadType::Json)]
+    fn types_that_nobody_states(#[case] payload: Value, #[case] expected: PayloadType) {
+        let item = Item { payload, ..item("/a", "a", "a") };
+        assert_eq!(item.descriptor().payload_type, expected);
+    }
+}

@@ -1,0 +1,115 @@
+//! Where a command reads from, and how it asks there.
+
+use clap::Args;
+use declarest_core::metadata::OperationName;
+use declarest_core::metadata::document::{Document, OperationSection, OperationsSection};
+use http::Method;
+
+use crate::error::Failure;
+
+/// Where to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    ManagedServer,
+    Repository,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub struct SourceArguments {
+    /// Where to read: managed-server or repository
+    #[arg(long, value_name = "SOURCE", default_value = "managed-server")]
+    source: String,
+
+    #[command(flatten)]
+    method: MethodArgument,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub struct MethodArgument {
+    /// HTTP method to use instead of the one that metadata gives
+    #[arg(long, value_name = "METHOD")]
+    http_method: Option<String>,
+}
+
+impl SourceArguments {
+    /// The source. The server is the only one that takes an HTTP method.
+    pub fn source(&self) -> Result<Source, Failure> {
+        let source = match self.source.trim() {
+            "managed-server" | "managed-service" => Source::ManagedServer,
+            "repository" => Source::Repository,
+            other => {
+                return Err(Failure::invalid(format!(
+                    "--source \"{other}\" is not supported; use managed-server or repository"
+                )));
+            }
+        };
+        if source == Source::Repository && self.method.method()?.is_some() {
+            return Err(Failure::invalid("--http-method needs --source managed-server"));
+        }
+        Ok(source)
+    }
+
+    /// What the flags say over all metadata about the requests of `operations`.
+    pub fn overrides(&self, operations: &[OperationName]) -> Result<Document, Failure> {
+        self.method.overrides(operations)
+    }
+}
+
+impl MethodArgument {
+    /// What the flag says over all metadata about the requests of `operations`.
+    pub fn overrides(&self, operations: &[OperationName]) -> Result<Document, Failure> {
+        let Some(method) = self.method()? else { return Ok(Document::default()) };
+        let section = OperationSection { method: Some(method.to_string()), ..OperationSection::default() };
+        let operations = operations.iter().map(|operation| (*operation, section.clone())).collect();
+        let operations = Some(OperationsSection { defaults: None, operations });
+        Ok(Document { operations, ..Document::default() })
+    }
+
+    fn method(&self) -> Result<Option<Method>, Failure> {
+        let Some(text) = self.http_method.as_deref() else { return Ok(None) };
+        let method = Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes());
+        method.map(Some).map_err(|_| {
+            Failure::invalid(format!("--http-method \"{text}\" is no HTTP method; write one such as POST"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn arguments(source: &str, method: Option<&str>) -> SourceArguments {
+        let method = MethodArgument { http_method: method.map(str::to_owned) };
+        SourceArguments { source: source.to_owned(), method }
+    }
+
+    #[rstest]
+    #[case("managed-server", None, Source::ManagedServer)]
+    #[case("managed-service", Some("get"), Source::ManagedServer)]
+    #[case("repository", None, Source::Repository)]
+    fn sources(#[case] source: &str, #[case] method: Option<&str>, #[case] expected: Source) {
+        assert_eq!(arguments(source, method).source().unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case("both", None, "--source \"both\" is not supported; use managed-server or repository")]
+    #[case("repository", Some("GET"), "--http-method needs --source managed-server")]
+    #[case("repository", Some("A B"), "--http-method \"A B\" is no HTTP method; write one such as POST")]
+    fn refused(#[case] source: &str, #[case] method: Option<&str>, #[case] message: &str) {
+        let failure = arguments(source, method).source().unwrap_err();
+        assert_eq!((failure.message(), failure.category().exit_code()), (message, 2));
+    }
+
+    #[test]
+    fn a_method_is_upper_cased() {
+        let document = arguments("managed-server", Some(" post ")).overrides(&[OperationName::Get]).unwrap();
+        let operations = document.operations.unwrap().operations;
+        assert_eq!(operations[&OperationName::Get].method.as_deref(), Some("POST"));
+        assert_eq!(
+            arguments("repository", None).overrides(&[OperationName::Get]).unwrap(),
+            Document::default()
+        );
+    }
+}
