@@ -52,6 +52,14 @@ pub enum MetadataError {
         /// What does not fit.
         source: Arc<DocumentError>,
     },
+    /// Defaults apply to a payload that cannot have any.
+    #[error("{file}: {source}")]
+    Defaults {
+        /// The payload file.
+        file: String,
+        /// Why not.
+        source: Arc<DocumentError>,
+    },
     /// The payload gives the resource no usable names.
     #[error("{path}: {source}")]
     Identity {
@@ -206,6 +214,7 @@ impl Categorized for MetadataError {
             Self::Validation { source, .. } => source.category(),
             Self::Document { .. }
             | Self::Layers { .. }
+            | Self::Defaults { .. }
             | Self::Identity { .. }
             | Self::Render { .. }
             | Self::Unusable { .. }

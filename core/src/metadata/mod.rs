@@ -32,7 +32,7 @@ mod validation;
 
 pub use api::Api;
 pub use body::Body;
-pub use check::check;
+pub use check::{check, read};
 pub use compare::{Change, Difference, differences};
 pub use document::OperationName;
 pub use error::MetadataError;

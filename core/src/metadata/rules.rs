@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderName;
 
-use super::document::{DocumentError, Format, OperationName, Resolved, Step};
+use super::document::{DocumentError, Format, NO_HEADER_NAME, OperationName, Resolved, Step};
 use super::identity::{Identity, IdentityRules, IdentityTemplate};
 use super::openapi::PathItem;
 use super::template::{
@@ -291,8 +291,7 @@ impl OperationRules {
         for (name, value) in said.headers.iter() {
             let key = format!("headers.{name}");
             let named = HeaderName::from_bytes(name.as_bytes());
-            let named =
-                named.map_err(|_| invalid(&field(&key), "is no header name (RFC 9110, section 5.1)"))?;
+            let named = named.map_err(|_| invalid(&field(&key), NO_HEADER_NAME))?;
             headers.push((named, parse(value, Kind::Header, &key)?));
         }
         let query = said
@@ -392,5 +391,5 @@ fn template(field: &str, error: &TemplateError) -> DocumentError {
 }
 
 fn invalid(field: &str, reason: impl Into<std::borrow::Cow<'static, str>>) -> DocumentError {
-    DocumentError::Invalid { field: field.to_owned(), reason: reason.into() }
+    DocumentError::invalid(field, reason)
 }

@@ -15,7 +15,7 @@ pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncEr
     let payload = rules
         .resolved()
         .with_defaults(stored)
-        .map_err(|source| MetadataError::Layers { path: file.path.clone(), source: Arc::new(source) })?;
+        .map_err(|source| MetadataError::Defaults { file: file.file.clone(), source: Arc::new(source) })?;
     let attributes = &rules.resolved().externalized_attributes;
     let sidecar = |name: &str| repository::read_sidecar(session.tree.as_ref(), &file.path, name);
     let payload = includes::expand(payload, attributes, &sidecar)

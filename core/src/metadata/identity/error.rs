@@ -1,7 +1,7 @@
 //! What can be wrong with an identity template, or with the identity that it gives.
 
 use crate::error::{Categorized, Category};
-use crate::path::{LogicalPath, PathError};
+use crate::path::PathError;
 
 /// Why a text is no identity template, or why one gives no identity for a payload.
 ///
@@ -58,10 +58,8 @@ pub enum IdentityError {
         template: String,
     },
     /// What came out is not one path segment.
-    #[error("{path}: identity template \"{template}\" gives no usable name: {source}")]
+    #[error("identity template \"{template}\" gives no usable name: {source}")]
     NotASegment {
-        /// The resource.
-        path: LogicalPath,
         /// The template as written.
         template: String,
         /// Why not.
