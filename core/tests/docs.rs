@@ -113,7 +113,10 @@ impl Reader {
                 texts(format!("alias {}\nremote id {}", identity.alias, identity.remote_id), text)
             }
             "request" => texts(self.request(&block.arguments[0], &path()), text),
-            "error" if block.arguments[0] == "bundle" => words(&self.bundle().unwrap_err().to_string(), text),
+            "error" if block.arguments[0] == "bundle" => {
+                let error = self.bundle().unwrap_err().to_string();
+                words(&error.replace(self.root().to_str().unwrap(), "./till-bundle"), text)
+            }
             "error" => words(&self.refusal(&path()), text),
             "differences" => texts(self.differences(&path()), text),
             "transformed" => values(&self.transformed(&block.arguments[0], &path())),
