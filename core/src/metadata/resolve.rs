@@ -108,8 +108,11 @@ impl Metadata {
                 .map_err(|error| source.fault(&document.file, error))?;
         }
         let resolved = layers.resolve().map_err(|error| self.unresolved(path, applied, error))?;
-        let documents =
-            applied.iter().map(|document| self.sources[document.source].shown(&document.file)).collect();
+        let documents = applied.iter().map(|document| {
+            let source = &self.sources[document.source];
+            Ok((source.shown(&document.file), source.document(&document.file)?))
+        });
+        let documents = documents.collect::<Result<Vec<_>, MetadataError>>()?;
         let descendants = applied.iter().filter_map(|document| document.descendants).max();
         Rules::compile(resolved, documents, descendants, Arc::clone(&self.programs), self.api.clone())
     }

@@ -67,6 +67,20 @@ pub enum IdentityError {
     },
 }
 
+impl IdentityError {
+    /// The template as written.
+    pub fn template(&self) -> &str {
+        match self {
+            Self::Syntax { template, .. }
+            | Self::Missing { template, .. }
+            | Self::NotScalar { template, .. }
+            | Self::OutOfRange { template, .. }
+            | Self::Blank { template }
+            | Self::NotASegment { template, .. } => template,
+        }
+    }
+}
+
 impl Categorized for IdentityError {
     fn category(&self) -> Category {
         Category::Validation
