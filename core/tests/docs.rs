@@ -88,56 +88,57 @@ struct Reader {
 impl Reader {
     /// Executes a block: `None` if there is nothing to compare, else what it should show and what it shows.
     fn execute(&mut self, block: &Block) -> Option<(String, String)> {
-        let path = || LogicalPath::parse(block.arguments.last().unwrap()).unwrap();
-        let json = |text: &str| decode(PayloadType::Json, text.as_bytes()).unwrap();
-        let text = block.text.as_str();
-        let values = |value: &Value| Some((shown(value), shown(&json(text))));
         match block.kind.as_str() {
-            "tree" => {
-                self.tree = Some(directory(text));
-                None
-            }
-            "observed" => {
-                self.observed = json(text);
-                None
-            }
-            "resources" => texts(self.resources(), text),
+            "tree" => self.tree = Some(directory(&block.text)),
+            "observed" => self.observed = json(&block.text),
+            _ => return Some(self.compare(block)),
+        }
+        None
+    }
+
+    /// What a block should show, and what it shows.
+    fn compare(&self, block: &Block) -> (String, String) {
+        let path = || LogicalPath::parse(block.arguments.last().unwrap()).unwrap();
+        let text = block.text.as_str();
+        let values = |value: &Value| (shown(value), shown(&json(text)));
+        match block.kind.as_str() {
+            "resources" => texts(&self.resources(), text),
             "payload" => values(&self.stored(&path())),
             "desired" => values(&self.desired(&path()).unwrap().payload),
             "metadata" => {
                 let rules = self.session().metadata.rules(&path()).unwrap();
-                Some((format!("{:#?}", rules.resolved()), alone(text)))
+                (format!("{:#?}", rules.resolved()), alone(text))
             }
             "identity" => {
                 let identity = self.desired(&path()).unwrap().identity;
-                texts(format!("alias {}\nremote id {}", identity.alias, identity.remote_id), text)
+                texts(&format!("alias {}\nremote id {}", identity.alias, identity.remote_id), text)
             }
-            "request" => texts(self.request(&block.arguments[0], &path()), text),
+            "request" => texts(&self.request(&block.arguments[0], &path()), text),
             "error" if block.arguments[0] == "bundle" => {
                 let error = self.bundle().unwrap_err().to_string();
                 words(&error.replace(self.root().to_str().unwrap(), "./till-bundle"), text)
             }
             "error" => words(&self.refusal(&path()), text),
-            "differences" => texts(self.differences(&path()), text),
+            "differences" => texts(&self.differences(&path()), text),
             "transformed" => values(&self.transformed(&block.arguments[0], &path())),
             "compacted" => {
                 let defaults = self.session().metadata.rules(&path()).unwrap().resolved().defaults.clone();
                 values(&compact(self.observed.clone(), &Value::Object(defaults)))
             }
-            "entries" => texts(self.entries(&path()), text),
+            "entries" => texts(&self.entries(&path()), text),
             "file" => {
                 let descriptor = Descriptor::from_extension(&block.arguments[0]);
                 let file = encode(descriptor.payload_type, &self.observed).unwrap();
-                texts(String::from_utf8(file).unwrap(), text)
+                texts(&String::from_utf8(file).unwrap(), text)
             }
-            "rendered" => texts(each(text, |template| self.rendered(template, &path())), text),
+            "rendered" => texts(&each(text, |template| self.rendered(template, &path())), text),
             "identities" => {
                 let payload = self.stored(&path());
-                texts(each(text, |template| identity(template, &payload)), text)
+                texts(&each(text, |template| identity(template, &payload)), text)
             }
             "bundle" => {
                 let manifest = self.bundle().unwrap().manifest;
-                texts(format!("{} {}", manifest.name, manifest.version), text)
+                texts(&format!("{} {}", manifest.name, manifest.version), text)
             }
             kind => panic!("line {}: there is no kind \"{kind}\"", block.line),
         }
@@ -223,15 +224,12 @@ impl Reader {
     fn transformed(&self, operation: &str, path: &LogicalPath) -> Value {
         let rules = self.session().metadata.rules(path).unwrap();
         let operation = named(operation);
-        let transform = |value| match operation {
-            OperationName::List => rules.on_collection(path)?.transform(operation, value, Context::default()),
-            _ => {
-                let resource = self.desired(path).unwrap();
-                let evaluation = resource.evaluation().unwrap();
-                evaluation.transform(operation, value, Context::default())
-            }
-        };
-        transform(self.observed.clone()).unwrap()
+        let (value, context) = (self.observed.clone(), Context::default());
+        if operation == OperationName::List {
+            return rules.on_collection(path).unwrap().transform(operation, value, context).unwrap();
+        }
+        let resource = self.desired(path).unwrap();
+        resource.evaluation().unwrap().transform(operation, value, context).unwrap()
     }
 
     fn entries(&self, path: &LogicalPath) -> String {
@@ -283,6 +281,10 @@ fn directory(text: &str) -> TempDir {
     root
 }
 
+fn json(text: &str) -> Value {
+    decode(PayloadType::Json, text.as_bytes()).unwrap()
+}
+
 fn named(operation: &str) -> OperationName {
     OperationName::ALL.into_iter().find(|name| name.key() == operation).unwrap()
 }
@@ -317,14 +319,14 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
 }
 
 /// Equal but for white space at the end.
-fn texts(actual: String, expected: &str) -> Option<(String, String)> {
-    Some((actual.trim_end().to_owned(), expected.trim_end().to_owned()))
+fn texts(actual: &str, expected: &str) -> (String, String) {
+    (actual.trim_end().to_owned(), expected.trim_end().to_owned())
 }
 
 /// Equal but for line breaks.
-fn words(actual: &str, expected: &str) -> Option<(String, String)> {
+fn words(actual: &str, expected: &str) -> (String, String) {
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some((joined(actual), joined(expected)))
+    (joined(actual), joined(expected))
 }
 
 #[rstest]
@@ -354,9 +356,7 @@ fn pages_are_in_the_summary() {
     let summary = fs::read_to_string(page("SUMMARY.md")).unwrap();
     for entry in fs::read_dir(page("")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(
-            name == "SUMMARY.md" || !name.ends_with(".md") || summary.contains(&format!("({name})")),
-            "docs/{name} is not in docs/SUMMARY.md"
-        );
+        let is_page = name != "SUMMARY.md" && Path::new(&name).extension().is_some_and(|found| found == "md");
+        assert!(!is_page || summary.contains(&format!("({name})")), "docs/{name} is not in docs/SUMMARY.md");
     }
 }
