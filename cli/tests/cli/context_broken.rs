@@ -140,7 +140,7 @@ fn each_mistake_is_told_with_its_place() {
     line 1, column 1: the document: expected an object, found an array
     line 1, column 1: unknown key "currentcontext" in the document; did you mean "currentContext"?
     line 1, column 1: unknown key "current-ctx" in the document; use currentContext, defaultEditor, credentials, contexts
-    cannot decode yaml, line 2, column 1: the key "currentContext" is there twice
+    cannot decode yaml, line 2, column 1: the key "currentContext" is there twice; keep one of them
     line 1, column 1: contexts: expected a list, found an object
     line 1, column 12: contexts[0]: expected an object, found a string
     line 1, column 1: currentContext: is empty; name one of the contexts

@@ -5,11 +5,19 @@ use super::identity::IdentityTemplate;
 use super::template::{Kind, Template};
 use super::transform::Pipeline;
 use super::transform::Step;
+use crate::payload::PayloadType;
 
 /// Checks `document` as [`Document::validate`] does, with the template languages and jq of this library.
 /// `collection` says that it stands in a directory `_`.
 pub fn check(document: &Document, collection: bool) -> Result<(), DocumentError> {
     document.validate(Checks { collection, template: &template, jq: &jq })
+}
+
+/// Reads and checks a document. Errors tell where in it they are.
+pub fn read(payload_type: PayloadType, bytes: &[u8], collection: bool) -> Result<Document, DocumentError> {
+    let document = Document::decode(payload_type, bytes)?;
+    check(&document, collection).map_err(|error| error.located(payload_type, bytes))?;
+    Ok(document)
 }
 
 fn template(field: TemplateField, text: &str) -> Result<(), String> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::ValidationError;
 use super::document::{DocumentError, OperationName};
 use super::identity::IdentityError;
 use super::includes::IncludeError;
@@ -10,6 +9,7 @@ use super::list;
 use super::openapi::OpenApiError;
 use super::template::TemplateError;
 use super::transform::TransformError;
+use super::{Origin, ValidationError};
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
@@ -52,11 +52,21 @@ pub enum MetadataError {
         /// What does not fit.
         source: Arc<DocumentError>,
     },
+    /// Defaults apply to a payload that cannot have any.
+    #[error("{file}: {source}")]
+    Defaults {
+        /// The payload file.
+        file: String,
+        /// Why not.
+        source: Arc<DocumentError>,
+    },
     /// The payload gives the resource no usable names.
-    #[error("{path}: {source}")]
+    #[error("{path}: {field}: {source}")]
     Identity {
         /// The resource.
         path: LogicalPath,
+        /// The template.
+        field: Box<Origin>,
         /// Why not.
         source: IdentityError,
     },
@@ -66,7 +76,7 @@ pub enum MetadataError {
         /// The resource.
         path: LogicalPath,
         /// The field that holds the template.
-        field: String,
+        field: Box<Origin>,
         /// What is missing or wrong.
         source: Box<TemplateError>,
     },
@@ -76,19 +86,19 @@ pub enum MetadataError {
         /// The resource.
         path: LogicalPath,
         /// The field that holds the template.
-        field: String,
+        field: Box<Origin>,
         /// What it gave.
         rendered: String,
         /// What is wrong with it.
         reason: &'static str,
     },
     /// A transform failed.
-    #[error("{path}: operations.{operation}: {source}")]
+    #[error("{path}: {field}: {source}")]
     Transform {
         /// The resource.
         path: LogicalPath,
-        /// The operation whose steps failed.
-        operation: OperationName,
+        /// The steps.
+        field: Box<Origin>,
         /// Which step, and why.
         source: Box<TransformError>,
     },
@@ -206,6 +216,7 @@ impl Categorized for MetadataError {
             Self::Validation { source, .. } => source.category(),
             Self::Document { .. }
             | Self::Layers { .. }
+            | Self::Defaults { .. }
             | Self::Identity { .. }
             | Self::Render { .. }
             | Self::Unusable { .. }

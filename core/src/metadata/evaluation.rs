@@ -5,7 +5,7 @@ use http::{HeaderName, HeaderValue, Method, header};
 use super::document::OperationName;
 use super::identity::Identity;
 use super::openapi::{ApiOperation, PathItem};
-use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps};
+use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps, step_field};
 use super::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
 use super::transform::{Context, Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
@@ -206,16 +206,28 @@ impl<'a> Evaluation<'a> {
         for (index, step) in steps.iter().enumerate() {
             rendered.push(match step {
                 StepRules::Fixed(step) => step.clone(),
-                StepRules::Jq(template) => Step::Jq(
-                    self.text(template, &|| format!("operations.{operation}.transforms, step {index}"))?,
-                ),
+                StepRules::Jq(template) => Step::Jq(self.text(template, &|| {
+                    format!("{}.jqExpression", step_field(&self.rules.resolved, operation, index))
+                })?),
             });
         }
         Ok(rendered)
     }
 
-    pub(super) fn untransformable(&self, operation: OperationName, source: TransformError) -> MetadataError {
-        MetadataError::Transform { path: self.subject.path.clone(), operation, source: Box::new(source) }
+    pub(super) fn untransformable(
+        &self,
+        operation: OperationName,
+        mut source: TransformError,
+    ) -> MetadataError {
+        let mut field = format!("operations.{operation}.transforms");
+        if let Some(step) = source.step_mut() {
+            match step.checked_sub(self.rules.resolved.transforms.len()) {
+                Some(own) => *step = own,
+                None => "operations.defaults.transforms".clone_into(&mut field),
+            }
+        }
+        let field = self.rules.origin(field).into();
+        MetadataError::Transform { path: self.subject.path.clone(), field, source: Box::new(source) }
     }
 
     /// What the path tells, as values.
@@ -250,7 +262,7 @@ impl<'a> Evaluation<'a> {
         }
         template.render(&self.scope(Some(&self.remote_collection))).map_err(|source| MetadataError::Render {
             path: self.subject.path.clone(),
-            field: field(),
+            field: self.rules.origin(field()).into(),
             source: Box::new(source),
         })
     }
@@ -261,7 +273,7 @@ impl<'a> Evaluation<'a> {
         };
         let rendered = template.render(&self.scope(None)).map_err(|source| MetadataError::Render {
             path: self.subject.path.clone(),
-            field: REMOTE_COLLECTION.to_owned(),
+            field: self.rules.origin(REMOTE_COLLECTION.to_owned()).into(),
             source: Box::new(source),
         })?;
         absolute(&[&rendered])
@@ -327,7 +339,7 @@ impl<'a> Evaluation<'a> {
     fn unusable(&self, field: String, rendered: &str, reason: &'static str) -> MetadataError {
         MetadataError::Unusable {
             path: self.subject.path.clone(),
-            field,
+            field: self.rules.origin(field).into(),
             rendered: rendered.to_owned(),
             reason,
         }

@@ -92,13 +92,19 @@ resource: {remoteCollectionPath: \"/kv/{{/region}}{{/descendantCollectionPath}}\
 #[case("method: patch", "PATCH /shops/7")]
 #[case("method: \"{{if .raw}}POST{{end}}\"", "PUT /shops/7")]
 #[case("query: {b: \"{{/n}}\", a: x}", "PUT /shops/7?a=x&b=3")]
-#[case("path: \"/x/{{/missing}}\"", "/shops/rio: operations.update.path: ")]
-#[case("query: {q: \"{{/missing}}\"}", "/shops/rio: operations.update.query.q: ")]
-#[case("headers: {X-A: \"{{/o}}\"}", "/shops/rio: operations.update.headers.x-a: ")]
-#[case("path: ../../../x", "/shops/rio: operations.update.path: \"../../../x\" leads above the root")]
-#[case("path: \"./{{/empty}}\"", "/shops/rio: operations.update.path: ")]
-#[case("path: \"./{{/dots}}\"", "/shops/rio: operations.update.path: ")]
-#[case("method: \"{{/spaced}}\"", "/shops/rio: operations.update.method: \"A B\" is no HTTP method")]
+#[case("path: \"/x/{{/missing}}\"", "/shops/rio: operations.update.path (shops/_/metadata.yaml): ")]
+#[case("query: {q: \"{{/missing}}\"}", "/shops/rio: operations.update.query.q (shops/_/metadata.yaml): ")]
+#[case("headers: {X-A: \"{{/o}}\"}", "/shops/rio: operations.update.headers.x-a (shops/_/metadata.yaml): ")]
+#[case(
+    "path: ../../../x",
+    "/shops/rio: operations.update.path (shops/_/metadata.yaml): \"../../../x\" leads above the root"
+)]
+#[case("path: \"./{{/empty}}\"", "/shops/rio: operations.update.path (shops/_/metadata.yaml): ")]
+#[case("path: \"./{{/dots}}\"", "/shops/rio: operations.update.path (shops/_/metadata.yaml): ")]
+#[case(
+    "method: \"{{/spaced}}\"",
+    "/shops/rio: operations.update.method (shops/_/metadata.yaml): \"A B\" is no HTTP method"
+)]
 fn updates(#[case] operation: &str, #[case] expected: &str) {
     let document = format!("operations: {{update: {{{operation}}}}}");
     let payload = "{n: 3, o: {}, empty: \"\", dots: \"..\", spaced: A B}";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::document::{Document, Layers};
+use super::document::{Document, DocumentError, Layers};
 use super::transform::ProgramCache;
 use super::{Api, MetadataError, Rules, Source};
 use crate::path::{LogicalPath, Selector};
@@ -123,18 +123,38 @@ impl Metadata {
         for document in applied {
             let source = &self.sources[document.source];
             let parsed = source.document(&document.file)?;
-            layers.push(&parsed, &|name| source.include(&document.file, name)).map_err(|error| {
-                MetadataError::Document { file: source.shown(&document.file), source: Arc::new(error) }
-            })?;
+            layers
+                .push(&parsed, &|name| source.include(&document.file, name))
+                .map_err(|error| source.fault(&document.file, error))?;
         }
         let pushed = layers.push(&self.overrides, &|file| Err(format!("{file} is not here").into()));
-        let resolved = pushed
-            .and_then(|()| layers.resolve())
-            .map_err(|error| MetadataError::Layers { path: path.clone(), source: Arc::new(error) })?;
-        let documents =
-            applied.iter().map(|document| self.sources[document.source].shown(&document.file)).collect();
+        let resolved =
+            pushed.and_then(|()| layers.resolve()).map_err(|error| self.unresolved(path, applied, error))?;
+        let documents = applied.iter().map(|document| {
+            let source = &self.sources[document.source];
+            Ok((source.shown(&document.file), source.document(&document.file)?))
+        });
+        let documents = documents.collect::<Result<Vec<_>, MetadataError>>()?;
         let descendants = applied.iter().filter_map(|document| document.descendants).max();
         Rules::compile(resolved, documents, descendants, Arc::clone(&self.programs), self.api.clone())
+    }
+}
+
+impl Metadata {
+    /// Why the documents that apply to `path` do not fit together; in the last one that selects the profile,
+    /// if an unknown one is the reason.
+    fn unresolved(&self, path: &LogicalPath, applied: &[Applied], error: DocumentError) -> MetadataError {
+        let selects = |document: &&Applied| {
+            let DocumentError::UnknownProfile { profile, .. } = &error else { return false };
+            let parsed = self.sources[document.source].document(&document.file).ok();
+            let defaults = parsed.as_ref().and_then(|parsed| parsed.resource.as_ref()?.defaults.as_ref());
+            defaults
+                .is_some_and(|defaults| defaults.use_profiles.iter().flatten().any(|name| name == profile))
+        };
+        match applied.iter().rev().find(selects) {
+            Some(document) => self.sources[document.source].fault(&document.file, error),
+            None => MetadataError::Layers { path: path.clone(), source: Arc::new(error) },
+        }
     }
 }
 

@@ -127,22 +127,22 @@ fn rules_are_compiled_once_for_all_that_share_documents() {
     "resource: {ids: /a}",
     "shops/_/metadata.yaml: line 1, column 12: unknown key \"ids\" in resource; did you mean \"id\"?"
 )]
-#[case("operations: {get: {path: \"{{\"}}", "shops/_/metadata.yaml: operations.get.path:")]
+#[case("operations: {get: {path: \"{{\"}}", "shops/_/metadata.yaml: line 1, column 20: operations.get.path:")]
 #[case(
     "operations: {get: {transforms: [{jqExpression: \".a |\"}]}}",
-    "shops/_/metadata.yaml: operations.get.transforms[0].jqExpression:"
+    "shops/_/metadata.yaml: line 1, column 34: operations.get.transforms[0].jqExpression:"
 )]
 #[case(
     "resource: {defaults: {useProfiles: [x]}}",
-    "the metadata documents of /shops/rio do not fit together: resource.defaults.useProfiles: there is no profile \"x\""
+    "shops/_/metadata.yaml: line 1, column 23: resource.defaults.useProfiles: there is no profile \"x\""
 )]
 #[case(
     "resource: {defaults: {value: \"{{include defaults.yaml}}\"}}",
-    "shops/_/metadata.yaml: resource.defaults.value: cannot include defaults.yaml"
+    "shops/_/metadata.yaml: line 1, column 23: resource.defaults.value: cannot include defaults.yaml"
 )]
 #[case(
     "operations: {get: {headers: {\"X Y\": \"1\"}}}",
-    "shops/_/metadata.yaml: operations.get.headers.X Y: is no header name"
+    "shops/_/metadata.yaml: line 1, column 30: operations.get.headers.X Y: is no header name"
 )]
 fn an_invalid_document_fails_what_it_governs(#[case] content: &str, #[case] expected: &str) {
     let (_root, tree) = tree(&[("shops/_/metadata.yaml", content)]);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderName;
 
-use super::document::{DocumentError, Format, OperationName, Resolved, Step};
+use super::document::{Document, DocumentError, Format, NO_HEADER_NAME, OperationName, Resolved, Step};
 use super::identity::{Identity, IdentityRules, IdentityTemplate};
 use super::openapi::PathItem;
 use super::template::{
@@ -13,7 +13,10 @@ use super::template::{
     derive_fields, path_patterns,
 };
 use super::transform::{self, Pipeline, ProgramCache};
-use super::{Api, Entry, Evaluation, MetadataError, Rendered, Subject, Validation, ValidationError, list};
+use super::{
+    Api, Entry, Evaluation, MetadataError, Origin, Rendered, Subject, Validation, ValidationError, list,
+    origin,
+};
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::{Descriptor, Object, PayloadType, Value};
 
@@ -22,6 +25,8 @@ use crate::payload::{Descriptor, Object, PayloadType, Value};
 #[derive(Debug)]
 pub struct Rules {
     documents: Vec<String>,
+    /// What each of them says.
+    stated: Vec<Arc<Document>>,
     pub(super) resolved: Resolved,
     pub(super) identity: IdentityRules,
     pub(super) remote_collection: Option<Template>,
@@ -71,6 +76,7 @@ impl Rules {
             .filter_map(|operation| OperationRules::compile(&Resolved::default(), operation).ok());
         Self {
             documents: Vec::new(),
+            stated: Vec::new(),
             resolved: Resolved::default(),
             identity: IdentityRules::default(),
             remote_collection: None,
@@ -89,11 +95,12 @@ impl Rules {
     /// segments of the deepest collection that asks for descendants.
     pub(super) fn compile(
         resolved: Resolved,
-        documents: Vec<String>,
+        documents: Vec<(String, Arc<Document>)>,
         descendants: Option<usize>,
         programs: Arc<ProgramCache>,
         api: Option<Arc<Api>>,
     ) -> Result<Self, MetadataError> {
+        let (documents, stated): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
         let compiled = Self::compile_fields(&resolved);
         let (identity, remote_collection, operations) = compiled.map_err(|source| {
             MetadataError::Document { file: documents.join(", "), source: Arc::new(source) }
@@ -107,6 +114,7 @@ impl Rules {
         let runs_jq = OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(is_jq));
         Ok(Self {
             documents,
+            stated,
             resolved,
             identity,
             remote_collection,
@@ -145,6 +153,13 @@ impl Rules {
         &self.documents
     }
 
+    /// `field` with the document that states it: the last one that does, since later ones win.
+    pub(super) fn origin(&self, field: String) -> Origin {
+        let mut documents = self.documents.iter().zip(&self.stated).rev();
+        let stating = documents.find(|(_, document)| origin::states(document, &field));
+        Origin { field, file: stating.map(|(file, _)| file.clone()) }
+    }
+
     /// What the documents say together.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
@@ -157,9 +172,15 @@ impl Rules {
 
     /// The names of the resource at `path` with the desired `payload`.
     pub fn identify(&self, path: &LogicalPath, payload: &Value) -> Result<Identity, MetadataError> {
-        self.identity
-            .identify(path, payload)
-            .map_err(|source| MetadataError::Identity { path: path.clone(), source })
+        self.identity.identify(path, payload).map_err(|source| {
+            let is_alias = source.template() == self.identity.alias().source();
+            let field = if is_alias { "resource.alias" } else { "resource.id" };
+            MetadataError::Identity {
+                path: path.clone(),
+                field: self.origin(field.to_owned()).into(),
+                source,
+            }
+        })
     }
 
     /// What stands in for the payload of the resource at `path` where only the path is known.
@@ -291,8 +312,7 @@ impl OperationRules {
         for (name, value) in said.headers.iter() {
             let key = format!("headers.{name}");
             let named = HeaderName::from_bytes(name.as_bytes());
-            let named =
-                named.map_err(|_| invalid(&field(&key), "is no header name (RFC 9110, section 5.1)"))?;
+            let named = named.map_err(|_| invalid(&field(&key), NO_HEADER_NAME))?;
             headers.push((named, parse(value, Kind::Header, &key)?));
         }
         let query = said
@@ -311,13 +331,7 @@ impl OperationRules {
 
 impl Steps {
     fn compile(resolved: &Resolved, operation: OperationName) -> Result<Self, DocumentError> {
-        let field = |index: usize| {
-            let shared = resolved.transforms.len();
-            match index.checked_sub(shared) {
-                None => format!("operations.defaults.transforms[{index}]"),
-                Some(own) => format!("operations.{operation}.transforms[{own}]"),
-            }
-        };
+        let field = |index| step_field(resolved, operation, index);
         let mut steps = Vec::new();
         for (index, step) in resolved.steps(operation).enumerate() {
             steps.push(match step {
@@ -346,6 +360,14 @@ impl Steps {
             Self::Fixed(pipeline) => pipeline.is_empty(),
             Self::Rendered(steps) => steps.is_empty(),
         }
+    }
+}
+
+/// The step of `operation` with this index among all of its steps, as its document names it.
+pub(super) fn step_field(resolved: &Resolved, operation: OperationName, index: usize) -> String {
+    match index.checked_sub(resolved.transforms.len()) {
+        None => format!("operations.defaults.transforms[{index}]"),
+        Some(own) => format!("operations.{operation}.transforms[{own}]"),
     }
 }
 
@@ -392,5 +414,5 @@ fn template(field: &str, error: &TemplateError) -> DocumentError {
 }
 
 fn invalid(field: &str, reason: impl Into<std::borrow::Cow<'static, str>>) -> DocumentError {
-    DocumentError::Invalid { field: field.to_owned(), reason: reason.into() }
+    DocumentError::invalid(field, reason)
 }

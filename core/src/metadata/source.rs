@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::check::check;
-use super::document::{Document, IncludeError};
-use super::{MetadataError, document};
+use super::document::{Document, DocumentError, IncludeError};
+use super::{MetadataError, check};
 use crate::path::{LogicalPath, Selector};
 use crate::payload::{Descriptor, Value, decode};
 use crate::repository::{MetadataDocument, MetadataFiles, RepositoryError, Tree};
@@ -19,7 +18,7 @@ pub struct Source {
 }
 
 /// A document that was read once; its failure is shared by all resources that it governs.
-type Parsed = Result<Arc<Document>, Arc<document::DocumentError>>;
+type Parsed = Result<Arc<Document>, Arc<DocumentError>>;
 
 impl Source {
     /// The documents of the repository that declares the resources.
@@ -57,11 +56,15 @@ impl Source {
         let read = self.tree.read(file);
         let content = read.map_err(|source| MetadataError::Read { file: self.shown(file), source })?;
         let format = Descriptor::from_extension(extension(file)).payload_type;
-        let document = Document::decode(format, &content.unwrap_or_default()).and_then(|document| {
-            check(&document, is_of_collection(file))?;
-            Ok(Arc::new(document))
-        });
-        Ok(document.map_err(Arc::new))
+        let document = check::read(format, &content.unwrap_or_default(), is_of_collection(file));
+        Ok(document.map(Arc::new).map_err(Arc::new))
+    }
+
+    /// An error in the document `file`, with the place where it is.
+    pub(super) fn fault(&self, file: &str, error: DocumentError) -> MetadataError {
+        let content = self.tree.read(file).ok().flatten().unwrap_or_default();
+        let format = Descriptor::from_extension(extension(file)).payload_type;
+        MetadataError::Document { file: self.shown(file), source: Arc::new(error.located(format, &content)) }
     }
 
     /// The document of exactly this selector, if there is one.

@@ -46,7 +46,7 @@ impl Categorized for FieldError {
 }
 
 /// Objects with more keys than this do not list them.
-const LISTED: usize = 6;
+const LISTED: usize = 9;
 
 fn hint(suggestion: Option<&'static str>, known: &[&'static str]) -> String {
     match suggestion {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::resource::Resource;
 use super::{Session, SyncError};
 use crate::metadata::{Metadata, MetadataError, Rules, includes};
-use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Tree};
 
@@ -24,7 +23,7 @@ impl Resource {
         let payload = if rules.resolved().secret && stored.as_object().is_none() {
             stored
         } else {
-            complete(tree, &rules, &file.path, stored)?
+            complete(tree, &rules, &file, stored)?
         };
         let identity = rules.identify(&file.path, &payload)?;
         Ok(Self {
@@ -38,14 +37,14 @@ impl Resource {
 }
 
 /// A stored payload with defaults and the text of its sidecars.
-fn complete(tree: &dyn Tree, rules: &Rules, path: &LogicalPath, stored: Value) -> Result<Value, SyncError> {
+fn complete(tree: &dyn Tree, rules: &Rules, file: &ResourceFile, stored: Value) -> Result<Value, SyncError> {
     let payload = rules
         .resolved()
         .with_defaults(stored)
-        .map_err(|source| MetadataError::Layers { path: path.clone(), source: Arc::new(source) })?;
+        .map_err(|source| MetadataError::Defaults { file: file.file.clone(), source: Arc::new(source) })?;
     let attributes = &rules.resolved().externalized_attributes;
-    let sidecar = |name: &str| repository::read_sidecar(tree, path, name);
+    let sidecar = |name: &str| repository::read_sidecar(tree, &file.path, name);
     let payload = includes::expand(payload, attributes, &sidecar)
-        .map_err(|source| MetadataError::Include { path: path.clone(), source: Box::new(source) })?;
+        .map_err(|source| MetadataError::Include { path: file.path.clone(), source: Box::new(source) })?;
     Ok(payload)
 }

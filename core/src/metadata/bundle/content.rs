@@ -9,8 +9,7 @@ use url::Url;
 use super::manifest::{Manifest, OpenApiSource};
 use super::reference::hex;
 use super::{Build, BundleError};
-use crate::metadata::check::check;
-use crate::metadata::document::Document;
+use crate::metadata::check::read;
 use crate::payload::PayloadType;
 use crate::repository::{DirTree, EntryKind, RepositoryError, Tree};
 
@@ -95,9 +94,8 @@ impl Content {
             let file = expected.readable(file)?;
             let Some(payload_type) = document_type(&file) else { continue };
             let bytes = expected.readable(self.tree.read(&file))?.unwrap_or_default();
-            let document = Document::decode(payload_type, &bytes);
             let directory = file.rsplit('/').nth(1);
-            document.and_then(|document| check(&document, directory == Some("_"))).map_err(|source| {
+            read(payload_type, &bytes, directory == Some("_")).map_err(|source| {
                 let file = file.strip_prefix(root.as_str()).unwrap_or(&file).trim_start_matches('/');
                 BundleError::Document {
                     bundle: expected.bundle.clone(),

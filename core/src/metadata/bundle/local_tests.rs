@@ -103,12 +103,12 @@ const DOCUMENT: (&str, &str) = FILES[2];
 )]
 #[case::selector_of_a_resource(
     &[("bundle.yaml", SHORT), ("metadata/a/metadata.json", r#"{"selector": {"descendants": true}}"#)],
-    "bundle b: \"a/metadata.json\": selector: only the metadata of a collection can have one"
+    "bundle b: \"a/metadata.json\": line 1, column 2: selector: only the metadata of a collection can have one"
 )]
 #[case::jq(
     &[("bundle.yaml", SHORT), DOCUMENT,
       ("metadata/z/_/metadata.yaml", "operations: {get: {transforms: [{jqExpression: '.a |'}]}}")],
-    "bundle b: \"z/_/metadata.yaml\": operations.get.transforms[0].jqExpression: "
+    "bundle b: \"z/_/metadata.yaml\": line 1, column 34: operations.get.transforms[0].jqExpression: "
 )]
 #[tokio::test]
 async fn what_makes_a_bundle_invalid(#[case] files: &[(&str, &str)], #[case] reason: &str) {
@@ -291,16 +291,4 @@ async fn a_metadata_root_behind_a_link_that_leads_out_is_refused() {
     let error = open(root.path(), &root.path().join("b")).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
     assert!(error.to_string().contains("leads outside of the repository through a symbolic link"), "{error}");
-}
-
-/// The manifest and the document that the user documentation shows.
-#[tokio::test]
-async fn the_bundle_of_the_documentation_is_valid() {
-    let page = include_str!("../../../../docs/bundles.md");
-    let blocks: Vec<_> =
-        page.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next()).collect();
-    let [manifest, document] = blocks.as_slice() else { panic!("{blocks:?}") };
-    let files = [("bundle.yaml", *manifest), ("metadata/tills/_/metadata.yaml", *document)];
-    let bundle = open_files(&files).await.unwrap();
-    assert_eq!(bundle.manifest.version.to_string(), "1.2.0");
 }

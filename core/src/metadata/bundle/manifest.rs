@@ -56,9 +56,11 @@ impl Manifest {
     /// Reads a manifest from YAML. Unknown keys, equal keys and malformed values are errors that tell where
     /// they are.
     pub fn decode(bytes: &[u8]) -> Result<Self, DocumentError> {
-        let root = read_document(PayloadType::Yaml, bytes)?.ok_or(DocumentError::Invalid {
-            field: "the document".to_owned(),
-            reason: "is empty; a manifest needs apiVersion, kind, name, version and description".into(),
+        let root = read_document(PayloadType::Yaml, bytes)?.ok_or_else(|| {
+            DocumentError::invalid(
+                "the document",
+                "is empty; a manifest needs apiVersion, kind, name, version and description",
+            )
         })?;
         Ok(Self::read(root)?)
     }

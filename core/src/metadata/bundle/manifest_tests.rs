@@ -145,7 +145,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "declarest: {",
     "name: b\ndeclarest: {",
-    "cannot decode yaml, line 7, column 1: the key \"name\" is there twice"
+    "cannot decode yaml, line 7, column 1: the key \"name\" is there twice; keep one of them"
 )]
 #[case(
     "metadataRoot: metadata",
@@ -200,7 +200,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "declarest: {",
     "maintainers: [{phone: 1}]\ndeclarest: {",
-    "line 7, column 16: unknown key \"phone\" in maintainers[0]"
+    "line 7, column 16: unknown key \"phone\" in maintainers[0]; use name, email, url"
 )]
 #[case(
     "declarest: {",
@@ -210,7 +210,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "declarest: {",
     "distribution: {tag: x}\ndeclarest: {",
-    "line 7, column 16: unknown key \"tag\" in distribution"
+    "line 7, column 16: unknown key \"tag\" in distribution; use artifactTemplate, repo, tagTemplate"
 )]
 #[case(
     "declarest: {",

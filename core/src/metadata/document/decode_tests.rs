@@ -129,12 +129,18 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
     "operations:\n  create:\n    methdo: PUT",
     "line 3, column 5: unknown key \"methdo\" in operations.create; did you mean \"method\"?"
 )]
-#[case("operations: {patch: {}}", "line 1, column 14: unknown key \"patch\" in operations")]
+#[case(
+    "operations: {patch: {}}",
+    "line 1, column 14: unknown key \"patch\" in operations; use defaults, create, get, update, delete, list, compare"
+)]
 #[case(
     "operations: {defaults: {path: /a}}",
     "line 1, column 25: unknown key \"path\" in operations.defaults; use transforms"
 )]
-#[case("resource: {zzz: 1, yyy: 2}", "line 1, column 12: unknown key \"zzz\" in resource")]
+#[case(
+    "resource: {zzz: 1, yyy: 2}",
+    "line 1, column 12: unknown key \"zzz\" in resource; use id, alias, remoteCollectionPath, format, requiredAttributes, secret, secretAttributes, externalizedAttributes, defaults"
+)]
 #[case(
     "operations: {get: {transforms: [{selectAttributes: /a}, {excludeAttribute: /b}]}}",
     "line 1, column 58: unknown key \"excludeAttribute\" in operations.get.transforms[1]; did you mean \"excludeAttributes\"?"
@@ -159,10 +165,13 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
     "selector: {Descendants: null}",
     "line 1, column 12: unknown key \"Descendants\" in selector; did you mean \"descendants\"?"
 )]
-#[case("resource: {1: a}", "line 1, column 12: unknown key \"1\" in resource")]
+#[case(
+    "resource: {1: a}",
+    "line 1, column 12: unknown key \"1\" in resource; use id, alias, remoteCollectionPath, format, requiredAttributes, secret, secretAttributes, externalizedAttributes, defaults"
+)]
 #[case(
     "resource: {id: /a}\nresource: {}",
-    "cannot decode yaml, line 2, column 1: the key \"resource\" is there twice"
+    "cannot decode yaml, line 2, column 1: the key \"resource\" is there twice; keep one of them"
 )]
 #[case(
     "resource: {}\n---\nresource: {}",
@@ -264,9 +273,12 @@ fn yaml_mistakes_tell_their_place(#[case] text: &str, #[case] message: &str) {
 )]
 #[case(
     "{\"resource\": {},\n \"resource\": {}}",
-    "cannot decode json, line 2, column 2: the key \"resource\" is there twice"
+    "cannot decode json, line 2, column 2: the key \"resource\" is there twice; keep one of them"
 )]
-#[case("{}\n{}", "cannot decode json, line 2, column 1: trailing characters")]
+#[case(
+    "{}\n{}",
+    "cannot decode json, line 2, column 1: more text after the document; a file holds exactly one"
+)]
 #[case("{\"resource\": {\"id\": 5}}", "line 1, column 15: resource.id: expected a string, found an integer")]
 #[case(
     "{\"operations\": {\"get\": {\"query\": {\"dry\": true}}}}",

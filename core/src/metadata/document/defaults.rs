@@ -118,7 +118,7 @@ impl FoldedDefaults {
         for name in self.selection {
             let Some(profile) = self.catalog.get(&name) else {
                 let known = self.catalog.into_keys().collect();
-                return Err(DocumentError::UnknownProfile { profile: name, known });
+                return Err(DocumentError::UnknownProfile { position: None, profile: name, known });
             };
             merge_members(&mut self.value, profile.clone());
         }
@@ -131,13 +131,17 @@ fn members_of(source: &DefaultsSource, field: &str, include: Include<'_>) -> Res
         DefaultsSource::Inline(members) => return Ok(members.clone()),
         DefaultsSource::Include(file) => file,
     };
-    let failed = |source| DocumentError::Include { field: field.to_owned(), file: file.clone(), source };
+    let failed = |source| DocumentError::Include {
+        position: None,
+        field: field.to_owned(),
+        file: file.clone(),
+        source,
+    };
     match include(file).map_err(failed)? {
         Value::Object(members) => Ok(members),
-        other => Err(DocumentError::Invalid {
-            field: field.to_owned(),
-            reason: format!("{file} must hold an object, not {}", other.kind()).into(),
-        }),
+        other => {
+            Err(DocumentError::invalid(field, format!("{file} must hold an object, not {}", other.kind())))
+        }
     }
 }
 

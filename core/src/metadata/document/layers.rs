@@ -124,10 +124,13 @@ impl Resolved {
         match stored {
             stored if self.defaults.is_empty() => Ok(stored),
             Value::Null | Value::Object(_) => Ok(merge(Value::Object(self.defaults.clone()), stored)),
-            other => Err(DocumentError::Invalid {
-                field: "resource.defaults".to_owned(),
-                reason: format!("apply to objects only, and the payload is {}", other.kind()).into(),
-            }),
+            other => Err(DocumentError::invalid(
+                "resource.defaults",
+                format!(
+                    "apply to objects only, and the payload is {}; say mode: ignore in the metadata of the resource",
+                    other.kind()
+                ),
+            )),
         }
     }
 

@@ -215,7 +215,13 @@ fn shared_steps_precede_own_ones() {
 #[case("{tier: gold}", "{name: Rio}", Ok("{tier: gold, name: Rio}"))]
 #[case("{tier: gold}", "{tier: null}", Ok("{tier: null}"))]
 #[case("{tier: gold}", "null", Ok("{tier: gold}"))]
-#[case("{tier: gold}", "[1]", Err("resource.defaults: apply to objects only, and the payload is an array"))]
+#[case(
+    "{tier: gold}",
+    "[1]",
+    Err(
+        "resource.defaults: apply to objects only, and the payload is an array; say mode: ignore in the metadata of the resource"
+    )
+)]
 #[case("{}", "[1]", Ok("[1]"))]
 #[case("{}", "null", Ok("null"))]
 fn payloads_inherit_defaults(

@@ -25,10 +25,10 @@ impl Document {
         extension: &str,
     ) -> Result<DefaultsEdit, DocumentError> {
         if let Some(name) = profile.filter(|name| !is_profile_name(name)) {
-            return Err(DocumentError::Invalid {
-                field: format!("{FIELD}.profiles"),
-                reason: format!("\"{name}\" is no profile name").into(),
-            });
+            return Err(DocumentError::invalid(
+                format!("{FIELD}.profiles"),
+                format!("\"{name}\" is no profile name"),
+            ));
         }
         let stem = profile.map_or_else(|| "defaults".to_owned(), |name| format!("defaults-{name}"));
         let siblings = DEFAULTS_EXTENSIONS.map(|extension| format!("{stem}.{extension}"));

@@ -47,6 +47,7 @@ pub use model::{
     OperationsSection, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,
 };
 pub use schema::json_schema;
+pub(super) use validate::NO_HEADER_NAME;
 pub use validate::{Checks, TemplateField};
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use http::HeaderName;
+
 use super::{
     DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationSection, OperationsSection,
     ResourceSection, Step,
@@ -42,6 +44,10 @@ pub struct Checks<'c> {
     pub jq: &'c dyn Fn(&str) -> Result<(), String>,
 }
 
+/// Why a key of `headers` is none.
+pub(in crate::metadata) const NO_HEADER_NAME: &str =
+    "is no header name (RFC 9110, section 5.1); use letters, digits and \"-\", without spaces or a colon";
+
 type Outcome = Result<(), DocumentError>;
 
 impl Document {
@@ -59,9 +65,13 @@ impl Document {
         let format = self.resource.as_ref().and_then(|resource| resource.format);
         match format.filter(|format| format.is_unstructured()) {
             Some(format) => match self.first_structured() {
-                Some(field) => {
-                    invalid(field, format!("payloads of the format {} have no attributes", format.name()))
-                }
+                Some(field) => invalid(
+                    field,
+                    format!(
+                        "payloads of the format {} have no attributes; remove this, or the format",
+                        format.name()
+                    ),
+                ),
                 None => Ok(()),
             },
             None => Ok(()),
@@ -139,8 +149,11 @@ impl Checks<'_> {
             self.template(TemplateField::Query, &format!("{field}.query.{name}"), Some(value))?;
         }
         for (name, value) in operation.headers.iter().flat_map(super::Headers::iter) {
-            let value = value.to_owned();
-            self.template(TemplateField::Header, &format!("{field}.headers.{name}"), Some(&value))?;
+            let field = format!("{field}.headers.{name}");
+            if HeaderName::from_bytes(name.as_bytes()).is_err() {
+                return invalid(field, NO_HEADER_NAME);
+            }
+            self.template(TemplateField::Header, &field, Some(&value.to_owned()))?;
         }
         self.transforms(field, operation.transforms.as_ref())?;
         let Some(validate) = &operation.validate else { return Ok(()) };
@@ -202,10 +215,13 @@ fn externalized(entries: &[ExternalizedAttribute]) -> Outcome {
             return invalid(field("template"), "must have exactly one %s, for the file");
         }
         if entry.is_enabled() && !paths.insert(&entry.path) {
-            return invalid(field("path"), format!("{} is externalized twice", entry.path));
+            return invalid(field("path"), format!("{} is externalized twice; keep one entry", entry.path));
         }
         if entry.is_enabled() && !files.insert(file) {
-            return invalid(field("file"), format!("\"{}\" is used twice", entry.file));
+            return invalid(
+                field("file"),
+                format!("\"{}\" is used twice; give each attribute a file of its own", entry.file),
+            );
         }
     }
     Ok(())
@@ -235,5 +251,5 @@ fn is_filled<T>(list: Option<&Vec<T>>) -> bool {
 }
 
 fn invalid(field: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> Outcome {
-    Err(DocumentError::Invalid { field: field.into(), reason: reason.into() })
+    Err(DocumentError::invalid(field, reason))
 }

@@ -131,7 +131,9 @@ fn unstructured_payloads_have_no_attributes(
 ) {
     let expected = field.map_or(Ok(()), |field| {
         let format = format.replace("binary", "octet-stream");
-        Err(format!("{field}: payloads of the format {format} have no attributes"))
+        Err(format!(
+            "{field}: payloads of the format {format} have no attributes; remove this, or the format"
+        ))
     });
     assert_eq!(validated(&text.replace("FORMAT", format), false), expected);
     for structured in ["json", "yaml", "ini", "properties", "any"] {
@@ -161,8 +163,14 @@ fn sidecar_files(#[case] file: &str, #[case] expected: Result<&str, &'static str
 }
 
 #[rstest]
-#[case("{path: /a, file: a}, {path: /a, file: b}", Some("[1].path: /a is externalized twice"))]
-#[case("{path: /a, file: a}, {path: /b, file: ./a}", Some("[1].file: \"./a\" is used twice"))]
+#[case(
+    "{path: /a, file: a}, {path: /a, file: b}",
+    Some("[1].path: /a is externalized twice; keep one entry")
+)]
+#[case(
+    "{path: /a, file: a}, {path: /b, file: ./a}",
+    Some("[1].file: \"./a\" is used twice; give each attribute a file of its own")
+)]
 #[case("{path: /a, file: a}, {path: /a, file: a, enabled: false}", None)]
 #[case(
     "{path: /a, file: a, template: '%s %s'}",

@@ -1,7 +1,7 @@
 //! What can be wrong with an identity template, or with the identity that it gives.
 
 use crate::error::{Categorized, Category};
-use crate::path::{LogicalPath, PathError};
+use crate::path::PathError;
 
 /// Why a text is no identity template, or why one gives no identity for a payload.
 ///
@@ -58,15 +58,27 @@ pub enum IdentityError {
         template: String,
     },
     /// What came out is not one path segment.
-    #[error("{path}: identity template \"{template}\" gives no usable name: {source}")]
+    #[error("identity template \"{template}\" gives no usable name: {source}")]
     NotASegment {
-        /// The resource.
-        path: LogicalPath,
         /// The template as written.
         template: String,
         /// Why not.
         source: PathError,
     },
+}
+
+impl IdentityError {
+    /// The template as written.
+    pub fn template(&self) -> &str {
+        match self {
+            Self::Syntax { template, .. }
+            | Self::Missing { template, .. }
+            | Self::NotScalar { template, .. }
+            | Self::OutOfRange { template, .. }
+            | Self::Blank { template }
+            | Self::NotASegment { template, .. } => template,
+        }
+    }
 }
 
 impl Categorized for IdentityError {

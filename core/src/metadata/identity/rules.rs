@@ -103,10 +103,6 @@ fn name(template: &IdentityTemplate, path: &LogicalPath, payload: &Value) -> Res
     };
     match check_segment(&rendered) {
         Ok(segment) => Ok(segment.to_owned()),
-        Err(source) => Err(IdentityError::NotASegment {
-            path: path.clone(),
-            template: template.source().to_owned(),
-            source,
-        }),
+        Err(source) => Err(IdentityError::NotASegment { template: template.source().to_owned(), source }),
     }
 }

@@ -153,7 +153,7 @@ fn identifies(
 
 #[rstest]
 #[case("{{lowercase name}}", "{}", "/name has no value")]
-#[case("/name", r#"{"name": "a/b"}"#, "/shops/rio: identity template \"/name\" gives no usable name")]
+#[case("/name", r#"{"name": "a/b"}"#, "identity template \"/name\" gives no usable name")]
 #[case("/name", r#"{"name": ".."}"#, "not a single path segment")]
 #[case("/name", r#"{"name": "_"}"#, "not a single path segment")]
 fn identifies_nobody(#[case] alias: &str, #[case] payload: &str, #[case] expected: &str) {

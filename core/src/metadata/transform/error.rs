@@ -88,6 +88,20 @@ fn expected_path(source: Option<&PathError>) -> &'static str {
 }
 
 impl TransformError {
+    /// The step that failed, from 0, if one did.
+    pub(in crate::metadata) const fn step_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::Expression { step, .. }
+            | Self::Evaluation { step, .. }
+            | Self::Stopped { step, .. }
+            | Self::Result { step, .. }
+            | Self::ResourceOutsideList { step }
+            | Self::ResourcePath { step, .. }
+            | Self::Resource { step, .. } => Some(step),
+            Self::BytesInput | Self::Panicked(_) => None,
+        }
+    }
+
     pub(super) fn from_jq(step: usize, failure: Failure) -> Self {
         match failure {
             Failure::Evaluation(reason) => Self::Evaluation { step, reason },

@@ -2,13 +2,14 @@
 
 mod located;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::ser::PrettyFormatter;
 
-use super::{WIDE_INTEGER, check_tree};
+use super::{NOT_FINITE, TOO_DEEP, WIDE_INTEGER, check_tree};
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
 pub use located::decode as decode_located;
@@ -56,8 +57,30 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
 fn described(error: &serde_json::Error) -> PayloadError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
-    let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-    PayloadError::decode(PayloadType::Json, line, Some(column), reason.to_owned())
+    let found = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+    let reason = explained(found).map_or_else(|| found.to_owned().into(), Cow::Borrowed);
+    PayloadError::decode(PayloadType::Json, line, Some(column), reason)
+}
+
+/// A clearer text for the mistakes that people make most.
+fn explained(found: &str) -> Option<&'static str> {
+    Some(match found {
+        "trailing characters" => "more text after the document; a file holds exactly one",
+        "expected value" => {
+            "expected a value: an object, an array, text in quotes, a number, true, false or null"
+        }
+        "key must be a string" => "expected a key in quotes; JSON has no comments and no bare keys",
+        "trailing comma" => "a comma behind the last member; remove it",
+        "invalid escape" => "an unknown escape; write a backslash twice",
+        "recursion limit exceeded" => TOO_DEEP,
+        "number out of range" => NOT_FINITE,
+        "invalid unicode code point" => "the text is not UTF-8",
+        _ if found.contains("hex escape") => "a \\u escape that is incomplete, or half of a surrogate pair",
+        _ if found.starts_with("control character") => {
+            "a line break or another control character within a string; write it as an escape, such as \\n"
+        }
+        _ => return None,
+    })
 }
 
 /// The place of the first integer literal that is not an `i64`.
@@ -198,7 +221,10 @@ mod tests {
     #[rstest]
     #[case::empty("", "cannot decode json, line 1: the document is empty")]
     #[case::blank(" \n", "cannot decode json, line 1: the document is empty")]
-    #[case::trailing("{}\n {}", "cannot decode json, line 2, column 2: trailing characters")]
+    #[case::trailing(
+        "{}\n {}",
+        "cannot decode json, line 2, column 2: more text after the document; a file holds exactly one"
+    )]
     #[case::cut("{\n\"a\": [", "cannot decode json, line 2, column 6: EOF while parsing a list")]
     #[case::bom(
         "\u{feff}{}",
@@ -215,9 +241,18 @@ mod tests {
         "cannot decode json, line 1, column 7: an integer outside \
         of the 64-bit signed range; write it as a string"
     )]
-    #[case::infinite("1e999", "cannot decode json, line 1, column 5: number out of range")]
-    #[case::nan("NaN", "cannot decode json, line 1, column 1: expected value")]
-    #[case::comment("// c\n{}", "cannot decode json, line 1, column 1: expected value")]
+    #[case::infinite(
+        "1e999",
+        "cannot decode json, line 1, column 5: a number that is not finite as a 64-bit float"
+    )]
+    #[case::nan(
+        "NaN",
+        "cannot decode json, line 1, column 1: expected a value: an object, an array, text in quotes, a number, true, false or null"
+    )]
+    #[case::comment(
+        "// c\n{}",
+        "cannot decode json, line 1, column 1: expected a value: an object, an array, text in quotes, a number, true, false or null"
+    )]
     fn rejects(#[case] text: &str, #[case] message: &str) {
         assert_eq!(decode(text.as_bytes()).unwrap_err().to_string(), message);
     }

@@ -28,7 +28,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
     let start = Position { line: 1, column: Some(1) };
     let root = PartSeed { cursor: &cursor, at: start }.deserialize(&mut deserializer);
     if let Some((Position { line, column }, key)) = cursor.duplicate.take() {
-        let reason = format!("the key \"{key}\" is there twice");
+        let reason = format!("the key \"{key}\" is there twice; keep one of them");
         return Err(PayloadError::decode(PayloadType::Json, line, column, reason));
     }
     let root = root.map_err(|error| described(&error))?;
@@ -205,8 +205,14 @@ mod tests {
     }
 
     #[rstest]
-    #[case("{\"a\": 1,\n \"a\": 2}", "cannot decode json, line 2, column 2: the key \"a\" is there twice")]
-    #[case("{}\n {}", "cannot decode json, line 2, column 2: trailing characters")]
+    #[case(
+        "{\"a\": 1,\n \"a\": 2}",
+        "cannot decode json, line 2, column 2: the key \"a\" is there twice; keep one of them"
+    )]
+    #[case(
+        "{}\n {}",
+        "cannot decode json, line 2, column 2: more text after the document; a file holds exactly one"
+    )]
     #[case(
         "{\"a\": 9223372036854775808}",
         "cannot decode json, line 1, column 7: an integer outside of the 64-bit signed range; write it as a string"

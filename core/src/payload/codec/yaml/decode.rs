@@ -178,14 +178,17 @@ impl<'i, N: Compose> Composer<'i, N> {
     fn key(&mut self, step: Step<'i>) -> Result<N, PayloadError> {
         let span = step.1;
         if matches!(step.0, Event::SequenceStart(..) | Event::MappingStart(..)) {
-            return Err(fail(span, "a collection cannot be a key; keys are strings"));
+            return Err(fail(
+                span,
+                "a collection cannot be a key; put text that begins with \"{\" or \"[\" in quotes",
+            ));
         }
         Ok(self.node(step, 0)?.content)
     }
 }
 
 fn duplicate(span: Span, key: &str) -> PayloadError {
-    fail(span, format!("the key \"{key}\" is there twice"))
+    fail(span, format!("the key \"{key}\" is there twice; keep one of them"))
 }
 
 fn check_depth(span: Span, depth: usize) -> Result<(), PayloadError> {
@@ -267,6 +270,27 @@ fn fail(span: Span, reason: impl Into<Cow<'static, str>>) -> PayloadError {
 
 /// The messages of the parser are fixed texts that quote nothing of the document but brackets.
 fn described(error: &ScanError) -> PayloadError {
-    let marker = error.marker();
-    PayloadError::decode(PayloadType::Yaml, marker.line(), Some(marker.col() + 1), error.kind().to_string())
+    let (marker, found) = (error.marker(), error.kind().to_string());
+    let reason = match advice(&found) {
+        Some(advice) => format!("{found}; {advice}"),
+        None => found,
+    };
+    PayloadError::decode(PayloadType::Yaml, marker.line(), Some(marker.col() + 1), reason)
+}
+
+/// What to write instead, for the mistakes that people make most.
+fn advice(found: &str) -> Option<&'static str> {
+    let advices = [
+        (
+            "mapping values are not allowed",
+            "put text that holds \": \" in quotes, or correct the indentation",
+        ),
+        ("tabs disallowed", "indent with spaces"),
+        ("unexpected character", "put text that begins with it in quotes"),
+        ("unknown anchor", "an alias needs its anchor (&name) above it"),
+        ("unknown escape", "write a backslash twice, or use single quotes"),
+        ("did not find expected key", "members of a mapping have the same indentation"),
+        ("recursion limit", TOO_DEEP),
+    ];
+    advices.iter().find(|(start, _)| found.contains(start)).map(|(_, advice)| *advice)
 }

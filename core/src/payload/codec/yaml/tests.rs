@@ -52,11 +52,17 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case::duplicate_key("a: 1\nb: 2\na: 3\n", "line 3, column 1: the key \"a\" is there twice")]
-#[case::duplicate_by_quoting("{a: 1, 'a': 2}", "line 1, column 8: the key \"a\" is there twice")]
+#[case::duplicate_key(
+    "a: 1\nb: 2\na: 3\n",
+    "line 3, column 1: the key \"a\" is there twice; keep one of them"
+)]
+#[case::duplicate_by_quoting(
+    "{a: 1, 'a': 2}",
+    "line 1, column 8: the key \"a\" is there twice; keep one of them"
+)]
 #[case::duplicate_merge(
     "a: &a {}\nb:\n  <<: *a\n  <<: *a\n",
-    "line 4, column 3: the key \"<<\" is there twice"
+    "line 4, column 3: the key \"<<\" is there twice; keep one of them"
 )]
 #[case::second_document(
     "a: 1\n---\nb: 2\n",
@@ -69,7 +75,10 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
 #[case::integer_key("1: a", "line 1, column 1: an integer cannot be a key; put it in quotes")]
 #[case::boolean_key("true: a", "line 1, column 1: a boolean cannot be a key; put it in quotes")]
 #[case::null_key("~: a", "line 1, column 1: null cannot be a key; put it in quotes")]
-#[case::list_key("[a]: b", "line 1, column 1: a collection cannot be a key; keys are strings")]
+#[case::list_key(
+    "[a]: b",
+    "line 1, column 1: a collection cannot be a key; put text that begins with \"{\" or \"[\" in quotes"
+)]
 #[case::wide_integer(
     "a:\n  - 9223372036854775808",
     "line 2, column 5: an integer outside of the 64-bit signed range; write it as a string"
@@ -78,7 +87,10 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
 #[case::not_a_number("a: .nan", "line 1, column 4: a number that is not finite as a 64-bit float")]
 #[case::merged_scalar("<<: s3cret", "line 1, column 5: \"<<\" merges only mappings or a list of them")]
 #[case::within_itself("&a [*a]", "line 1, column 5: the alias refers to the node that it is part of")]
-#[case::unknown_alias("*a", "line 1, column 1: while parsing node, found unknown anchor")]
+#[case::unknown_alias(
+    "*a",
+    "line 1, column 1: while parsing node, found unknown anchor; an alias needs its anchor (&name) above it"
+)]
 #[case::unknown_tag(
     "a: !Ref s3cret",
     "line 1, column 9: the tag \"!Ref\" has no meaning here; only the YAML core tags do"

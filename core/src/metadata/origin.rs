@@ -1,0 +1,67 @@
+//! Which document states a field, so that messages can tell.
+
+use std::fmt;
+
+use super::document::Document;
+use crate::payload::Value;
+
+/// A field of metadata as messages name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The field: `operations.get.query.view`.
+    pub field: String,
+    /// The document whose word counts; `None` if none states the field.
+    pub file: Option<String>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "{} ({file})", self.field),
+            None => f.write_str(&self.field),
+        }
+    }
+}
+
+/// Whether `document` states `field`; of a part of a list, whether it states the list.
+pub(super) fn states(document: &Document, field: &str) -> bool {
+    let field = field.split_once('[').map_or(field, |(list, _)| list);
+    within(&document.to_value(), field)
+}
+
+/// Names of queries and headers may hold dots, and those of headers ignore case.
+fn within(value: &Value, field: &str) -> bool {
+    let Value::Object(members) = value else { return false };
+    members.iter().any(|(key, member)| match field.split_at_checked(key.len()) {
+        Some((start, "")) => start.eq_ignore_ascii_case(key),
+        Some((start, rest)) => {
+            start.eq_ignore_ascii_case(key) && rest.strip_prefix('.').is_some_and(|rest| within(member, rest))
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::PayloadType;
+
+    #[rstest]
+    #[case("resource.alias", true)]
+    #[case("resource.id", false)]
+    #[case("operations.get.query.a.b", true)]
+    #[case("operations.get.query.a", false)]
+    #[case("operations.get.headers.x-shop", true)]
+    #[case("operations.get.transforms[0].jqExpression", true)]
+    #[case("operations.create.transforms", false)]
+    #[case("operations.get", true)]
+    #[case("resource.alias.x", false)]
+    fn documents_state_fields(#[case] field: &str, #[case] stated: bool) {
+        let text = "{resource: {alias: /name}, operations: {get: {query: {a.b: x}, headers: {X-Shop: y}, \
+                    transforms: [{jqExpression: .}]}}}";
+        let document = Document::decode(PayloadType::Yaml, text.as_bytes()).unwrap();
+        assert_eq!(states(&document, field), stated);
+    }
+}

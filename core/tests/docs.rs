@@ -1,0 +1,362 @@
+//! The examples of the user documentation, executed.
+//!
+//! A comment `<!-- example: KIND ARGUMENTS -->` before a fenced block says what the block is. `tree` and
+//! `observed` are what the blocks after them are about; every other kind shows what the library makes of it:
+//!
+//! | kind | shows |
+//! |---|---|
+//! | `tree` | files, as `tail -n +1` prints several: each after a line `==> NAME <==` |
+//! | `observed` | a value: the server's answer, or a payload to be stored |
+//! | `resources` | what the tree declares: path and file |
+//! | `payload PATH` | what the payload file decodes to |
+//! | `desired PATH` | the payload with defaults and the text of its sidecars |
+//! | `metadata PATH` | a document that alone says what all of them together say |
+//! | `identity PATH` | alias and remote id |
+//! | `request OPERATION PATH` | the request with the headers that metadata decides, and its body |
+//! | `error PATH` | why the resource cannot be synced, or the tree's bundle not be opened |
+//! | `differences PATH` | how the observed payload departs |
+//! | `transformed OPERATION PATH` | the observed payload after the steps of an operation |
+//! | `compacted PATH` | what is stored of the observed payload |
+//! | `entries PATH` | what a list answer is taken for: path and remote id |
+//! | `file EXTENSION` | the file that the observed value becomes |
+//! | `rendered PATH` | templates and what they give in a request, with `=>` between them |
+//! | `identities PATH` | the same for identity templates |
+//! | `bundle` | name and version of the tree as a bundle |
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where it cannot go on")]
+
+#[path = "support/session.rs"]
+mod session;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use declarest_core::error::with_causes;
+use declarest_core::metadata::OperationName;
+use declarest_core::metadata::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
+use declarest_core::metadata::document::{Document, Layers, compact};
+use declarest_core::metadata::identity::IdentityTemplate;
+use declarest_core::metadata::transform::Context;
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{Descriptor, PayloadType, Value, decode, encode};
+use declarest_core::repository::{read_payload, resource_file, resources};
+use declarest_core::sync::{Observed, Resource, Session, SyncError, decide, desired};
+use rstest::rstest;
+use tempfile::TempDir;
+
+/// A fenced block with a marker.
+struct Block {
+    line: usize,
+    kind: String,
+    arguments: Vec<String>,
+    text: String,
+}
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
+}
+
+/// The marked blocks of a page.
+fn blocks(page: &str) -> Vec<Block> {
+    let mut found = Vec::new();
+    let mut lines = page.lines().zip(1..).peekable();
+    while let Some((line, number)) = lines.next() {
+        let Some(marker) = line.strip_prefix("<!-- example: ") else { continue };
+        let marker = marker.strip_suffix(" -->").unwrap_or_else(|| panic!("line {number}: no marker"));
+        let mut words = marker.split(' ').map(str::to_owned);
+        let fence = lines.next().map_or("", |(line, _)| line);
+        assert!(fence.starts_with("```"), "line {number}: no fenced block follows the marker");
+        let text: Vec<&str> =
+            lines.by_ref().map(|(line, _)| line).take_while(|line| !line.starts_with("```")).collect();
+        found.push(Block {
+            line: number,
+            kind: words.next().unwrap(),
+            arguments: words.collect(),
+            text: text.join("\n"),
+        });
+    }
+    found
+}
+
+/// What the blocks of a page are about.
+#[derive(Default)]
+struct Reader {
+    tree: Option<TempDir>,
+    observed: Value,
+}
+
+impl Reader {
+    /// Executes a block: `None` if there is nothing to compare, else what it should show and what it shows.
+    fn execute(&mut self, block: &Block) -> Option<(String, String)> {
+        match block.kind.as_str() {
+            "tree" => self.tree = Some(directory(&block.text)),
+            "observed" => self.observed = json(&block.text),
+            _ => return Some(self.compare(block)),
+        }
+        None
+    }
+
+    /// What a block should show, and what it shows.
+    fn compare(&self, block: &Block) -> (String, String) {
+        let path = || LogicalPath::parse(block.arguments.last().unwrap()).unwrap();
+        let text = block.text.as_str();
+        let values = |value: &Value| (shown(value), shown(&json(text)));
+        match block.kind.as_str() {
+            "resources" => texts(&self.resources(), text),
+            "payload" => values(&self.stored(&path())),
+            "desired" => values(&self.desired(&path()).unwrap().payload),
+            "metadata" => {
+                let rules = self.session().metadata.rules(&path()).unwrap();
+                (format!("{:#?}", rules.resolved()), alone(text))
+            }
+            "identity" => {
+                let identity = self.desired(&path()).unwrap().identity;
+                texts(&format!("alias {}\nremote id {}", identity.alias, identity.remote_id), text)
+            }
+            "request" => texts(&self.request(&block.arguments[0], &path()), text),
+            "error" if block.arguments[0] == "bundle" => {
+                let error = self.bundle().unwrap_err().to_string();
+                words(&error.replace(self.root().to_str().unwrap(), "./till-bundle"), text)
+            }
+            "error" => words(&self.refusal(&path()), text),
+            "differences" => texts(&self.differences(&path()), text),
+            "transformed" => values(&self.transformed(&block.arguments[0], &path())),
+            "compacted" => {
+                let defaults = self.session().metadata.rules(&path()).unwrap().resolved().defaults.clone();
+                values(&compact(self.observed.clone(), &Value::Object(defaults)))
+            }
+            "entries" => texts(&self.entries(&path()), text),
+            "file" => {
+                let descriptor = Descriptor::from_extension(&block.arguments[0]);
+                let file = encode(descriptor.payload_type, &self.observed).unwrap();
+                texts(&String::from_utf8(file).unwrap(), text)
+            }
+            "rendered" => texts(&each(text, |template| self.rendered(template, &path())), text),
+            "identities" => {
+                let payload = self.stored(&path());
+                texts(&each(text, |template| identity(template, &payload)), text)
+            }
+            "bundle" => {
+                let manifest = self.bundle().unwrap().manifest;
+                texts(&format!("{} {}", manifest.name, manifest.version), text)
+            }
+            kind => panic!("line {}: there is no kind \"{kind}\"", block.line),
+        }
+    }
+
+    fn root(&self) -> &Path {
+        self.tree.as_ref().unwrap().path()
+    }
+
+    fn session(&self) -> Session {
+        session::session(self.root())
+    }
+
+    fn resources(&self) -> String {
+        let listing = resources(self.session().tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        assert!(listing.broken.is_empty(), "{:?}", listing.broken);
+        lines(listing.resources.iter().map(|file| format!("{} {}", file.path, file.file)))
+    }
+
+    fn stored(&self, path: &LogicalPath) -> Value {
+        let tree = self.session().tree;
+        let file = resource_file(tree.as_ref(), path).unwrap().unwrap();
+        read_payload(tree.as_ref(), &file).unwrap()
+    }
+
+    /// The resource at `path`; one that is not declared is known by its path alone.
+    fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
+        let session = self.session();
+        match resource_file(session.tree.as_ref(), path)? {
+            Some(file) => desired(&session, file),
+            None => Resource::by_path(path.clone(), session.metadata.rules(path)?),
+        }
+    }
+
+    fn request(&self, operation: &str, path: &LogicalPath) -> String {
+        let operation = named(operation);
+        let (rendered, body) = if operation == OperationName::List {
+            let rules = self.session().metadata.rules(path).unwrap();
+            let rendered = rules.on_collection(path).unwrap().render(operation).unwrap();
+            (rendered, None)
+        } else {
+            let resource = self.desired(path).unwrap();
+            let evaluation = resource.evaluation().unwrap();
+            let rendered = evaluation.render(operation).unwrap();
+            let body = evaluation.body(operation, &rendered, &resource.payload).unwrap();
+            (rendered, body)
+        };
+        let query: Vec<String> =
+            rendered.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
+        let mut shown =
+            format!("{} {}{query}\nAccept: {}\n", rendered.method, rendered.path, rendered.accept);
+        for (name, value) in &rendered.headers {
+            writeln!(shown, "{name}: {}", value.to_str().unwrap()).unwrap();
+        }
+        if let Some(body) = body {
+            let text = String::from_utf8(body.bytes).unwrap();
+            write!(shown, "Content-Type: {}\n\n{text}", body.media_type).unwrap();
+        }
+        shown
+    }
+
+    fn refusal(&self, path: &LogicalPath) -> String {
+        let resource = match self.desired(path) {
+            Ok(resource) => resource,
+            Err(error) => return with_causes(&error),
+        };
+        let observed = |payload| Observed { at: resource.clone(), payload };
+        let create = decide(&resource, &observed(None), false).map(drop);
+        let update = decide(&resource, &observed(Some(Value::Null)), false).map(drop);
+        with_causes(&create.and(update).unwrap_err())
+    }
+
+    fn differences(&self, path: &LogicalPath) -> String {
+        let resource = self.desired(path).unwrap();
+        let found = resource.evaluation().unwrap().compare(&self.observed).unwrap();
+        lines(found.iter().map(|difference| {
+            let change = format!("{:?}", difference.change).to_lowercase();
+            format!("{change} {}", difference.path)
+        }))
+    }
+
+    fn transformed(&self, operation: &str, path: &LogicalPath) -> Value {
+        let rules = self.session().metadata.rules(path).unwrap();
+        let operation = named(operation);
+        let (value, context) = (self.observed.clone(), Context::default());
+        if operation == OperationName::List {
+            return rules.on_collection(path).unwrap().transform(operation, value, context).unwrap();
+        }
+        let resource = self.desired(path).unwrap();
+        resource.evaluation().unwrap().transform(operation, value, context).unwrap()
+    }
+
+    fn entries(&self, path: &LogicalPath) -> String {
+        let rules = self.session().metadata.rules(path).unwrap();
+        let entries = rules.entries(path, self.transformed("list", path)).unwrap();
+        lines(entries.iter().map(|entry| format!("{} {}", entry.path(path).unwrap(), entry.remote_id)))
+    }
+
+    /// What `template` gives as a query parameter of a read of the resource.
+    fn rendered(&self, template: &str, path: &LogicalPath) -> String {
+        let stored = fs::read(self.root().join(path.relative()).join("resource.yaml")).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join(path.relative());
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("resource.yaml"), stored).unwrap();
+        let template = serde_json::Value::from(template);
+        let document = format!("{{\"operations\": {{\"get\": {{\"query\": {{\"q\": {template}}}}}}}}}");
+        fs::write(directory.join("metadata.json"), document).unwrap();
+        let reader = Self { tree: Some(root), observed: Value::Null };
+        let rendered = reader
+            .desired(path)
+            .and_then(|resource| Ok(resource.evaluation()?.render(OperationName::Get)?.query.remove(0).1));
+        rendered.unwrap_or_else(|_| "error".to_owned())
+    }
+
+    fn bundle(&self) -> Result<Bundle, BundleError> {
+        let cache = tempfile::tempdir().unwrap();
+        let reference = Reference::parse(self.root().to_str().unwrap()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(BundleSource::new(Options::new(cache.path())).open(&reference))
+    }
+}
+
+/// The files of a `tree` block.
+fn directory(text: &str) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let mut files: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        match line.strip_prefix("==> ").and_then(|line| line.strip_suffix(" <==")) {
+            Some(file) => files.push((file, Vec::new())),
+            None => files.last_mut().unwrap().1.push(line),
+        }
+    }
+    for (file, lines) in files {
+        let file = root.path().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("{}\n", lines.join("\n").trim_end())).unwrap();
+    }
+    root
+}
+
+fn json(text: &str) -> Value {
+    decode(PayloadType::Json, text.as_bytes()).unwrap()
+}
+
+fn named(operation: &str) -> OperationName {
+    OperationName::ALL.into_iter().find(|name| name.key() == operation).unwrap()
+}
+
+/// What a document says when there is no other.
+fn alone(document: &str) -> String {
+    let document = Document::decode(PayloadType::Yaml, document.as_bytes()).unwrap();
+    let mut layers = Layers::default();
+    layers.push(&document, &|file| Err(format!("{file} is not here").into())).unwrap();
+    format!("{:#?}", layers.resolve().unwrap())
+}
+
+fn identity(template: &str, payload: &Value) -> String {
+    let name = IdentityTemplate::parse(template).and_then(|template| template.evaluate(payload));
+    name.unwrap_or_else(|_| "error".to_owned())
+}
+
+/// Lines `TEMPLATE => RESULT`, with the results that `result` gives.
+fn each(text: &str, result: impl Fn(&str) -> String) -> String {
+    lines(text.lines().map(|line| {
+        let (template, _) = line.split_once("=>").unwrap();
+        format!("{template}=> {}", result(template.trim()))
+    }))
+}
+
+fn shown(value: &Value) -> String {
+    String::from_utf8(encode(PayloadType::Json, value).unwrap()).unwrap()
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Equal but for white space at the end.
+fn texts(actual: &str, expected: &str) -> (String, String) {
+    (actual.trim_end().to_owned(), expected.trim_end().to_owned())
+}
+
+/// Equal but for line breaks.
+fn words(actual: &str, expected: &str) -> (String, String) {
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (joined(actual), joined(expected))
+}
+
+#[rstest]
+fn examples_are_true(
+    #[values("repository-layout.md", "payload-formats.md", "metadata.md", "templates.md", "bundles.md")]
+    name: &str,
+) {
+    let text = fs::read_to_string(page(name)).unwrap();
+    let mut reader = Reader::default();
+    let (mut checked, mut wrong) = (0, String::new());
+    for block in blocks(&text) {
+        if let Some((actual, expected)) = reader.execute(&block) {
+            checked += 1;
+            if actual != expected {
+                writeln!(wrong, "--- line {}: says\n{expected}\n--- and it is\n{actual}", block.line)
+                    .unwrap();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "docs/{name}\n{wrong}");
+    assert!(checked > 0, "docs/{name} has no example");
+}
+
+/// A page that nobody can find is not read, and one that no test reads goes stale.
+#[test]
+fn pages_are_in_the_summary() {
+    let summary = fs::read_to_string(page("SUMMARY.md")).unwrap();
+    for entry in fs::read_dir(page("")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_page = name != "SUMMARY.md" && Path::new(&name).extension().is_some_and(|found| found == "md");
+        assert!(!is_page || summary.contains(&format!("({name})")), "docs/{name} is not in docs/SUMMARY.md");
+    }
+}
