@@ -9,12 +9,14 @@ use super::observe::Observation;
 use super::prune::{self, PruneRefused};
 use super::report::Failure;
 use super::resource::{Observed, Resource, request};
-use super::{Options, SyncError};
+use super::{Intent, Options, SyncError};
 use crate::metadata::document::merge;
-use crate::metadata::{Difference, OperationName, Rules};
+use crate::metadata::{Comparison, Difference, OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::payload::pointer::Pointer;
 use crate::repository::Revision;
+use crate::secrets::DeclaredSecrets;
 use crate::server::Request;
 
 /// Everything a run will do, as a value. It serialises to JSON; executing it decides nothing.
@@ -41,9 +43,13 @@ pub struct Action {
     pub step: Step,
     /// Why.
     pub reason: Reason,
-    /// How the server departs from what is desired; empty unless the step is an update.
+    /// How the server departs from what is desired, without declared secrets; empty unless the step is an
+    /// update.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
+    /// What was compared, without declared secrets, if [`Options::keep_compared`] asks for it.
+    #[serde(skip)]
+    pub compared: Option<Box<Comparison>>,
     /// Where the server has the resource; what a declared resource occupies is never deleted.
     #[serde(skip)]
     pub(super) address: String,
@@ -80,6 +86,8 @@ pub enum Reason {
     Equal,
     /// It was declared once and is not any more.
     Undeclared,
+    /// Somebody asked for just this.
+    Requested,
 }
 
 /// A request ready to be sent.
@@ -120,7 +128,92 @@ pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Ac
         Step::Update => Some(update(desired, &at, payload)?),
         _ => None,
     };
-    Ok(Action { path: desired.path.clone(), step, reason, differences, address: address(&at), call })
+    Ok(Action {
+        path: desired.path.clone(),
+        step,
+        reason,
+        differences,
+        compared: None,
+        address: at.address(),
+        call,
+    })
+}
+
+/// Decides what `options` intend with one resource.
+pub(super) fn decide_for(
+    desired: &Resource,
+    observed: &Observed,
+    options: &Options,
+) -> Result<Action, SyncError> {
+    let mut action = match options.intent {
+        Intent::Converge => decide(desired, observed, options.force)?,
+        Intent::Create => requested_create(desired, observed)?,
+        Intent::Update => requested_update(desired, observed)?,
+        Intent::Delete => {
+            let absent = || SyncError::Absent { path: desired.path.clone() };
+            let action = decide_prune(desired, observed)?.ok_or_else(absent)?;
+            Action { reason: Reason::Requested, ..action }
+        }
+    };
+    if options.keep_compared {
+        let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
+        action.compared = Some(Box::new(compared));
+    }
+    conceal(&mut action, desired, observed);
+    Ok(action)
+}
+
+/// Takes declared secrets out of what an action shows. That they differ stays visible.
+fn conceal(action: &mut Action, desired: &Resource, observed: &Observed) {
+    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    if secrets.is_empty() {
+        return;
+    }
+    secrets.learn(&desired.payload);
+    observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    let conceal = |differences: &mut Vec<Difference>| {
+        for difference in differences {
+            // What compare made is a pointer.
+            let at = Pointer::parse(&difference.path).unwrap_or_default();
+            difference.desired = secrets.conceal_at(&at, std::mem::take(&mut difference.desired));
+            difference.observed = secrets.conceal_at(&at, std::mem::take(&mut difference.observed));
+        }
+    };
+    conceal(&mut action.differences);
+    if let Some(compared) = &mut action.compared {
+        compared.desired = secrets.conceal(std::mem::take(&mut compared.desired));
+        compared.observed = compared.observed.take().map(|observed| secrets.conceal(observed));
+        conceal(&mut compared.differences);
+    }
+}
+
+/// A creation that stays one: the server says whether it is possible.
+fn requested_create(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
+    let mut action = create(desired, &observed.at)?;
+    action.reason = Reason::Requested;
+    if let Some(call) = &mut action.call {
+        call.on_conflict = None;
+    }
+    Ok(action)
+}
+
+/// An update, also of what is equal, and of what the server seems not to have: it says whether it is possible.
+fn requested_update(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
+    let nothing = Value::Null;
+    let payload = observed.payload.as_ref().unwrap_or(&nothing);
+    let at = match observed.at.rules.observed_id(payload) {
+        Some(remote_id) => observed.at.with_remote_id(&remote_id),
+        None => observed.at.clone(),
+    };
+    Ok(Action {
+        path: desired.path.clone(),
+        step: Step::Update,
+        reason: Reason::Requested,
+        differences: Vec::new(),
+        compared: None,
+        address: at.address(),
+        call: Some(update(desired, &at, payload)?),
+    })
 }
 
 /// Makes `desired` exist at `at`. Should it exist after all, it is updated.
@@ -147,7 +240,8 @@ pub(super) fn create(desired: &Resource, at: &Resource) -> Result<Action, SyncEr
         step: Step::Create,
         reason: Reason::Missing,
         differences: Vec::new(),
-        address: address(at),
+        compared: None,
+        address: at.address(),
         call: Some(call),
     })
 }
@@ -170,12 +264,6 @@ fn update(desired: &Resource, at: &Resource, observed: &Value) -> Result<Call, S
     Ok(Call { request: first, on_missing, ..Call::default() })
 }
 
-/// The address on the server; the logical path where none can be rendered.
-fn address(at: &Resource) -> String {
-    let rendered = at.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
-    rendered.map_or_else(|_| at.path.as_str().to_owned(), |rendered| rendered.path)
-}
-
 /// The deletion of a resource that is not declared any more; `None` when the server has not got it.
 pub(super) fn decide_prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
     let Some(payload) = &observed.payload else { return Ok(None) };
@@ -190,7 +278,8 @@ pub(super) fn decide_prune(declared: &Resource, observed: &Observed) -> Result<O
         step: Step::Delete,
         reason: Reason::Undeclared,
         differences: Vec::new(),
-        address: address(&at),
+        compared: None,
+        address: at.address(),
         call: Some(Call { request, ..Call::default() }),
     }))
 }
@@ -229,7 +318,7 @@ impl Plan {
         spare_occupied(&mut actions);
         let doomed: Vec<LogicalPath> = actions
             .iter()
-            .filter(|action| action.step == Step::Delete)
+            .filter(|action| action.step == Step::Delete && action.reason == Reason::Undeclared)
             .map(|action| action.path.clone())
             .collect();
         bind_early(&mut actions);
