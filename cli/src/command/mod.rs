@@ -2,12 +2,14 @@
 
 mod completion;
 mod context;
+mod repository;
 mod schemas;
 mod version;
 
 use std::process::ExitCode;
 
 pub use context::ContextCommand;
+pub use repository::RepositoryCommand;
 
 use crate::args::{Args, Command};
 use crate::error::Failure;
@@ -35,6 +37,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
     invocation.settings.output.check_flag()?;
     match command {
         Command::Context(command) => context::run(command, invocation),
+        Command::Repository(command) => repository::run(command, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
         Command::Schemas { dir } => schemas::run(dir),
         Command::Version => version::run(invocation),
@@ -45,6 +48,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
 /// something and whose result is mostly silence.
 fn prints_footer(command: &Command) -> bool {
     match command {
+        Command::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
         Command::Context(_) | Command::Completion(_) | Command::Schemas { .. } | Command::Version => false,
     }
 }
