@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::command::{ContextCommand, ResourceCommand};
+use crate::command::{ContextCommand, RepositoryCommand, ResourceCommand};
 use crate::environment::Environment;
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -47,6 +47,9 @@ pub enum Command {
     /// Choose and keep contexts: which repository, which server, and how to get in
     #[command(subcommand, arg_required_else_help = true)]
     Context(ContextCommand),
+    /// Look after the files of a context: their history, and what others have changed
+    #[command(subcommand, arg_required_else_help = true)]
+    Repository(RepositoryCommand),
     /// Read, compare and change resources
     #[command(subcommand, arg_required_else_help = true)]
     Resource(ResourceCommand),

@@ -12,6 +12,8 @@ mod input;
 mod invocation;
 #[allow(dead_code, reason = "for the commands on resources")]
 mod output;
+#[allow(dead_code, reason = "for the commands on resources")]
+mod repository;
 mod settings;
 #[allow(dead_code, reason = "for the commands on resources")]
 mod target;

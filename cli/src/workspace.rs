@@ -49,7 +49,7 @@ impl<'a> Workspace<'a> {
         };
         let mut sources = Vec::new();
         let bundle = open_metadata(invocation, context, root.as_deref(), &mut sources).await?;
-        sources.push(Source::repository(Arc::clone(&tree)));
+        sources.push(Arc::new(Source::repository(Arc::clone(&tree))));
         let mut metadata = Metadata::layered(sources);
         let client = if connect { Some(context.server()?) } else { None };
         if let Some(client) = &client
@@ -109,14 +109,14 @@ async fn open_metadata(
     invocation: &Invocation,
     context: &ResolvedContext,
     root: Option<&Path>,
-    sources: &mut Vec<Source>,
+    sources: &mut Vec<Arc<Source>>,
 ) -> Result<Option<Bundle>, Failure> {
     let reference = match context.metadata() {
         MetadataSource::None => return Ok(None),
         MetadataSource::Directory(directory) => {
             if root.is_none_or(|root| !is_same(root, &directory)) {
                 let tree = Arc::new(DirTree::open(&directory)?);
-                sources.push(Source::shared(tree, directory.display().to_string()));
+                sources.push(Arc::new(Source::shared(tree, directory.display().to_string())));
             }
             return Ok(None);
         }
@@ -128,7 +128,7 @@ async fn open_metadata(
         invocation.messages.warn(&warning.to_string());
     }
     let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
-    sources.push(Source::shared(Arc::new(bundle.tree()?), label));
+    sources.push(Arc::new(Source::shared(Arc::new(bundle.tree()?), label)));
     Ok(Some(bundle))
 }
 

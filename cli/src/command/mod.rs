@@ -2,6 +2,7 @@
 
 mod completion;
 mod context;
+mod repository;
 mod resource;
 mod schemas;
 mod version;
@@ -9,6 +10,7 @@ mod version;
 use std::process::ExitCode;
 
 pub use context::ContextCommand;
+pub use repository::RepositoryCommand;
 pub use resource::ResourceCommand;
 
 use crate::args::{Args, Command};
@@ -37,6 +39,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
     invocation.settings.output.check_flag()?;
     match command {
         Command::Context(command) => context::run(command, invocation),
+        Command::Repository(command) => repository::run(command, invocation),
         Command::Resource(command) => resource::run(command, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
         Command::Schemas { dir } => schemas::run(dir),
@@ -48,6 +51,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
 /// something and whose result is mostly silence.
 fn prints_footer(command: &Command) -> bool {
     match command {
+        Command::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
         Command::Resource(command) => command.prints_footer(),
         Command::Context(_) | Command::Completion(_) | Command::Schemas { .. } | Command::Version => false,
     }

@@ -127,20 +127,32 @@ impl ResolvedContext {
         self.context.repository.as_ref()?.git.as_ref()
     }
 
+    /// The remote of the repository by its name alone, for work that does not contact it and so needs no
+    /// credentials; `None` if it has no remote.
+    pub fn git_origin(&self) -> Result<Option<Remote>, Failure> {
+        let Some(remote) = self.git().and_then(|git| git.remote.as_ref()) else { return Ok(None) };
+        Ok(Some(Remote {
+            url: RemoteUrl::parse_local_allowed(&remote.url.0)?,
+            branch: remote.branch.as_ref().map_or("main", |branch| branch.0.as_str()).to_owned(),
+            auth: RemoteAuth::None,
+            tls: RemoteTls::default(),
+            proxy: Proxies::default(),
+        }))
+    }
+
     /// The remote of the repository with its credentials, which are asked for if they have to be; `None` if
     /// it has no remote.
     pub fn git_remote(&self) -> Result<Option<Remote>, Failure> {
         let Some(remote) = self.git().and_then(|git| git.remote.as_ref()) else { return Ok(None) };
-        let branch = remote.branch.as_ref().map_or("main", |branch| branch.0.as_str()).to_owned();
+        let Some(origin) = self.git_origin()? else { return Ok(None) };
         Ok(Some(Remote {
-            url: RemoteUrl::parse_local_allowed(&remote.url.0)?,
-            branch,
             auth: match &remote.auth {
                 Some(auth) => self.git_auth(auth)?,
                 None => RemoteAuth::None,
             },
             tls: git_tls(remote.tls.as_ref())?,
             proxy: self.proxy(ProxiedComponent::Git)?,
+            ..origin
         }))
     }
 

@@ -167,7 +167,7 @@ fn each_mistake_is_told_with_its_place() {
     line 6, column 45: contexts[0].repository.git.local.autoInit: expected true or false, found a string
     line 9, column 9: contexts[0].repository.git.remote: "url" is missing
     line 9, column 18: contexts[0].repository.git.remote.url: repository URL ftp://git.test/r: the scheme must be http, https or ssh
-    line 9, column 18: contexts[0].repository.git.remote.url: repository URL https://git.test/r: it must not contain a password; refer to a Secret instead
+    line 9, column 18: contexts[0].repository.git.remote.url: repository URL https://git.test/r: it must not contain a password; configure it as credentials instead
     line 9, column 45: contexts[0].repository.git.remote.auth: has none of basic, accessKey, ssh; set exactly one
     line 9, column 45: contexts[0].repository.git.remote.auth: has accessKey and ssh; keep one of them
     line 9, column 45: contexts[0].repository.git.remote.tls: clientCertFile needs clientKeyFile; set both or neither

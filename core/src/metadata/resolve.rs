@@ -12,7 +12,7 @@ use crate::repository::{MetadataReach, Tree};
 /// The rules of one revision. They are compiled once for each set of documents that govern paths together,
 /// and shared by all these paths; clones of the `Arc`s it hands out stay valid after it is gone.
 pub struct Metadata {
-    sources: Vec<Source>,
+    sources: Vec<Arc<Source>>,
     compiled: Mutex<HashMap<Vec<Applied>, Arc<Rules>>>,
     programs: Arc<ProgramCache>,
     api: Option<Arc<Api>>,
@@ -32,11 +32,12 @@ struct Applied {
 impl Metadata {
     /// The metadata that `tree` holds.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
-        Self::layered(vec![Source::repository(tree)])
+        Self::layered(vec![Arc::new(Source::repository(tree))])
     }
 
-    /// The metadata of `sources`, the later ones over the earlier ones.
-    pub fn layered(sources: Vec<Source>) -> Self {
+    /// The metadata of `sources`, the later ones over the earlier ones. A source that outlives a revision can
+    /// be shared by several of these.
+    pub fn layered(sources: Vec<Arc<Source>>) -> Self {
         Self { sources, compiled: Mutex::default(), programs: Arc::default(), api: None }
     }
 

@@ -56,8 +56,10 @@ const LOCAL: [(&str, &str); 2] = [
 
 fn layered(target: &str) -> Arc<Rules> {
     let ((_bundle, bundle), (_local, local)) = (tree(&BUNDLE), tree(&LOCAL));
-    let metadata =
-        Metadata::layered(vec![Source::shared(bundle, "bundle shops 1.0.0"), Source::repository(local)]);
+    let metadata = Metadata::layered(vec![
+        Source::shared(bundle, "bundle shops 1.0.0").into(),
+        Source::repository(local).into(),
+    ]);
     metadata.rules(&path(target)).unwrap()
 }
 
@@ -168,7 +170,8 @@ fn child_collections_unite_all_sources() {
         tree(&[("shops/_/tills/_/metadata.yaml", ""), ("shops/_/_/staff/_/metadata.yaml", "")]),
         tree(&[("shops/rio/hooks/_/metadata.yaml", "")]),
     );
-    let metadata = Metadata::layered(vec![Source::shared(bundle, "bundle"), Source::repository(local)]);
+    let metadata =
+        Metadata::layered(vec![Source::shared(bundle, "bundle").into(), Source::repository(local).into()]);
     assert_eq!(metadata.child_collections(&path("/shops/rio")).unwrap(), ["hooks", "tills"]);
     assert_eq!(metadata.child_collections(&path("/shops/rio/tills")).unwrap(), ["staff"]);
     assert_eq!(metadata.child_collections(&path("/")).unwrap(), ["shops"]);

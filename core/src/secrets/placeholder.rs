@@ -19,7 +19,9 @@ pub fn find_placeholder(payload: &Value) -> Option<String> {
             let below = find_placeholder(member)?;
             Some(format!("/{}{below}", escape(key)))
         }),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => None,
+        // A binary payload that is a placeholder as a whole; sent as it is, it would replace a live key.
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).is_ok_and(is_placeholder).then(String::new),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => None,
     }
 }
 
@@ -53,6 +55,7 @@ mod tests {
     #[case("{{include a}}", false)]
     fn recognises(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(find_placeholder(&Value::from(text)).is_some(), expected);
+        assert_eq!(find_placeholder(&Value::Bytes(text.into())).is_some(), expected);
     }
 
     #[test]

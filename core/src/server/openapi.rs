@@ -113,8 +113,16 @@ impl OpenApiSource {
                 "scheme \"{scheme}\" is not supported; use https, or a file without scheme"
             ));
         }
-        let url = match Url::parse(text) {
-            Ok(url) => url,
+        Self::url(text)
+    }
+
+    /// An http or https URL. With http, whoever sits in between decides which requests are made: that is for
+    /// those who configure the server itself to accept.
+    pub fn url(text: &str) -> Result<Self, OpenApiLoadError> {
+        let refuse = |reason: String| Err(OpenApiLoadError::Source { reason });
+        let url = match Url::parse(text.trim()) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => url,
+            Ok(url) => return refuse(format!("scheme \"{}\" is not http or https", url.scheme())),
             Err(error) => return refuse(format!("not a URL: {error}")),
         };
         if !url.username().is_empty() || url.password().is_some() {

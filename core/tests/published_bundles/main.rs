@@ -11,6 +11,7 @@ mod server;
 mod table;
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::DirTree;
@@ -36,11 +37,21 @@ async fn every_operation_becomes_the_expected_requests(
     )]
     operation: Operation,
 ) {
-    check(bundle, &Table::of(bundle), &unpacked(bundle), |case| case.operation == operation).await;
+    check(bundle, &Table::of(bundle), unpacked(bundle), |case| case.operation == operation).await;
 }
 
-/// The bundle as it is in the repository of this crate.
-fn unpacked(bundle: &str) -> Shared {
+/// The bundle as it is in the repository of this crate, compiled once for all tests.
+fn unpacked(bundle: &str) -> &'static Shared {
+    static KEYCLOAK: LazyLock<Shared> = LazyLock::new(|| open("keycloak-bundle"));
+    static RUNDECK: LazyLock<Shared> = LazyLock::new(|| open("rundeck-bundle"));
+    match bundle {
+        "keycloak-bundle" => &KEYCLOAK,
+        "rundeck-bundle" => &RUNDECK,
+        other => panic!("there is no bundle {other}"),
+    }
+}
+
+fn open(bundle: &str) -> Shared {
     Shared::new(DirTree::open(&directory(bundle).join("metadata")).unwrap())
 }
 
@@ -105,7 +116,7 @@ fn every_collection_has_a_case_for_every_operation(
 
 #[rstest]
 fn what_is_secret_is_known(#[values("keycloak-bundle", "rundeck-bundle")] bundle: &str) {
-    let metadata = unpacked(bundle).metadata;
+    let metadata = &unpacked(bundle).metadata;
     for secrecy in Table::of(bundle).secrets {
         let rules = metadata.rules(&LogicalPath::parse(&secrecy.path).unwrap()).unwrap();
         let attributes: Vec<String> =

@@ -13,6 +13,7 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::artifacts::Artifacts;
 use super::cache::{self, Cache, Cached, Change};
 use super::dependencies::{Dependencies, Dependency};
 use super::error::Failure;
@@ -39,6 +40,7 @@ pub struct Context {
     pub dependencies: Dependencies,
     pub mirrors: Arc<Mirrors>,
     pub servers: Servers,
+    pub artifacts: Artifacts,
     /// Cancelled when this process must stop working: it shuts down, or no longer leads.
     pub stop: CancellationToken,
 }

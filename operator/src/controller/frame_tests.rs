@@ -9,6 +9,7 @@ use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::controller::artifacts::Artifacts;
 use crate::controller::context::{Caches, Settings};
 use crate::controller::dependencies::Dependencies;
 use crate::controller::events::Events;
@@ -60,6 +61,7 @@ fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
         dependencies: Dependencies::default(),
         mirrors: Arc::default(),
         servers: Servers::default(),
+        artifacts: Artifacts::default(),
         stop,
     })
 }

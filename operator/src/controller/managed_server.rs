@@ -31,7 +31,10 @@ impl Reconciler for ManagedServers {
             Ok(client) => client,
             Err(failure) => return failure.into(),
         };
-        let outcome = Outcome::ready("every reference resolves");
+        let outcome = match artifacts(round, &client).await {
+            Ok(outcome) => outcome,
+            Err(failure) => return failure.into(),
+        };
         if round.object.spec.http.health_check.is_none() {
             return outcome;
         }
@@ -50,7 +53,36 @@ impl Reconciler for ManagedServers {
 
     fn forget(&self, context: &Context, key: &Key) {
         context.servers.forget(key);
+        context.artifacts.forget(key);
     }
+}
+
+/// Fetches the bundle and the OpenAPI document, and tells about them in status. What was fetched before
+/// serves while they cannot be fetched again.
+async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Result<Outcome, Failure> {
+    let (context, object) = (round.context, &round.object);
+    let outcome = Outcome::ready("every reference resolves");
+    if object.spec.metadata.is_none() && object.spec.openapi.is_none() {
+        (round.status.artifact_digests, round.status.metadata_cache_path) = (None, None);
+        return Ok(outcome);
+    }
+    let fetched = context.artifacts.fetch(context, object, client).await;
+    let (artifacts, truth, reason, message) = match fetched {
+        Ok(artifacts) if artifacts.warnings.is_empty() => {
+            (artifacts, Truth::True, "Cached", "all artifacts are fetched and checked".to_owned())
+        }
+        Ok(artifacts) => {
+            let warnings = artifacts.warnings.join("; ");
+            (artifacts, Truth::True, "Cached", warnings)
+        }
+        Err(failure) => match context.artifacts.last(object) {
+            Some(stale) => (stale, Truth::False, "StaleArtifact", failure.message),
+            None => return Err(failure),
+        },
+    };
+    round.status.artifact_digests = artifacts.digests();
+    round.status.metadata_cache_path = artifacts.metadata_path();
+    Ok(outcome.with_condition(Fact { type_: "ArtifactsCached", truth, reason, message }))
 }
 
 /// The client that policies will use: everything it needs is checked by building it.

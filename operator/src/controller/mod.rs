@@ -1,6 +1,7 @@
 //! The four controllers, one file per kind, and the frame that they share.
 
-pub mod backoff;
+pub mod artifacts;
+mod backoff;
 pub mod cache;
 pub mod conditions;
 pub mod context;

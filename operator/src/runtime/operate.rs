@@ -12,6 +12,7 @@ use super::RuntimeError;
 use super::client::install_crypto_provider;
 use crate::args::{BindAddress, ManagerOptions};
 use crate::controller;
+use crate::controller::artifacts::Artifacts;
 use crate::controller::cache::{Cache, Cached};
 use crate::controller::context::{Caches, Context, Settings};
 use crate::controller::events::Events;
@@ -78,6 +79,7 @@ pub async fn operate(
         dependencies: controller::dependencies::Dependencies::default(),
         mirrors: Arc::default(),
         servers: Servers::default(),
+        artifacts: Artifacts::default(),
         stop: stop.child_token(),
     });
     let result = lead(election, &context, &health, &stop).await;

@@ -11,6 +11,7 @@ mod faults;
 mod in_process;
 mod interruption;
 mod lifecycle;
+mod metadata;
 mod pruning;
 mod references;
 mod repositories;

@@ -29,6 +29,10 @@ pub mod schema;
 mod segment;
 mod servers;
 
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value};
 
@@ -48,6 +52,7 @@ pub struct OpenApi {
     prefixes: Vec<String>,
     /// Whether keywords beside a `$ref` count: since 3.1, where schemas are those of JSON Schema 2020-12.
     siblings_count: bool,
+    digest: String,
 }
 
 impl OpenApi {
@@ -61,7 +66,18 @@ impl OpenApi {
         }
         let siblings_count = !version_2 && !is_version_3_0(&root);
         let root = Value::Object(root);
-        Ok(Self { paths: Paths::read(&root), prefixes: servers::prefixes(&root), root, siblings_count })
+        let digest = Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
+            // Writing into a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        let (paths, prefixes) = (Paths::read(&root), servers::prefixes(&root));
+        Ok(Self { root, paths, prefixes, siblings_count, digest })
+    }
+
+    /// `sha256:` and the digest of the bytes that the document was read from.
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// The path that a request goes to. `request` is its unencoded path below the base URL, `base` the path

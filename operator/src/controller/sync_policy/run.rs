@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mirror, RepositoryError, Revision};
 use declarest_core::sync::{self, Mode, Options, Session, Stop};
@@ -61,13 +60,15 @@ pub async fn run(
         return Ok(verdict::nothing_to_do(&mut round.status, &plan, &target));
     }
     let client = context.servers.client(&context, &plan.inputs.server).await;
-    let client = client.map_err(|failure| Failure::new(Reason::SessionBootstrapFailed, failure.message))?;
+    let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
+    let client = client.map_err(bootstrap)?;
+    let artifacts = context.artifacts.of(&context, &plan.inputs.server, &client).await.map_err(bootstrap)?;
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
     begin(round, &target, &selected).await?;
     started(&plan.fingerprint);
 
     let Selected { selection, kind, trigger, tree, .. } = selected;
-    let metadata = Arc::new(Metadata::new(tree.clone()));
+    let metadata = Arc::new(artifacts.metadata(tree.clone()));
     let session = Session { tree, metadata, client };
     let stop = Stop::default();
     let options = options(&round.object)?;

@@ -1,0 +1,87 @@
+//! Making a repository, and bringing it and its remote together.
+
+use declarest_core::repository::{Kept, Refreshed};
+use serde::Serialize;
+
+use super::{CommitArguments, PushArguments};
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
+use crate::repository::{Contact, Repository, RepositoryUseError, deadline, worktree};
+
+/// `repository init`.
+pub fn init(invocation: &Invocation) -> Result<(), Failure> {
+    Repository::init(invocation.context()?).map(drop)
+}
+
+/// `repository refresh`.
+pub fn refresh(invocation: &Invocation) -> Result<(), Failure> {
+    let messages = &invocation.messages;
+    let Repository::Git(worktree) = Repository::open(invocation.context()?, Contact::Remote)? else {
+        messages.verbose(1, "a plain directory has nothing to refresh from");
+        return Ok(());
+    };
+    match worktree.refresh(deadline())? {
+        Refreshed::NoRemote => messages.verbose(1, "no remote is configured"),
+        Refreshed::UpToDate => messages.verbose(1, "up to date"),
+        Refreshed::FastForwarded { from: Some(from), to } => {
+            messages.verbose(1, &format!("fast-forwarded from {from} to {to}"));
+        }
+        Refreshed::FastForwarded { from: None, to } => {
+            messages.verbose(1, &format!("fast-forwarded to {to}"));
+        }
+        Refreshed::BranchMissing => {
+            let branch = worktree.remote().map_or("", |remote| &remote.branch);
+            messages.warn(&format!("the remote has no branch \"{branch}\" yet; nothing was fetched"));
+        }
+        Refreshed::Kept(Kept::Ahead) => messages.verbose(1, "up to date, with commits that are not pushed"),
+        Refreshed::Kept(reason) => {
+            messages.warn(&format!("fetched, but the files stay as they are: {}", why(reason)));
+        }
+    }
+    Ok(())
+}
+
+/// Why the files of a repository were not touched, and what would change that.
+const fn why(reason: Kept) -> &'static str {
+    match reason {
+        Kept::Uncommitted => "there are uncommitted changes; commit or discard them, then refresh again",
+        Kept::OtherBranch => "another branch is checked out than the configured one",
+        Kept::Ahead => "there are commits that are not pushed",
+        Kept::Diverged => {
+            "both the repository and its remote have commits that the other lacks; merge or rebase with git, \
+             or push with --force-push to give up those of the remote"
+        }
+    }
+}
+
+/// What a commit did.
+#[derive(Debug, Serialize)]
+struct Committed {
+    committed: bool,
+}
+
+/// `repository commit`.
+pub fn commit(arguments: &CommitArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::TextDefault)?;
+    if arguments.message.trim().is_empty() {
+        return Err(RepositoryUseError::BlankMessage.into());
+    }
+    let worktree = worktree(invocation.context()?, Contact::None, "a commit")?;
+    let revision = worktree.commit(&arguments.message)?;
+    let told = match &revision {
+        Some(revision) => format!("committed {revision}"),
+        None => "there is nothing to commit".to_owned(),
+    };
+    invocation.messages.verbose(1, &told);
+    Ok(output.show(&Committed { committed: revision.is_some() }, Some(""))?)
+}
+
+/// `repository push`.
+pub fn push(arguments: &PushArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let worktree = worktree(invocation.context()?, Contact::Remote, "a push")?;
+    let pushed = worktree.push(arguments.force_push, deadline())?;
+    let told = if pushed.up_to_date { "the remote is already at" } else { "pushed" };
+    invocation.messages.verbose(1, &format!("{told} {}", pushed.revision));
+    Ok(())
+}

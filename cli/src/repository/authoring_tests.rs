@@ -1,0 +1,171 @@
+use std::fs;
+use std::path::PathBuf;
+
+use git2::Repository as Git;
+use rstest::rstest;
+
+use super::*;
+use crate::environment::Environment;
+use crate::settings::GlobalFlags;
+
+/// A home with a context, whose repository is `work` and whose remote is `origin.git`.
+struct Home {
+    directory: tempfile::TempDir,
+    invocation: Invocation,
+}
+
+const FILESYSTEM: &str = "filesystem: {baseDir: <home>/work}";
+const LOCAL: &str = "git: {local: {baseDir: <home>/work}}";
+const SYNCED: &str = "git: {local: {baseDir: <home>/work}, remote: {url: 'file://<home>/origin.git'}}";
+const NOT_SYNCED: &str =
+    "git: {local: {baseDir: <home>/work}, remote: {url: 'file://<home>/origin.git', autoSync: false}}";
+
+impl Home {
+    fn new(repository: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().to_str().unwrap();
+        let catalogue = format!(
+            "currentContext: dev\ncontexts: [{{name: dev, repository: {{{repository}}}, managedServer: \
+                     {{http: {{url: 'https://api.test', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}}}]"
+        );
+        let file = directory.path().join("contexts.yaml");
+        fs::write(&file, catalogue.replace("<home>", home)).unwrap();
+        let environment =
+            Environment::from_iter([("HOME", home), ("DECLAREST_CONTEXTS_FILE", file.to_str().unwrap())]);
+        fs::create_dir(directory.path().join("work")).unwrap();
+        Git::init_bare(directory.path().join("origin.git")).unwrap();
+        let invocation = Invocation::new(Vec::new(), &GlobalFlags::default(), environment);
+        Self { directory, invocation }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.directory.path().join(file)
+    }
+
+    fn write(&self, file: &str, content: &str) {
+        fs::write(self.path("work").join(file), content).unwrap();
+    }
+
+    fn begin(&self, message: Option<&str>, push: Push) -> Result<Authoring<'_>, Failure> {
+        let message = MessageArgument { message: message.map(str::to_owned) };
+        Authoring::begin(&self.invocation, &message, "declarest: save resource /a".to_owned(), push)
+    }
+
+    /// Writes a file as a command does.
+    fn change(&self, file: &str, content: &str, push: Push) -> Result<Option<Revision>, Failure> {
+        let authoring = self.begin(None, push)?;
+        self.write(file, content);
+        authoring.finish()
+    }
+
+    fn message(&self) -> String {
+        let git = Git::open(self.path("work")).unwrap();
+        let commit = git.head().unwrap().peel_to_commit().unwrap();
+        format!("{} {}", commit.author(), commit.message().unwrap())
+    }
+
+    /// The commit that the remote has.
+    fn pushed(&self) -> Option<String> {
+        let git = Git::open_bare(self.path("origin.git")).unwrap();
+        git.find_reference("refs/heads/main").ok().map(|found| found.target().unwrap().to_string())
+    }
+}
+
+#[rstest]
+#[case(None, "declarest: save resource /a")]
+#[case(Some("because"), "because")]
+fn a_change_is_one_commit(#[case] message: Option<&str>, #[case] expected: &str) {
+    let home = Home::new(LOCAL);
+    let authoring = home.begin(message, Push::Configured).unwrap();
+    home.write("a", "1");
+    let revision = authoring.finish().unwrap();
+    assert_eq!(home.message(), format!("declarest <declarest@local> {expected}"));
+    let head = Git::open(home.path("work")).unwrap().head().unwrap().target().unwrap().to_string();
+    assert_eq!(revision.unwrap().as_str(), head);
+    assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
+}
+
+#[rstest]
+#[case(FILESYSTEM)]
+#[case(LOCAL)]
+fn a_blank_message_is_refused(#[case] repository: &str) {
+    let home = Home::new(repository);
+    let failure = home.begin(Some(" \n"), Push::Configured).err().unwrap();
+    assert_eq!(failure.category().exit_code(), 2);
+    assert_eq!(failure.message(), "--message is blank; say what the commit is about");
+}
+
+#[test]
+fn in_a_plain_directory_nothing_happens() {
+    let home = Home::new(FILESYSTEM);
+    assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
+    assert_eq!(home.change("a", "2", Push::Never).unwrap(), None);
+    assert!(!home.path("work/.git").exists());
+}
+
+#[test]
+fn nothing_else_may_be_uncommitted() {
+    let home = Home::new(LOCAL);
+    // Nothing was ever committed: whatever is there becomes part of the first commit.
+    home.write("old", "1");
+    assert!(home.change("a", "1", Push::Configured).unwrap().is_some());
+    home.write("old", "2");
+    home.write("metadata.yaml", "");
+    let failure = home.begin(None, Push::Configured).err().unwrap();
+    assert_eq!(failure.category().exit_code(), 2);
+    assert!(failure.message().starts_with("a clean git worktree is needed"), "{}", failure.message());
+    assert!(failure.message().contains("(metadata.yaml, old)"), "{}", failure.message());
+}
+
+#[test]
+fn cleanliness_is_judged_without_the_remote() {
+    let home = Home::new(SYNCED);
+    fs::remove_dir_all(home.path("origin.git")).unwrap();
+    assert!(home.change("a", "1", Push::Never).unwrap().is_some());
+    assert!(home.begin(None, Push::Configured).is_ok());
+}
+
+#[rstest]
+#[case(SYNCED, Push::Configured, true)]
+#[case(SYNCED, Push::Always, true)]
+#[case(SYNCED, Push::Never, false)]
+#[case(NOT_SYNCED, Push::Configured, false)]
+#[case(NOT_SYNCED, Push::Always, true)]
+#[case(NOT_SYNCED, Push::Never, false)]
+fn what_is_pushed(#[case] repository: &str, #[case] push: Push, #[case] expected: bool) {
+    let home = Home::new(repository);
+    let revision = home.change("a", "1", push).unwrap().unwrap();
+    assert_eq!(home.pushed(), expected.then(|| revision.to_string()));
+}
+
+#[rstest]
+#[case(FILESYSTEM, "--push needs a Git repository")]
+#[case(LOCAL, "--push has nowhere to push to")]
+fn a_push_that_cannot_be_is_refused_before_anything_is_written(
+    #[case] repository: &str,
+    #[case] message: &str,
+) {
+    let home = Home::new(repository);
+    let failure = home.begin(None, Push::Always).err().unwrap();
+    assert_eq!(failure.category().exit_code(), 2);
+    assert!(failure.message().starts_with(message), "{}", failure.message());
+    assert!(!home.path("work/.git").exists());
+}
+
+#[test]
+fn a_failed_push_keeps_the_commit_and_the_next_change_brings_it_along() {
+    let home = Home::new(SYNCED);
+    fs::rename(home.path("origin.git"), home.path("away.git")).unwrap();
+    let failure = home.change("a", "1", Push::Configured).unwrap_err();
+    assert_eq!(failure.category().exit_code(), 3, "{}", failure.message());
+    assert!(failure.message().contains(" is committed, but could not be pushed: "), "{}", failure.message());
+    assert_eq!(home.message(), "declarest <declarest@local> declarest: save resource /a");
+    fs::rename(home.path("away.git"), home.path("origin.git")).unwrap();
+    // Nothing new to commit.
+    assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
+    assert!(home.pushed().is_some());
+    // The remote is known to have everything and is not asked.
+    fs::remove_dir_all(home.path("origin.git")).unwrap();
+    assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
+    assert!(home.change("a", "1", Push::Always).is_err());
+}

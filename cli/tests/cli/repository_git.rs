@@ -1,0 +1,182 @@
+//! `repository` commands on checkouts, without a remote.
+
+use rstest::rstest;
+
+use crate::environment::Home;
+use crate::git::{WITHOUT_REMOTE, exists, git};
+
+#[rstest]
+#[case(&["repository", "status"])]
+#[case(&["repository", "tree"])]
+#[case(&["repository", "refresh"])]
+#[case(&["repository", "commit", "-m", "x"])]
+fn a_missing_checkout_is_made_unless_forbidden(#[case] args: &[&str]) {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    let run = home.run(args);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(git(&home.path("work"), &["symbolic-ref", "HEAD"]), "refs/heads/main");
+    let forbidden = WITHOUT_REMOTE.replace("baseDir: <home>/work", "baseDir: <home>/work, autoInit: false");
+    let home = Home::with_catalogue(&forbidden);
+    let run = home.run(args);
+    assert_eq!(run.code, 3, "{run}");
+    let message = "<home>/work is not a Git repository; run `declarest repository init`, or allow autoInit";
+    assert!(run.stderr.contains(message), "{run}");
+    assert!(!exists(&home, "work/.git"));
+    assert_eq!(home.run(&["repository", "init"]).code, 0);
+    assert_eq!(home.run(args).code, 0);
+}
+
+#[test]
+fn from_nothing_to_a_commit() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    insta::assert_snapshot!(home.run(&["repository", "init"]), @r"
+    exit 0
+    --- stdout
+    --- stderr
+    ");
+    home.write("work/shops/rio/resource.json", "{}");
+    home.write("work/a b.txt", "");
+    insta::assert_snapshot!(home.run(&["repository", "status"]), @r"
+    exit 0
+    --- stdout
+    type=git state=no_remote remote=not_configured hasUncommitted=true
+    --- stderr
+    ");
+    insta::assert_snapshot!(home.run(&["repository", "status", "-v"]), @r"
+    exit 0
+    --- stdout
+    type=git state=no_remote remote=not_configured hasUncommitted=true
+    worktree:
+    ?? a b.txt
+    ?? shops/rio/resource.json
+    --- stderr
+    ");
+    insta::assert_snapshot!(home.run(&["repository", "commit", "-m", "the first"]), @r"
+    exit 0
+    --- stdout
+    --- stderr
+    [OK] command executed successfully.
+    ");
+    let shown = git(&home.path("work"), &["log", "--format=%an <%ae> %cn <%ce> %s", "--name-only"]);
+    insta::assert_snapshot!(shown, @r"
+    declarest <declarest@local> declarest <declarest@local> the first
+
+    a b.txt
+    shops/rio/resource.json
+    ");
+    insta::assert_snapshot!(home.run(&["repository", "status", "-v"]), @r"
+    exit 0
+    --- stdout
+    type=git state=no_remote remote=not_configured hasUncommitted=false
+    worktree=clean
+    --- stderr
+    ");
+}
+
+#[test]
+fn a_commit_takes_removed_files_and_leaves_ignored_ones() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    home.write("work/a", "1");
+    home.write("work/b", "1");
+    home.write("work/.gitignore", "*.tmp\n");
+    home.write("work/c.tmp", "1");
+    assert_eq!(home.run(&["repository", "commit", "-m", "one"]).code, 0);
+    std::fs::remove_file(home.path("work/a")).unwrap();
+    home.write("work/b", "2");
+    insta::assert_snapshot!(home.run(&["repository", "status", "-v", "-o", "json"]), @r#"
+    exit 0
+    --- stdout
+    {
+      "state": "no_remote",
+      "ahead": 0,
+      "behind": 0,
+      "hasUncommitted": true,
+      "worktree": [
+        {
+          "path": "a",
+          "staging": " ",
+          "worktree": "D"
+        },
+        {
+          "path": "b",
+          "staging": " ",
+          "worktree": "M"
+        }
+      ]
+    }
+    --- stderr
+    "#);
+    insta::assert_snapshot!(home.run(&["repository", "commit", "-m", "two", "-o", "json", "-n"]), @r#"
+    exit 0
+    --- stdout
+    {
+      "committed": true
+    }
+    --- stderr
+    "#);
+    let files = git(&home.path("work"), &["ls-tree", "-r", "--name-only", "HEAD"]);
+    assert_eq!(files, ".gitignore\nb");
+}
+
+#[test]
+fn nothing_to_commit_is_a_success() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    insta::assert_snapshot!(home.run(&["repository", "commit", "-m", "x", "-o", "json"]), @r#"
+    exit 0
+    --- stdout
+    {
+      "committed": false
+    }
+    --- stderr
+    [OK] command executed successfully.
+    "#);
+    insta::assert_snapshot!(home.run(&["repository", "commit", "-m", "x", "-v"]), @r"
+    exit 0
+    --- stdout
+    --- stderr
+    verbose: there is nothing to commit
+    [OK] command executed successfully.
+    ");
+}
+
+#[test]
+fn a_commit_needs_a_message() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    let run = home.run(&["repository", "commit"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stderr.contains("--message <TEXT>"), "{run}");
+    insta::assert_snapshot!(home.run(&["repository", "commit", "-m", "  "]), @r"
+    exit 2
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: --message is blank; say what the commit is about.
+    ");
+    assert!(!exists(&home, "work"));
+}
+
+#[test]
+fn without_a_remote_there_is_nowhere_to_push_to() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    home.write("work/a", "1");
+    assert_eq!(home.run(&["repository", "commit", "-m", "one"]).code, 0);
+    insta::assert_snapshot!(home.run(&["repository", "push"]), @r"
+    exit 2
+    --- stdout
+    --- stderr
+    cannot push <home>/work: no remote is configured
+    ");
+    insta::assert_snapshot!(home.run(&["repository", "refresh", "-v"]), @r"
+    exit 0
+    --- stdout
+    --- stderr
+    verbose: no remote is configured
+    ");
+}
+
+#[test]
+fn a_bare_repository_or_a_file_is_no_checkout() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    home.write("work", "a file");
+    let run = home.run(&["repository", "status"]);
+    assert_eq!((run.code, run.stderr.as_str()), (2, "repository root <home>/work is not a directory\n"));
+}

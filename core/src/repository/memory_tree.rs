@@ -1,0 +1,78 @@
+//! Trees in memory.
+
+use std::collections::HashMap;
+
+use super::tree::{join, segments};
+use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
+
+/// A copy of another tree that stays as it is, whatever becomes of the original.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryTree {
+    directories: HashMap<String, Vec<Entry>>,
+    files: HashMap<String, Vec<u8>>,
+}
+
+impl MemoryTree {
+    /// Copies the directories of `tree`, and of its files those whose names `keep` wants. The root of a tree
+    /// that has none is empty.
+    pub fn copy(tree: &dyn Tree, keep: impl Fn(&str) -> bool) -> Result<Self, RepositoryError> {
+        let mut copy = Self::default();
+        let mut pending = vec![String::new()];
+        while let Some(directory) = pending.pop() {
+            let mut entries = tree.entries(&directory)?.unwrap_or_default();
+            entries.retain(|entry| entry.kind != EntryKind::File || keep(&entry.name));
+            for entry in &entries {
+                let name = join(&directory, &entry.name);
+                match entry.kind {
+                    EntryKind::Directory => pending.push(name),
+                    EntryKind::File => {
+                        copy.files.insert(name.clone(), tree.read(&name)?.unwrap_or_default());
+                    }
+                    EntryKind::Other | EntryKind::NotUtf8 { .. } => {}
+                }
+            }
+            copy.directories.insert(directory, entries);
+        }
+        Ok(copy)
+    }
+}
+
+impl Tree for MemoryTree {
+    fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
+        segments(directory)?;
+        Ok(self.directories.get(directory).cloned())
+    }
+
+    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+        segments(file)?;
+        Ok(self.files.get(file).cloned())
+    }
+
+    fn revision(&self) -> Option<&Revision> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::dir;
+    use super::*;
+
+    #[test]
+    fn a_copy_outlives_its_original() {
+        let (root, tree) = dir(&[("a/_/metadata.yaml", "x"), ("a/b/resource.json", "{}"), ("c.txt", "")]);
+        let copy = MemoryTree::copy(&tree, |name| name.starts_with("metadata.")).unwrap();
+        drop(root);
+        assert_eq!(copy.read("a/_/metadata.yaml").unwrap().as_deref(), Some(b"x".as_slice()));
+        assert_eq!(copy.read("a/b/resource.json").unwrap(), None);
+        let names = |directory| -> Option<Vec<String>> {
+            let entries = copy.entries(directory).unwrap()?;
+            Some(entries.into_iter().map(|entry| entry.name).collect())
+        };
+        assert_eq!(names(""), Some(vec!["a".to_owned()]));
+        assert_eq!(names("a"), Some(vec!["_".to_owned(), "b".to_owned()]));
+        assert_eq!(names("a/b"), Some(Vec::new()));
+        assert_eq!(names("d"), None);
+        assert!(copy.read("../x").is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! What a ManagedServer fetches beside its API: its metadata bundle and its OpenAPI document.
+
+use std::collections::HashMap;
+use std::path::{Component, Path};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use declarest_core::error::{Categorized as _, Category, with_causes};
+use declarest_core::metadata::bundle::{Bundle, BundleError, BundleSource, OpenApiHint, Options, Reference};
+use declarest_core::metadata::openapi::OpenApi;
+use declarest_core::metadata::{Api, Metadata, Source};
+use declarest_core::proxy::Proxy;
+use declarest_core::repository::{MemoryTree, Tree};
+use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
+
+use super::context::Context;
+use super::error::Failure;
+use super::kind::{Key, Kind as _};
+use super::outcome::Reason;
+use crate::crd::ManagedServer;
+use crate::crd::managed_server::ArtifactDigests;
+
+/// The artifacts of all servers, as they were fetched last.
+#[derive(Default)]
+pub struct Artifacts {
+    known: Mutex<HashMap<Key, Known>>,
+}
+
+struct Known {
+    /// Another spec needs other artifacts.
+    generation: Option<i64>,
+    artifacts: Arc<ArtifactSet>,
+}
+
+/// The artifacts of one server. They do not change while somebody works with them.
+#[derive(Default)]
+pub struct ArtifactSet {
+    bundle: Option<(Bundle, Arc<Source>)>,
+    api: Option<Arc<Api>>,
+    openapi: Option<Arc<OpenApi>>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Artifacts {
+    /// The artifacts of `server`, whose placeholders are expanded; they are fetched if they are not known.
+    pub async fn of(
+        &self,
+        context: &Context,
+        server: &ManagedServer,
+        client: &Client,
+    ) -> Result<Arc<ArtifactSet>, Failure> {
+        match self.last(server) {
+            Some(known) => Ok(known),
+            None => self.fetch(context, server, client).await,
+        }
+    }
+
+    /// What was fetched last for the present spec.
+    pub fn last(&self, server: &ManagedServer) -> Option<Arc<ArtifactSet>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get(&server.key())?;
+        (known.generation == server.metadata.generation).then(|| Arc::clone(&known.artifacts))
+    }
+
+    /// Fetches the artifacts of `server` and keeps them.
+    pub async fn fetch(
+        &self,
+        context: &Context,
+        server: &ManagedServer,
+        client: &Client,
+    ) -> Result<Arc<ArtifactSet>, Failure> {
+        let artifacts = Arc::new(fetch(context, server, client).await?);
+        let known = Known { generation: server.metadata.generation, artifacts: Arc::clone(&artifacts) };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(server.key(), known);
+        Ok(artifacts)
+    }
+
+    /// Forgets the artifacts of a server that is gone.
+    pub fn forget(&self, key: &Key) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+impl ArtifactSet {
+    /// The metadata of `tree`, over that of the bundle, for a server that may describe itself.
+    pub fn metadata(&self, tree: Arc<dyn Tree>) -> Metadata {
+        let shared = self.bundle.iter().map(|(_, source)| Arc::clone(source));
+        let metadata = Metadata::layered(shared.chain([Arc::new(Source::repository(tree))]).collect());
+        match &self.api {
+            Some(api) => metadata.with_api(Arc::clone(api)),
+            None => metadata,
+        }
+    }
+
+    /// Digests for status; `None` if there are no artifacts.
+    pub fn digests(&self) -> Option<ArtifactDigests> {
+        let digests = ArtifactDigests {
+            openapi: self.openapi.as_ref().map(|document| document.digest().to_owned()),
+            metadata: self.bundle.as_ref().map(|(bundle, _)| bundle.digest.clone()),
+        };
+        (digests != ArtifactDigests::default()).then_some(digests)
+    }
+
+    /// Where the bundle is inside of the operator.
+    pub fn metadata_path(&self) -> Option<String> {
+        self.bundle.as_ref().map(|(bundle, _)| bundle.metadata_root.display().to_string())
+    }
+}
+
+async fn fetch(context: &Context, server: &ManagedServer, client: &Client) -> Result<ArtifactSet, Failure> {
+    let mut artifacts = ArtifactSet::default();
+    if let Some((field, reference)) = reference(context, server)? {
+        let opened = open(context, server, field, &reference).await?;
+        artifacts.warnings = opened.0.warnings.iter().map(ToString::to_string).collect();
+        artifacts.bundle = Some(opened);
+    }
+    let configured = server.spec.openapi.as_ref().map(|openapi| OpenApiSource::url(&openapi.url));
+    let hint = artifacts.bundle.as_ref().and_then(|(bundle, _)| bundle.openapi.as_ref());
+    let source = match (configured, hint) {
+        (Some(configured), _) => Some(configured),
+        (None, Some(OpenApiHint::File(file))) => Some(OpenApiSource::parse(&file.to_string_lossy())),
+        (None, Some(OpenApiHint::Url(url))) => Some(OpenApiSource::url(url.as_str())),
+        (None, None) => None,
+    };
+    if let Some(source) = source {
+        let source = source.map_err(|error| Failure::spec_invalid(format!("spec.openapi.url: {error}")))?;
+        let document = OpenApiLoader::new(client.clone(), source).load().await.map_err(|error| {
+            Failure::new(Reason::ArtifactUnavailable, format!("spec.openapi: {}", with_causes(&error)))
+        })?;
+        artifacts.api = Some(Arc::new(Api::new(Arc::clone(&document), client.base_path())));
+        artifacts.openapi = Some(document);
+    }
+    Ok(artifacts)
+}
+
+/// The bundle that the spec names, and the field that does.
+fn reference(
+    context: &Context,
+    server: &ManagedServer,
+) -> Result<Option<(&'static str, Reference)>, Failure> {
+    let Some(metadata) = &server.spec.metadata else { return Ok(None) };
+    let (field, text) = match (&metadata.bundle, &metadata.url) {
+        (Some(bundle), _) => ("spec.metadata.bundle", bundle),
+        (None, Some(url)) => ("spec.metadata.url", url),
+        (None, None) => return Ok(None),
+    };
+    let invalid = |error: &dyn std::fmt::Display| Failure::spec_invalid(format!("{field}: {error}"));
+    match Reference::parse(text).map_err(|error| invalid(&error))? {
+        Reference::Path(file) => {
+            // Anything else would let a spec read the operator's own files.
+            let file = confined(context.directories.bundles(), &file).ok_or_else(|| {
+                invalid(&format!(
+                    "\"{text}\" must be a file below {}, relative to it or absolute",
+                    context.directories.bundles().display()
+                ))
+            })?;
+            let local = Reference::parse_file(&file).map_err(|error| invalid(&error))?;
+            Ok(Some((field, local)))
+        }
+        other => Ok(Some((field, other))),
+    }
+}
+
+/// `file` below `directory`; `None` if it leads elsewhere.
+fn confined(directory: &Path, file: &Path) -> Option<String> {
+    let relative = file.strip_prefix(directory).unwrap_or(file);
+    let plain = relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    plain.then(|| directory.join(relative).to_string_lossy().into_owned())
+}
+
+/// Opens the bundle and copies its documents: the cache may be replaced while a run reads them.
+async fn open(
+    context: &Context,
+    server: &ManagedServer,
+    field: &str,
+    reference: &Reference,
+) -> Result<(Bundle, Arc<Source>), Failure> {
+    let cache = context.directories.cache(&ManagedServer::owner(&server.key())).join("bundles");
+    let proxy = Proxy::from_environment(|name| std::env::var(name).ok());
+    let proxy = proxy.map_err(|error| Failure::spec_invalid(format!("{field}: {error}")))?;
+    // A source of its own for each time: it remembers the tags that it resolved.
+    let source = BundleSource::new(Options::new(cache).through(proxy));
+    let bundle = source.open(reference).await.map_err(|error| bundle_failure(field, &error))?;
+    let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
+    let files = bundle.clone();
+    let copied = tokio::task::spawn_blocking(move || -> Result<MemoryTree, BundleError> {
+        let is_read = |name: &str| name.starts_with("metadata.") || name.starts_with("defaults");
+        let copy = MemoryTree::copy(&files.tree()?, is_read);
+        copy.map_err(|source| BundleError::Files { bundle: files.manifest.name.clone(), source })
+    });
+    let tree = copied
+        .await
+        .map_err(|error| Failure::new(Reason::ReconcileFailed, format!("{field}: {error}")))?
+        .map_err(|error| bundle_failure(field, &error))?;
+    Ok((bundle, Arc::new(Source::shared(Arc::new(tree), label))))
+}
+
+fn bundle_failure(field: &str, error: &BundleError) -> Failure {
+    let message = format!("{field}: {}", with_causes(error));
+    match error.category() {
+        Category::Validation => Failure::spec_invalid(message),
+        _ => Failure::new(Reason::ArtifactUnavailable, message),
+    }
+}
