@@ -7,6 +7,7 @@ use std::sync::Arc;
 use declarest_core::metadata::bundle::{
     Bundle, BundleSource, OpenApiHint, Options, Reference, cache_directory, registry_credentials,
 };
+use declarest_core::metadata::document::Document;
 use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::repository::{DirTree, EmptyTree, Store, Tree, Worktree, WorktreeSettings};
@@ -32,15 +33,20 @@ pub struct Workspace<'a> {
 impl<'a> Workspace<'a> {
     /// The repository and its metadata. No server is contacted, except that a bundle may be downloaded.
     pub async fn local(invocation: &'a Invocation) -> Result<Self, Failure> {
-        Self::open(invocation, false).await
+        Self::open(invocation, false, Document::default()).await
     }
 
     /// The repository, its metadata, and the managed server.
     pub async fn connected(invocation: &'a Invocation) -> Result<Self, Failure> {
-        Self::open(invocation, true).await
+        Self::connected_with(invocation, Document::default()).await
     }
 
-    async fn open(invocation: &'a Invocation, connect: bool) -> Result<Self, Failure> {
+    /// [`Self::connected`], with `overrides` over all metadata.
+    pub async fn connected_with(invocation: &'a Invocation, overrides: Document) -> Result<Self, Failure> {
+        Self::open(invocation, true, overrides).await
+    }
+
+    async fn open(invocation: &'a Invocation, connect: bool, overrides: Document) -> Result<Self, Failure> {
         let context = invocation.context()?;
         let root = repository_root(context)?;
         let tree: Arc<dyn Tree> = match &root {
@@ -50,7 +56,7 @@ impl<'a> Workspace<'a> {
         let mut sources = Vec::new();
         let bundle = open_metadata(invocation, context, root.as_deref(), &mut sources).await?;
         sources.push(Arc::new(Source::repository(Arc::clone(&tree))));
-        let mut metadata = Metadata::layered(sources);
+        let mut metadata = Metadata::layered(sources).with_overrides(overrides);
         let client = if connect { Some(context.server()?) } else { None };
         if let Some(client) = &client
             && let Some(document) = open_api(context, bundle.as_ref(), client).await?

@@ -14,5 +14,12 @@ mod globals;
 mod repository_filesystem;
 mod repository_git;
 mod repository_remote;
+mod resource_apply;
+mod resource_delete;
+mod resource_diff;
+mod resource_save;
+#[path = "../../../demo/rest_server/mod.rs"]
+mod rest_server;
 mod usage;
 mod version;
+mod world;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::document::Layers;
+use super::document::{Document, Layers};
 use super::transform::ProgramCache;
 use super::{Api, MetadataError, Rules, Source};
 use crate::path::LogicalPath;
@@ -16,6 +16,7 @@ pub struct Metadata {
     compiled: Mutex<HashMap<Vec<Applied>, Arc<Rules>>>,
     programs: Arc<ProgramCache>,
     api: Option<Arc<Api>>,
+    overrides: Document,
 }
 
 /// A document that applies to a path.
@@ -38,7 +39,13 @@ impl Metadata {
     /// The metadata of `sources`, the later ones over the earlier ones. A source that outlives a revision can
     /// be shared by several of these.
     pub fn layered(sources: Vec<Arc<Source>>) -> Self {
-        Self { sources, compiled: Mutex::default(), programs: Arc::default(), api: None }
+        Self {
+            sources,
+            compiled: Mutex::default(),
+            programs: Arc::default(),
+            api: None,
+            overrides: Document::default(),
+        }
     }
 
     /// The same metadata for a server that describes itself: methods, media types and schemas that no
@@ -46,6 +53,13 @@ impl Metadata {
     #[must_use]
     pub fn with_api(self, api: Arc<Api>) -> Self {
         Self { api: Some(api), compiled: Mutex::default(), ..self }
+    }
+
+    /// The same metadata with `overrides` over all documents, whatever path they are for. It includes no
+    /// files.
+    #[must_use]
+    pub fn with_overrides(self, overrides: Document) -> Self {
+        Self { overrides, compiled: Mutex::default(), ..self }
     }
 
     /// What the server says about itself, if it does.
@@ -118,8 +132,9 @@ impl Metadata {
                 MetadataError::Document { file: source.shown(&document.file), source: Arc::new(error) }
             })?;
         }
-        let resolved = layers
-            .resolve()
+        let pushed = layers.push(&self.overrides, &|file| Err(format!("{file} is not here").into()));
+        let resolved = pushed
+            .and_then(|()| layers.resolve())
             .map_err(|error| MetadataError::Layers { path: path.clone(), source: Arc::new(error) })?;
         let documents =
             applied.iter().map(|document| self.sources[document.source].shown(&document.file)).collect();
