@@ -8,7 +8,7 @@ mod render;
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
 use declarest_core::error::{Categorized, Category};
-use declarest_core::payload::{Descriptor, PayloadError, Value};
+use declarest_core::payload::{Descriptor, PayloadError, PayloadType, Value};
 use serde::Serialize;
 
 pub use messages::{Messages, tell};
@@ -69,6 +69,14 @@ impl Output {
     /// Prints a payload as what it is, or structured if that is wanted.
     pub fn show_payload(&self, payload: &Value, descriptor: &Descriptor) -> Result<(), OutputError> {
         print(&render::payload(self.form, payload, descriptor)?)
+    }
+
+    /// Prints the payloads of a collection: `lines` where text is asked for, else `payloads`, an array.
+    pub fn show_list(&self, payloads: &Value, lines: &str) -> Result<(), OutputError> {
+        match self.form {
+            Form::Text | Form::Natural { newline: true, .. } => print(&render::line(lines.to_owned())),
+            _ => self.show_payload(payloads, &Descriptor::of(PayloadType::Json)),
+        }
     }
 }
 

@@ -32,6 +32,11 @@ impl Entry {
     }
 }
 
+/// Whether a member of `payload` that commonly names resources has the scalar value `name`.
+pub fn is_named(payload: &Value, name: &str) -> bool {
+    WELL_KNOWN.iter().any(|pointer| scalar_member(payload, &pointer[1..]).is_some_and(|text| text == name))
+}
+
 /// Whether a list answer says in its body that it is only a part: a next page, a cursor, or more to come.
 /// Such an answer proves of nothing that it does not exist.
 pub(super) fn is_partial(answer: &Value) -> bool {

@@ -38,7 +38,7 @@ pub use document::OperationName;
 pub use error::MetadataError;
 pub use evaluation::{Evaluation, Rendered, Subject};
 pub use identity::Identity;
-pub use list::{Entry, Listing};
+pub use list::{Entry, Listing, is_named};
 pub use resolve::Metadata;
 pub use rules::Rules;
 pub use source::Source;

@@ -53,6 +53,16 @@ pub fn resources(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Resul
     Ok(listing)
 }
 
+/// The direct children of `collection`, also where that is a resource itself. For the rest as [`resources`].
+pub fn members(tree: &dyn Tree, collection: &LogicalPath) -> Result<Listing, RepositoryError> {
+    let mut listing = Listing::default();
+    let Some(entries) = tree.entries(collection.relative())? else { return Ok(listing) };
+    listing.descend(tree, collection, &entries, false);
+    listing.resources.sort_by(|a, b| a.path.cmp(&b.path));
+    listing.broken.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(listing)
+}
+
 /// Whether at least `count` resources are declared at or below `scope`. Stops looking once that is clear.
 pub fn declares_at_least(
     tree: &dyn Tree,

@@ -40,7 +40,7 @@ pub use error::RepositoryError;
 pub use git_tree::GitTree;
 pub use history::Undeclared;
 pub use known_hosts::{HostKey, HostKeyError, KnownHosts};
-pub use layout::{Listing, ResourceFile, declares_at_least, read_payload, resource_file, resources};
+pub use layout::{Listing, ResourceFile, declares_at_least, members, read_payload, resource_file, resources};
 pub use memory_tree::MemoryTree;
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;

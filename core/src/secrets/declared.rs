@@ -1,6 +1,6 @@
 //! Putting placeholders in the place of secrets that somebody is about to see.
 
-use super::{PLACEHOLDER, is_placeholder};
+use super::mask::{hidden, mask};
 use crate::metadata::document::Resolved;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
@@ -42,13 +42,7 @@ impl DeclaredSecrets {
         if self.whole {
             return hidden(payload);
         }
-        let masked = self.attributes.iter().fold(payload, |mut payload, pointer| {
-            if let Some(value) = pointer.get_mut(&mut payload) {
-                *value = hidden(std::mem::take(value));
-            }
-            payload
-        });
-        self.without_values(masked)
+        self.without_values(mask(payload, &self.attributes))
     }
 
     /// The part of a payload that stands at `at`, with placeholders for what is secret.
@@ -82,15 +76,6 @@ impl DeclaredSecrets {
 impl std::fmt::Debug for DeclaredSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "DeclaredSecrets(whole: {}, {} attributes)", self.whole, self.attributes.len())
-    }
-}
-
-/// What is shown instead of `value`. A placeholder is no secret, and its key may be of use.
-fn hidden(value: Value) -> Value {
-    match value {
-        Value::Null => Value::Null,
-        Value::String(text) if is_placeholder(&text) => Value::String(text),
-        _ => Value::from(PLACEHOLDER),
     }
 }
 

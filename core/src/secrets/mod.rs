@@ -3,6 +3,7 @@
 
 mod declared;
 mod detect;
+mod mask;
 mod placeholder;
 mod redact;
 
@@ -12,7 +13,8 @@ use zeroize::Zeroizing;
 
 pub use declared::DeclaredSecrets;
 pub use detect::{detect, is_secret_name};
-pub use placeholder::{PLACEHOLDER, find_placeholder, is_placeholder};
+pub use mask::{PLACEHOLDER, mask};
+pub use placeholder::{find_placeholder, is_placeholder};
 pub use redact::Redactor;
 
 /// A secret text. It has no `Display` and no `Serialize`, its `Debug` is `<redacted>`, and its memory is

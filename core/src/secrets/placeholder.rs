@@ -25,9 +25,6 @@ pub fn find_placeholder(payload: &Value) -> Option<String> {
     }
 }
 
-/// The placeholder whose key follows from its place.
-pub const PLACEHOLDER: &str = "{{secret .}}";
-
 /// Whether the whole text is `{{ secret … }}`. The word must be followed by white space or the end:
 /// `{{secrets .}}` and `{{secret.}}` are plain text.
 pub fn is_placeholder(text: &str) -> bool {

@@ -4,21 +4,26 @@ use std::sync::Arc;
 
 use super::resource::Resource;
 use super::{Session, SyncError};
-use crate::metadata::{Metadata, MetadataError, includes};
+use crate::metadata::{Metadata, MetadataError, Rules, includes};
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, Value};
 use crate::repository::{self, ResourceFile, Tree};
 
-/// Reads the resource in `file` as it is meant: its payload with defaults and the text of its sidecars, named
-/// by its rules. Blocks.
+/// [`Resource::declared`] in what a run works with.
 pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {
-    let stored = repository::read_payload(session.tree.as_ref(), &file)?;
-    Resource::written(session.tree.as_ref(), &session.metadata, file.path, stored, file.descriptor)
+    Resource::declared(session.tree.as_ref(), &session.metadata, file)
 }
 
 impl Resource {
-    /// The resource at `path` as `stored` means it, which need not be what `tree` holds: with defaults and the
-    /// text of its sidecars there, named by its rules. Blocks.
+    /// Reads the resource in `file` of `tree` as it is meant: its payload with defaults and the text of its
+    /// sidecars, named by its rules. A resource that is a secret as a whole has no members to complete.
+    /// Blocks.
+    pub fn declared(tree: &dyn Tree, metadata: &Metadata, file: ResourceFile) -> Result<Self, SyncError> {
+        let stored = repository::read_payload(tree, &file)?;
+        Self::written(tree, metadata, file.path, stored, file.descriptor)
+    }
+
+    /// [`Resource::declared`] for a payload that `tree` need not hold.
     pub fn written(
         tree: &dyn Tree,
         metadata: &Metadata,
@@ -27,15 +32,25 @@ impl Resource {
         descriptor: Descriptor,
     ) -> Result<Self, SyncError> {
         let rules = metadata.rules(&path)?;
-        let payload = rules
-            .resolved()
-            .with_defaults(stored)
-            .map_err(|source| MetadataError::Layers { path: path.clone(), source: Arc::new(source) })?;
-        let attributes = &rules.resolved().externalized_attributes;
-        let sidecar = |name: &str| repository::read_sidecar(tree, &path, name);
-        let payload = includes::expand(payload, attributes, &sidecar)
-            .map_err(|source| MetadataError::Include { path: path.clone(), source: Box::new(source) })?;
+        let payload = if rules.resolved().secret && stored.as_object().is_none() {
+            stored
+        } else {
+            complete(tree, &rules, &path, stored)?
+        };
         let identity = rules.identify(&path, &payload)?;
         Ok(Self { path, descriptor: Some(descriptor), payload: Arc::new(payload), identity, rules })
     }
+}
+
+/// A stored payload with defaults and the text of its sidecars.
+fn complete(tree: &dyn Tree, rules: &Rules, path: &LogicalPath, stored: Value) -> Result<Value, SyncError> {
+    let payload = rules
+        .resolved()
+        .with_defaults(stored)
+        .map_err(|source| MetadataError::Layers { path: path.clone(), source: Arc::new(source) })?;
+    let attributes = &rules.resolved().externalized_attributes;
+    let sidecar = |name: &str| repository::read_sidecar(tree, path, name);
+    let payload = includes::expand(payload, attributes, &sidecar)
+        .map_err(|source| MetadataError::Include { path: path.clone(), source: Box::new(source) })?;
+    Ok(payload)
 }

@@ -39,6 +39,18 @@ pub enum SyncError {
         /// Its id on the server.
         remote_id: String,
     },
+    /// Several declared resources answer to the name that was asked for.
+    #[error(
+        "{path} is ambiguous: {} answer to \"{}\"; use the path of one of them",
+        paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
+        path.name()
+    )]
+    AmbiguousName {
+        /// What was asked for.
+        path: LogicalPath,
+        /// The resources that answer.
+        paths: Vec<LogicalPath>,
+    },
     /// Lists whose transforms need each other, or too many of them.
     #[error("the list of {path} needs itself through resource(), or lists nest too deep")]
     ListCycle {
@@ -134,7 +146,9 @@ impl Categorized for SyncError {
             Self::ListCycle { .. } | Self::PartialList { .. } | Self::SecretStoreMissing { .. } => {
                 Category::Validation
             }
-            Self::NotUnique { .. } | Self::ParentFailed { .. } => Category::Conflict,
+            Self::NotUnique { .. } | Self::AmbiguousName { .. } | Self::ParentFailed { .. } => {
+                Category::Conflict
+            }
             Self::NotAttempted { .. } => Category::Transport,
             Self::Task { .. } => Category::Internal,
         }

@@ -3,21 +3,32 @@
 //! Reading one resource copes with what APIs do: ids that only the server gives, aliases in the paths of
 //! parents, collections that can only be listed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::lists::{ListOutcome, Lists};
+use super::lists::{ListOutcome, Lists, Members};
 use super::plan::Call;
 use super::resource::{Observed, Resource, request};
 use super::{Session, SyncError, blocking};
 use crate::error::{Categorized, Category};
+use crate::metadata::inference::is_collection;
 use crate::metadata::transform::Context;
 use crate::metadata::{Entry, MetadataError, OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::repository;
 use crate::server::{Request, Response, ServerError};
+
+/// What the server has at a path.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A resource.
+    Resource(Box<Observed>),
+    /// A collection.
+    Collection(Members),
+}
 
 /// Reads and writes resources of one run.
 pub struct Remote {
@@ -45,51 +56,71 @@ impl Remote {
         blocking(path.clone(), move || Ok(metadata.rules(&path)?)).await
     }
 
-    /// Reads the resource or collection at `path`, of which nothing else is known. A collection's value is
-    /// the array of its entries. Fails with the server's answer if there is nothing.
+    /// [`Self::find`], where a collection's value is the array of its entries.
     pub async fn get(self: &Arc<Self>, path: &LogicalPath) -> Result<Observed, SyncError> {
+        match self.find(path).await? {
+            Found::Resource(observed) => Ok(*observed),
+            Found::Collection(members) => {
+                let at = Resource::by_path(path.clone(), self.rules(path).await?)?;
+                let payloads = members.entries.into_values().map(|entry| entry.payload);
+                Ok(Observed { at, payload: Some(Value::Array(payloads.collect())) })
+            }
+        }
+    }
+
+    /// Reads the resource or collection at `path`, of which nothing else is known. Fails with the server's
+    /// answer if there is nothing.
+    pub async fn find(self: &Arc<Self>, path: &LogicalPath) -> Result<Found, SyncError> {
         let rules = self.rules(path).await?;
-        let resource = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
-            Ok(resource) => resource,
-            Err(error) => return self.get_unnamed(path, rules, error).await,
+        let read = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
+            Ok(resource) => self.read(&resource).await,
+            Err(error) => self.get_unnamed(path, rules, error).await,
         };
-        let error = match self.read(&resource).await {
-            Ok(observed) if observed.payload.is_some() => return Ok(observed),
+        let error = match read {
+            Ok(observed) if observed.payload.is_some() => return Ok(Found::Resource(Box::new(observed))),
             Ok(_) => SyncError::Absent { path: path.clone() },
+            // A path that does not tell what a request needs may be that of a collection.
+            Err(error @ SyncError::Metadata(_)) if error.is_unreadable() => error,
             Err(error) => return Err(error),
         };
         if !self.is_collection(path).await? {
             return Err(error);
         }
-        match self.list_answer(path).await {
-            Ok((entries, _)) => {
-                let payload = Value::Array(entries.into_iter().map(|entry| entry.payload).collect());
-                Ok(Observed { at: resource, payload: Some(payload) })
-            }
+        match self.list(path).await {
+            Ok(members) => Ok(Found::Collection(members)),
             Err(SyncError::Metadata(MetadataError::ListShape { .. })) => Err(error),
-            Err(failed) if failed.category() == Category::NotFound => self.empty_or(resource, error).await,
+            Err(failed) if failed.category() == Category::NotFound => self.empty_or(path, error).await,
             Err(failed) => Err(failed),
         }
     }
 
     /// A collection without list is empty, unless what should hold it is missing too.
-    async fn empty_or(self: &Arc<Self>, at: Resource, error: SyncError) -> Result<Observed, SyncError> {
-        let parent = at.path.parent().filter(|parent| !parent.is_root());
+    async fn empty_or(self: &Arc<Self>, path: &LogicalPath, error: SyncError) -> Result<Found, SyncError> {
+        let parent = path.parent().filter(|parent| !parent.is_root());
         if let Some(parent) = parent {
             let holder = Resource::by_path(parent.clone(), self.rules(&parent).await?)?;
             if self.read_at(&holder).await.is_err_and(|error| error.category() == Category::NotFound) {
                 return Err(error);
             }
         }
-        Ok(Observed { at, payload: Some(Value::Array(Vec::new())) })
+        Ok(Found::Collection(Members { entries: BTreeMap::new(), partial: false }))
     }
 
-    /// Whether the repository has a directory at `path` that is no resource.
+    /// Whether `path` is that of a collection: the repository has a directory there that is no resource,
+    /// metadata names it as one, or the server's document describes it as one.
     async fn is_collection(&self, path: &LogicalPath) -> Result<bool, SyncError> {
-        let (tree, path) = (Arc::clone(&self.session.tree), path.clone());
+        let (tree, metadata) = (Arc::clone(&self.session.tree), Arc::clone(&self.session.metadata));
+        let path = path.clone();
         blocking(path.clone(), move || {
             let directory = tree.entries(path.relative())?.is_some();
-            Ok(directory && crate::repository::resource_file(tree.as_ref(), &path)?.is_none())
+            if directory && repository::resource_file(tree.as_ref(), &path)?.is_none() {
+                return Ok(true);
+            }
+            let declared = match path.parent() {
+                Some(parent) => metadata.child_collections(&parent)?.iter().any(|name| name == path.name()),
+                None => false,
+            };
+            Ok(declared || metadata.api().is_some_and(|api| is_collection(api.document(), &path)))
         })
         .await
     }

@@ -123,6 +123,9 @@ fn in_repository(
     recursive: bool,
 ) -> Result<(), Failure> {
     let metadata = Arc::clone(&workspace.metadata);
+    let named = Targets::if_declared(workspace, path, recursive)?;
+    let named = named.and_then(|targets| targets.selection.given.into_iter().next());
+    let path = named.as_ref().map_or(path, |resource| &resource.path);
     store.delete(path, recursive, |path, payload| {
         let rules = metadata.rules(path)?;
         Ok::<_, Deletion>(includes::referenced(payload, &rules.resolved().externalized_attributes))

@@ -5,7 +5,10 @@ mod delete;
 mod diff;
 mod fetch;
 mod get;
+mod item;
+mod list;
 mod outcome;
+mod read;
 mod record;
 mod save;
 mod source;
@@ -35,13 +38,15 @@ pub enum ResourceCommand {
     Diff(diff::DiffArguments),
     /// List the differences of one resource
     Explain(PathArguments),
+    /// List the resources of a collection
+    List(list::ListArguments),
 }
 
 impl ResourceCommand {
     /// Whether the last line on standard error tells how the command ended.
     pub fn prints_footer(&self) -> bool {
         match self {
-            Self::Get(_) | Self::Diff(_) | Self::Explain(_) => false,
+            Self::Get(_) | Self::List(_) | Self::Diff(_) | Self::Explain(_) => false,
             Self::Save(_) | Self::Apply(_) | Self::Create(_) | Self::Update(_) | Self::Delete(_) => true,
         }
     }
@@ -58,5 +63,6 @@ pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Fai
         ResourceCommand::Delete(arguments) => delete::run(arguments, invocation),
         ResourceCommand::Diff(arguments) => diff::diff(arguments, invocation),
         ResourceCommand::Explain(path) => diff::explain(path, invocation),
+        ResourceCommand::List(arguments) => list::run(arguments, invocation),
     }
 }

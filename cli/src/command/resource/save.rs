@@ -5,8 +5,11 @@ use declarest_core::authoring::{Draft, Prepared, check_absent, check_secrets, dr
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::{Descriptor, PayloadType, Value};
+use declarest_core::repository::Store;
 
-use super::fetch::{Fetched, fetch};
+use super::fetch::fetch;
+use super::item::{self, Exclusions, Item};
+use super::read::Read;
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
 use crate::invocation::{Invocation, block_on};
@@ -21,9 +24,8 @@ pub struct SaveArguments {
     path: PathArguments,
     #[command(flatten)]
     input: PayloadArguments,
-    /// Leave out the items of these paths, names, aliases or ids
-    #[arg(long, value_delimiter = ',', value_name = "ITEMS")]
-    exclude: Vec<String>,
+    #[command(flatten)]
+    exclusions: Exclusions,
     /// Whether a list is saved as its items or as a single resource
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     mode: Mode,
@@ -81,7 +83,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
         };
         let drafts = match input {
             Some(input) => arguments.given(&workspace.metadata, &target, input)?,
-            None => arguments.fetched(&workspace, &target).await?,
+            None => arguments.fetched(&workspace, &target, invocation).await?,
         };
         let drafts = arguments.without_excluded(&workspace.metadata, drafts)?;
         let store = authoring.store()?;
@@ -99,7 +101,7 @@ impl SaveArguments {
     fn check(&self) -> Result<(), Failure> {
         let with_secret = [
             ("--mode items", self.mode == Mode::Items),
-            ("--exclude", !self.exclude.is_empty()),
+            ("--exclude", !self.exclusions.is_empty()),
             ("--secret-attributes", self.secret_attributes.is_some()),
             ("--allow-plaintext", self.allow_plaintext),
         ];
@@ -110,7 +112,7 @@ impl SaveArguments {
                 "--secret saves one resource as one secret; remove {flag}"
             )));
         }
-        if self.mode == Mode::Single && !self.exclude.is_empty() {
+        if self.mode == Mode::Single && !self.exclusions.is_empty() {
             return Err(Failure::invalid("--exclude leaves out items; remove it or --mode single"));
         }
         if self.secret || self.secret_attributes.is_some() {
@@ -129,24 +131,24 @@ impl SaveArguments {
     }
 
     /// The drafts of what the server has.
-    async fn fetched(&self, workspace: &Workspace<'_>, target: &RawPath) -> Result<Vec<Draft>, Failure> {
-        let remote = workspace.remote()?;
+    async fn fetched(
+        &self,
+        workspace: &Workspace<'_>,
+        target: &RawPath,
+        invocation: &Invocation,
+    ) -> Result<Vec<Draft>, Failure> {
         let mut drafts = Vec::new();
-        for (path, fetched) in fetch(&remote, target).await? {
-            match fetched {
-                Fetched::Members(members) if self.mode == Mode::Single => {
-                    let payload = members.into_iter().map(|(_, payload)| payload).collect();
-                    drafts.push(Draft { path, payload: Value::Array(payload), descriptor: None });
+        for (path, found) in fetch(workspace, target, invocation).await? {
+            match found {
+                Read::Collection(items) if self.mode == Mode::Single => {
+                    drafts.push(Draft { path, payload: item::payloads(items), descriptor: None });
                 }
-                Fetched::Members(members) => {
-                    drafts.extend(members.into_iter().map(|(path, payload)| Draft {
-                        path,
-                        payload,
-                        descriptor: None,
-                    }))
-                }
-                Fetched::Payload(payload) => {
-                    drafts.extend(self.drafts(&workspace.metadata, path, payload, None)?);
+                Read::Collection(items) => drafts.extend(items.into_iter().map(|item| {
+                    let Item { path, payload, .. } = item;
+                    Draft { path, payload, descriptor: None }
+                })),
+                Read::Resource(item) => {
+                    drafts.extend(self.drafts(&workspace.metadata, path, item.payload, None)?);
                 }
             }
         }
@@ -174,16 +176,14 @@ impl SaveArguments {
     }
 
     fn without_excluded(&self, metadata: &Metadata, drafts: Vec<Draft>) -> Result<Vec<Draft>, Failure> {
-        let excluded: Vec<&str> = self.exclude.iter().map(|name| name.trim()).collect();
-        if excluded.is_empty() {
+        if self.exclusions.is_empty() {
             return Ok(drafts);
         }
         let mut kept = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let named = metadata.rules(&draft.path)?.identify(&draft.path, &draft.payload);
             let (alias, id) = named.map(|names| (names.alias, names.remote_id)).unwrap_or_default();
-            let names = [draft.path.as_str(), draft.path.name(), &alias, &id];
-            if !names.iter().any(|name| excluded.contains(name)) {
+            if !self.exclusions.cover(&draft.path, &alias, &id) {
                 kept.push(draft);
             }
         }
@@ -194,7 +194,7 @@ impl SaveArguments {
     fn prepare(
         &self,
         metadata: &Metadata,
-        store: &declarest_core::repository::Store,
+        store: &Store,
         mut drafts: Vec<Draft>,
     ) -> Result<Vec<Prepared>, Failure> {
         if self.prune_defaults {

@@ -1,9 +1,9 @@
 //! Which resources a command that compares or writes is about.
 
-use declarest_core::error::Category;
+use declarest_core::error::{Categorized as _, Category};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
-use declarest_core::sync::{Resource, Selection, Session};
+use declarest_core::sync::{self, Resource, Selection, Session};
 
 use crate::error::Failure;
 use crate::input::Payload;
@@ -38,7 +38,7 @@ impl Targets {
         let store = workspace.store()?;
         let selection = Selection::full(store.tree(), path, recursive)?;
         if selection.is_empty() {
-            return Ok(None);
+            return Self::named(workspace, path);
         }
         let single = !recursive
             && selection.targeted() == 1
@@ -49,6 +49,21 @@ impl Targets {
                 .chain(selection.broken.iter().map(|f| &f.path))
                 .all(|at| at == path);
         Ok(Some(Self { selection, single }))
+    }
+
+    /// The declared resource that has the last segment as its alias or id.
+    fn named(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Option<Self>, Failure> {
+        if path.is_root() {
+            return Ok(None);
+        }
+        match sync::lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
+            Ok(resource) => {
+                let selection = Selection { given: vec![resource], ..Selection::default() };
+                Ok(Some(Self { selection, single: true }))
+            }
+            Err(error) if error.category() == Category::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The resource that somebody wrote by hand.
@@ -64,7 +79,7 @@ impl Targets {
     /// read is left out, as the run has told it.
     pub fn resources(&self, session: &Session) -> Vec<Resource> {
         let files = self.selection.resources.iter();
-        let declared = files.filter_map(|file| declarest_core::sync::desired(session, file.clone()).ok());
+        let declared = files.filter_map(|file| sync::desired(session, file.clone()).ok());
         declared.chain(self.selection.given.iter().cloned()).collect()
     }
 }

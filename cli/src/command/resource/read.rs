@@ -1,0 +1,118 @@
+//! Reading what a path means, from either source.
+
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::metadata::MetadataError;
+use declarest_core::path::LogicalPath;
+use declarest_core::repository;
+use declarest_core::sync::{Found, Members, Resource, SyncError, lookup};
+
+use super::item::Item;
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::target::Target;
+use crate::workspace::Workspace;
+
+/// What is at a path.
+pub enum Read {
+    Resource(Box<Item>),
+    /// The members of a collection, sorted by path.
+    Collection(Vec<Item>),
+}
+
+/// Reads from the server. What is written as a collection is listed, unless its answer is no list.
+pub async fn remote(
+    workspace: &Workspace<'_>,
+    target: &Target,
+    invocation: &Invocation,
+) -> Result<Read, Failure> {
+    let remote = workspace.remote()?;
+    if target.explicit_collection || target.path.is_root() {
+        match remote.list(&target.path).await {
+            Ok(members) => return collection(workspace, &target.path, members, invocation),
+            Err(SyncError::Metadata(MetadataError::ListShape { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match remote.find(&target.path).await? {
+        Found::Resource(observed) => Ok(Read::Resource(Box::new(Item::observed(&target.path, *observed)))),
+        Found::Collection(members) => collection(workspace, &target.path, members, invocation),
+    }
+}
+
+/// Lists a collection of the server: its members, and with `recursive` what the list shows below them.
+pub async fn remote_list(
+    workspace: &Workspace<'_>,
+    path: &LogicalPath,
+    recursive: bool,
+    invocation: &Invocation,
+) -> Result<Vec<Item>, Failure> {
+    let members = workspace.remote()?.list(path).await?;
+    warn_if_partial(path, &members, invocation);
+    let mut items = Item::listed(members, &workspace.metadata)?;
+    items.retain(|item| recursive || path.child_of(&item.path).is_some());
+    Ok(items)
+}
+
+fn collection(
+    workspace: &Workspace<'_>,
+    path: &LogicalPath,
+    members: Members,
+    invocation: &Invocation,
+) -> Result<Read, Failure> {
+    warn_if_partial(path, &members, invocation);
+    let mut items = Item::listed(members, &workspace.metadata)?;
+    items.retain(|item| path.child_of(&item.path).is_some());
+    Ok(Read::Collection(items))
+}
+
+fn warn_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
+    if members.partial {
+        let warning = format!("the list of {path} has further pages, which this version does not follow");
+        invocation.messages.warn(&warning);
+    }
+}
+
+/// Reads from the repository: the resource at the path or of that name, else the members of the collection.
+pub fn local(workspace: &Workspace<'_>, target: &Target) -> Result<Read, Failure> {
+    if !target.explicit_collection && !target.path.is_root() {
+        match lookup(workspace.tree.as_ref(), &workspace.metadata, &target.path) {
+            Ok(resource) => return Ok(Read::Resource(Box::new(Item::declared(resource)))),
+            Err(error) if error.category() == Category::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let members = repository::members(workspace.tree.as_ref(), &target.path)?;
+    if members.resources.is_empty() && members.broken.is_empty() {
+        check_exists(workspace, &target.path)?;
+    }
+    Ok(Read::Collection(declared(workspace, members)?))
+}
+
+/// Lists the repository: the members of a collection, or the resource at the path; with `recursive` both,
+/// and all below.
+pub fn local_list(
+    workspace: &Workspace<'_>,
+    path: &LogicalPath,
+    recursive: bool,
+) -> Result<Vec<Item>, Failure> {
+    check_exists(workspace, path)?;
+    declared(workspace, repository::resources(workspace.tree.as_ref(), path, recursive)?)
+}
+
+fn declared(workspace: &Workspace<'_>, found: repository::Listing) -> Result<Vec<Item>, Failure> {
+    if let Some((_, error)) = found.broken.into_iter().next() {
+        return Err(error.into());
+    }
+    let read = |file| {
+        let resource = Resource::declared(workspace.tree.as_ref(), &workspace.metadata, file)?;
+        Ok(Item::declared(resource))
+    };
+    found.resources.into_iter().map(read).collect()
+}
+
+fn check_exists(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<(), Failure> {
+    match workspace.tree.entries(path.relative())? {
+        Some(_) => Ok(()),
+        None => Err(repository::RepositoryError::ResourceMissing { path: path.clone() }.into()),
+    }
+}

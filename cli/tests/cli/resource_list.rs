@@ -1,0 +1,132 @@
+//! `resource list`.
+
+use rstest::rstest;
+
+use crate::environment::Run;
+use crate::server::{Route, Server};
+
+const ROUTES: &[Route] = &[
+    (
+        "GET /shops",
+        200,
+        r#"{"items":[{"id":42,"name":"acme","pin":1},{"id":"u7","name":"b"},{"id":9,"name":"acme/eu"}],"total":3}"#,
+    ),
+    ("GET /object", 200, r#"{"a":1}"#),
+    ("POST /search", 200, "[]"),
+];
+
+const FILES: &[(&str, &str)] = &[
+    ("repo/shops/_/metadata.yaml", "resource: {id: /id, alias: /name, secretAttributes: [/pin]}"),
+    ("repo/shops/rio/resource.json", r#"{"id":"u1","name":"Rio","pin":"0420"}"#),
+    ("repo/shops/lima/resource.yaml", "id: u222\nname: L"),
+    ("repo/shops/rio/tills/t1/resource.json", r#"{"id":"t1"}"#),
+    ("repo/empty/_/metadata.yaml", "{}"),
+];
+
+fn list(args: &[&str]) -> Run {
+    let home = Server::new(ROUTES).home();
+    for (file, content) in FILES {
+        home.write(file, content);
+    }
+    home.run(&["resource", "list", "--ignore-warnings"].iter().chain(args).copied().collect::<Vec<_>>())
+}
+
+#[test]
+fn names_in_columns() {
+    insta::assert_snapshot!(list(&["/shops", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    acme (42)
+    b    (u7)
+    --- stderr
+    ");
+}
+
+#[test]
+fn recursive_keeps_what_the_server_nests() {
+    insta::assert_snapshot!(list(&["/shops", "-r", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    acme    (42)
+    acme/eu (9)
+    b       (u7)
+    --- stderr
+    ");
+}
+
+#[test]
+fn payloads_sorted_by_path_and_masked() {
+    insta::assert_snapshot!(list(&["/shops/"]), @r#"
+    exit 0
+    --- stdout
+    [
+      {
+        "id": 42,
+        "name": "acme",
+        "pin": "{{secret .}}"
+      },
+      {
+        "id": "u7",
+        "name": "b"
+      }
+    ]
+    --- stderr
+    "#);
+}
+
+#[test]
+fn exclusions_repeat() {
+    insta::assert_snapshot!(list(&["/shops", "-o", "text", "--exclude", "42", "--exclude", "/x,/y"]), @r"
+    exit 0
+    --- stdout
+    b (u7)
+    --- stderr
+    ");
+}
+
+#[test]
+fn of_the_repository() {
+    insta::assert_snapshot!(list(&["/shops", "--source", "repository", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    L   (u222)
+    Rio (u1)
+    --- stderr
+    ");
+    insta::assert_snapshot!(list(&["/", "-r", "--source", "repository", "-o", "yaml"]), @r"
+    exit 0
+    --- stdout
+    - id: u222
+      name: L
+    - id: u1
+      name: Rio
+      pin: '{{secret .}}'
+    - id: t1
+    --- stderr
+    ");
+}
+
+#[rstest]
+#[case(&["/empty", "--source", "repository"])]
+#[case(&["/search", "--http-method", "POST"])]
+fn nothing(#[case] args: &[&str]) {
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(list(args), @r"
+        exit 0
+        --- stdout
+        []
+        --- stderr
+        ");
+    }
+}
+
+#[rstest]
+#[case::no_list(&["/object"], 2, "without an array")]
+#[case::absent(&["/nowhere"], 3, "404")]
+#[case::not_declared(&["/nowhere", "--source", "repository"], 3, "not found in the repository")]
+#[case::no_path(&[], 2, "path is required")]
+fn failures(#[case] args: &[&str], #[case] code: i32, #[case] fragment: &str) {
+    let run = list(args);
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""));
+    assert!(run.stderr.contains(fragment), "{}", run.stderr);
+}
