@@ -47,7 +47,12 @@ fn parents_come_first() {
 
 #[test]
 fn nothing_declared() {
-    insta::assert_snapshot!(shops().run(&["resource", "apply", "/none"]), @"");
+    insta::assert_snapshot!(shops().run(&["resource", "apply", "/none"]), @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: no local resources found under "/none".
+    "#);
 }
 
 #[test]
@@ -63,7 +68,14 @@ fn a_failing_target_does_not_stop_the_others() {
     let world = shops();
     world.server.fail(Matcher::new("PUT", "/shops/rio"), 403, 9);
     world.declare("shops/zoe/resource.json", "{");
-    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops"]), @r#"
+    exit 4
+    --- stdout
+    --- stderr
+    PUT /shops/rio: remote request failed with status 403: {"error":"the server was told to fail"}
+    /shops/zoe: "shops/zoe/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
+    [ERROR] command execution failed: 2 of 4 resources failed.
+    "#);
     assert!(world.observed("/shops/oslo").is_some());
 }
 
@@ -71,7 +83,12 @@ fn a_failing_target_does_not_stop_the_others() {
 fn one_failure_is_the_failure_of_the_command() {
     let world = shops();
     world.server.fail(Matcher::new("PUT", "/shops/rio"), 400, 9);
-    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: PUT /shops/rio: remote request failed with status 400: {"error":"the server was told to fail"}.
+    "#);
 }
 
 #[rstest]
@@ -134,8 +151,36 @@ fn another_method() {
 #[test]
 fn records_on_demand() {
     let world = shops();
-    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio", "-v"]), @"");
-    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops", "-v", "-o", "text", "-n"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio", "-v"]), @r#"
+    exit 0
+    --- stdout
+    {
+      "LogicalPath": "/shops/rio",
+      "CollectionPath": "/shops",
+      "LocalAlias": "rio",
+      "RemoteID": "rio",
+      "ResolvedRemotePath": "/shops/rio",
+      "Payload": {
+        "id": "rio",
+        "tier": "gold"
+      },
+      "PayloadDescriptor": {
+        "PayloadType": "yaml",
+        "MediaType": "application/yaml",
+        "Extension": ".yaml"
+      }
+    }
+    --- stderr
+    [OK] command executed successfully.
+    "#);
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops", "-v", "-o", "text", "-n"]), @r"
+    exit 0
+    --- stdout
+    /shops/lima
+    /shops/oslo
+    /shops/rio
+    --- stderr
+    ");
     let batch = world.run(&["resource", "apply", "/shops", "-v", "-o", "json", "-n"]);
     assert!(batch.stdout.starts_with("[\n"), "{batch}");
 }
@@ -160,11 +205,11 @@ fn input_instead_of_the_repository() {
 #[case::same("/shops/rio", "name=rio", 0, "/shops/rio")]
 #[case::collection("/shops", "name=ava", 0, "/shops/ava")]
 #[case::mismatch("/shops/rio", "name=ava", 2, "does not match path segment \"rio\"")]
-#[case::by_id_without_alias("/shops", "uid=u7", 0, "/shops/u7")]
+#[case::second_choice("/shops", "id=u7", 0, "/shops/u7")]
 #[case::unnamed("/shops/rio", "tier=free", 2, "")]
 fn names_of_input(#[case] path: &str, #[case] input: &str, #[case] code: i32, #[case] result: &str) {
     let world = shops();
-    world.declare("shops/_/metadata.yaml", "resource: {alias: /name, id: '{{default /uid /name}}'}");
+    world.declare("shops/_/metadata.yaml", "resource: {alias: '{{default /name /id}}'}");
     let run = world.run(&["resource", "apply", path, "-f", input]);
     assert_eq!(run.code, code, "{run}");
     if code == 0 {

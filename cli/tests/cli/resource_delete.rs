@@ -25,7 +25,12 @@ fn shops() -> World {
 #[test]
 fn it_must_be_confirmed() {
     let world = shops();
-    insta::assert_snapshot!(world.run(&["resource", "delete", "/shops/rio"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "delete", "/shops/rio"]), @r"
+    exit 2
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: resource delete cannot be undone; confirm it with --yes.
+    ");
     assert!(world.server.log().is_empty());
 }
 
@@ -85,7 +90,12 @@ fn what_the_server_keeps_stays_declared() {
 
 #[test]
 fn nothing_there() {
-    insta::assert_snapshot!(shops().run(&["resource", "delete", "/shops/none", "-y"]), @"");
+    insta::assert_snapshot!(shops().run(&["resource", "delete", "/shops/none", "-y"]), @r"
+    exit 3
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: /shops/none not found on the server.
+    ");
 }
 
 #[test]

@@ -27,18 +27,95 @@ fn shops() -> World {
 #[test]
 fn text() {
     let world = shops();
-    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops"]), @r#"
+    exit 0
+    --- stdout
+    /shops/oslo [REMOVED]
+    --- repository
+    +++ managed-server
+    @@ -1,3 +0,0 @@
+    -{
+    -  "id": "oslo"
+    -}
+
+    /shops/rio [CHANGED]
+    --- repository
+    +++ managed-server
+    @@ -1,8 +1,10 @@
+     {
+       "id": "rio",
+       "name": "Rio",
+    +  "open": true,
+       "tags": [
+    -    "a"
+    +    "a",
+    +    "b"
+       ],
+    -  "tier": "gold"
+    +  "tier": "free"
+     }
+
+    Summary: 1 changed, 1 removed, 1 unchanged
+    --- stderr
+    "#);
     assert!(world.writes().is_empty());
 }
 
 #[test]
 fn one_resource_has_no_summary() {
-    insta::assert_snapshot!(shops().run(&["resource", "diff", "/shops/oslo"]), @"");
+    insta::assert_snapshot!(shops().run(&["resource", "diff", "/shops/oslo"]), @r#"
+    exit 0
+    --- stdout
+    /shops/oslo [REMOVED]
+    --- repository
+    +++ managed-server
+    @@ -1,3 +0,0 @@
+    -{
+    -  "id": "oslo"
+    -}
+    --- stderr
+    "#);
 }
 
 #[test]
 fn records() {
-    insta::assert_snapshot!(shops().run(&["resource", "diff", "/shops", "-o", "json"]), @"");
+    insta::assert_snapshot!(shops().run(&["resource", "diff", "/shops", "-o", "json"]), @r#"
+    exit 0
+    --- stdout
+    [
+      {
+        "ResourcePath": "/shops/oslo",
+        "Path": "",
+        "Operation": "replace",
+        "Local": {
+          "id": "oslo"
+        },
+        "Remote": null
+      },
+      {
+        "ResourcePath": "/shops/rio",
+        "Path": "/open",
+        "Operation": "add",
+        "Local": null,
+        "Remote": true
+      },
+      {
+        "ResourcePath": "/shops/rio",
+        "Path": "/tags/1",
+        "Operation": "add",
+        "Local": null,
+        "Remote": "b"
+      },
+      {
+        "ResourcePath": "/shops/rio",
+        "Path": "/tier",
+        "Operation": "replace",
+        "Local": "gold",
+        "Remote": "free"
+      }
+    ]
+    --- stderr
+    "#);
 }
 
 #[rstest]
@@ -79,7 +156,12 @@ fn as_many_equal_lines_as_wanted() {
 
 #[test]
 fn nothing_declared() {
-    insta::assert_snapshot!(shops().run(&["resource", "diff", "/none"]), @"");
+    insta::assert_snapshot!(shops().run(&["resource", "diff", "/none"]), @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    no local resources found under "/none"
+    "#);
 }
 
 #[test]
@@ -99,8 +181,29 @@ fn secrets_count_and_do_not_show() {
     world.declare("shops/_/metadata.yaml", "resource: {secretAttributes: [/pin]}");
     world.declare("shops/lima/resource.json", r#"{"id": "lima", "size": 1, "pin": "local-canary"}"#);
     world.live("/shops/lima", r#"{"id": "lima", "size": 1, "pin": "remote-canary"}"#);
-    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima"]), @"");
-    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima", "-o", "json"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima"]), @r"
+    exit 0
+    --- stdout
+    /shops/lima [CHANGED]
+    --- repository
+    +++ managed-server
+      /pin differs and is secret
+    --- stderr
+    ");
+    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima", "-o", "json"]), @r#"
+    exit 0
+    --- stdout
+    [
+      {
+        "ResourcePath": "/shops/lima",
+        "Path": "/pin",
+        "Operation": "replace",
+        "Local": "{{secret .}}",
+        "Remote": "{{secret .}}"
+      }
+    ]
+    --- stderr
+    "#);
     let canary = |run: crate::environment::Run| run.to_string().contains("canary");
     assert!(!canary(world.run(&["resource", "explain", "/shops/lima"])));
     assert!(!canary(world.run(&["resource", "apply", "/shops/lima", "-vvv"])));
@@ -109,8 +212,47 @@ fn secrets_count_and_do_not_show() {
 #[test]
 fn explain() {
     let world = shops();
-    insta::assert_snapshot!(world.run(&["resource", "explain", "/shops/rio"]), @"");
-    insta::assert_snapshot!(world.run(&["resource", "explain", "/shops/rio", "-o", "text"]), @"");
-    insta::assert_snapshot!(world.run(&["resource", "explain", "/shops"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "explain", "/shops/rio"]), @r#"
+    exit 0
+    --- stdout
+    [
+      {
+        "ResourcePath": "/shops/rio",
+        "Path": "/open",
+        "Operation": "add",
+        "Local": null,
+        "Remote": true
+      },
+      {
+        "ResourcePath": "/shops/rio",
+        "Path": "/tags/1",
+        "Operation": "add",
+        "Local": null,
+        "Remote": "b"
+      },
+      {
+        "ResourcePath": "/shops/rio",
+        "Path": "/tier",
+        "Operation": "replace",
+        "Local": "gold",
+        "Remote": "free"
+      }
+    ]
+    --- stderr
+    "#);
+    insta::assert_snapshot!(world.run(&["resource", "explain", "/shops/rio", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    add /shops/rio/open
+    add /shops/rio/tags/1
+    replace /shops/rio/tier
+    --- stderr
+    ");
+    insta::assert_snapshot!(world.run(&["resource", "explain", "/shops"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    /shops is a collection; name one resource, or compare all with "resource diff"
+    "#);
     assert_eq!(world.run(&["resource", "explain", "/shops/none"]).code, 3);
 }

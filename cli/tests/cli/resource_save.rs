@@ -62,7 +62,7 @@ fn the_content_is_that_of_the_server() {
 }
 
 #[rstest]
-#[case::absent(&["/shops/none"], 3, "404")]
+#[case::absent(&["/shops/none"], 3, "/shops/none not found")]
 #[case::wildcard_for_nothing(&["/shops/_/tills/none"], 3, "/shops/_/tills/none not found")]
 #[case::no_list(&["/shops/rio", "--mode", "items"], 2, "is no list")]
 #[case::wildcard_with_input(&["/shops/_", "-f", "a=b"], 2, "\"_\"")]
@@ -106,7 +106,12 @@ fn from_input(#[case] path: &str, #[case] args: &[&str], #[case] stdin: &str, #[
 fn what_exists_is_overwritten_by_force() {
     let world = shops();
     world.declare("shops/rio/resource.yaml", "id: old\n");
-    insta::assert_snapshot!(world.run(&["resource", "save", "/shops/rio"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "save", "/shops/rio"]), @r"
+    exit 2
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: resource /shops/rio already exists; rerun with --force to overwrite it.
+    ");
     // Not even the other item is saved.
     assert_eq!(world.run(&["resource", "save", "/shops/"]).code, 2);
     assert_eq!(files(&world), ["shops/rio/resource.yaml"]);
@@ -118,7 +123,12 @@ fn what_exists_is_overwritten_by_force() {
 fn likely_secrets_are_not_saved() {
     let world = shops();
     world.live("/shops/lima", r#"{"id": "lima", "apiKey": "canary", "retryToken": "canary"}"#);
-    insta::assert_snapshot!(world.run(&["resource", "save", "/shops/"]), @"");
+    insta::assert_snapshot!(world.run(&["resource", "save", "/shops/"]), @r"
+    exit 2
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: potential plaintext secrets detected in /shops/lima: /apiKey, /retryToken; --secret-attributes keeps them in the secret store, --allow-plaintext saves them readably.
+    ");
     assert_eq!(files(&world), Vec::<String>::new());
     assert_eq!(world.run(&["resource", "save", "/shops/", "--allow-plaintext"]).code, 0);
     assert!(world.declared("shops/lima/resource.json").unwrap().contains("canary"));

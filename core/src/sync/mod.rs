@@ -74,6 +74,7 @@ pub enum Intent {
 
 /// What a run may do.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, off by default")]
 pub struct Options {
     /// Whether anything is written.
     pub mode: Mode,

@@ -50,7 +50,7 @@ enum Place {
 /// Deletes resources on the server, in the repository, or both.
 pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), Failure> {
     if !arguments.yes {
-        return Err(Failure::invalid("resource delete deletes for good; confirm it with --yes"));
+        return Err(Failure::invalid("resource delete cannot be undone; confirm it with --yes"));
     }
     let target = arguments.path.target(invocation)?;
     let overrides = arguments.method.overrides(&[OperationName::Delete])?;
