@@ -335,6 +335,7 @@ impl Plan {
 mod tests {
     use rstest::rstest;
 
+    use super::super::PruneLimit;
     use super::*;
     use crate::metadata::Metadata;
     use crate::payload::{Descriptor, PayloadType, decode};
@@ -373,6 +374,83 @@ mod tests {
         let action = decide(&desired, &observed(&desired, payload), force).unwrap();
         let sent = action.call.map(|call| format!("{} {}", call.request.method, call.request.path));
         assert_eq!((action.step, action.reason, sent.as_deref()), (step, reason, request));
+    }
+
+    #[rstest]
+    #[case(Intent::Create, None, Step::Create, "POST /shops")]
+    #[case(Intent::Create, Some(r#"{"a":1}"#), Step::Create, "POST /shops")]
+    #[case(Intent::Update, None, Step::Update, "PUT /shops/rio")]
+    #[case(Intent::Update, Some(r#"{"a":1}"#), Step::Update, "PUT /shops/17")]
+    #[case(Intent::Delete, Some(r#"{"a":1}"#), Step::Delete, "DELETE /shops/17")]
+    fn requests(
+        #[case] intent: Intent,
+        #[case] payload: Option<&str>,
+        #[case] step: Step,
+        #[case] expected: &str,
+    ) {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { intent, ..Options::default() };
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let call = action.call.unwrap();
+        assert!(call.on_conflict.is_none());
+        let sent = format!("{} {}", call.request.method, call.request.path);
+        assert_eq!((action.step, action.reason, sent.as_str()), (step, Reason::Requested, expected));
+    }
+
+    #[test]
+    fn what_is_absent_cannot_be_deleted() {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { intent: Intent::Delete, ..Options::default() };
+        let refused = decide_for(&desired, &observed(&desired, None), &options);
+        assert!(matches!(refused, Err(SyncError::Absent { .. })));
+    }
+
+    #[test]
+    fn requested_deletions_have_no_brakes() {
+        let desired = desired(r#"{"a":1}"#);
+        let options =
+            Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
+        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap();
+        let observation = Observation {
+            actions: (0..20).map(|_| delete()).collect(),
+            targeted: 20,
+            failures: Vec::new(),
+            whole_scope: true,
+            declared: 0,
+        };
+        assert_eq!(Plan::new(None, observation, &options).actions.len(), 20);
+    }
+
+    #[rstest]
+    #[case(Some(r#"{"a":2,"id":17}"#), r#"{"a":2}"#)]
+    #[case(None, "null")]
+    fn what_was_compared_is_kept_on_demand(#[case] payload: Option<&str>, #[case] expected: &str) {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { keep_compared: true, ..Options::default() };
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let compared = action.compared.unwrap();
+        assert_eq!(compared.desired, parse(r#"{"a":1}"#));
+        assert_eq!(compared.observed.unwrap_or_default(), parse(expected));
+        assert_eq!(compared.differences.len(), 1);
+        let forgotten = decide_for(&desired, &observed(&desired, payload), &Options::default()).unwrap();
+        assert!(forgotten.compared.is_none());
+    }
+
+    #[test]
+    fn a_plan_shows_no_declared_secrets() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("shops/_");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("metadata.yaml"), "resource: {secretAttributes: [/pin]}").unwrap();
+        let tree = crate::repository::DirTree::open(root.path()).unwrap();
+        let mut desired = desired(r#"{"pin":"canary-1"}"#);
+        desired.rules = Metadata::new(Arc::new(tree)).rules(&desired.path).unwrap();
+        let observed = Observed { at: desired.clone(), payload: Some(parse(r#"{"pin":"canary-2"}"#)) };
+        let options = Options { keep_compared: true, ..Options::default() };
+        let action = decide_for(&desired, &observed, &options).unwrap();
+        assert_eq!((action.step, action.differences.len()), (Step::Update, 1));
+        let shown = format!("{:?} {:?}", action.differences, action.compared);
+        assert!(!shown.contains("canary"), "{shown}");
     }
 
     #[test]
