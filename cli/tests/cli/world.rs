@@ -28,7 +28,9 @@ impl World {
         ));
         std::fs::create_dir_all(home.path("repo")).unwrap();
         let world = Self { server, home };
-        files.iter().for_each(|(file, content)| world.declare(file, content));
+        for (file, content) in files {
+            world.declare(file, content);
+        }
         world
     }
 

@@ -110,14 +110,24 @@ impl Run<'_> {
         let report = sync::apply(&session, plan, &stop).await;
         let failed: HashSet<&LogicalPath> = report.failures.iter().map(|failure| &failure.path).collect();
         let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();
+        let looked = self.look_again(written, shows.then_some(single)).await;
+        // What was not written counts before what could not be shown.
+        outcome::check(&report.failures, targeted).and(looked)
+    }
+
+    /// Reads what was written, to save it or to show it: alone if it is `shown` as a single one.
+    async fn look_again(&self, written: Vec<Resource>, shown: Option<bool>) -> Result<(), Failure> {
+        if written.is_empty() {
+            return Ok(());
+        }
         let observed = record::observe(&self.workspace.remote()?, written).await?;
         if self.arguments.refresh {
             self.refresh(&observed)?;
         }
-        if shows {
-            record::show(self.output, &observed, single)?;
+        match shown {
+            Some(single) => record::show(self.output, &observed, single),
+            None => Ok(()),
         }
-        outcome::check(&report.failures, targeted)
     }
 
     /// Saves what the server has, with the guards of every save.

@@ -13,7 +13,9 @@ pub fn check(failures: &[Failed], targeted: usize) -> Result<(), Failure> {
     if targeted <= 1 && failures.len() == 1 {
         return Err(Failure::Failed { category, message: shown(first) });
     }
-    failures.iter().for_each(|failure| tell(&shown(failure)));
+    for failure in failures {
+        tell(&shown(failure));
+    }
     let message = format!("{} of {targeted} resources failed", failures.len());
     Err(Failure::Failed { category, message })
 }
