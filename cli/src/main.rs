@@ -2,23 +2,21 @@
 
 mod args;
 mod command;
-#[allow(dead_code, reason = "for the commands on resources")]
+#[allow(dead_code, reason = "for the commands that change resources")]
 mod context;
+mod editor;
 mod environment;
 mod error;
-#[allow(dead_code, reason = "for the commands on resources")]
+#[allow(dead_code, reason = "for the commands that change resources")]
 mod input;
-#[allow(dead_code, reason = "for the commands on resources")]
 mod invocation;
-#[allow(dead_code, reason = "for the commands on resources")]
+#[allow(dead_code, reason = "for the commands that change resources")]
 mod output;
 #[allow(dead_code, reason = "for the commands on resources")]
 mod repository;
 mod settings;
-#[allow(dead_code, reason = "for the commands on resources")]
 mod target;
 mod terminal;
-#[allow(dead_code, reason = "for the commands on resources")]
 mod workspace;
 
 fn main() -> std::process::ExitCode {

@@ -45,6 +45,16 @@ impl PathArguments {
         Ok(RawPath::parse(text)?)
     }
 
+    /// The argument, if the flag gives the path as well.
+    pub fn beside_flag(&self) -> Option<&str> {
+        self.flag.as_ref().and(self.positional.as_deref())
+    }
+
+    /// What the flag alone says.
+    pub fn flag_only(&self) -> Self {
+        Self { positional: None, flag: self.flag.clone() }
+    }
+
     /// The path as written. Two are only fine if they are the same text.
     fn text(&self) -> Result<Option<&str>, Failure> {
         let given = |text: &&str| !text.trim().is_empty();

@@ -10,13 +10,14 @@ use declarest_core::metadata::bundle::{
 use declarest_core::metadata::document::Document;
 use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Api, Metadata, Source};
-use declarest_core::repository::{DirTree, EmptyTree, Store, Tree, Worktree, WorktreeSettings};
+use declarest_core::repository::{DirTree, EmptyTree, Store, Tree};
 use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
 use declarest_core::sync::{Remote, Session};
 
-use crate::context::{MetadataSource, ProxiedComponent, RepositoryPlace, ResolvedContext};
+use crate::context::{MetadataSource, ProxiedComponent, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::repository::{Contact, Repository};
 
 /// Everything one command works with.
 pub struct Workspace<'a> {
@@ -74,6 +75,20 @@ impl<'a> Workspace<'a> {
         }
     }
 
+    /// The directory of metadata, for changing it: that of the context, else the repository. It is made if it
+    /// does not exist. A bundle is never written to.
+    pub fn metadata_store(&self) -> Result<Store, Failure> {
+        match self.context.metadata() {
+            MetadataSource::Directory(directory) => Ok(Store::init(&directory)?),
+            MetadataSource::Bundle(_) | MetadataSource::BundleFile(_) | MetadataSource::None => self.store(),
+        }
+    }
+
+    /// Whether the managed server can be asked.
+    pub fn is_connected(&self) -> bool {
+        self.client.is_some()
+    }
+
     /// What the engine works with.
     pub fn session(&self) -> Result<Session, Failure> {
         let client = self.client.clone();
@@ -95,19 +110,10 @@ fn repository_root(context: &ResolvedContext) -> Result<Option<PathBuf>, Failure
     if context.context.repository.is_none() {
         return Ok(None);
     }
-    match context.repository()? {
-        RepositoryPlace::Filesystem { base_dir } => Ok(Some(base_dir)),
-        RepositoryPlace::Git { base_dir, auto_init, .. } => {
-            let settings = WorktreeSettings {
-                directory: base_dir.clone(),
-                auto_init,
-                // Opening needs no credentials, and must not ask for them.
-                remote: None,
-            };
-            Worktree::open(settings)?;
-            Ok(Some(base_dir))
-        }
-    }
+    Ok(Some(match Repository::open(context, Contact::None)? {
+        Repository::Filesystem(directory) => directory,
+        Repository::Git(worktree) => worktree.directory().to_owned(),
+    }))
 }
 
 /// Adds the metadata that is not in the repository to `sources`; returns the bundle it comes from, if any.

@@ -2,6 +2,7 @@
 
 mod completion;
 mod context;
+mod metadata;
 mod repository;
 mod resource;
 mod schemas;

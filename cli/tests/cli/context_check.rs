@@ -137,7 +137,7 @@ fn failures_are_reported_before_the_command_fails() {
     --------------------------------------------------------------------------------
     [OK] context        settings are valid
     [FAIL] repository     repository root <home>/none does not exist
-    [FAIL] metadata       metadata bundle <home>/none.tar does not exist
+    [FAIL] metadata       bundle <home>/none.tar does not exist
     [FAIL] managedServer  context "dev": managedServer.http.auth.oauth2: is not supported by this version yet; use basic or customHeaders
     [OK] secretStore    settings are valid
     --------------------------------------------------------------------------------
@@ -188,7 +188,6 @@ fn warnings_come_in_their_order() {
     [WARNING] secretStore.vault.tls.insecureSkipVerify accepts any certificate: whoever is in between can read and change all
     [WARNING] repository.git.remote.tls.insecureSkipVerify accepts any certificate: whoever is in between can read and change all
     [WARNING] repository.git.remote.auth.ssh.insecureIgnoreHostKey accepts any host key: whoever is in between can pretend to be the repository
-    context "dev": git repositories cannot be made by this version yet; run "git init" or "git clone" yourself
     "#);
     assert!(!home.run(&["context", "init", "--ignore-warnings"]).stderr.contains("WARNING"));
 }

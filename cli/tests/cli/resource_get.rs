@@ -244,3 +244,72 @@ fn without_context() {
     assert_eq!((run.code, run.stdout.as_str()), (3, ""));
     assert!(run.stderr.starts_with("current context not set"), "{}", run.stderr);
 }
+
+#[test]
+fn metadata_is_shown_rendered_and_without_secrets() {
+    let metadata = "resource: {id: /id, alias: /name, secretAttributes: [/pin]}\n\
+        operations: {update: {query: {pin: '{{/pin}}'}}}";
+    let files = [("notes/_/metadata.yaml", metadata), ("shops/_/metadata.yaml", metadata)];
+    insta::assert_snapshot!(get(&files, &["/shops/rio", "--show-metadata", "-o", "yaml"]), @r#"
+    exit 0
+    --- stdout
+    metadata:
+        operations:
+            compare:
+                path: /shops/42
+            create:
+                headers:
+                    Accept: application/json
+                    Content-Type: application/json
+                method: POST
+                path: /shops
+            delete:
+                headers:
+                    Accept: application/json
+                method: DELETE
+                path: /shops/42
+            get:
+                headers:
+                    Accept: application/json
+                method: GET
+                path: /shops/42
+            list:
+                headers:
+                    Accept: application/json
+                method: GET
+                path: /shops
+            update:
+                headers:
+                    Accept: application/json
+                    Content-Type: application/json
+                method: PUT
+                path: /shops/42
+                query:
+                    pin: '{{secret .}}'
+        resource:
+            alias: rio
+            id: "42"
+            remoteCollectionPath: /shops
+            secretAttributes:
+                - /pin
+    payload:
+        id: 42
+        name: rio
+        open: true
+        pin: '{{secret .}}'
+    --- stderr
+    "#);
+}
+
+/// What a document says about one resource holds by whichever name it is asked for.
+#[rstest]
+#[case("/shops/rio")]
+#[case("/shops/42")]
+fn secrets_of_one_resource(#[case] path: &str) {
+    let files = [
+        ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("shops/rio/metadata.yaml", "resource: {secretAttributes: [/pin]}"),
+    ];
+    let run = get(&files, &[path]);
+    assert!(run.contains("\"pin\": \"{{secret .}}\"") && !run.contains("0420"), "{run}");
+}

@@ -153,6 +153,11 @@ impl<'a> Evaluation<'a> {
         self.subject.identity
     }
 
+    /// The path of the collection on the server.
+    pub fn remote_collection(&self) -> &str {
+        &self.remote_collection
+    }
+
     /// The class of the payload: that of its descriptor, else of its concrete format, else of its value.
     pub(super) fn class(&self) -> Class {
         match (self.descriptor(), self.subject.payload) {
@@ -184,8 +189,17 @@ impl<'a> Evaluation<'a> {
 
     /// The steps of `operation`, compiled.
     pub(super) fn pipeline(&self, operation: OperationName) -> Result<Pipeline, MetadataError> {
+        if let Steps::Fixed(pipeline) = &self.rules.operation(operation).steps {
+            return Ok(pipeline.clone());
+        }
+        Pipeline::compile_rendered(self.steps(operation)?, &self.rules.programs)
+            .map_err(|source| self.untransformable(operation, source))
+    }
+
+    /// The steps of `operation`, with their templates rendered.
+    pub(super) fn steps(&self, operation: OperationName) -> Result<Vec<Step>, MetadataError> {
         let steps = match &self.rules.operation(operation).steps {
-            Steps::Fixed(pipeline) => return Ok(pipeline.clone()),
+            Steps::Fixed(_) => return Ok(self.rules.resolved.steps(operation).cloned().collect()),
             Steps::Rendered(steps) => steps,
         };
         let mut rendered = Vec::with_capacity(steps.len());
@@ -197,8 +211,7 @@ impl<'a> Evaluation<'a> {
                 ),
             });
         }
-        Pipeline::compile_rendered(rendered, &self.rules.programs)
-            .map_err(|source| self.untransformable(operation, source))
+        Ok(rendered)
     }
 
     pub(super) fn untransformable(&self, operation: OperationName, source: TransformError) -> MetadataError {
@@ -322,7 +335,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// What an operation does where nothing says so.
-const fn default_method(operation: OperationName) -> Method {
+pub(super) const fn default_method(operation: OperationName) -> Method {
     match operation {
         OperationName::Create => Method::POST,
         OperationName::Update => Method::PUT,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::document::{Document, Layers};
 use super::transform::ProgramCache;
 use super::{Api, MetadataError, Rules, Source};
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, Selector};
 use crate::repository::{MetadataReach, Tree};
 
 /// The rules of one revision. They are compiled once for each set of documents that govern paths together,
@@ -84,6 +84,12 @@ impl Metadata {
         let rules = Arc::new(self.compile(path, &applied)?);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Arc::clone(compiled.entry(applied).or_insert(rules)))
+    }
+
+    /// The documents of exactly this selector, from low to high precedence. Blocks.
+    pub fn stored(&self, selector: &Selector) -> Result<Vec<Arc<Document>>, MetadataError> {
+        let found = self.sources.iter().map(|source| source.stored(selector));
+        found.filter_map(Result::transpose).collect()
     }
 
     /// The literal names of collections that metadata knows below `path`, sorted.

@@ -350,7 +350,7 @@ impl Steps {
 }
 
 /// Where an operation goes if no document says so.
-const fn default_path(operation: OperationName) -> &'static str {
+pub(super) const fn default_path(operation: OperationName) -> &'static str {
     match operation {
         OperationName::Create | OperationName::List => ".",
         OperationName::Get | OperationName::Update | OperationName::Delete | OperationName::Compare => {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::check::check;
 use super::document::{Document, IncludeError};
 use super::{MetadataError, document};
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, Selector};
 use crate::payload::{Descriptor, Value, decode};
 use crate::repository::{MetadataDocument, MetadataFiles, RepositoryError, Tree};
 
@@ -62,6 +62,20 @@ impl Source {
             Ok(Arc::new(document))
         });
         Ok(document.map_err(Arc::new))
+    }
+
+    /// The document of exactly this selector, if there is one.
+    pub(super) fn stored(&self, selector: &Selector) -> Result<Option<Arc<Document>>, MetadataError> {
+        let stem = selector.document_stem();
+        for extension in ["yaml", "json"] {
+            let file: Arc<str> = format!("{stem}.{extension}").into();
+            let read = self.tree.read(&file);
+            let content = read.map_err(|source| MetadataError::Read { file: self.shown(&file), source })?;
+            if content.is_some() {
+                return self.document(&file).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// The content of the defaults file `name` next to the document `file`.

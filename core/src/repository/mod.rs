@@ -45,6 +45,7 @@ pub use memory_tree::MemoryTree;
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;
 pub use payload_name::{DEFAULTS_EXTENSIONS, is_profile_name};
+pub(crate) use payload_name::{is_defaults, is_payload, is_reserved_directory};
 pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};

@@ -4,7 +4,7 @@
 const PREFIX: &str = "resource.";
 
 /// Whether a regular file of this name is the payload of its directory.
-pub(super) fn is_payload(name: &str) -> bool {
+pub(crate) fn is_payload(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn is_metadata(name: &str) -> bool {
 pub const DEFAULTS_EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "properties"];
 
 /// Whether this names a defaults file: `defaults.<ext>` or `defaults-<profile>.<ext>`.
-pub(super) fn is_defaults(name: &str) -> bool {
+pub(crate) fn is_defaults(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("defaults") else { return false };
     let Some((profile, extension)) = rest.rsplit_once('.') else { return false };
     if !DEFAULTS_EXTENSIONS.contains(&extension) {
@@ -48,7 +48,7 @@ pub(super) fn is_inert(name: &str) -> bool {
 }
 
 /// Whether a directory of this name holds no logical path: collection metadata, or Git's own files.
-pub(super) fn is_reserved_directory(name: &str) -> bool {
+pub(crate) fn is_reserved_directory(name: &str) -> bool {
     name == "_" || name.eq_ignore_ascii_case(".git")
 }
 

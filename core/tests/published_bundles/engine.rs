@@ -29,7 +29,7 @@ impl Shared {
     pub fn new(tree: DirTree) -> Self {
         let tree: Arc<dyn Tree> = Arc::new(tree);
         let source = Source::shared(Arc::clone(&tree), "bundle");
-        Self { tree, metadata: Arc::new(Metadata::layered(vec![source])) }
+        Self { tree, metadata: Arc::new(Metadata::layered(vec![Arc::new(source)])) }
     }
 }
 
@@ -49,8 +49,8 @@ impl World {
             Arc::clone(&bundle.metadata)
         } else {
             let sources = vec![
-                Source::shared(Arc::clone(&bundle.tree), "bundle"),
-                Source::repository(Arc::clone(&tree)),
+                Arc::new(Source::shared(Arc::clone(&bundle.tree), "bundle")),
+                Arc::new(Source::repository(Arc::clone(&tree))),
             ];
             Arc::new(Metadata::layered(sources))
         };

@@ -1,7 +1,6 @@
 //! What a ManagedServer fetches beside its API: its metadata bundle and its OpenAPI document.
 
 use std::collections::HashMap;
-use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use declarest_core::error::{Categorized as _, Category, with_causes};
@@ -146,26 +145,13 @@ fn reference(
     };
     let invalid = |error: &dyn std::fmt::Display| Failure::spec_invalid(format!("{field}: {error}"));
     match Reference::parse(text).map_err(|error| invalid(&error))? {
+        // Validation confined it already; here it gets the directory that it is confined to.
         Reference::Path(file) => {
-            // Anything else would let a spec read the operator's own files.
-            let file = confined(context.directories.bundles(), &file).ok_or_else(|| {
-                invalid(&format!(
-                    "\"{text}\" must be a file below {}, relative to it or absolute",
-                    context.directories.bundles().display()
-                ))
-            })?;
-            let local = Reference::parse_file(&file).map_err(|error| invalid(&error))?;
-            Ok(Some((field, local)))
+            let file = context.directories.bundles().join(file).to_string_lossy().into_owned();
+            Ok(Some((field, Reference::parse_file(&file).map_err(|error| invalid(&error))?)))
         }
         other => Ok(Some((field, other))),
     }
-}
-
-/// `file` below `directory`; `None` if it leads elsewhere.
-fn confined(directory: &Path, file: &Path) -> Option<String> {
-    let relative = file.strip_prefix(directory).unwrap_or(file);
-    let plain = relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    plain.then(|| directory.join(relative).to_string_lossy().into_owned())
 }
 
 /// Opens the bundle and copies its documents: the cache may be replaced while a run reads them.

@@ -84,7 +84,7 @@ async fn files_that_cannot_be_read_fail_alone_and_are_named() {
     git.write("items/broken/resource.yaml", "id: broken\n  nested: [\n");
     git.write("items/twice/resource.json", "{}").write("items/twice/resource.yaml", "{}");
     git.write("items/secret/resource.yaml", "id: secret\nsize: 1\npassword: '{{secret .}}'\n");
-    git.write("governed/_/metadata.yaml", "resource: {id: /uid}\n");
+    git.write("governed/_/metadata.yaml", "resource: {ids: /uid}\n");
     git.write("governed/one/resource.yaml", "uid: one\n");
     git.commit("broken files");
     git.push();
@@ -236,10 +236,10 @@ async fn what_this_version_cannot_do_is_refused_and_not_ignored() {
     let (git, server) = (items(1), server());
     let world = world(&git, &server, json!({})).await;
     world.applied(&git.head()).await;
-    let openapi = json!({"spec": {"openapi": {"url": format!("{}/openapi.json", server.url())}}});
-    world.patch::<ManagedServer>("server", openapi).await;
+    let proxy = json!({"spec": {"http": {"proxy": {"httpURL": "http://127.0.0.1:9"}}}});
+    world.patch::<ManagedServer>("server", proxy).await;
     let message = world.server_reason("SpecInvalid").await;
-    assert!(message.contains("spec.openapi"), "{message}");
+    assert!(message.contains("spec.http.proxy"), "{message}");
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ async fn a_bundle_that_cannot_be_had_is_named_with_its_field() {
     let world = World::start().await;
     for (bundle, reason, expected) in [
         ("./absent", "ArtifactUnavailable", "spec.metadata.bundle: "),
-        ("../../etc", "SpecInvalid", "must be a file below"),
+        ("../../etc", "SpecInvalid", "local bundles must lie below"),
         ("ftp://h/b.tar.gz", "SpecInvalid", "spec.metadata.bundle: "),
     ] {
         let spec = json!({"http": {"baseURL": server.url()}, "metadata": {"bundle": bundle}});

@@ -1,12 +1,16 @@
 //! Commands that change the catalogue, or what is remembered for a session.
 
+use declarest_core::path::LogicalPath;
+use declarest_core::repository::Store;
 use declarest_core::secrets::Secret;
 
-use crate::context::{Catalogue, RepositoryPlace, Session, Stored, Text};
+use crate::context::{Catalogue, MetadataSource, Session, Stored, Text};
 use crate::error::Failure;
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, block_on};
 use crate::output::{OutputPolicy, tell};
+use crate::repository::Repository;
 use crate::terminal;
+use crate::workspace::Workspace;
 
 /// `context use`.
 pub fn use_context(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
@@ -82,19 +86,17 @@ pub fn clean(credentials_in_session: bool, invocation: &Invocation) -> Result<()
     Ok(output.show(&(), Some(&format!("removed {removed} prompt credential session cache files")))?)
 }
 
-/// `context init`.
+/// `context init`: makes the repository, and makes the metadata available that governs it.
 pub fn init(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let context = invocation.context_named(name)?;
-    match context.repository()? {
-        RepositoryPlace::Filesystem { base_dir } => std::fs::create_dir_all(&base_dir).map_err(|error| {
-            Failure::internal(format!("cannot make the directory {}: {error}", base_dir.display()))
-        }),
-        RepositoryPlace::Git { .. } => Err(Failure::invalid(format!(
-            "context \"{}\": git repositories cannot be made by this version yet; run \"git init\" or \
-             \"git clone\" yourself",
-            context.name
-        ))),
+    Repository::init(context)?;
+    if let MetadataSource::Directory(directory) = context.metadata() {
+        Store::init(&directory)?;
     }
+    let workspace = block_on(Workspace::local(invocation))?;
+    // Tells now what would otherwise fail every later command.
+    workspace.metadata.rules(&LogicalPath::root())?;
+    Ok(())
 }
 
 fn find(stored: &Stored, name: &str) -> Result<usize, Failure> {

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use declarest_core::error::Category;
-use declarest_core::repository::DirTree;
+use declarest_core::metadata::bundle::{Manifest, Reference};
+use declarest_core::repository::{DirTree, SyncState, WorktreeStatus};
 use serde::Serialize;
 
 use crate::context::{MetadataSource, RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::{Invocation, block_on};
 use crate::output::OutputPolicy;
+use crate::repository::{Contact, deadline, worktree};
+use crate::workspace::open_bundle;
 
 /// How a component fares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,7 +57,7 @@ pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure>
     let components = vec![
         row("context", Ok((Status::Ok, "settings are valid".to_owned()))),
         row("repository", repository(context)),
-        row("metadata", metadata(context)),
+        row("metadata", metadata(context, invocation)),
         row("managedServer", server(context)),
         row("secretStore", Ok(secret_store(context))),
     ];
@@ -98,44 +101,61 @@ fn repository(context: &ResolvedContext) -> Outcome {
             DirTree::open(&base_dir)?;
             Ok((Status::Ok, "filesystem repository is accessible".to_owned()))
         }
-        RepositoryPlace::Git { base_dir, auto_init, .. } => {
-            if auto_init && !base_dir.join(".git").exists() {
-                return Ok((
-                    Status::Warn,
-                    "git repository is not there yet; the first use makes it".to_owned(),
-                ));
-            }
-            DirTree::open(&base_dir)?;
-            if !base_dir.join(".git").exists() {
-                let place = base_dir.display();
-                return Err(Failure::invalid(format!(
-                    "{place} is not a git repository; run \"git init\" there"
-                )));
-            }
-            Ok((Status::Ok, "git repository is accessible".to_owned()))
+        RepositoryPlace::Git { base_dir, auto_init: true, .. } if !base_dir.join(".git").exists() => {
+            Ok((Status::Warn, "git repository is not there yet; the first use makes it".to_owned()))
+        }
+        RepositoryPlace::Git { .. } => {
+            let worktree = worktree(context, Contact::Remote, "the check")?;
+            Ok(standing(&worktree.status(deadline())?))
         }
     }
 }
 
-fn metadata(context: &ResolvedContext) -> Outcome {
-    let found = |what: &str, place: &Path, there: bool| {
-        if there {
-            return Ok((Status::Ok, format!("{what} is accessible")));
+/// Where a checkout stands. It works in any state, but one that diverged needs somebody's decision.
+fn standing(status: &WorktreeStatus) -> (Status, String) {
+    let commits = |count| if count == 1 { "1 commit".to_owned() } else { format!("{count} commits") };
+    let (ahead, behind) = (commits(status.ahead), commits(status.behind));
+    let (state, relation) = match status.state {
+        SyncState::NoRemote => (Status::Ok, "accessible, without a remote".to_owned()),
+        SyncState::UpToDate => (Status::Ok, "up to date with its remote".to_owned()),
+        SyncState::Ahead => (Status::Ok, format!("{ahead} ahead of its remote")),
+        SyncState::Behind => (Status::Ok, format!("{behind} behind its remote")),
+        SyncState::Diverged => {
+            (Status::Warn, format!("diverged from its remote: {ahead} ahead, {behind} behind"))
         }
-        Err(Failure::invalid(format!("{what} {} does not exist", place.display())))
     };
+    let uncommitted = if status.has_uncommitted() { ", with uncommitted changes" } else { "" };
+    (state, format!("git repository is {relation}{uncommitted}"))
+}
+
+fn metadata(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
     let base_dir = context.context.repository.as_ref().and_then(|repository| repository.base_dir());
     match context.metadata() {
         MetadataSource::None => Ok((Status::Skip, "not configured".to_owned())),
         MetadataSource::Directory(place) if base_dir.is_some_and(|base| Path::new(&base.0) == place) => {
             Ok((Status::Ok, "metadata is in the repository".to_owned()))
         }
-        MetadataSource::Directory(place) => found("metadata directory", &place, place.is_dir()),
-        MetadataSource::BundleFile(place) => found("metadata bundle", &place, place.is_file()),
-        MetadataSource::Bundle(bundle) => {
-            Ok((Status::Skip, format!("bundle {bundle} is fetched when it is needed")))
+        MetadataSource::Directory(place) if place.is_dir() => {
+            Ok((Status::Ok, "metadata directory is accessible".to_owned()))
         }
+        MetadataSource::Directory(place) => {
+            Err(Failure::invalid(format!("metadata directory {} does not exist", place.display())))
+        }
+        MetadataSource::BundleFile(file) => {
+            bundle(context, invocation, &Reference::parse_file(&file.to_string_lossy())?)
+        }
+        MetadataSource::Bundle(reference) => bundle(context, invocation, &Reference::parse(&reference)?),
     }
+}
+
+fn bundle(context: &ResolvedContext, invocation: &Invocation, reference: &Reference) -> Outcome {
+    let bundle = block_on(open_bundle(invocation, context, reference))?;
+    if bundle.warnings.is_empty() {
+        let Manifest { name, version, .. } = &bundle.manifest;
+        return Ok((Status::Ok, format!("metadata bundle {name} {version} is available")));
+    }
+    let warnings: Vec<_> = bundle.warnings.iter().map(ToString::to_string).collect();
+    Ok((Status::Warn, warnings.join("; ")))
 }
 
 fn server(context: &ResolvedContext) -> Outcome {

@@ -15,7 +15,7 @@ use crate::invocation::Invocation;
 pub enum ContextCommand {
     /// Print a catalogue to fill in
     PrintTemplate,
-    /// Make the directories of a context
+    /// Make the repository of a context, and fetch the metadata bundle that it names
     Init(Name),
     /// Add contexts to the catalogue
     Add(AddArguments),

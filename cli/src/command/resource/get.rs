@@ -1,7 +1,11 @@
 //! `resource get`.
 
+use std::sync::Arc;
+
 use clap::Args;
-use declarest_core::metadata::OperationName;
+use declarest_core::metadata::document::Document;
+use declarest_core::metadata::{OperationName, Rules};
+use declarest_core::payload::{Descriptor, PayloadType, Value};
 
 use super::item::{self, Exclusions, Secrets};
 use super::read::{self, Read};
@@ -26,6 +30,9 @@ pub struct GetArguments {
     /// Print secrets instead of placeholders
     #[arg(long)]
     show_secrets: bool,
+    /// Also print the metadata, rendered
+    #[arg(long)]
+    show_metadata: bool,
 }
 
 /// Prints a resource or the members of a collection.
@@ -40,33 +47,52 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
         }
         secrets.apply(item)
     };
-    match block_on(read(arguments, source, &target, invocation))? {
+    let (read, rules) = block_on(read(arguments, source, &target, invocation))?;
+    let with_metadata = |payload: Value, metadata: Document| {
+        let members = [("payload", payload), ("metadata", metadata.to_value())];
+        let both = Value::Object(members.map(|(key, value)| (key.to_owned(), value)).into());
+        output.show_payload(&both, &Descriptor::of(PayloadType::Json))
+    };
+    match read {
         Read::Resource(mut item) => {
+            let metadata = arguments.show_metadata.then(|| item.metadata()).transpose()?;
             prepare(&mut item)?;
-            Ok(output.show_payload(&item.payload, &item.descriptor())?)
+            match metadata {
+                Some(metadata) => Ok(with_metadata(item.payload, metadata)?),
+                None => Ok(output.show_payload(&item.payload, &item.descriptor())?),
+            }
         }
         Read::Collection(mut items) => {
             arguments.exclusions.apply(&mut items);
             items.iter_mut().try_for_each(prepare)?;
+            if arguments.show_metadata {
+                let metadata = rules.on_collection(&target.path)?.document();
+                return Ok(with_metadata(item::payloads(items), metadata)?);
+            }
             let paths = item::paths(&items);
             Ok(output.show_list(&item::payloads(items), &paths)?)
         }
     }
 }
 
+/// What is at the path, and the rules there.
 async fn read(
     arguments: &GetArguments,
     source: Source,
     target: &Target,
     invocation: &Invocation,
-) -> Result<Read, Failure> {
+) -> Result<(Read, Arc<Rules>), Failure> {
     let operation = if target.explicit_collection { OperationName::List } else { OperationName::Get };
-    match source {
+    let workspace = match source {
         Source::ManagedServer => {
             let overrides = arguments.source.overrides(&[operation])?;
-            let workspace = Workspace::connected_with(invocation, overrides).await?;
-            read::remote(&workspace, target, invocation).await
+            Workspace::connected_with(invocation, overrides).await?
         }
-        Source::Repository => read::local(&Workspace::local(invocation).await?, target),
-    }
+        Source::Repository => Workspace::local(invocation).await?,
+    };
+    let read = match source {
+        Source::ManagedServer => read::remote(&workspace, target, invocation).await?,
+        Source::Repository => read::local(&workspace, target)?,
+    };
+    Ok((read, workspace.metadata.rules(&target.path)?))
 }

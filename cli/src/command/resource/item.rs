@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use clap::Args;
-use declarest_core::metadata::document::compact;
-use declarest_core::metadata::{Entry, Metadata, Rules};
+use declarest_core::metadata::document::{Document, compact};
+use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
 use declarest_core::path::LogicalPath;
+use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, PayloadType, Value};
 use declarest_core::secrets::{PLACEHOLDER, find_placeholder, mask};
 use declarest_core::sync::{Members, Observed, Resource};
@@ -20,8 +21,11 @@ pub struct Item {
     pub path: LogicalPath,
     pub alias: String,
     pub remote_id: String,
-    pub rules: Arc<Rules>,
     pub payload: Value,
+    rules: Arc<Rules>,
+    /// Whether all of it is a secret.
+    secret: bool,
+    secret_attributes: Vec<Pointer>,
     descriptor: Option<Descriptor>,
 }
 
@@ -34,25 +38,33 @@ pub struct Exclusions {
 }
 
 impl Item {
-    /// A resource of the server. `path` is what it was asked for by.
-    pub fn observed(path: &LogicalPath, observed: Observed) -> Self {
+    fn new(path: LogicalPath, rules: Arc<Rules>, identity: Identity, payload: Value) -> Self {
+        let Identity { alias, remote_id } = identity;
+        let resolved = rules.resolved();
+        let (secret, secret_attributes) = (resolved.secret, resolved.secret_attributes.clone());
+        Self { path, alias, remote_id, payload, rules, secret, secret_attributes, descriptor: None }
+    }
+
+    /// A resource of the server, asked for at `path`. It is governed by the path that its alias gives, and its
+    /// secrets are those of every path that it was found by.
+    pub fn observed(path: &LogicalPath, observed: Observed, metadata: &Metadata) -> Result<Self, Failure> {
         let Observed { at, payload } = observed;
-        let mut item = Self::declared(at);
-        path.clone_into(&mut item.path);
-        Self { payload: payload.unwrap_or_default(), ..item }
+        let payload = payload.unwrap_or_default();
+        let identity = at.rules.identify(path, &payload).unwrap_or(at.identity);
+        let collection = path.parent().unwrap_or_else(LogicalPath::root);
+        let logical = collection.child(&identity.alias).unwrap_or_else(|_| path.clone());
+        let mut item = Self::new(path.clone(), metadata.rules(&logical)?, identity, payload);
+        for rules in [at.rules, metadata.rules(path)?] {
+            item.secret |= rules.resolved().secret;
+            item.secret_attributes.extend_from_slice(&rules.resolved().secret_attributes);
+        }
+        Ok(Self { descriptor: at.descriptor, ..item })
     }
 
     /// A resource of the repository.
     pub fn declared(resource: Resource) -> Self {
         let Resource { path, rules, identity, payload, descriptor } = resource;
-        Self {
-            path,
-            alias: identity.alias,
-            remote_id: identity.remote_id,
-            rules,
-            payload: Arc::unwrap_or_clone(payload),
-            descriptor,
-        }
+        Self { descriptor, ..Self::new(path, rules, identity, Arc::unwrap_or_clone(payload)) }
     }
 
     /// The resources that the list of a collection shows, sorted by path.
@@ -60,9 +72,23 @@ impl Item {
         let items = members.entries.into_iter().map(|(path, entry)| {
             let Entry { alias, remote_id, payload } = entry;
             let rules = metadata.rules(&path)?;
-            Ok(Self { path, alias, remote_id, rules, payload, descriptor: None })
+            Ok(Self::new(path, rules, Identity { alias, remote_id }, payload))
         });
         items.collect()
+    }
+
+    /// The metadata of the resource, rendered without its secrets.
+    pub fn metadata(&self) -> Result<Document, Failure> {
+        let mut seen = self.clone();
+        seen.mask();
+        let identity = Identity { alias: self.alias.clone(), remote_id: self.remote_id.clone() };
+        let subject = Subject {
+            path: &self.path,
+            identity: &identity,
+            payload: Some(&seen.payload),
+            descriptor: self.descriptor.as_ref(),
+        };
+        Ok(self.rules.on_resource(subject)?.document())
     }
 
     /// The payload without what its defaults say as well.
@@ -73,12 +99,11 @@ impl Item {
 
     /// Puts the placeholder in the place of declared secrets.
     pub fn mask(&mut self) {
-        let resolved = self.rules.resolved();
-        if resolved.secret {
+        if self.secret {
             self.payload = Value::from(PLACEHOLDER);
             self.descriptor = Some(Descriptor::of(PayloadType::Text));
         } else {
-            self.payload = mask(std::mem::take(&mut self.payload), &resolved.secret_attributes);
+            self.payload = mask(std::mem::take(&mut self.payload), &self.secret_attributes);
         }
     }
 
@@ -175,20 +200,13 @@ impl Secrets {
 
 #[cfg(test)]
 mod tests {
-    use declarest_core::payload::decode;
     use rstest::rstest;
 
     use super::*;
 
     fn item(path: &str, alias: &str, remote_id: &str) -> Item {
-        Item {
-            path: LogicalPath::parse(path).unwrap(),
-            alias: alias.to_owned(),
-            remote_id: remote_id.to_owned(),
-            rules: Metadata::conventions(),
-            payload: decode(PayloadType::Json, b"{}").unwrap(),
-            descriptor: None,
-        }
+        let identity = Identity { alias: alias.to_owned(), remote_id: remote_id.to_owned() };
+        Item::new(LogicalPath::parse(path).unwrap(), Metadata::conventions(), identity, Value::Null)
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod targets;
 
 use clap::Subcommand;
 
+use super::metadata::{self, MetadataCommand};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::target::PathArguments;
@@ -40,13 +41,16 @@ pub enum ResourceCommand {
     Explain(PathArguments),
     /// List the resources of a collection
     List(list::ListArguments),
+    /// Read, infer and change metadata
+    #[command(subcommand, arg_required_else_help = true)]
+    Metadata(MetadataCommand),
 }
 
 impl ResourceCommand {
     /// Whether the last line on standard error tells how the command ended.
     pub fn prints_footer(&self) -> bool {
         match self {
-            Self::Get(_) | Self::List(_) | Self::Diff(_) | Self::Explain(_) => false,
+            Self::Get(_) | Self::List(_) | Self::Metadata(_) | Self::Diff(_) | Self::Explain(_) => false,
             Self::Save(_) | Self::Apply(_) | Self::Create(_) | Self::Update(_) | Self::Delete(_) => true,
         }
     }
@@ -64,5 +68,6 @@ pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Fai
         ResourceCommand::Diff(arguments) => diff::diff(arguments, invocation),
         ResourceCommand::Explain(path) => diff::explain(path, invocation),
         ResourceCommand::List(arguments) => list::run(arguments, invocation),
+        ResourceCommand::Metadata(command) => metadata::run(command, invocation),
     }
 }

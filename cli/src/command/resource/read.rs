@@ -34,7 +34,10 @@ pub async fn remote(
         }
     }
     match remote.find(&target.path).await? {
-        Found::Resource(observed) => Ok(Read::Resource(Box::new(Item::observed(&target.path, *observed)))),
+        Found::Resource(observed) => {
+            let item = Item::observed(&target.path, *observed, &workspace.metadata)?;
+            Ok(Read::Resource(Box::new(item)))
+        }
         Found::Collection(members) => collection(workspace, &target.path, members, invocation),
     }
 }

@@ -26,6 +26,13 @@ impl Document {
     }
 }
 
+impl OperationSection {
+    /// The section as a value, as documents have it.
+    pub fn to_value(&self) -> Value {
+        operation(self)
+    }
+}
+
 fn selector(section: &SelectorSection) -> Value {
     object([("descendants", section.descendants.map(Value::Bool))])
 }

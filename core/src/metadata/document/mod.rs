@@ -32,6 +32,7 @@ mod infer;
 mod layers;
 mod managed;
 mod model;
+mod resolved;
 mod schema;
 mod validate;
 

@@ -28,10 +28,12 @@ use std::collections::BTreeMap;
 use http::Method;
 
 use super::document::{
-    Document, Format, OperationName, OperationSection, OperationsSection, ResourceSection, SchemaRef,
-    ValidateSection,
+    Document, Format, OperationDefaultsSection, OperationName, OperationSection, OperationsSection,
+    ResourceSection, SchemaRef, ValidateSection,
 };
+use super::evaluation::default_method;
 use super::openapi::{ApiOperation, OpenApi, PathItem};
+use super::rules::default_path;
 use crate::error::{Categorized, Category};
 use crate::path::PathError;
 use crate::payload::PayloadType;
@@ -71,6 +73,44 @@ pub fn infer(target: &str, document: Option<&OpenApi>) -> Result<Document, Infer
 pub fn infer_all(target: &str, document: Option<&OpenApi>) -> Result<Document, InferenceError> {
     let target = Target::parse(target, document)?;
     Ok(Inference::new(&target, document).document(true))
+}
+
+/// What holds for a path or selector where no document says anything, as a document: all that can be
+/// overridden, except for what is absent by convention.
+pub fn conventions(target: &str) -> Result<Document, InferenceError> {
+    let target = Target::parse(target, None)?;
+    let resource = ResourceSection {
+        id: Some("/id".to_owned()),
+        alias: Some("/id".to_owned()),
+        remote_collection_path: Some(target.collection_template()),
+        required_attributes: Some(Vec::new()),
+        secret: Some(false),
+        secret_attributes: Some(Vec::new()),
+        externalized_attributes: Some(Vec::new()),
+        ..ResourceSection::default()
+    };
+    let operations = OperationName::ALL.into_iter().map(|name| {
+        let section = OperationSection {
+            method: conventional_method(name).map(|method| method.to_string()),
+            path: Some(default_path(name).to_owned()),
+            ..OperationSection::default()
+        };
+        (name, section)
+    });
+    let shared = OperationDefaultsSection { transforms: Some(Vec::new()) };
+    Ok(Document {
+        selector: None,
+        resource: Some(resource),
+        operations: Some(OperationsSection { defaults: Some(shared), operations: operations.collect() }),
+    })
+}
+
+/// The method of a request that nothing describes; `None` where nothing is sent.
+fn conventional_method(operation: OperationName) -> Option<Method> {
+    match operation {
+        OperationName::Compare => None,
+        operation => Some(default_method(operation)),
+    }
 }
 
 struct Inference<'a> {
@@ -149,14 +189,7 @@ impl<'a> Inference<'a> {
         name: OperationName,
         described: Option<&ApiOperation>,
     ) -> (Option<String>, Option<String>) {
-        let convention = match name {
-            OperationName::List | OperationName::Get => Some(Method::GET),
-            OperationName::Create => Some(Method::POST),
-            OperationName::Update => Some(Method::PUT),
-            OperationName::Delete => Some(Method::DELETE),
-            // Comparing sends nothing.
-            OperationName::Compare => None,
-        };
+        let convention = conventional_method(name);
         let method =
             convention.map(|convention| described.map_or(convention, |known| known.method().clone()));
         let id_field = &self.identity.id;

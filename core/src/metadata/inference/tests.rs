@@ -357,3 +357,44 @@ fn names_below(#[case] path: &str, #[case] expected: &[&str]) {
     let found = children(&document, &LogicalPath::parse(path).unwrap());
     assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn conventions_are_all_that_can_be_overridden() {
+    let document = conventions("/regions/_/shops/").unwrap().encode_yaml().unwrap();
+    insta::assert_snapshot!(String::from_utf8(document).unwrap(), @r"
+    operations:
+        compare:
+            path: ./{{/id}}
+        create:
+            method: POST
+            path: .
+        defaults:
+            transforms: []
+        delete:
+            method: DELETE
+            path: ./{{/id}}
+        get:
+            method: GET
+            path: ./{{/id}}
+        list:
+            method: GET
+            path: .
+        update:
+            method: PUT
+            path: ./{{/id}}
+    resource:
+        alias: /id
+        externalizedAttributes: []
+        id: /id
+        remoteCollectionPath: /regions/{{/region}}/shops
+        requiredAttributes: []
+        secret: false
+        secretAttributes: []
+    ");
+}
+
+#[test]
+fn conventions_of_a_resource_have_the_collection_that_holds_it() {
+    let resource = conventions("/shops/rio").unwrap().resource.unwrap();
+    assert_eq!(resource.remote_collection_path.as_deref(), Some("/shops"));
+}

@@ -1,0 +1,43 @@
+//! `resource metadata infer`.
+
+use clap::Args;
+use declarest_core::metadata::Api;
+use declarest_core::metadata::inference::infer;
+use declarest_core::repository::DefaultsEdit;
+
+use super::{Subject, workspace};
+use crate::error::Failure;
+use crate::invocation::{Invocation, block_on};
+use crate::output::OutputPolicy;
+use crate::target::PathArguments;
+
+#[derive(Debug, Args)]
+pub struct InferArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    /// Store what is printed, in place of what is stored for exactly this path
+    #[arg(short, long)]
+    apply: bool,
+    #[arg(short, long, hide = true)]
+    recursive: bool,
+}
+
+/// Prints the metadata that is inferred for a path or selector, and stores it if that is wanted.
+pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let subject = Subject::new(&arguments.path, invocation)?;
+    if arguments.recursive {
+        return Err(Failure::invalid("metadata is inferred for one path at a time; leave out --recursive"));
+    }
+    let inferred = block_on(async {
+        let workspace = workspace(invocation).await?;
+        let document = workspace.metadata.api().map(Api::document);
+        let inferred = infer(&subject.text, document)?;
+        if arguments.apply {
+            let store = workspace.metadata_store()?;
+            store.write_metadata(&subject.selector, &inferred.encode_yaml()?, &DefaultsEdit::default())?;
+        }
+        Ok(inferred)
+    })?;
+    Ok(output.show(&inferred.to_value(), None)?)
+}

@@ -1,0 +1,119 @@
+//! `declarest resource metadata`.
+
+mod change;
+mod infer;
+mod render;
+mod show;
+
+use clap::Subcommand;
+use declarest_core::path::{LogicalPath, Selector};
+
+use crate::editor::EditorArgument;
+use crate::error::Failure;
+use crate::input::PayloadArguments;
+use crate::invocation::Invocation;
+use crate::target::PathArguments;
+use crate::workspace::Workspace;
+
+#[derive(Debug, Subcommand)]
+pub enum MetadataCommand {
+    /// Print the metadata of exactly this path, over what holds by convention
+    Get {
+        #[command(flatten)]
+        path: PathArguments,
+        /// Print only what is stored for exactly this path
+        #[arg(long)]
+        overrides_only: bool,
+    },
+    /// Print what all documents that govern a path say together
+    Resolve(PathArguments),
+    /// Print the request that an operation becomes
+    Render(render::RenderArguments),
+    /// Print the metadata that conventions and the description of the server suggest
+    Infer(infer::InferArguments),
+    /// Store metadata for exactly this path, in place of what is there
+    Set {
+        #[command(flatten)]
+        path: PathArguments,
+        #[command(flatten)]
+        input: PayloadArguments,
+    },
+    /// Remove the metadata of exactly this path
+    Unset(PathArguments),
+    /// Edit the metadata of exactly this path
+    Edit {
+        #[command(flatten)]
+        path: PathArguments,
+        #[command(flatten)]
+        editor: EditorArgument,
+    },
+}
+
+/// Runs a command of the group.
+pub fn run(command: &MetadataCommand, invocation: &Invocation) -> Result<(), Failure> {
+    match command {
+        MetadataCommand::Get { path, overrides_only } => show::get(path, *overrides_only, invocation),
+        MetadataCommand::Resolve(path) => show::resolve(path, invocation),
+        MetadataCommand::Render(arguments) => render::run(arguments, invocation),
+        MetadataCommand::Infer(arguments) => infer::run(arguments, invocation),
+        MetadataCommand::Set { path, input } => change::set(path, input, invocation),
+        MetadataCommand::Unset(path) => change::unset(path, invocation),
+        MetadataCommand::Edit { path, editor } => change::edit(path, editor, invocation),
+    }
+}
+
+/// What metadata is about: a path or selector as typed.
+struct Subject {
+    text: String,
+    selector: Selector,
+}
+
+impl Subject {
+    fn new(path: &PathArguments, invocation: &Invocation) -> Result<Self, Failure> {
+        let raw = path.selector(invocation)?;
+        let slash = if raw.explicit_collection { "/" } else { "" };
+        let text = format!("{}{slash}", raw.as_str());
+        let selector = Selector::parse(&text)?;
+        Ok(Self { text, selector })
+    }
+
+    /// A path that the subject stands for. Where it has `_`, only wildcards match it.
+    fn representative(&self) -> Result<LogicalPath, Failure> {
+        // Braces are what no server and no repository has in a name.
+        let segments = self.text.split('/').filter(|segment| !segment.is_empty());
+        let mut segments: Vec<&str> =
+            segments.map(|segment| if segment == "_" { "{any}" } else { segment }).collect();
+        if self.text.trim_end_matches('/').ends_with("/_") {
+            segments.pop();
+        }
+        Ok(LogicalPath::parse(&format!("/{}", segments.join("/")))?)
+    }
+}
+
+/// Connects if the context has a server, which may describe itself.
+async fn workspace(invocation: &Invocation) -> Result<Workspace<'_>, Failure> {
+    if invocation.context()?.context.managed_server.is_some() {
+        return Workspace::connected(invocation).await;
+    }
+    Workspace::local(invocation).await
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("/shops/rio", "/shops/rio")]
+    #[case("/shops/", "/shops")]
+    #[case("/shops/_", "/shops")]
+    #[case("/shops/_/", "/shops")]
+    #[case("/shops/_/tills/_", "/shops/{any}/tills")]
+    #[case("/shops/r*/tills/", "/shops/r*/tills")]
+    #[case("/", "/")]
+    fn representatives(#[case] text: &str, #[case] expected: &str) {
+        let subject = Subject { text: text.to_owned(), selector: Selector::parse(text).unwrap() };
+        assert_eq!(subject.representative().unwrap().as_str(), expected);
+    }
+}

@@ -1,0 +1,104 @@
+//! `resource metadata render`.
+
+use clap::Args;
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::metadata::OperationName;
+use declarest_core::metadata::document::OperationSection;
+use declarest_core::metadata::inference::conventions;
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{Resource, lookup};
+
+use super::{Subject, workspace};
+use crate::error::Failure;
+use crate::invocation::{Invocation, block_on};
+use crate::output::OutputPolicy;
+use crate::target::PathArguments;
+use crate::workspace::Workspace;
+
+#[derive(Debug, Args)]
+pub struct RenderArguments {
+    #[command(flatten)]
+    path: PathArguments,
+
+    /// get, create, update, delete, list or compare
+    #[arg(value_name = "OPERATION")]
+    operation: Option<String>,
+}
+
+/// Prints the request that an operation becomes; for selectors, which no request is for, as it is written.
+pub fn run(arguments: &RenderArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let (path, operation) = arguments.understood();
+    let subject = Subject::new(&path, invocation)?;
+    let operation = operation.map(parse).transpose()?;
+    let section = block_on(async {
+        let workspace = workspace(invocation).await?;
+        if subject.selector.is_collection() {
+            return as_written(&subject, &workspace, operation.unwrap_or(OperationName::List));
+        }
+        let resource = resource(&workspace, &subject.representative()?)?;
+        match operation {
+            Some(operation) => rendered(&resource, operation),
+            None => rendered(&resource, OperationName::Get)
+                .or_else(|failed| rendered(&resource, OperationName::List).map_err(|_| failed)),
+        }
+    })?;
+    Ok(output.show(&section.to_value(), None)?)
+}
+
+impl RenderArguments {
+    /// The path and the operation. Where `--path` gives the path, the first argument is the operation, unless
+    /// it is the path once more.
+    fn understood(&self) -> (PathArguments, Option<&str>) {
+        match (self.path.beside_flag(), &self.operation) {
+            (Some(argument), None) if !argument.starts_with(['/', '\\']) => {
+                (self.path.flag_only(), Some(argument))
+            }
+            (_, operation) => (self.path.clone(), operation.as_deref()),
+        }
+    }
+}
+
+fn parse(name: &str) -> Result<OperationName, Failure> {
+    let known = OperationName::ALL.into_iter().find(|operation| operation.key() == name.trim());
+    known.ok_or_else(|| {
+        Failure::invalid(format!(
+            "operation \"{name}\" is not supported; use get, create, update, delete, list or compare"
+        ))
+    })
+}
+
+/// What the documents say about an operation, over what holds by convention.
+fn as_written(
+    subject: &Subject,
+    workspace: &Workspace<'_>,
+    operation: OperationName,
+) -> Result<OperationSection, Failure> {
+    let rules = workspace.metadata.rules(&subject.representative()?)?;
+    let mut section = rules.resolved().operation(operation).section();
+    let steps: Vec<_> = rules.resolved().steps(operation).cloned().collect();
+    section.transforms = (!steps.is_empty()).then_some(steps);
+    let conventions = conventions(&subject.text)?.operations.unwrap_or_default().operations;
+    if let Some(convention) = conventions.get(&operation) {
+        section.method = section.method.or_else(|| convention.method.clone());
+        section.path = section.path.or_else(|| convention.path.clone());
+    }
+    Ok(section)
+}
+
+fn rendered(resource: &Resource, operation: OperationName) -> Result<OperationSection, Failure> {
+    Ok(resource.evaluation()?.section(operation)?)
+}
+
+/// The resource as the repository declares it, else as far as its path tells.
+fn resource(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Resource, Failure> {
+    let rules = workspace.metadata.rules(path)?;
+    if path.is_root() {
+        return Ok(Resource::by_path(path.clone(), rules)?);
+    }
+    match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
+        Ok(resource) => Ok(resource),
+        Err(error) if error.category() == Category::NotFound => Ok(Resource::by_path(path.clone(), rules)?),
+        Err(error) => Err(error.into()),
+    }
+}

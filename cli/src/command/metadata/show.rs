@@ -1,0 +1,76 @@
+//! Commands that print metadata as it is written.
+
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::metadata::Api;
+use declarest_core::metadata::document::{Document, merge};
+use declarest_core::metadata::inference::{conventions, infer_all, is_collection};
+use declarest_core::repository::RepositoryError;
+
+use super::{Subject, workspace};
+use crate::error::Failure;
+use crate::invocation::{Invocation, block_on};
+use crate::output::OutputPolicy;
+use crate::target::PathArguments;
+use crate::workspace::Workspace;
+
+/// `resource metadata get`.
+pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let subject = Subject::new(path, invocation)?;
+    let missing = || RepositoryError::MetadataMissing { stem: subject.selector.document_stem() };
+    let shown = block_on(async {
+        let stored = Workspace::local(invocation).await?.metadata.stored(&subject.selector)?;
+        if overrides_only {
+            return Ok(stored.last().ok_or_else(missing)?.to_value());
+        }
+        if stored.is_empty() {
+            return Ok(inferred(&subject, invocation).await?.ok_or_else(missing)?.to_value());
+        }
+        let stored = stored.iter().map(|document| document.to_value());
+        Ok(stored.fold(conventions(&subject.text)?.to_value(), merge))
+    })?;
+    Ok(output.show(&shown, None)?)
+}
+
+/// What is inferred for a path that nothing is stored for, if the server or its document knows it.
+async fn inferred(subject: &Subject, invocation: &Invocation) -> Result<Option<Document>, Failure> {
+    let path = subject.representative()?;
+    let workspace = workspace(invocation).await?;
+    let document = workspace.metadata.api().map(Api::document);
+    let described = document
+        .is_some_and(|document| document.path(path.as_str(), "").is_some() || is_collection(document, &path));
+    if !described && !is_on_server(subject, &workspace).await? {
+        return Ok(None);
+    }
+    Ok(Some(infer_all(&subject.text, document)?))
+}
+
+async fn is_on_server(subject: &Subject, workspace: &Workspace<'_>) -> Result<bool, Failure> {
+    let has_wildcards = subject.text.contains(['_', '*', '?', '[']) && subject.selector.is_collection();
+    if has_wildcards || !workspace.is_connected() {
+        return Ok(false);
+    }
+    let path = subject.representative()?;
+    let remote = workspace.remote()?;
+    let found = if subject.selector.is_collection() {
+        remote.list(&path).await.map(drop)
+    } else {
+        remote.find(&path).await.map(drop)
+    };
+    match found {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.category(), Category::NotFound | Category::Validation) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `resource metadata resolve`.
+pub fn resolve(path: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let subject = Subject::new(path, invocation)?;
+    let rules = block_on(async {
+        let workspace = Workspace::local(invocation).await?;
+        Ok(workspace.metadata.rules(&subject.representative()?)?)
+    })?;
+    Ok(output.show(&rules.resolved().to_document().to_value(), None)?)
+}

@@ -1,0 +1,22 @@
+//! `declarest repository check`.
+
+use declarest_core::error::with_causes;
+use declarest_core::metadata::unused_files;
+use declarest_core::path::LogicalPath;
+
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::repository::{Contact, Repository};
+
+/// `repository check`: silent where all is well. What is wrong with single resources is a warning, as the
+/// others can be used.
+pub fn check(invocation: &Invocation) -> Result<(), Failure> {
+    let store = Repository::open(invocation.context()?, Contact::None)?.store()?;
+    for (_, error) in store.list(&LogicalPath::root(), true)?.broken {
+        invocation.messages.warn(&with_causes(&error));
+    }
+    for unused in unused_files(store.tree())? {
+        invocation.messages.warn(&unused.to_string());
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! `declarest repository history`.
+
+use declarest_core::error::{Categorized, Category};
+use declarest_core::repository::{Author, HistoryFilter, LoggedCommit};
+use jiff::civil::Date;
+use jiff::tz::{Offset, TimeZone};
+use jiff::{Timestamp, Zoned};
+use serde::Serialize;
+
+use super::HistoryArguments;
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
+use crate::repository::{Contact, Repository};
+
+/// A date on the command line that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag} \"{text}\" is no date; write YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z")]
+struct DateError {
+    flag: &'static str,
+    text: String,
+}
+
+impl Categorized for DateError {
+    fn category(&self) -> Category {
+        Category::Validation
+    }
+}
+
+/// A commit as programs get it.
+#[derive(Debug, Serialize)]
+struct Record {
+    hash: String,
+    author: String,
+    email: String,
+    date: String,
+    subject: String,
+    body: String,
+}
+
+/// `repository history`.
+pub fn history(arguments: &HistoryArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let filter = arguments.filter()?;
+    let Repository::Git(worktree) = Repository::open(invocation.context()?, Contact::None)? else {
+        let text = "repository history is not supported by filesystem repositories";
+        return Ok(output.show(&Vec::<Record>::new(), Some(text))?);
+    };
+    let commits = worktree.history(&filter)?;
+    let text = if arguments.oneline {
+        commits.iter().map(oneline).collect()
+    } else {
+        commits.iter().map(paragraph).collect::<Vec<_>>().join("\n")
+    };
+    let records: Vec<_> = commits.into_iter().map(Record::from).collect();
+    Ok(output.show(&records, Some(&text))?)
+}
+
+impl HistoryArguments {
+    fn filter(&self) -> Result<HistoryFilter, DateError> {
+        let date = |flag, text: &Option<String>, last| {
+            text.as_deref().map(|text| seconds(flag, text, last)).transpose()
+        };
+        Ok(HistoryFilter {
+            author: self.author.clone(),
+            grep: self.grep.clone(),
+            since: date("--since", &self.since, false)?,
+            until: date("--until", &self.until, true)?,
+            paths: self.path.clone(),
+            max_count: self.max_count,
+            reverse: self.reverse,
+        })
+    }
+}
+
+/// A time in seconds since 1970: of a day the first one, or the `last` one.
+fn seconds(flag: &'static str, text: &str, last: bool) -> Result<i64, DateError> {
+    let refused = |_| DateError { flag, text: text.to_owned() };
+    let text = text.trim();
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.as_second());
+    }
+    let day = Date::strptime("%Y-%m-%d", text).map_err(refused)?;
+    let time = if last { day.at(23, 59, 59, 0) } else { day.at(0, 0, 0, 0) };
+    Ok(time.to_zoned(TimeZone::UTC).map_err(refused)?.timestamp().as_second())
+}
+
+/// The author's own time; `None` if no calendar has it.
+fn local_time(author: &Author) -> Option<Zoned> {
+    let offset = Offset::from_seconds(author.offset_minutes.checked_mul(60)?).ok()?;
+    Some(Timestamp::from_second(author.at).ok()?.to_zoned(TimeZone::fixed(offset)))
+}
+
+/// The author's own time in a format of strftime(3); what no calendar has stays in seconds since 1970.
+fn shown(author: &Author, format: &str) -> String {
+    local_time(author).map_or_else(|| format!("@{}", author.at), |time| time.strftime(format).to_string())
+}
+
+impl From<LoggedCommit> for Record {
+    fn from(commit: LoggedCommit) -> Self {
+        Self {
+            hash: commit.revision.to_string(),
+            date: shown(&commit.author, "%Y-%m-%dT%H:%M:%S%:z"),
+            author: commit.author.name,
+            email: commit.author.email,
+            subject: commit.subject,
+            body: commit.body,
+        }
+    }
+}
+
+fn oneline(commit: &LoggedCommit) -> String {
+    /// Enough digits to be unique in any repository, and few enough to read.
+    const DIGITS: usize = 12;
+    let hash = commit.revision.as_str();
+    format!("{} {}\n", hash.get(..DIGITS).unwrap_or(hash), commit.subject)
+}
+
+/// As git-log(1) has it.
+fn paragraph(commit: &LoggedCommit) -> String {
+    let LoggedCommit { revision, author, subject, body, .. } = commit;
+    let date = shown(author, "%a %b %-d %H:%M:%S %Y %z");
+    let mut text = format!(
+        "commit {revision}\nAuthor: {} <{}>\nDate:   {date}\n\n    {subject}\n",
+        author.name, author.email
+    );
+    if !body.is_empty() {
+        text.push('\n');
+    }
+    for line in body.lines() {
+        text.push_str(format!("    {line}").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("2026-01-31", 1_769_817_600, 1_769_903_999)]
+    #[case(" 1970-01-01 ", 0, 86399)]
+    #[case("2026-01-31T00:00:00Z", 1_769_817_600, 1_769_817_600)]
+    #[case("2026-01-31T01:00:00+01:00", 1_769_817_600, 1_769_817_600)]
+    #[case("2026-01-31t00:00:00.75z", 1_769_817_600, 1_769_817_600)]
+    fn dates(#[case] text: &str, #[case] since: i64, #[case] until: i64) {
+        let found = [false, true].map(|last| seconds("--since", text, last).unwrap());
+        assert_eq!(found, [since, until]);
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("yesterday")]
+    #[case("2026-13-01")]
+    #[case("2026-02-30")]
+    #[case("31.01.2026")]
+    #[case("2026-01-31T00:00:00")]
+    fn no_dates(#[case] text: &str) {
+        assert!(seconds("--until", text, true).is_err());
+    }
+
+    #[test]
+    fn a_time_beyond_all_calendars_is_shown_in_seconds() {
+        let author = Author { name: String::new(), email: String::new(), at: i64::MAX, offset_minutes: 0 };
+        assert_eq!(shown(&author, "%Y"), "@9223372036854775807");
+    }
+}

@@ -1,0 +1,133 @@
+//! Editing in the program that the user edits with.
+
+use std::io::Write as _;
+use std::process::{Command, ExitStatus};
+
+use clap::Args;
+use declarest_core::error::{Categorized, Category};
+
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::terminal::{self, TerminalError};
+
+/// What edits if nobody says otherwise.
+const DEFAULT: &str = "vi";
+
+/// Why nothing was edited.
+#[derive(Debug, thiserror::Error)]
+pub enum EditorError {
+    #[error(transparent)]
+    Terminal(#[from] TerminalError),
+    #[error("cannot use a temporary file for editing: {0}")]
+    File(std::io::Error),
+    #[error("cannot start the editor \"{command}\": {reason}; choose another with --editor")]
+    Start { command: String, reason: std::io::Error },
+    #[error("the editor \"{command}\" failed ({status}); nothing was changed")]
+    Failed { command: String, status: ExitStatus },
+    #[error("nothing is left after editing {0}; nothing was changed")]
+    Blank(String),
+}
+
+impl Categorized for EditorError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Terminal(error) => error.category(),
+            Self::Blank(_) => Category::Validation,
+            Self::File(_) | Self::Start { .. } | Self::Failed { .. } => Category::Internal,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub struct EditorArgument {
+    /// Command to edit with, else defaultEditor of the catalogue, else vi
+    #[arg(long, value_name = "COMMAND")]
+    editor: Option<String>,
+}
+
+/// A command that edits the file that its last argument names.
+#[derive(Clone, Debug)]
+pub struct Editor {
+    command: String,
+}
+
+impl EditorArgument {
+    /// The editor to use.
+    pub fn editor(&self, invocation: &Invocation) -> Result<Editor, Failure> {
+        let given = |command: &String| !command.trim().is_empty();
+        let command = match self.editor.clone().filter(given) {
+            Some(command) => Some(command),
+            None => invocation.catalogue()?.catalogue.default_editor.map(|text| text.0).filter(given),
+        };
+        Ok(Editor { command: command.unwrap_or_else(|| DEFAULT.to_owned()) })
+    }
+}
+
+impl Editor {
+    /// Lets the user edit `content`, called `name` in messages, in a file with this extension that only they
+    /// can read and that is gone afterwards. The result is not blank.
+    pub fn edit(&self, name: &str, content: &[u8], extension: &str) -> Result<Vec<u8>, EditorError> {
+        if !terminal::is_interactive() {
+            return Err(TerminalError::None(name.to_owned()).into());
+        }
+        self.run(name, content, extension)
+    }
+
+    fn run(&self, name: &str, content: &[u8], extension: &str) -> Result<Vec<u8>, EditorError> {
+        let mut file = tempfile::Builder::new()
+            .prefix("declarest-")
+            .suffix(extension)
+            .tempfile()
+            .map_err(EditorError::File)?;
+        file.write_all(content).and_then(|()| file.flush()).map_err(EditorError::File)?;
+        let mut words = self.command.split_whitespace();
+        let command = || self.command.clone();
+        let status = Command::new(words.next().unwrap_or(DEFAULT)).args(words).arg(file.path()).status();
+        let status = status.map_err(|reason| EditorError::Start { command: command(), reason })?;
+        if !status.success() {
+            return Err(EditorError::Failed { command: command(), status });
+        }
+        // By name: editors may put a new file in the place of the old one.
+        let edited = std::fs::read(file.path()).map_err(EditorError::File)?;
+        if edited.trim_ascii().is_empty() {
+            return Err(EditorError::Blank(name.to_owned()));
+        }
+        Ok(edited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(command: &str, content: &str) -> Result<Vec<u8>, EditorError> {
+        Editor { command: command.to_owned() }.run("the metadata of /a", content.as_bytes(), ".yaml")
+    }
+
+    #[test]
+    fn the_command_is_split_into_words() {
+        assert_eq!(edit("sed -i s/a/b/", "a: 1\n").unwrap(), b"b: 1\n");
+    }
+
+    #[test]
+    fn failures_name_the_command() {
+        let error = edit("false --now", "a").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the editor \"false --now\" failed (exit status: 1); nothing was changed"
+        );
+        assert_eq!(error.category().exit_code(), 1);
+        let error = edit("/no/such/editor", "a").unwrap_err();
+        assert!(error.to_string().starts_with("cannot start the editor \"/no/such/editor\": "), "{error}");
+    }
+
+    #[test]
+    fn a_blank_result_is_refused() {
+        let error = edit("sed -i d", "a\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "nothing is left after editing the metadata of /a; nothing was changed"
+        );
+        assert_eq!(error.category().exit_code(), 2);
+    }
+}

@@ -1,0 +1,150 @@
+//! `repository history`.
+
+use rstest::rstest;
+
+use crate::environment::Home;
+use crate::git::{WITHOUT_REMOTE, git, git_at};
+
+/// A checkout whose commits are the same in every run.
+fn home() -> Home {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    std::fs::create_dir(home.path("work")).unwrap();
+    let work = home.path("work");
+    git(&work, &["init", "--quiet", "--initial-branch=main"]);
+    for (file, date, message) in [
+        ("shops/rio/resource.json", "2026-01-01T12:00:00+01:00", "declarest: save resource /shops/rio"),
+        ("shops/ava/resource.json", "2026-01-02T12:00:00Z", "Add Ava\n\nIt opens in May.\n\nNot in June."),
+        ("README.md", "2026-01-03T12:00:00-05:30", "tell\nmore"),
+    ] {
+        home.write(&format!("work/{file}"), file);
+        git(&work, &["add", "--all"]);
+        git_at(&work, date, &["commit", "--quiet", "--message", message]);
+    }
+    home
+}
+
+#[test]
+fn text() {
+    insta::assert_snapshot!(home().run(&["repository", "history"]), @r"
+    exit 0
+    --- stdout
+    commit 96b7071a18c239d28f5a27338e9d62d095bfd33f
+    Author: Alice <alice@test>
+    Date:   Sat Jan 3 12:00:00 2026 -0530
+
+        tell more
+
+    commit 89925c9f717abcd1be651846e3c71f2f5575ab04
+    Author: Alice <alice@test>
+    Date:   Fri Jan 2 12:00:00 2026 +0000
+
+        Add Ava
+
+        It opens in May.
+
+        Not in June.
+
+    commit 4ba91c8faf8210654c3fd0615dacde3f0d5a1b96
+    Author: Alice <alice@test>
+    Date:   Thu Jan 1 12:00:00 2026 +0100
+
+        declarest: save resource /shops/rio
+    --- stderr
+    ");
+}
+
+#[test]
+fn json() {
+    insta::assert_snapshot!(home().run(&["repository", "history", "-o", "json", "--max-count", "2"]), @r#"
+    exit 0
+    --- stdout
+    [
+      {
+        "hash": "96b7071a18c239d28f5a27338e9d62d095bfd33f",
+        "author": "Alice",
+        "email": "alice@test",
+        "date": "2026-01-03T12:00:00-05:30",
+        "subject": "tell more",
+        "body": ""
+      },
+      {
+        "hash": "89925c9f717abcd1be651846e3c71f2f5575ab04",
+        "author": "Alice",
+        "email": "alice@test",
+        "date": "2026-01-02T12:00:00+00:00",
+        "subject": "Add Ava",
+        "body": "It opens in May.\n\nNot in June."
+      }
+    ]
+    --- stderr
+    "#);
+}
+
+#[test]
+fn oneline() {
+    insta::assert_snapshot!(home().run(&["repository", "history", "--oneline"]), @r"
+    exit 0
+    --- stdout
+    96b7071a18c2 tell more
+    89925c9f717a Add Ava
+    4ba91c8faf82 declarest: save resource /shops/rio
+    --- stderr
+    ");
+}
+
+#[rstest]
+#[case(&[], "tell more|Add Ava|declarest: save resource /shops/rio")]
+#[case(&["--max-count", "1"], "tell more")]
+#[case(&["--max-count", "2", "--reverse"], "Add Ava|tell more")]
+#[case(&["--max-count", "0"], "")]
+#[case(&["--author", "ALICE@"], "tell more|Add Ava|declarest: save resource /shops/rio")]
+#[case(&["--author", "bob"], "")]
+#[case(&["--grep", "JUNE"], "Add Ava")]
+#[case(&["--since", "2026-01-02"], "tell more|Add Ava")]
+#[case(&["--until", "2026-01-02"], "Add Ava|declarest: save resource /shops/rio")]
+#[case(&["--since", "2026-01-02T12:00:01Z"], "tell more")]
+#[case(&["--until", "2026-01-01T11:00:00Z"], "declarest: save resource /shops/rio")]
+#[case(&["--since", "2026-01-02", "--until", "2026-01-02"], "Add Ava")]
+#[case(&["--path", "shops"], "Add Ava|declarest: save resource /shops/rio")]
+#[case(&["--path", "/shops/rio/"], "declarest: save resource /shops/rio")]
+#[case(&["--path", "shops/rio", "--path", "README.md"], "tell more|declarest: save resource /shops/rio")]
+#[case(&["--path", "shops", "--max-count", "1"], "Add Ava")]
+#[case(&["--path", "none"], "")]
+fn filters(#[case] args: &[&str], #[case] expected: &str) {
+    let args: Vec<_> = ["repository", "history", "--oneline"].iter().chain(args).copied().collect();
+    let run = home().run(&args);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
+    let subjects: Vec<_> = run.stdout.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+    assert_eq!(subjects.join("|"), expected);
+}
+
+#[rstest]
+#[case("--since")]
+#[case("--until")]
+fn dates_are_checked_first(#[case] flag: &str) {
+    let run = Home::with_catalogue(WITHOUT_REMOTE).run(&["repository", "history", flag, "yesterday"]);
+    let message =
+        format!("{flag} \"yesterday\" is no date; write YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z\n");
+    assert_eq!((run.code, run.stderr), (2, message));
+}
+
+#[test]
+fn without_commits_there_is_none() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    assert_eq!(home.run(&["repository", "history"]).to_string(), "exit 0\n--- stdout\n--- stderr\n");
+    assert_eq!(home.run(&["repository", "history", "-o", "json"]).stdout, "[]\n");
+}
+
+#[test]
+fn plain_directories_have_none() {
+    let home = Home::with_catalogue(
+        &WITHOUT_REMOTE.replace("git: {local: ", "filesystem: ").replace("work}}}", "work}}"),
+    );
+    insta::assert_snapshot!(home.run(&["repository", "history"]), @r"
+    exit 0
+    --- stdout
+    repository history is not supported by filesystem repositories
+    --- stderr
+    ");
+    assert_eq!(home.run(&["repository", "history", "-o", "json"]).stdout, "[]\n");
+}

@@ -1,0 +1,329 @@
+//! `resource metadata`.
+
+use rstest::rstest;
+
+use crate::environment::{Home, Run};
+use crate::server::{Route, Server};
+
+const ROUTES: &[Route] = &[("GET /known", 200, "[]"), ("GET /known/a", 200, r#"{"id":"a"}"#)];
+
+const FILES: &[(&str, &str)] = &[
+    ("repo/_/metadata.yaml", "operations: {defaults: {transforms: [{excludeAttributes: /etag}]}}"),
+    (
+        "repo/customers/_/metadata.yaml",
+        "resource: {id: /id, alias: /name, remoteCollectionPath: /api/customers}\n\
+         operations: {update: {method: PATCH, query: {by: '{{/id}}'}}, list: {transforms: [{jqExpression: .items}]}}",
+    ),
+    ("repo/customers/acme/metadata.json", r#"{"operations":{"get":{"headers":{"X-View":"full"}}}}"#),
+    ("repo/customers/acme/resource.json", r#"{"id":42,"name":"acme"}"#),
+];
+
+fn home() -> Home {
+    let home = Server::new(ROUTES).home();
+    for (file, content) in FILES {
+        home.write(file, content);
+    }
+    home
+}
+
+fn metadata(home: &Home, args: &[&str], stdin: &str) -> Run {
+    let all = ["resource", "metadata", "--ignore-warnings"];
+    home.run_with(&all.iter().chain(args).copied().collect::<Vec<_>>(), &[], stdin)
+}
+
+/// What a command prints, as YAML to be short.
+fn shown(args: &[&str]) -> Run {
+    let args: Vec<&str> = args.iter().chain(&["-o", "yaml"]).copied().collect();
+    metadata(&home(), &args, "")
+}
+
+#[test]
+fn get_lays_what_is_stored_over_conventions() {
+    insta::assert_snapshot!(shown(&["get", "/customers/"]), @r"
+    exit 0
+    --- stdout
+    operations:
+        compare:
+            path: ./{{/id}}
+        create:
+            method: POST
+            path: .
+        defaults:
+            transforms: []
+        delete:
+            method: DELETE
+            path: ./{{/id}}
+        get:
+            method: GET
+            path: ./{{/id}}
+        list:
+            method: GET
+            path: .
+            transforms:
+                - jqExpression: .items
+        update:
+            method: PATCH
+            path: ./{{/id}}
+            query:
+                by: '{{/id}}'
+    resource:
+        alias: /name
+        externalizedAttributes: []
+        id: /id
+        remoteCollectionPath: /api/customers
+        requiredAttributes: []
+        secret: false
+        secretAttributes: []
+    --- stderr
+    ");
+}
+
+#[test]
+fn overrides_are_what_is_stored() {
+    insta::assert_snapshot!(shown(&["get", "/customers/_", "--overrides-only"]), @r"
+    exit 0
+    --- stdout
+    operations:
+        list:
+            transforms:
+                - jqExpression: .items
+        update:
+            method: PATCH
+            query:
+                by: '{{/id}}'
+    resource:
+        alias: /name
+        id: /id
+        remoteCollectionPath: /api/customers
+    --- stderr
+    ");
+    insta::assert_snapshot!(shown(&["get", "/customers/acme", "--overrides-only"]), @r"
+    exit 0
+    --- stdout
+    operations:
+        get:
+            headers:
+                X-View: full
+    --- stderr
+    ");
+}
+
+#[test]
+fn what_the_server_knows_is_inferred() {
+    insta::assert_snapshot!(shown(&["get", "/known/a"]), @r"
+    exit 0
+    --- stdout
+    operations:
+        compare:
+            path: /known/a
+        create:
+            method: POST
+            path: /known/a
+        delete:
+            method: DELETE
+            path: /known/a
+        get:
+            method: GET
+            path: /known/a
+        list:
+            method: GET
+            path: /known
+        update:
+            method: PUT
+            path: /known/a
+    resource:
+        remoteCollectionPath: /known
+    --- stderr
+    ");
+}
+
+#[test]
+fn resolve_merges_all_documents() {
+    insta::assert_snapshot!(shown(&["resolve", "/customers/acme"]), @r"
+    exit 0
+    --- stdout
+    operations:
+        defaults:
+            transforms:
+                - excludeAttributes:
+                    - /etag
+        get:
+            headers:
+                X-View: full
+        list:
+            transforms:
+                - jqExpression: .items
+        update:
+            method: PATCH
+            query:
+                by: '{{/id}}'
+    resource:
+        alias: /name
+        id: /id
+        remoteCollectionPath: /api/customers
+    --- stderr
+    ");
+    insta::assert_snapshot!(shown(&["resolve", "/_/"]), @r"
+    exit 0
+    --- stdout
+    operations:
+        defaults:
+            transforms:
+                - excludeAttributes:
+                    - /etag
+    --- stderr
+    ");
+}
+
+#[test]
+fn render_is_json() {
+    insta::assert_snapshot!(metadata(&home(), &["render", "/customers/acme"], ""), @r#"
+    exit 0
+    --- stdout
+    {
+      "headers": {
+        "Accept": "application/json",
+        "X-View": "full"
+      },
+      "method": "GET",
+      "path": "/api/customers/42",
+      "transforms": [
+        {
+          "excludeAttributes": [
+            "/etag"
+          ]
+        }
+      ]
+    }
+    --- stderr
+    "#);
+}
+
+#[rstest]
+#[case::positional(&["render", "/customers/acme", "update"])]
+#[case::flag(&["render", "-p", "/customers/acme", "update"])]
+#[case::both(&["render", "/customers/acme", "update", "--path", "/customers/acme"])]
+fn render_an_operation(#[case] args: &[&str]) {
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(shown(args), @r#"
+        exit 0
+        --- stdout
+        headers:
+            Accept: application/json
+            Content-Type: application/json
+        method: PATCH
+        path: /api/customers/42
+        query:
+            by: "42"
+        transforms:
+            - excludeAttributes:
+                - /etag
+        --- stderr
+        "#);
+    }
+}
+
+#[test]
+fn compare_sends_nothing() {
+    insta::assert_snapshot!(shown(&["render", "/customers/acme", "compare"]), @r"
+    exit 0
+    --- stdout
+    path: /api/customers/42
+    transforms:
+        - excludeAttributes:
+            - /etag
+    --- stderr
+    ");
+}
+
+#[test]
+fn selectors_are_shown_as_written() {
+    insta::assert_snapshot!(shown(&["render", "/customers/_"]), @r"
+    exit 0
+    --- stdout
+    method: GET
+    path: .
+    transforms:
+        - excludeAttributes:
+            - /etag
+        - jqExpression: .items
+    --- stderr
+    ");
+    insta::assert_snapshot!(shown(&["render", "/customers/", "update"]), @r"
+    exit 0
+    --- stdout
+    method: PATCH
+    path: ./{{/id}}
+    query:
+        by: '{{/id}}'
+    transforms:
+        - excludeAttributes:
+            - /etag
+    --- stderr
+    ");
+}
+
+#[test]
+fn inferred_metadata_is_stored_as_printed() {
+    let home = home();
+    insta::assert_snapshot!(metadata(&home, &["infer", "/shops/_/tills/", "--apply", "-o", "yaml"], ""), @r"
+    exit 0
+    --- stdout
+    resource:
+        alias: '{{/till}}'
+        id: '{{/till}}'
+    --- stderr
+    ");
+    insta::assert_snapshot!(home.read("repo/shops/_/tills/_/metadata.yaml"), @r"
+    resource:
+        alias: '{{/till}}'
+        id: '{{/till}}'
+    ");
+    assert_eq!(metadata(&home, &["infer", "/other/"], "").code, 0);
+    assert!(!home.path("repo/other").exists());
+}
+
+#[test]
+fn set_replaces_and_unset_removes() {
+    let home = home();
+    let set = metadata(&home, &["set", "/customers/acme"], r#"{"resource":{"secret":true}}"#);
+    assert_eq!(set.to_string(), "exit 0\n--- stdout\n--- stderr\n");
+    assert_eq!(home.read("repo/customers/acme/metadata.yaml"), "resource:\n    secret: true\n");
+    assert!(!home.path("repo/customers/acme/metadata.json").exists());
+    let unset = metadata(&home, &["unset", "/customers/acme"], "");
+    assert_eq!(unset.to_string(), "exit 0\n--- stdout\n--- stderr\n");
+    assert!(!home.path("repo/customers/acme/metadata.yaml").exists());
+    assert!(home.path("repo/customers/acme/resource.json").exists());
+    assert_eq!(metadata(&home, &["unset", "/customers/acme"], "").code, 3);
+}
+
+#[test]
+fn set_goes_to_the_directory_of_metadata() {
+    let home = Home::with_catalogue(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {filesystem: {baseDir: '<home>/repo'}}\n  \
+         metadata: {baseDir: '<home>/rules'}\n",
+    );
+    std::fs::create_dir(home.path("repo")).unwrap();
+    std::fs::create_dir(home.path("rules")).unwrap();
+    home.write("m.yaml", "resource: {id: /uid}");
+    assert_eq!(metadata(&home, &["set", "/a/", "-f", "<home>/m.yaml"], "").code, 0);
+    assert_eq!(home.read("rules/a/_/metadata.yaml"), "resource:\n    id: /uid\n");
+}
+
+#[rstest]
+#[case::nothing_stored(&["get", "/nowhere"], "", 3, "not found")]
+#[case::no_overrides(&["get", "/known/", "--overrides-only"], "", 3, "not found")]
+#[case::no_path(&["resolve"], "", 2, "path is required")]
+#[case::operation(&["render", "/a", "drop"], "", 2, "use get, create, update")]
+#[case::recursive(&["infer", "/a/", "-r"], "", 2, "--recursive")]
+#[case::no_input(&["set", "/a/"], "", 2, "input is required")]
+#[case::unknown_key(&["set", "/a/"], r#"{"resource":{"ID":"/id"}}"#, 2, "ID")]
+#[case::selector_of_a_resource(&["set", "/a/b"], r#"{"selector":{"descendants":true}}"#, 2, "selector")]
+#[case::template(&["set", "/a/"], r#"{"resource":{"id":"{{/a"}}"#, 2, "standard input")]
+#[case::no_terminal(&["edit", "/a/"], "", 2, "the metadata of /a/ cannot be asked for without a terminal")]
+#[case::unset(&["unset", "/a/"], "", 3, "not found")]
+fn failures(#[case] args: &[&str], #[case] stdin: &str, #[case] code: i32, #[case] fragment: &str) {
+    let run = metadata(&home(), args, stdin);
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{}", run.stderr);
+    assert!(run.stderr.contains(fragment), "{}", run.stderr);
+}

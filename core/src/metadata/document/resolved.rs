@@ -1,0 +1,104 @@
+//! The effective metadata of a path as a document again.
+
+use super::{
+    DefaultsSection, DefaultsSource, Document, OperationDefaultsSection, OperationName, OperationSection,
+    OperationsSection, Resolved, ResolvedOperation, ResourceSection, ValidateSection,
+};
+
+impl Resolved {
+    /// One document that says what all of them say together, without what is absent, empty or false.
+    pub fn to_document(&self) -> Document {
+        let resource = self.resource_section();
+        let operations: Vec<_> = OperationName::ALL
+            .into_iter()
+            .map(|name| (name, self.operation(name).section()))
+            .filter(|(_, section)| *section != OperationSection::default())
+            .collect();
+        let transforms = present(&self.transforms);
+        let operations = OperationsSection {
+            defaults: transforms.map(|transforms| OperationDefaultsSection { transforms: Some(transforms) }),
+            operations: operations.into_iter().collect(),
+        };
+        Document {
+            selector: None,
+            resource: (resource != ResourceSection::default()).then_some(resource),
+            operations: (operations != OperationsSection::default()).then_some(operations),
+        }
+    }
+
+    pub(in crate::metadata) fn resource_section(&self) -> ResourceSection {
+        let defaults = (!self.defaults.is_empty()).then(|| DefaultsSection {
+            value: Some(DefaultsSource::Inline(self.defaults.clone())),
+            ..DefaultsSection::default()
+        });
+        ResourceSection {
+            id: self.id.clone(),
+            alias: self.alias.clone(),
+            remote_collection_path: self.remote_collection_path.clone(),
+            format: self.format,
+            required_attributes: present(&self.required_attributes),
+            secret: self.secret.then_some(true),
+            secret_attributes: present(&self.secret_attributes),
+            externalized_attributes: present(&self.externalized_attributes),
+            defaults,
+        }
+    }
+}
+
+impl ResolvedOperation {
+    /// What is said about the operation, without what is absent or empty.
+    pub fn section(&self) -> OperationSection {
+        let validate = ValidateSection {
+            required_attributes: present(&self.validation.required_attributes),
+            schema_ref: self.validation.schema_ref.clone(),
+            assertions: present(&self.validation.assertions),
+        };
+        OperationSection {
+            method: self.method.clone(),
+            path: self.path.clone(),
+            query: (!self.query.is_empty()).then(|| self.query.clone()),
+            headers: (!self.headers.is_empty()).then(|| self.headers.clone()),
+            body: self.body.clone(),
+            transforms: present(&self.transforms),
+            validate: (validate != ValidateSection::default()).then_some(validate),
+        }
+    }
+}
+
+fn present<T: Clone>(list: &[T]) -> Option<Vec<T>> {
+    (!list.is_empty()).then(|| list.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::document::Layers;
+    use crate::payload::PayloadType;
+
+    fn resolve(document: &Document) -> Resolved {
+        let mut layers = Layers::default();
+        layers.push(document, &|file| Err(format!("{file} is not here").into())).unwrap();
+        layers.resolve().unwrap()
+    }
+
+    #[test]
+    fn everything_comes_back() {
+        let text = b"resource: {id: /uid, alias: /name, remoteCollectionPath: /v2, format: json, \
+            requiredAttributes: [/name], secretAttributes: [/pin], \
+            externalizedAttributes: [{path: /run, file: run.sh}], defaults: {value: {tier: silver}}}\n\
+            operations:\n  defaults: {transforms: [{excludeAttributes: [/etag]}]}\n  \
+            create: {method: PUT, path: ./x, query: {a: b}, headers: {X: y}, body: {c: 1}, \
+            transforms: [{jqExpression: .a}], validate: {requiredAttributes: [/a], \
+            schemaRef: 'openapi:request-body', assertions: [{jq: .a}]}}\n";
+        let document = Document::decode(PayloadType::Yaml, text).unwrap();
+        assert_eq!(resolve(&document).to_document(), document);
+    }
+
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        let text = b"selector: {descendants: true}\nresource: {secret: false, requiredAttributes: []}\n\
+            operations: {defaults: {transforms: []}, get: {query: {}}}\n";
+        let document = Document::decode(PayloadType::Yaml, text).unwrap();
+        assert_eq!(resolve(&document).to_document(), Document::default());
+    }
+}

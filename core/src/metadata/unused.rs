@@ -1,0 +1,154 @@
+//! Files that look as if they declared something, and do not.
+
+use std::fmt;
+
+use super::document::Document;
+use crate::payload::Descriptor;
+use crate::repository::{
+    Entry, EntryKind, RepositoryError, Tree, is_defaults, is_payload, is_reserved_directory,
+};
+
+/// A file that has no effect where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusedFile {
+    /// The file relative to the root of the tree.
+    pub file: String,
+    /// Why it has none.
+    pub reason: Unused,
+}
+
+/// Why a file has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unused {
+    /// A payload in the root, which is never a resource.
+    RootPayload,
+    /// A metadata document with the extension `yml`, which they cannot have.
+    MetadataName,
+    /// A defaults file that the metadata document beside it does not include.
+    Defaults,
+}
+
+impl fmt::Display for UnusedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = match self.reason {
+            Unused::RootPayload => "the root is never a resource; move it into a directory of its own",
+            Unused::MetadataName => "metadata is read from metadata.yaml and metadata.json; rename it",
+            Unused::Defaults => "no metadata beside it includes it; include it, or remove it",
+        };
+        write!(f, "{} has no effect: {reason}", self.file)
+    }
+}
+
+/// The files of a tree that have no effect although their name says otherwise, sorted.
+///
+/// Directories whose name starts with a dot belong to other tools and are not looked into. Defaults beside a
+/// metadata document that cannot be read are left out: nobody knows what it meant to include.
+pub fn unused_files(tree: &dyn Tree) -> Result<Vec<UnusedFile>, RepositoryError> {
+    let (mut unused, mut pending) = (Vec::new(), vec![String::new()]);
+    while let Some(directory) = pending.pop() {
+        let entries = tree.entries(&directory)?.unwrap_or_default();
+        let place =
+            |name: &str| if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+        let names = entries.iter().filter(|entry| entry.kind == EntryKind::File);
+        let names: Vec<&str> = names.map(|entry| entry.name.as_str()).collect();
+        let included = included(tree, &names, &place)?;
+        for name in names {
+            let reason = match name {
+                "metadata.yml" => Unused::MetadataName,
+                name if directory.is_empty() && is_payload(name) => Unused::RootPayload,
+                name if looks_like_defaults(name) && !included.contains(name) => Unused::Defaults,
+                _ => continue,
+            };
+            unused.push(UnusedFile { file: place(name), reason });
+        }
+        pending.extend(entries.iter().filter(|entry| is_ours(entry)).map(|entry| place(&entry.name)));
+    }
+    unused.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(unused)
+}
+
+fn is_ours(entry: &Entry) -> bool {
+    let reserved = is_reserved_directory(&entry.name) && entry.name != "_";
+    entry.kind == EntryKind::Directory && !entry.name.starts_with('.') && !reserved
+}
+
+/// Also with an extension that defaults cannot have.
+fn looks_like_defaults(name: &str) -> bool {
+    name.starts_with("defaults.") || is_defaults(name)
+}
+
+/// What the metadata document in a directory includes.
+enum Included {
+    Files(Vec<String>),
+    /// The document cannot be read.
+    Unknown,
+}
+
+impl Included {
+    fn contains(&self, name: &str) -> bool {
+        match self {
+            Self::Files(files) => files.iter().any(|file| file == name),
+            Self::Unknown => true,
+        }
+    }
+}
+
+fn included(
+    tree: &dyn Tree,
+    names: &[&str],
+    place: &dyn Fn(&str) -> String,
+) -> Result<Included, RepositoryError> {
+    let found = ["metadata.yaml", "metadata.json"].into_iter().find(|name| names.contains(name));
+    let Some(name) = found else { return Ok(Included::Files(Vec::new())) };
+    let content = tree.read(&place(name))?.unwrap_or_default();
+    let extension = name.trim_start_matches("metadata.");
+    let document = Document::decode(Descriptor::from_extension(extension).payload_type, &content);
+    Ok(document.map_or(Included::Unknown, |document| Included::Files(document.defaults_files())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::DirTree;
+
+    #[test]
+    fn only_what_nobody_reads_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        for (file, content) in [
+            ("resource.yaml", ""),
+            ("metadata.yml", ""),
+            ("README.md", ""),
+            (".github/metadata.yml", ""),
+            (".git/defaults.yaml", ""),
+            ("shops/_/metadata.yaml", "resource: {defaults: {value: '{{include defaults.yaml}}'}}"),
+            ("shops/_/defaults.yaml", "a: 1"),
+            ("shops/_/defaults-prod.json", "{}"),
+            ("shops/rio/resource.yaml", ""),
+            (
+                "shops/rio/metadata.json",
+                r#"{"resource": {"defaults": {"profiles": {"prod": "{{include defaults-prod.json}}"}}}}"#,
+            ),
+            ("shops/rio/defaults-prod.json", "{}"),
+            ("shops/rio/defaults.ini", ""),
+            ("shops/ava/defaults.yaml", ""),
+            ("shops/ava/defaultsx.yaml", ""),
+            ("shops/_/tills/_/metadata.yml", ""),
+            ("shops/broken/metadata.yaml", "resource: ["),
+            ("shops/broken/defaults.yaml", ""),
+        ] {
+            let place = root.path().join(file);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, content).unwrap();
+        }
+        let unused = unused_files(&DirTree::open(root.path()).unwrap()).unwrap();
+        let told: Vec<_> = unused.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it
+        resource.yaml has no effect: the root is never a resource; move it into a directory of its own
+        shops/_/defaults-prod.json has no effect: no metadata beside it includes it; include it, or remove it
+        shops/_/tills/_/metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it
+        shops/ava/defaults.yaml has no effect: no metadata beside it includes it; include it, or remove it
+        shops/rio/defaults.ini has no effect: no metadata beside it includes it; include it, or remove it
+        ");
+    }
+}
