@@ -5,6 +5,7 @@
 //! Nothing here knows Kubernetes or a terminal.
 #![warn(missing_docs)]
 
+pub mod authoring;
 pub mod error;
 pub mod metadata;
 pub mod path;

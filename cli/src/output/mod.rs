@@ -1,5 +1,6 @@
 //! What is printed: results on standard output, all else on standard error.
 
+pub mod diff;
 mod messages;
 mod policy;
 mod render;
@@ -53,6 +54,11 @@ impl Output {
     pub fn new(command: &str, policy: OutputPolicy, wish: &Wish) -> Result<Self, OutputError> {
         let terminal = std::io::stdout().is_terminal();
         Ok(Self { form: policy.form(command, wish, terminal)? })
+    }
+
+    /// Whether text is printed that a command must make itself.
+    pub fn is_text(&self) -> bool {
+        self.form == Form::Text
     }
 
     /// Prints `text`, or `value` where a structured form is wanted or `text` is `None`. Null prints nothing.

@@ -18,10 +18,17 @@ mod repository_filesystem;
 mod repository_git;
 mod repository_history;
 mod repository_remote;
+mod resource_apply;
+mod resource_delete;
+mod resource_diff;
 mod resource_get;
 mod resource_get_local;
 mod resource_list;
 mod resource_metadata;
+mod resource_save;
+#[path = "../../../demo/rest_server/mod.rs"]
+mod rest_server;
 mod server;
 mod usage;
 mod version;
+mod world;

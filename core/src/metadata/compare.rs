@@ -1,11 +1,13 @@
 //! How an observed payload departs from the desired one.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::document::OperationName;
 use super::transform::{Context, TransformError};
 use super::{Evaluation, MetadataError};
-use crate::payload::pointer::escape;
+use crate::payload::pointer::{Pointer, escape};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
 /// One place where the server departs from what is desired.
@@ -33,6 +35,18 @@ pub enum Change {
     Replace,
 }
 
+/// What is compared of a resource, and what was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The desired side after the steps of compare.
+    pub desired: Value,
+    /// The observed side after the steps of compare, without an id that only the server knows; `None` where the
+    /// server has not got the resource.
+    pub observed: Option<Value>,
+    /// How the second side departs from the first. An absent resource departs as a whole.
+    pub differences: Vec<Difference>,
+}
+
 /// All differences, sorted by path. Objects are compared member by member; arrays by index, surplus
 /// elements are added or removed; everything else as a whole.
 pub fn differences(desired: &Value, observed: &Value) -> Vec<Difference> {
@@ -49,42 +63,85 @@ impl Evaluation<'_> {
     /// An id that the server gave and the desired payload does not state is identity, not drift: without
     /// this, a collection with server-given ids could never converge.
     pub fn compare(&self, observed: &Value) -> Result<Vec<Difference>, MetadataError> {
-        static ABSENT: Value = Value::Null;
-        let desired = self.subject.payload.unwrap_or(&ABSENT);
-        let mut found = if self.rules.operation(OperationName::Compare).steps.is_empty() {
-            differences(desired, observed)
-        } else {
-            let pipeline = self.pipeline(OperationName::Compare)?;
-            let (desired, observed) = self.comparable(desired, observed)?;
-            let apply = |side| {
-                let applied = pipeline.apply(side, Context::default());
-                applied.map_err(|source| self.untransformable(OperationName::Compare, source))
-            };
-            differences(&apply(desired)?, &apply(observed)?)
-        };
-        if let Some(id) = self.rules.identity.id().simple().filter(|id| id.get(desired).is_none()) {
+        let (desired, observed) = self.sides(Some(observed))?;
+        let mut found = differences(&desired, observed.as_deref().unwrap_or(&Value::Null));
+        if let Some(id) = self.unstated_id() {
             let id = id.to_string();
             found.retain(|difference| difference.change != Change::Add || difference.path != id);
         }
         Ok(found)
     }
 
+    /// [`Self::compare`] with what is compared, for people to look at. Of a resource that the server has not
+    /// got the desired side alone goes through the steps.
+    pub fn comparison(&self, observed: Option<&Value>) -> Result<Comparison, MetadataError> {
+        let (desired, observed) = self.sides(observed)?;
+        let desired = desired.into_owned();
+        let observed = observed.map(|side| match self.unstated_id() {
+            Some(id) => id.remove(side.into_owned()),
+            None => side.into_owned(),
+        });
+        let differences = match &observed {
+            Some(observed) => differences(&desired, observed),
+            None => vec![Difference {
+                path: String::new(),
+                change: Change::Replace,
+                desired: desired.clone(),
+                observed: Value::Null,
+            }],
+        };
+        Ok(Comparison { desired, observed, differences })
+    }
+
+    /// Where the id would be that the desired payload leaves to the server.
+    fn unstated_id(&self) -> Option<&Pointer> {
+        let id = self.rules.identity.id().simple()?;
+        id.get(self.wanted()).is_none().then_some(id)
+    }
+
+    fn wanted(&self) -> &Value {
+        static ABSENT: Value = Value::Null;
+        self.subject.payload.unwrap_or(&ABSENT)
+    }
+
+    /// Both sides after the steps of compare.
+    fn sides<'v>(
+        &'v self,
+        observed: Option<&'v Value>,
+    ) -> Result<(Cow<'v, Value>, Option<Cow<'v, Value>>), MetadataError> {
+        let desired = self.wanted();
+        if self.rules.operation(OperationName::Compare).steps.is_empty() {
+            return Ok((Cow::Borrowed(desired), observed.map(Cow::Borrowed)));
+        }
+        let pipeline = self.pipeline(OperationName::Compare)?;
+        let (desired, observed) = self.comparable(desired, observed)?;
+        let apply = |side| {
+            let applied = pipeline.apply(side, Context::default());
+            applied.map_err(|source| self.untransformable(OperationName::Compare, source))
+        };
+        Ok((Cow::Owned(apply(desired)?), observed.map(apply).transpose()?.map(Cow::Owned)))
+    }
+
     /// The two sides as steps can work on them. Payloads without structure have nothing to address, except
     /// that a resource that is secret as a whole can be compared by its description.
-    fn comparable(&self, desired: &Value, observed: &Value) -> Result<(Value, Value), MetadataError> {
+    fn comparable(
+        &self,
+        desired: &Value,
+        observed: Option<&Value>,
+    ) -> Result<(Value, Option<Value>), MetadataError> {
         let structured =
             self.descriptor().is_none_or(|descriptor| descriptor.payload_type.class() == Class::Structured);
         if structured {
-            return Ok((desired.clone(), observed.clone()));
+            return Ok((desired.clone(), observed.cloned()));
         }
         if !self.rules.resolved.secret {
             return Err(self.untransformable(OperationName::Compare, TransformError::BytesInput));
         }
         let description = self.description();
-        let observed = match observed {
+        let observed = observed.map(|observed| match observed {
             Value::Object(_) | Value::Array(_) => observed.clone(),
             _ => description.clone(),
-        };
+        });
         Ok((description, observed))
     }
 

@@ -36,7 +36,7 @@ mod validation;
 pub use api::Api;
 pub use body::Body;
 pub use check::{check, read};
-pub use compare::{Change, Difference, differences};
+pub use compare::{Change, Comparison, Difference, differences};
 pub use document::OperationName;
 pub use error::MetadataError;
 pub use evaluation::{Evaluation, Rendered, Subject};

@@ -102,6 +102,17 @@ impl Metadata {
         Ok(names.into_iter().collect())
     }
 
+    /// Whether metadata speaks about children of `path` whatever their names are.
+    pub fn has_wildcard_child(&self, path: &LogicalPath) -> Result<bool, MetadataError> {
+        for source in &self.sources {
+            let found = source.has_wildcard_child(path);
+            if found.map_err(|source| MetadataError::Lookup { path: path.clone(), source })? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The documents that apply to `path`, from low to high precedence.
     fn applied(&self, path: &LogicalPath) -> Result<Vec<Applied>, MetadataError> {
         let mut applied = Vec::new();

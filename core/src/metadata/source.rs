@@ -96,6 +96,11 @@ impl Source {
         self.files.child_collections(self.tree.as_ref(), path)
     }
 
+    /// Whether there is a directory that stands for children of `path` of any name.
+    pub(super) fn has_wildcard_child(&self, path: &LogicalPath) -> Result<bool, RepositoryError> {
+        self.files.has_wildcard_child(self.tree.as_ref(), path)
+    }
+
     /// `file` as messages name it.
     pub(super) fn shown(&self, file: &str) -> String {
         self.label.as_ref().map_or_else(|| file.to_owned(), |label| format!("{label}: {file}"))

@@ -95,6 +95,18 @@ impl Pointer {
         value
     }
 
+    /// `value` without the object member at this address; unchanged where there is none.
+    #[must_use]
+    pub fn remove(&self, mut value: Value) -> Value {
+        if let Some((last, above)) = self.tokens.split_last() {
+            let above: Self = above.iter().cloned().collect();
+            if let Some(Value::Object(members)) = above.get_mut(&mut value) {
+                members.remove(last);
+            }
+        }
+        value
+    }
+
     /// Like [`Pointer::get`], for changing the part.
     pub fn get_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         self.tokens.iter().try_fold(value, |value, token| match value {
@@ -198,6 +210,18 @@ mod tests {
         let pointer: Pointer = "".parse().unwrap();
         assert!(pointer.is_root());
         assert_eq!(pointer.get(&Value::Int(1)), Some(&Value::Int(1)));
+    }
+
+    #[rstest]
+    #[case("/a", r#"{"b":{"c":1},"l":[1]}"#)]
+    #[case("/b/c", r#"{"a":0,"b":{},"l":[1]}"#)]
+    #[case("/none/c", r#"{"a":0,"b":{"c":1},"l":[1]}"#)]
+    #[case("/l/0", r#"{"a":0,"b":{"c":1},"l":[1]}"#)]
+    #[case("", r#"{"a":0,"b":{"c":1},"l":[1]}"#)]
+    fn removes_members(#[case] pointer: &str, #[case] expected: &str) {
+        let value = decode(PayloadType::Json, br#"{"a":0,"b":{"c":1},"l":[1]}"#).unwrap();
+        let left = Pointer::parse(pointer).unwrap().remove(value);
+        assert_eq!(left, decode(PayloadType::Json, expected.as_bytes()).unwrap());
     }
 
     #[test]

@@ -91,14 +91,30 @@ impl MetadataFiles {
         tree: &dyn Tree,
         path: &LogicalPath,
     ) -> Result<Vec<String>, RepositoryError> {
-        let mut level = vec![(String::new(), self.directory(tree, "", false)?)];
-        for segment in path.segments() {
-            level = self.below(tree, &level, segment, None)?;
-        }
+        let level = self.level(tree, path)?;
         let names = level.iter().flat_map(|(_, directory)| &directory.subdirectories);
         let literal = names.filter(|name| !is_wildcard(name) && !is_reserved_directory(name));
         let distinct: BTreeSet<&str> = literal.map(|name| &**name).collect();
         Ok(distinct.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Whether a directory below `path`, or below what stands for it, is `_` or a glob.
+    pub fn has_wildcard_child(&self, tree: &dyn Tree, path: &LogicalPath) -> Result<bool, RepositoryError> {
+        let level = self.level(tree, path)?;
+        Ok(level.iter().any(|(_, directory)| !directory.wildcards.is_empty()))
+    }
+
+    /// The directories that stand for `path`.
+    fn level(
+        &self,
+        tree: &dyn Tree,
+        path: &LogicalPath,
+    ) -> Result<Vec<(String, Arc<Directory>)>, RepositoryError> {
+        let mut level = vec![(String::new(), self.directory(tree, "", false)?)];
+        for segment in path.segments() {
+            level = self.below(tree, &level, segment, None)?;
+        }
+        Ok(level)
     }
 
     /// The directories in `level` that stand for `segment`; what is found at `alone` is not kept.
@@ -236,6 +252,27 @@ mod tests {
         let documents =
             MetadataFiles::default().documents(&tree, &LogicalPath::parse(path).unwrap()).unwrap();
         documents.into_iter().map(|document| (document.file.to_string(), document.reach)).collect()
+    }
+
+    #[test]
+    fn wildcard_children_are_directories_below_what_stands_for_a_path() {
+        let files = [
+            ("shops/_/metadata.yaml", ""),
+            ("regions/_/shops/_/metadata.yaml", ""),
+            ("globs/x*/_/metadata.yaml", ""),
+            ("plain/x/resource.json", "{}"),
+        ];
+        let (_root, tree) = dir(&files);
+        let has = |path: &str| {
+            let path = LogicalPath::parse(path).unwrap();
+            MetadataFiles::default().has_wildcard_child(&tree, &path).unwrap()
+        };
+        for path in ["/shops", "/regions", "/regions/eu/shops", "/globs"] {
+            assert!(has(path), "{path}");
+        }
+        for path in ["/shops/rio", "/regions/eu", "/regions/eu/shops/rio", "/plain", "/none"] {
+            assert!(!has(path), "{path}");
+        }
     }
 
     #[test]

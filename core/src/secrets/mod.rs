@@ -1,5 +1,8 @@
-//! Secret values: a type that cannot be printed, the redactor, and placeholders in payloads.
+//! Secret values: a type that cannot be printed, the redactor, placeholders in payloads, and what of a payload
+//! looks like a secret.
 
+mod declared;
+mod detect;
 mod mask;
 mod placeholder;
 mod redact;
@@ -8,8 +11,10 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
+pub use declared::DeclaredSecrets;
+pub use detect::{detect, is_secret_name};
 pub use mask::{PLACEHOLDER, mask};
-pub use placeholder::find_placeholder;
+pub use placeholder::{find_placeholder, is_placeholder};
 pub use redact::Redactor;
 
 /// A secret text. It has no `Display` and no `Serialize`, its `Debug` is `<redacted>`, and its memory is

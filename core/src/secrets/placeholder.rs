@@ -27,7 +27,7 @@ pub fn find_placeholder(payload: &Value) -> Option<String> {
 
 /// Whether the whole text is `{{ secret … }}`. The word must be followed by white space or the end:
 /// `{{secrets .}}` and `{{secret.}}` are plain text.
-fn is_placeholder(text: &str) -> bool {
+pub fn is_placeholder(text: &str) -> bool {
     text.trim()
         .strip_prefix("{{")
         .and_then(|rest| rest.strip_suffix("}}"))

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::plan::{self, Action, Call, Plan, Step};
+use super::plan::{self, Action, Call, Plan, Reason, Step};
 use super::remote::Remote;
 use super::report::{Failure, PRUNE, Stats};
 use super::{Report, Session, Stop, SyncError};
 use crate::path::LogicalPath;
 use crate::server::Response;
 
-/// Sends everything that `plan` holds and reports on all of it.
-pub(super) async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
+/// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
+pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let Plan { actions, targeted, mut failures, prune_refused, .. } = plan;
     let remote = Remote::new(session);
     let given = GivenIds::default();
@@ -121,7 +121,10 @@ impl GivenIds {
         let Some(path) = self.resolve(&resource.path) else { return Ok(None) };
         let rules = remote.rules(&path).await?;
         let rebound = plan::create(resource, &resource.moved(path, rules))?;
-        Ok(rebound.call)
+        Ok(rebound.call.map(|rebound| Call {
+            on_conflict: rebound.on_conflict.filter(|_| call.on_conflict.is_some()),
+            ..rebound
+        }))
     }
 
     /// `path` with the ids of its parents; `None` if nothing changes.
@@ -141,6 +144,7 @@ fn failure(action: &Action, error: &SyncError) -> Failure {
     let operation = match action.step {
         Step::Create => "create",
         Step::Update => "update",
+        Step::Delete if action.reason == Reason::Requested => "delete",
         Step::Delete => PRUNE,
         Step::Skip => "read",
     };
@@ -235,7 +239,6 @@ where
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::Reason;
     use super::*;
 
     fn actions(paths: &[&str], step: Step) -> Vec<Action> {
@@ -244,6 +247,7 @@ mod tests {
             step,
             reason: Reason::Missing,
             differences: Vec::new(),
+            compared: None,
             address: String::new(),
             call: None,
         };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::resource::Resource;
 use super::{Session, SyncError};
 use crate::metadata::{Metadata, MetadataError, Rules, includes};
-use crate::payload::Value;
+use crate::path::LogicalPath;
+use crate::payload::{Descriptor, Value};
 use crate::repository::{self, ResourceFile, Tree};
 
 /// [`Resource::declared`] in what a run works with.
@@ -18,33 +19,44 @@ impl Resource {
     /// sidecars, named by its rules. A resource that is a secret as a whole has no members to complete.
     /// Blocks.
     pub fn declared(tree: &dyn Tree, metadata: &Metadata, file: ResourceFile) -> Result<Self, SyncError> {
-        let rules = metadata.rules(&file.path)?;
         let stored = repository::read_payload(tree, &file)?;
+        Self::written(tree, metadata, file.path, stored, file.descriptor)
+    }
+
+    /// [`Resource::declared`] for a payload that `tree` need not hold.
+    pub fn written(
+        tree: &dyn Tree,
+        metadata: &Metadata,
+        path: LogicalPath,
+        stored: Value,
+        descriptor: Descriptor,
+    ) -> Result<Self, SyncError> {
+        let rules = metadata.rules(&path)?;
         let payload = if rules.resolved().secret && stored.as_object().is_none() {
             stored
         } else {
-            complete(tree, &rules, &file, stored)?
+            complete(tree, &rules, &path, &descriptor, stored)?
         };
-        let identity = rules.identify(&file.path, &payload)?;
-        Ok(Self {
-            path: file.path,
-            descriptor: Some(file.descriptor),
-            payload: Arc::new(payload),
-            identity,
-            rules,
-        })
+        let identity = rules.identify(&path, &payload)?;
+        Ok(Self { path, descriptor: Some(descriptor), payload: Arc::new(payload), identity, rules })
     }
 }
 
 /// A stored payload with defaults and the text of its sidecars.
-fn complete(tree: &dyn Tree, rules: &Rules, file: &ResourceFile, stored: Value) -> Result<Value, SyncError> {
-    let payload = rules
-        .resolved()
-        .with_defaults(stored)
-        .map_err(|source| MetadataError::Defaults { file: file.file.clone(), source: Arc::new(source) })?;
+fn complete(
+    tree: &dyn Tree,
+    rules: &Rules,
+    path: &LogicalPath,
+    descriptor: &Descriptor,
+    stored: Value,
+) -> Result<Value, SyncError> {
+    let payload = rules.resolved().with_defaults(stored).map_err(|source| MetadataError::Defaults {
+        file: format!("{}/resource{}", path.relative(), descriptor.extension),
+        source: Arc::new(source),
+    })?;
     let attributes = &rules.resolved().externalized_attributes;
-    let sidecar = |name: &str| repository::read_sidecar(tree, &file.path, name);
+    let sidecar = |name: &str| repository::read_sidecar(tree, path, name);
     let payload = includes::expand(payload, attributes, &sidecar)
-        .map_err(|source| MetadataError::Include { path: file.path.clone(), source: Box::new(source) })?;
+        .map_err(|source| MetadataError::Include { path: path.clone(), source: Box::new(source) })?;
     Ok(payload)
 }

@@ -25,6 +25,7 @@ use crate::path::LogicalPath;
 use crate::repository::Tree;
 use crate::server::Client;
 
+pub use apply::apply;
 pub use desired::desired;
 pub use error::SyncError;
 pub use lists::Members;
@@ -57,13 +58,32 @@ pub enum Mode {
     Observe,
 }
 
+/// What a run is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Intent {
+    /// Brings each resource to its desired state, and touches what is equal only by force.
+    #[default]
+    Converge,
+    /// Creates each resource; that it exists already is an error of the server's.
+    Create,
+    /// Updates each resource, whether it differs or not.
+    Update,
+    /// Deletes each resource; that it does not exist is an error.
+    Delete,
+}
+
 /// What a run may do.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, off by default")]
 pub struct Options {
     /// Whether anything is written.
     pub mode: Mode,
+    /// What is done with each selected resource.
+    pub intent: Intent,
     /// Update resources that are equal, too.
     pub force: bool,
+    /// Whether actions keep what was compared, which takes the memory of all payloads.
+    pub keep_compared: bool,
     /// How many deletions are too many.
     pub prune_limit: PruneLimit,
     /// Whether a scope that declares nothing any more may be pruned to nothing.
@@ -76,7 +96,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             mode: Mode::Apply,
+            intent: Intent::Converge,
             force: false,
+            keep_compared: false,
             prune_limit: PruneLimit::Percent(50),
             allow_empty: false,
             secret_store: false,
@@ -93,7 +115,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     if options.mode == Mode::Observe {
         return report::of_observation(&plan, stop);
     }
-    apply::apply(session, plan, stop).await
+    apply(session, plan, stop).await
 }
 
 /// Observes `selection` and decides what to do, without doing it.

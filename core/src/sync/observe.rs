@@ -6,14 +6,16 @@ use std::sync::Arc;
 use futures::StreamExt;
 
 use super::desired::desired;
-use super::plan::{self, Action, decide};
+use super::plan::{self, Action, decide_for};
 use super::remote::Remote;
 use super::report::{Failure, PRUNE};
-use super::resource::Resource;
-use super::{Candidate, Options, Selection, Session, Stop, SyncError, blocking};
+use super::resource::{Observed, Resource};
+use super::{Candidate, Intent, Options, Selection, Session, Stop, SyncError, blocking};
+use crate::error::{Categorized, Category};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::metadata::{Identity, Rules};
 use crate::path::LogicalPath;
+use crate::payload::Value;
 use crate::repository::{self, ResourceFile};
 use crate::secrets::find_placeholder;
 
@@ -29,6 +31,7 @@ pub(super) struct Observation {
 /// One thing to look at.
 enum Item {
     Resource(ResourceFile),
+    Given(Resource),
     Undeclared(Candidate),
 }
 
@@ -40,9 +43,10 @@ pub(super) async fn observe(
     stop: &Stop,
 ) -> Observation {
     let targeted = selection.targeted();
-    let Selection { resources, broken: mut failures, prune, whole_scope, declared } = selection;
+    let Selection { resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
     let remote = Remote::new(session);
-    let items = resources.into_iter().map(Item::Resource).chain(prune.into_iter().map(Item::Undeclared));
+    let desired = resources.into_iter().map(Item::Resource).chain(given.into_iter().map(Item::Given));
+    let items = desired.chain(prune.into_iter().map(Item::Undeclared));
     let mut observed = futures::stream::iter(items)
         .map(|item| observe_one(session, &remote, item, options, stop))
         .buffer_unordered(session.client.concurrency());
@@ -65,6 +69,7 @@ async fn observe_one(
 ) -> Result<Option<Action>, Failure> {
     let (path, operation) = match &item {
         Item::Resource(file) => (file.path.clone(), "read"),
+        Item::Given(resource) => (resource.path.clone(), "read"),
         Item::Undeclared(candidate) => (candidate.path.clone(), PRUNE),
     };
     if let Some(reason) = stop.reason() {
@@ -72,7 +77,11 @@ async fn observe_one(
         return Err(Failure::new(path, operation, &error));
     }
     let outcome = match item {
-        Item::Resource(file) => observe_resource(session, remote, file, options).await.map(Some),
+        Item::Resource(file) => match load(session, file).await {
+            Ok(desired) => observe_resource(remote, desired, options).await.map(Some),
+            Err(error) => Err(error),
+        },
+        Item::Given(desired) => observe_resource(remote, desired, options).await.map(Some),
         Item::Undeclared(candidate) => observe_undeclared(session, remote, candidate).await,
     };
     stop.note(outcome.as_ref().err());
@@ -80,24 +89,31 @@ async fn observe_one(
 }
 
 async fn observe_resource(
-    session: &Session,
     remote: &Arc<Remote>,
-    file: ResourceFile,
+    desired: Resource,
     options: &Options,
 ) -> Result<Action, SyncError> {
-    let desired = load(session, file).await?;
     if !options.secret_store
+        && options.intent != Intent::Delete
         && let Some(pointer) = find_placeholder(&desired.payload)
     {
         return Err(SyncError::SecretStoreMissing { path: desired.path, pointer });
     }
-    let observed = remote.read(&desired).await?;
-    let force = options.force;
+    let observed = match remote.read(&desired).await {
+        Ok(observed) => observed,
+        // What cannot be read can still be written; that it has to be is not for us to tell.
+        Err(error) if options.intent != Intent::Converge && error.category() == Category::Validation => {
+            let unknown = (options.intent == Intent::Delete).then_some(Value::Null);
+            Observed { at: desired.clone(), payload: unknown }
+        }
+        Err(error) => return Err(error),
+    };
     if !desired.rules.runs_jq() {
-        return decide(&desired, &observed, force);
+        return decide_for(&desired, &observed, options);
     }
+    let options = options.clone();
     blocking(desired.path.clone(), move || {
-        on_evaluation_stack(|| decide(&desired, &observed, force))
+        on_evaluation_stack(|| decide_for(&desired, &observed, &options))
             .map_err(|source| SyncError::Task { path: desired.path.clone(), reason: source.to_string() })?
     })
     .await

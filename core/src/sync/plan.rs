@@ -9,12 +9,14 @@ use super::observe::Observation;
 use super::prune::{self, PruneRefused};
 use super::report::Failure;
 use super::resource::{Observed, Resource, request};
-use super::{Options, SyncError};
+use super::{Intent, Options, SyncError};
 use crate::metadata::document::merge;
-use crate::metadata::{Difference, OperationName, Rules};
+use crate::metadata::{Comparison, Difference, OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::payload::pointer::Pointer;
 use crate::repository::Revision;
+use crate::secrets::DeclaredSecrets;
 use crate::server::Request;
 
 /// Everything a run will do, as a value. It serialises to JSON; executing it decides nothing.
@@ -41,9 +43,13 @@ pub struct Action {
     pub step: Step,
     /// Why.
     pub reason: Reason,
-    /// How the server departs from what is desired; empty unless the step is an update.
+    /// How the server departs from what is desired, without declared secrets; empty unless the step is an
+    /// update.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
+    /// What was compared, without declared secrets, if [`Options::keep_compared`] asks for it.
+    #[serde(skip)]
+    pub compared: Option<Box<Comparison>>,
     /// Where the server has the resource; what a declared resource occupies is never deleted.
     #[serde(skip)]
     pub(super) address: String,
@@ -80,6 +86,8 @@ pub enum Reason {
     Equal,
     /// It was declared once and is not any more.
     Undeclared,
+    /// Somebody asked for just this.
+    Requested,
 }
 
 /// A request ready to be sent.
@@ -120,7 +128,92 @@ pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Ac
         Step::Update => Some(update(desired, &at, payload)?),
         _ => None,
     };
-    Ok(Action { path: desired.path.clone(), step, reason, differences, address: address(&at), call })
+    Ok(Action {
+        path: desired.path.clone(),
+        step,
+        reason,
+        differences,
+        compared: None,
+        address: at.address(),
+        call,
+    })
+}
+
+/// Decides what `options` intend with one resource.
+pub(super) fn decide_for(
+    desired: &Resource,
+    observed: &Observed,
+    options: &Options,
+) -> Result<Action, SyncError> {
+    let mut action = match options.intent {
+        Intent::Converge => decide(desired, observed, options.force)?,
+        Intent::Create => requested_create(desired, observed)?,
+        Intent::Update => requested_update(desired, observed)?,
+        Intent::Delete => {
+            let absent = || SyncError::Absent { path: desired.path.clone() };
+            let action = decide_prune(desired, observed)?.ok_or_else(absent)?;
+            Action { reason: Reason::Requested, ..action }
+        }
+    };
+    if options.keep_compared {
+        let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
+        action.compared = Some(Box::new(compared));
+    }
+    conceal(&mut action, desired, observed);
+    Ok(action)
+}
+
+/// Takes declared secrets out of what an action shows. That they differ stays visible.
+fn conceal(action: &mut Action, desired: &Resource, observed: &Observed) {
+    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    if secrets.is_empty() {
+        return;
+    }
+    secrets.learn(&desired.payload);
+    observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    let conceal = |differences: &mut Vec<Difference>| {
+        for difference in differences {
+            // What compare made is a pointer.
+            let at = Pointer::parse(&difference.path).unwrap_or_default();
+            difference.desired = secrets.conceal_at(&at, std::mem::take(&mut difference.desired));
+            difference.observed = secrets.conceal_at(&at, std::mem::take(&mut difference.observed));
+        }
+    };
+    conceal(&mut action.differences);
+    if let Some(compared) = &mut action.compared {
+        compared.desired = secrets.conceal(std::mem::take(&mut compared.desired));
+        compared.observed = compared.observed.take().map(|observed| secrets.conceal(observed));
+        conceal(&mut compared.differences);
+    }
+}
+
+/// A creation that stays one: the server says whether it is possible.
+fn requested_create(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
+    let mut action = create(desired, &observed.at)?;
+    action.reason = Reason::Requested;
+    if let Some(call) = &mut action.call {
+        call.on_conflict = None;
+    }
+    Ok(action)
+}
+
+/// An update, also of what is equal, and of what the server seems not to have: it says whether it is possible.
+fn requested_update(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
+    let nothing = Value::Null;
+    let payload = observed.payload.as_ref().unwrap_or(&nothing);
+    let at = match observed.at.rules.observed_id(payload) {
+        Some(remote_id) => observed.at.with_remote_id(&remote_id),
+        None => observed.at.clone(),
+    };
+    Ok(Action {
+        path: desired.path.clone(),
+        step: Step::Update,
+        reason: Reason::Requested,
+        differences: Vec::new(),
+        compared: None,
+        address: at.address(),
+        call: Some(update(desired, &at, payload)?),
+    })
 }
 
 /// Makes `desired` exist at `at`. Should it exist after all, it is updated.
@@ -147,7 +240,8 @@ pub(super) fn create(desired: &Resource, at: &Resource) -> Result<Action, SyncEr
         step: Step::Create,
         reason: Reason::Missing,
         differences: Vec::new(),
-        address: address(at),
+        compared: None,
+        address: at.address(),
         call: Some(call),
     })
 }
@@ -170,12 +264,6 @@ fn update(desired: &Resource, at: &Resource, observed: &Value) -> Result<Call, S
     Ok(Call { request: first, on_missing, ..Call::default() })
 }
 
-/// The address on the server; the logical path where none can be rendered.
-fn address(at: &Resource) -> String {
-    let rendered = at.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
-    rendered.map_or_else(|_| at.path.as_str().to_owned(), |rendered| rendered.path)
-}
-
 /// The deletion of a resource that is not declared any more; `None` when the server has not got it.
 pub(super) fn decide_prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
     let Some(payload) = &observed.payload else { return Ok(None) };
@@ -190,7 +278,8 @@ pub(super) fn decide_prune(declared: &Resource, observed: &Observed) -> Result<O
         step: Step::Delete,
         reason: Reason::Undeclared,
         differences: Vec::new(),
-        address: address(&at),
+        compared: None,
+        address: at.address(),
         call: Some(Call { request, ..Call::default() }),
     }))
 }
@@ -229,7 +318,7 @@ impl Plan {
         spare_occupied(&mut actions);
         let doomed: Vec<LogicalPath> = actions
             .iter()
-            .filter(|action| action.step == Step::Delete)
+            .filter(|action| action.step == Step::Delete && action.reason == Reason::Undeclared)
             .map(|action| action.path.clone())
             .collect();
         bind_early(&mut actions);
@@ -246,6 +335,7 @@ impl Plan {
 mod tests {
     use rstest::rstest;
 
+    use super::super::PruneLimit;
     use super::*;
     use crate::metadata::Metadata;
     use crate::payload::{Descriptor, PayloadType, decode};
@@ -284,6 +374,83 @@ mod tests {
         let action = decide(&desired, &observed(&desired, payload), force).unwrap();
         let sent = action.call.map(|call| format!("{} {}", call.request.method, call.request.path));
         assert_eq!((action.step, action.reason, sent.as_deref()), (step, reason, request));
+    }
+
+    #[rstest]
+    #[case(Intent::Create, None, Step::Create, "POST /shops")]
+    #[case(Intent::Create, Some(r#"{"a":1}"#), Step::Create, "POST /shops")]
+    #[case(Intent::Update, None, Step::Update, "PUT /shops/rio")]
+    #[case(Intent::Update, Some(r#"{"a":1}"#), Step::Update, "PUT /shops/17")]
+    #[case(Intent::Delete, Some(r#"{"a":1}"#), Step::Delete, "DELETE /shops/17")]
+    fn requests(
+        #[case] intent: Intent,
+        #[case] payload: Option<&str>,
+        #[case] step: Step,
+        #[case] expected: &str,
+    ) {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { intent, ..Options::default() };
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let call = action.call.unwrap();
+        assert!(call.on_conflict.is_none());
+        let sent = format!("{} {}", call.request.method, call.request.path);
+        assert_eq!((action.step, action.reason, sent.as_str()), (step, Reason::Requested, expected));
+    }
+
+    #[test]
+    fn what_is_absent_cannot_be_deleted() {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { intent: Intent::Delete, ..Options::default() };
+        let refused = decide_for(&desired, &observed(&desired, None), &options);
+        assert!(matches!(refused, Err(SyncError::Absent { .. })));
+    }
+
+    #[test]
+    fn requested_deletions_have_no_brakes() {
+        let desired = desired(r#"{"a":1}"#);
+        let options =
+            Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
+        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap();
+        let observation = Observation {
+            actions: (0..20).map(|_| delete()).collect(),
+            targeted: 20,
+            failures: Vec::new(),
+            whole_scope: true,
+            declared: 0,
+        };
+        assert_eq!(Plan::new(None, observation, &options).actions.len(), 20);
+    }
+
+    #[rstest]
+    #[case(Some(r#"{"a":2,"id":17}"#), r#"{"a":2}"#)]
+    #[case(None, "null")]
+    fn what_was_compared_is_kept_on_demand(#[case] payload: Option<&str>, #[case] expected: &str) {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { keep_compared: true, ..Options::default() };
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let compared = action.compared.unwrap();
+        assert_eq!(compared.desired, parse(r#"{"a":1}"#));
+        assert_eq!(compared.observed.unwrap_or_default(), parse(expected));
+        assert_eq!(compared.differences.len(), 1);
+        let forgotten = decide_for(&desired, &observed(&desired, payload), &Options::default()).unwrap();
+        assert!(forgotten.compared.is_none());
+    }
+
+    #[test]
+    fn a_plan_shows_no_declared_secrets() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("shops/_");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("metadata.yaml"), "resource: {secretAttributes: [/pin]}").unwrap();
+        let tree = crate::repository::DirTree::open(root.path()).unwrap();
+        let mut desired = desired(r#"{"pin":"canary-1"}"#);
+        desired.rules = Metadata::new(Arc::new(tree)).rules(&desired.path).unwrap();
+        let observed = Observed { at: desired.clone(), payload: Some(parse(r#"{"pin":"canary-2"}"#)) };
+        let options = Options { keep_compared: true, ..Options::default() };
+        let action = decide_for(&desired, &observed, &options).unwrap();
+        assert_eq!((action.step, action.differences.len()), (Step::Update, 1));
+        let shown = format!("{:?} {:?}", action.differences, action.compared);
+        assert!(!shown.contains("canary"), "{shown}");
     }
 
     #[test]

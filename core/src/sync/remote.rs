@@ -140,7 +140,7 @@ impl Remote {
     }
 
     /// Reads one resource. Absence is an answer and no error.
-    pub(super) async fn read(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
+    pub async fn read(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
         let error = match self.read_at(wanted).await {
             Ok(payload) => {
                 self.check_unique(wanted).await?;

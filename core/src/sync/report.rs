@@ -83,6 +83,16 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
+    /// The category that decides an exit code.
+    pub const fn category(self) -> Category {
+        match self {
+            Self::Category(category) => category,
+            Self::SecretStoreMissing => Category::Validation,
+            Self::ParentFailed => Category::Conflict,
+            Self::NotAttempted => Category::Transport,
+        }
+    }
+
     /// The CamelCase spelling used in status fields.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -54,6 +54,12 @@ impl Resource {
         Ok(self.rules.on_resource(subject)?)
     }
 
+    /// Its path below the server's base URL; the logical path where none can be rendered.
+    pub fn address(&self) -> String {
+        let rendered = self.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
+        rendered.map_or_else(|_| self.path.as_str().to_owned(), |rendered| rendered.path)
+    }
+
     /// The same resource, addressed by `remote_id`.
     pub(super) fn with_remote_id(&self, remote_id: &str) -> Self {
         let payload = match self.rules.with_remote_id(&self.payload, remote_id) {

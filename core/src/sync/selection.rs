@@ -1,7 +1,7 @@
 //! Which resources a run is about.
 
 use super::report::{Failure, LIST};
-use super::{FailureReason, SyncError};
+use super::{FailureReason, Resource, SyncError};
 use crate::error::Categorized;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -12,6 +12,8 @@ use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFil
 pub struct Selection {
     /// Resources to bring to their desired state; distinct, sorted by path.
     pub resources: Vec<ResourceFile>,
+    /// Resources that are not read from the tree, such as those that somebody wrote by hand.
+    pub given: Vec<Resource>,
     /// Resources that exist in the tree but cannot be read from it.
     pub broken: Vec<Failure>,
     /// Paths to delete where they still exist.
@@ -62,7 +64,7 @@ impl Selection {
 
     /// Distinct desired resources, readable or not.
     pub fn targeted(&self) -> usize {
-        self.resources.len() + self.broken.len()
+        self.resources.len() + self.given.len() + self.broken.len()
     }
 
     /// Whether there is nothing to do.

@@ -149,10 +149,18 @@ pub fn payloads(items: Vec<Item>) -> Value {
 
 impl Exclusions {
     pub fn apply(&self, items: &mut Vec<Item>) {
-        items.retain(|item| {
-            let names = [item.path.as_str(), item.path.name(), &item.alias, &item.remote_id];
-            !self.exclude.iter().map(|name| name.trim()).any(|name| names.contains(&name))
-        });
+        items.retain(|item| !self.cover(&item.path, &item.alias, &item.remote_id));
+    }
+
+    /// Whether a resource is to be left out.
+    pub fn cover(&self, path: &LogicalPath, alias: &str, remote_id: &str) -> bool {
+        let names = [path.as_str(), path.name(), alias, remote_id];
+        self.exclude.iter().map(|name| name.trim()).any(|name| names.contains(&name))
+    }
+
+    /// Whether nothing is to be left out.
+    pub fn is_empty(&self) -> bool {
+        self.exclude.is_empty()
     }
 }
 

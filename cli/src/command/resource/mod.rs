@@ -1,21 +1,44 @@
 //! `declarest resource`.
 
+mod apply;
+mod delete;
+mod diff;
+mod fetch;
 mod get;
 mod item;
 mod list;
+mod outcome;
 mod read;
+mod record;
+mod save;
 mod source;
+mod targets;
 
 use clap::Subcommand;
 
 use super::metadata::{self, MetadataCommand};
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::target::PathArguments;
 
 #[derive(Debug, Subcommand)]
 pub enum ResourceCommand {
     /// Print a resource or the members of a collection
     Get(get::GetArguments),
+    /// Save what the server has, or a payload, in the repository
+    Save(save::SaveArguments),
+    /// Create resources that the server has not got, and update those that differ
+    Apply(apply::ApplyArguments),
+    /// Create resources on the server
+    Create(apply::WriteArguments),
+    /// Update resources on the server, whether they differ or not
+    Update(apply::WriteArguments),
+    /// Delete resources on the server, in the repository, or both
+    Delete(delete::DeleteArguments),
+    /// Show how the server departs from the repository
+    Diff(diff::DiffArguments),
+    /// List the differences of one resource
+    Explain(PathArguments),
     /// List the resources of a collection
     List(list::ListArguments),
     /// Read, infer and change metadata
@@ -27,7 +50,8 @@ impl ResourceCommand {
     /// Whether the last line on standard error tells how the command ended.
     pub fn prints_footer(&self) -> bool {
         match self {
-            Self::Get(_) | Self::List(_) | Self::Metadata(_) => false,
+            Self::Get(_) | Self::List(_) | Self::Metadata(_) | Self::Diff(_) | Self::Explain(_) => false,
+            Self::Save(_) | Self::Apply(_) | Self::Create(_) | Self::Update(_) | Self::Delete(_) => true,
         }
     }
 }
@@ -36,6 +60,13 @@ impl ResourceCommand {
 pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Failure> {
     match command {
         ResourceCommand::Get(arguments) => get::run(arguments, invocation),
+        ResourceCommand::Save(arguments) => save::run(arguments, invocation),
+        ResourceCommand::Apply(arguments) => apply::apply(arguments, invocation),
+        ResourceCommand::Create(arguments) => apply::create(arguments, invocation),
+        ResourceCommand::Update(arguments) => apply::update(arguments, invocation),
+        ResourceCommand::Delete(arguments) => delete::run(arguments, invocation),
+        ResourceCommand::Diff(arguments) => diff::diff(arguments, invocation),
+        ResourceCommand::Explain(path) => diff::explain(path, invocation),
         ResourceCommand::List(arguments) => list::run(arguments, invocation),
         ResourceCommand::Metadata(command) => metadata::run(command, invocation),
     }

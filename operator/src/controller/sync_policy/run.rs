@@ -187,7 +187,7 @@ fn options(policy: &SyncPolicy) -> Result<Options, Failure> {
             Limit::Percent(percent) => sync::PruneLimit::Percent(u8::try_from(percent).unwrap_or(100)),
         },
         allow_empty: sync.allow_empty,
-        secret_store: false,
+        ..Options::default()
     })
 }
 

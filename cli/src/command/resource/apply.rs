@@ -1,0 +1,148 @@
+//! `resource apply`, `create` and `update`.
+
+use std::collections::HashSet;
+
+use clap::Args;
+use declarest_core::authoring::{Draft, Prepared, check_secrets};
+use declarest_core::metadata::OperationName;
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{self, Intent, Observed, Options, Resource, Step, Stop};
+
+use super::source::MethodArgument;
+use super::targets::Targets;
+use super::{outcome, record};
+use crate::error::Failure;
+use crate::input::{Literals, Payload, PayloadArguments};
+use crate::invocation::{Invocation, block_on};
+use crate::output::{Output, OutputPolicy};
+use crate::target::{PathArguments, Target};
+use crate::workspace::Workspace;
+
+#[derive(Debug, Args)]
+pub struct WriteArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    #[command(flatten)]
+    input: PayloadArguments,
+    /// Also all resources below the path
+    #[arg(short, long)]
+    recursive: bool,
+    #[command(flatten)]
+    method: MethodArgument,
+    /// Save what the server has afterwards in the repository
+    #[arg(long)]
+    refresh: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ApplyArguments {
+    #[command(flatten)]
+    write: WriteArguments,
+    /// Update resources that are equal, too
+    #[arg(long)]
+    force: bool,
+}
+
+/// Brings resources to their desired state.
+pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let options = Options { force: arguments.force, ..Options::default() };
+    write(&arguments.write, &options, &[OperationName::Create, OperationName::Update], invocation)
+}
+
+/// Creates resources.
+pub fn create(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let options = Options { intent: Intent::Create, ..Options::default() };
+    write(arguments, &options, &[OperationName::Create], invocation)
+}
+
+/// Updates resources.
+pub fn update(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let options = Options { intent: Intent::Update, ..Options::default() };
+    write(arguments, &options, &[OperationName::Update], invocation)
+}
+
+fn write(
+    arguments: &WriteArguments,
+    options: &Options,
+    operations: &[OperationName],
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let target = arguments.path.target(invocation)?;
+    let overrides = arguments.method.overrides(operations)?;
+    let input = arguments.input.payload(Literals::WithAssignments)?;
+    if input.is_some() && arguments.recursive {
+        return Err(Failure::invalid(
+            "--recursive takes resources of the repository; remove it or the payload",
+        ));
+    }
+    block_on(async {
+        let workspace = Workspace::connected_with(invocation, overrides).await?;
+        let run = Run { arguments, options, workspace: &workspace, output: &output, invocation };
+        run.write(&target, input).await
+    })
+}
+
+struct Run<'a> {
+    arguments: &'a WriteArguments,
+    options: &'a Options,
+    workspace: &'a Workspace<'a>,
+    output: &'a Output,
+    invocation: &'a Invocation,
+}
+
+impl Run<'_> {
+    async fn write(&self, target: &Target, input: Option<Payload>) -> Result<(), Failure> {
+        let session = self.workspace.session()?;
+        let targets = match input {
+            Some(input) => Targets::written(&session, &target.path, input)?,
+            None => Targets::declared(self.workspace, &target.path, self.arguments.recursive)?,
+        };
+        let shows = self.invocation.settings.verbosity > 0;
+        let resources =
+            if shows || self.arguments.refresh { targets.resources(&session) } else { Vec::new() };
+        let (targeted, single) = (targets.selection.targeted(), targets.single);
+        let stop = Stop::default();
+        let plan = sync::plan(&session, targets.selection, self.options, &stop).await;
+        for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {
+            self.invocation.messages.verbose(2, &format!("{:?} {}", action.step, action.path).to_lowercase());
+        }
+        let report = sync::apply(&session, plan, &stop).await;
+        let failed: HashSet<&LogicalPath> = report.failures.iter().map(|failure| &failure.path).collect();
+        let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();
+        let looked = self.look_again(written, shows.then_some(single)).await;
+        // What was not written counts before what could not be shown.
+        outcome::check(&report.failures, targeted).and(looked)
+    }
+
+    /// Reads what was written, to save it or to show it: alone if it is `shown` as a single one.
+    async fn look_again(&self, written: Vec<Resource>, shown: Option<bool>) -> Result<(), Failure> {
+        if written.is_empty() {
+            return Ok(());
+        }
+        let observed = record::observe(&self.workspace.remote()?, written).await?;
+        if self.arguments.refresh {
+            self.refresh(&observed)?;
+        }
+        match shown {
+            Some(single) => record::show(self.output, &observed, single),
+            None => Ok(()),
+        }
+    }
+
+    /// Saves what the server has, with the guards of every save.
+    fn refresh(&self, observed: &[(Resource, Observed)]) -> Result<(), Failure> {
+        let store = self.workspace.store()?;
+        let draft = |(resource, observed): &(Resource, Observed)| {
+            let payload = observed.payload.clone()?;
+            Some(Draft { path: resource.path.clone(), payload, descriptor: None })
+        };
+        let drafts: Vec<Draft> = observed.iter().filter_map(draft).collect();
+        check_secrets(&self.workspace.metadata, &drafts, false)?;
+        let prepared = drafts.into_iter().map(|draft| Prepared::new(&store, &self.workspace.metadata, draft));
+        for prepared in prepared.collect::<Result<Vec<_>, _>>()? {
+            prepared.write(&store)?;
+        }
+        Ok(())
+    }
+}

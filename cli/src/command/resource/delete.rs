@@ -1,0 +1,152 @@
+//! `resource delete`.
+
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use declarest_core::error::{Categorized, Category};
+use declarest_core::metadata::document::Document;
+use declarest_core::metadata::{MetadataError, OperationName, includes};
+use declarest_core::path::LogicalPath;
+use declarest_core::repository::{RepositoryError, Store};
+use declarest_core::sync::{self, Intent, Options, Resource, Selection, Stop};
+
+use super::outcome;
+use super::source::MethodArgument;
+use super::targets::Targets;
+use crate::error::Failure;
+use crate::invocation::{Invocation, block_on};
+use crate::repository::{Authoring, MessageArgument, Push};
+use crate::target::PathArguments;
+use crate::workspace::Workspace;
+
+#[derive(Debug, Args)]
+pub struct DeleteArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    /// Delete without asking, which is the only way
+    #[arg(short, long)]
+    yes: bool,
+    /// Also all resources below the path
+    #[arg(short, long)]
+    recursive: bool,
+    /// Where to delete
+    #[arg(long, value_enum, default_value = "managed-server", value_name = "SOURCE")]
+    source: Place,
+    #[command(flatten)]
+    method: MethodArgument,
+    #[command(flatten)]
+    message: MessageArgument,
+}
+
+/// Where resources are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Place {
+    #[value(alias = "managed-service")]
+    ManagedServer,
+    Repository,
+    Both,
+}
+
+/// Deletes resources on the server, in the repository, or both.
+pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), Failure> {
+    if !arguments.yes {
+        return Err(Failure::invalid("resource delete cannot be undone; confirm it with --yes"));
+    }
+    let target = arguments.path.target(invocation)?;
+    let overrides = arguments.method.overrides(&[OperationName::Delete])?;
+    if arguments.source == Place::Repository && overrides != Document::default() {
+        return Err(Failure::invalid("--http-method needs --source managed-server or both"));
+    }
+    let default = format!("declarest: delete resource {}", target.path);
+    let authoring = match arguments.source {
+        Place::ManagedServer => None,
+        Place::Repository | Place::Both => {
+            Some(Authoring::begin(invocation, &arguments.message, default, Push::Never)?)
+        }
+    };
+    block_on(async {
+        let workspace = match arguments.source {
+            Place::Repository => Workspace::local(invocation).await?,
+            Place::ManagedServer | Place::Both => Workspace::connected_with(invocation, overrides).await?,
+        };
+        let Some(authoring) = authoring else {
+            return on_server(arguments, &workspace, &target.path).await;
+        };
+        let store = authoring.store()?;
+        if arguments.source == Place::Both {
+            on_server(arguments, &workspace, &target.path).await?;
+        }
+        in_repository(&workspace, &store, &target.path, arguments.recursive)?;
+        authoring.finish()?;
+        Ok(())
+    })
+}
+
+/// Deletes what the repository declares at `path`; if that is nothing, what the server has there.
+async fn on_server(
+    arguments: &DeleteArguments,
+    workspace: &Workspace<'_>,
+    path: &LogicalPath,
+) -> Result<(), Failure> {
+    let session = workspace.session()?;
+    let declares = workspace.context.context.repository.is_some();
+    if arguments.recursive && !declares {
+        return Err(Failure::invalid(
+            "--recursive deletes what the repository declares, and the context has no repository",
+        ));
+    }
+    let declared = if declares { Targets::if_declared(workspace, path, arguments.recursive)? } else { None };
+    let selection = match declared {
+        Some(targets) => targets.selection,
+        None => Selection { given: vec![by_path(workspace, path).await?], ..Selection::default() },
+    };
+    let targeted = selection.targeted();
+    let options = Options { intent: Intent::Delete, ..Options::default() };
+    let stop = Stop::default();
+    let plan = sync::plan(&session, selection, &options, &stop).await;
+    let report = sync::apply(&session, plan, &stop).await;
+    outcome::check(&report.failures, targeted)
+}
+
+/// The resource at a path of which nothing else is known, unless its names need a look at the server.
+async fn by_path(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Resource, Failure> {
+    match Resource::by_path(path.clone(), workspace.metadata.rules(path)?) {
+        Ok(resource) => Ok(resource),
+        Err(_) => Ok(workspace.remote()?.get(path).await?.at),
+    }
+}
+
+fn in_repository(
+    workspace: &Workspace<'_>,
+    store: &Store,
+    path: &LogicalPath,
+    recursive: bool,
+) -> Result<(), Failure> {
+    let metadata = Arc::clone(&workspace.metadata);
+    let named = Targets::if_declared(workspace, path, recursive)?;
+    let named = named.and_then(|targets| targets.selection.given.into_iter().next());
+    let path = named.as_ref().map_or(path, |resource| &resource.path);
+    store.delete(path, recursive, |path, payload| {
+        let rules = metadata.rules(path)?;
+        Ok::<_, Deletion>(includes::referenced(payload, &rules.resolved().externalized_attributes))
+    })?;
+    Ok(())
+}
+
+/// Why files could not be deleted.
+#[derive(Debug, thiserror::Error)]
+enum Deletion {
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+}
+
+impl Categorized for Deletion {
+    fn category(&self) -> Category {
+        match self {
+            Self::Repository(error) => error.category(),
+            Self::Metadata(error) => error.category(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Reading from the server what is to be kept.
+
+use std::sync::Arc;
+
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::path::{LogicalPath, RawPath};
+use declarest_core::sync::Remote;
+
+use super::read::{self, Read};
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::target::Target;
+use crate::workspace::Workspace;
+
+/// Reads what `target` names. Each `_` in it stands for the members of the collection before it; what then does
+/// not exist is left out, unless nothing does.
+pub async fn fetch(
+    workspace: &Workspace<'_>,
+    target: &RawPath,
+    invocation: &Invocation,
+) -> Result<Vec<(LogicalPath, Read)>, Failure> {
+    let paths = expand(&workspace.remote()?, target).await?;
+    let several = target.as_str().split('/').any(|segment| segment == "_");
+    let mut fetched = Vec::new();
+    for path in paths {
+        let one = Target { path, explicit_collection: target.explicit_collection };
+        match read::remote(workspace, &one, invocation).await {
+            Ok(found) => fetched.push((one.path, found)),
+            Err(failure) if several && failure.category() == Category::NotFound => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    if fetched.is_empty() {
+        let message = format!("{} not found: the server has nothing that it stands for", target.as_str());
+        return Err(Failure::Failed { category: Category::NotFound, message });
+    }
+    Ok(fetched)
+}
+
+/// The paths that `target` stands for, sorted.
+async fn expand(remote: &Arc<Remote>, target: &RawPath) -> Result<Vec<LogicalPath>, Failure> {
+    let mut paths = vec![LogicalPath::root()];
+    for segment in target.as_str().split('/').filter(|segment| !segment.is_empty()) {
+        let mut below = Vec::new();
+        for path in paths {
+            if segment != "_" {
+                below.push(path.child(segment)?);
+                continue;
+            }
+            match remote.list(&path).await {
+                Ok(members) => {
+                    let direct = members.entries.into_keys().filter(|member| path.child_of(member).is_some());
+                    below.extend(direct);
+                }
+                Err(error) if error.category() == Category::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        paths = below;
+    }
+    Ok(paths)
+}

@@ -1,0 +1,89 @@
+//! Resources as they are after a command, for those who ask with `--verbose`.
+
+use std::sync::Arc;
+
+use declarest_core::payload::{Descriptor, PayloadType, Value};
+use declarest_core::secrets::DeclaredSecrets;
+use declarest_core::sync::{Observed, Remote, Resource};
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::output::Output;
+
+/// One resource of the server and its names.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Record {
+    logical_path: String,
+    collection_path: String,
+    local_alias: String,
+    #[serde(rename = "RemoteID")]
+    remote_id: String,
+    resolved_remote_path: String,
+    payload: Value,
+    payload_descriptor: RecordDescriptor,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct RecordDescriptor {
+    payload_type: String,
+    media_type: String,
+    extension: String,
+}
+
+impl Record {
+    /// The record of `resource` as the server has it. Declared secrets do not show.
+    pub fn new(resource: &Resource, observed: &Observed) -> Self {
+        let payload = observed.payload.clone().unwrap_or_default();
+        let rules = &observed.at.rules;
+        let remote_id = rules.observed_id(&payload).unwrap_or_else(|| observed.at.identity.remote_id.clone());
+        let secrets = DeclaredSecrets::of(resource.rules.resolved());
+        let json = || Descriptor::of(PayloadType::Json);
+        let descriptor = resource.descriptor.clone().unwrap_or_else(json);
+        Self {
+            logical_path: resource.path.to_string(),
+            collection_path: resource.path.parent().map(|parent| parent.to_string()).unwrap_or_default(),
+            local_alias: resource.identity.alias.clone(),
+            resolved_remote_path: observed.at.address(),
+            remote_id,
+            payload: secrets.conceal(payload),
+            payload_descriptor: RecordDescriptor::new(&descriptor),
+        }
+    }
+}
+
+impl RecordDescriptor {
+    fn new(descriptor: &Descriptor) -> Self {
+        Self {
+            payload_type: descriptor.payload_type.name().to_owned(),
+            media_type: descriptor.media_type.to_owned(),
+            extension: descriptor.extension.to_string(),
+        }
+    }
+}
+
+/// Reads what the server has of `resources` now.
+pub async fn observe(
+    remote: &Arc<Remote>,
+    resources: Vec<Resource>,
+) -> Result<Vec<(Resource, Observed)>, Failure> {
+    let mut observed = Vec::with_capacity(resources.len());
+    for resource in resources {
+        let found = remote.read(&resource).await?;
+        observed.push((resource, found));
+    }
+    Ok(observed)
+}
+
+/// Prints the records: alone, as a list, or as text their paths.
+pub fn show(output: &Output, observed: &[(Resource, Observed)], single: bool) -> Result<(), Failure> {
+    let records: Vec<Record> =
+        observed.iter().map(|(resource, observed)| Record::new(resource, observed)).collect();
+    let paths: Vec<&str> = observed.iter().map(|(resource, _)| resource.path.as_str()).collect();
+    let text = output.is_text().then(|| paths.join("\n"));
+    match (&records[..], single) {
+        ([record], true) => Ok(output.show(record, text.as_deref())?),
+        _ => Ok(output.show(&records, text.as_deref())?),
+    }
+}

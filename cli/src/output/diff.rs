@@ -1,0 +1,242 @@
+//! How the server departs from the repository, as text and as records.
+
+use std::fmt::Write as _;
+
+use declarest_core::metadata::{Change, Comparison, Difference};
+use declarest_core::payload::{PayloadType, Value, encode};
+use serde::Serialize;
+use similar::TextDiff;
+
+/// How a section is coloured (SGR parameters of ECMA-48).
+const BOLD: &str = "1";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const CYAN: &str = "36";
+
+/// How differences are shown.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffStyle {
+    pub colour: bool,
+    /// How many equal lines surround a difference; `None` shows all of them.
+    pub context: Option<usize>,
+}
+
+/// One difference as programs see it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DiffRecord {
+    resource_path: String,
+    path: String,
+    operation: Change,
+    local: Value,
+    remote: Value,
+}
+
+/// What happened to a resource, seen from the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    Changed,
+    /// Only the server has it.
+    Added,
+    /// Only the repository has it.
+    Removed,
+    Unchanged,
+}
+
+impl DiffRecord {
+    pub fn new(resource: &str, difference: &Difference) -> Self {
+        Self {
+            resource_path: resource.to_owned(),
+            path: difference.path.clone(),
+            operation: difference.change,
+            local: difference.desired.clone(),
+            remote: difference.observed.clone(),
+        }
+    }
+
+    /// The record on one line, such as `replace /shops/rio/tier`.
+    pub fn line(&self) -> String {
+        let operation = match self.operation {
+            Change::Add => "add",
+            Change::Remove => "remove",
+            Change::Replace => "replace",
+        };
+        format!("{operation} {}{}", self.resource_path, self.path)
+    }
+}
+
+impl Drift {
+    pub fn of(compared: &Comparison) -> Self {
+        match &compared.observed {
+            _ if compared.differences.is_empty() => Self::Unchanged,
+            None => Self::Removed,
+            Some(_) if compared.desired.is_null() => Self::Added,
+            Some(_) => Self::Changed,
+        }
+    }
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Changed => "CHANGED",
+            Self::Added => "ADDED",
+            Self::Removed => "REMOVED",
+            Self::Unchanged => "UNCHANGED",
+        }
+    }
+}
+
+/// One resource as a section: its path, what happened to it, and a unified diff.
+pub fn section(path: &str, compared: &Comparison, style: DiffStyle) -> String {
+    let mut lines = vec![(BOLD, format!("{path} [{}]", Drift::of(compared).label()))];
+    lines.extend([(BOLD, "--- repository".to_owned()), (BOLD, "+++ managed-server".to_owned())]);
+    let desired = document(Some(&compared.desired));
+    let observed = document(compared.observed.as_ref());
+    let diff = TextDiff::from_lines(&desired, &observed);
+    let mut unified = diff.unified_diff();
+    let unified = unified.context_radius(style.context.unwrap_or(usize::MAX / 2)).missing_newline_hint(false);
+    for line in unified.to_string().lines() {
+        let colour = match line.as_bytes().first() {
+            Some(b'@') => CYAN,
+            Some(b'-') => RED,
+            Some(b'+') => GREEN,
+            _ => "",
+        };
+        lines.push((colour, line.to_owned()));
+    }
+    if desired == observed {
+        // Nothing but secrets differs, and those do not show.
+        let hidden = compared.differences.iter();
+        lines.extend(hidden.map(|difference| ("", format!("  {} differs and is secret", difference.path))));
+    }
+    lines.into_iter().fold(String::new(), |mut text, (colour, line)| {
+        let _ = match colour {
+            colour if style.colour && !colour.is_empty() => writeln!(text, "\x1b[{colour}m{line}\x1b[0m"),
+            _ => writeln!(text, "{line}"),
+        };
+        text
+    })
+}
+
+/// `Summary: 1 changed, 3 unchanged`; what does not occur is left out.
+pub fn summary(drifts: &[Drift]) -> String {
+    let kinds = [Drift::Changed, Drift::Added, Drift::Removed, Drift::Unchanged];
+    let counts = kinds.into_iter().filter_map(|kind| {
+        let count = drifts.iter().filter(|drift| **drift == kind).count();
+        (count > 0).then(|| format!("{count} {}", kind.label().to_lowercase()))
+    });
+    format!("Summary: {}", counts.collect::<Vec<_>>().join(", "))
+}
+
+/// A side as lines.
+fn document(side: Option<&Value>) -> String {
+    let mut text = match side {
+        None | Some(Value::Null) => return String::new(),
+        Some(Value::Bytes(bytes)) => {
+            format!("<binary {}, {} bytes>", PayloadType::OctetStream, bytes.len())
+        }
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => {
+            // What JSON cannot hold are bytes within a structure, which no format of ours has.
+            let encoded = encode(PayloadType::Json, value).unwrap_or_default();
+            String::from_utf8_lossy(&encoded).into_owned()
+        }
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use declarest_core::metadata::differences;
+    use declarest_core::payload::decode;
+    use rstest::rstest;
+
+    use super::*;
+
+    const PLAIN: DiffStyle = DiffStyle { colour: false, context: Some(3) };
+
+    fn yaml(text: &str) -> Value {
+        decode(PayloadType::Yaml, text.as_bytes()).unwrap()
+    }
+
+    fn compared(desired: Value, observed: Option<Value>) -> Comparison {
+        let differences = differences(&desired, observed.as_ref().unwrap_or(&Value::Null));
+        Comparison { desired, observed, differences }
+    }
+
+    #[test]
+    fn a_changed_resource() {
+        let sides = compared(
+            yaml("{a: 1, b: 2, c: 3, d: 4, e: 5, f: 6}"),
+            Some(yaml("{a: 1, b: 2, c: 3, d: 4, e: 50, f: 6}")),
+        );
+        insta::assert_snapshot!(section("/x", &sides, PLAIN), @r#"
+        /x [CHANGED]
+        --- repository
+        +++ managed-server
+        @@ -3,6 +3,6 @@
+           "b": 2,
+           "c": 3,
+           "d": 4,
+        -  "e": 5,
+        +  "e": 50,
+           "f": 6
+         }
+        "#);
+        let all = section("/x", &sides, DiffStyle { context: None, ..PLAIN });
+        assert!(all.contains("@@ -1,8 +1,8 @@\n {\n   \"a\": 1,"), "{all}");
+        let none = section("/x", &sides, DiffStyle { context: Some(0), ..PLAIN });
+        assert!(none.contains("@@ -6 +6 @@\n-  \"e\": 5,\n+  \"e\": 50,\n"), "{none}");
+    }
+
+    #[rstest]
+    #[case::text("a\nb\n".into(), Some("a\nc".into()), "@@ -1,2 +1,2 @@\n a\n-b\n+c\n")]
+    #[case::binary(
+        Value::Bytes(vec![0]),
+        Some(Value::Bytes(vec![0, 1])),
+        "@@ -1 +1 @@\n-<binary octet-stream, 1 bytes>\n+<binary octet-stream, 2 bytes>\n"
+    )]
+    #[case::absent_on_the_server(Value::Int(1), None, "@@ -1 +0,0 @@\n-1\n")]
+    #[case::absent_in_the_repository(Value::Null, Some(Value::Int(1)), "@@ -0,0 +1 @@\n+1\n")]
+    fn other_sides(#[case] desired: Value, #[case] observed: Option<Value>, #[case] hunk: &str) {
+        let section = section("/x", &compared(desired, observed), PLAIN);
+        assert!(section.ends_with(&format!("+++ managed-server\n{hunk}")), "{section}");
+    }
+
+    #[rstest]
+    #[case(Value::Int(1), None, Drift::Removed)]
+    #[case(Value::Null, Some(Value::Int(1)), Drift::Added)]
+    #[case(Value::Int(1), Some(Value::Int(2)), Drift::Changed)]
+    #[case(Value::Int(1), Some(Value::Int(1)), Drift::Unchanged)]
+    fn drift(#[case] desired: Value, #[case] observed: Option<Value>, #[case] expected: Drift) {
+        assert_eq!(Drift::of(&compared(desired, observed)), expected);
+    }
+
+    #[test]
+    fn colours() {
+        let sides = compared(Value::Int(1), Some(Value::Int(2)));
+        let section = section("/x", &sides, DiffStyle { colour: true, context: Some(3) });
+        assert_eq!(
+            section,
+            "\x1b[1m/x [CHANGED]\x1b[0m\n\x1b[1m--- repository\x1b[0m\n\x1b[1m+++ managed-server\x1b[0m\n\
+             \x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-1\x1b[0m\n\x1b[32m+2\x1b[0m\n"
+        );
+    }
+
+    #[test]
+    fn hidden_differences_are_named() {
+        let mut sides = compared(yaml("{pin: x}"), Some(yaml("{pin: y}")));
+        sides.desired = yaml("{pin: '{{secret .}}'}");
+        sides.observed = Some(sides.desired.clone());
+        let section = section("/x", &sides, PLAIN);
+        assert!(section.ends_with("+++ managed-server\n  /pin differs and is secret\n"), "{section}");
+    }
+
+    #[test]
+    fn summaries_leave_out_what_does_not_occur() {
+        let drifts = [Drift::Unchanged, Drift::Changed, Drift::Removed, Drift::Unchanged];
+        assert_eq!(summary(&drifts), "Summary: 1 changed, 1 removed, 2 unchanged");
+    }
+}

@@ -1,0 +1,75 @@
+//! A managed server and a home whose context is for it.
+
+use serde_json::Value;
+
+use crate::environment::{Home, Run};
+use crate::rest_server::{Config, RestServer};
+
+/// The server in memory, and a repository in `repo`.
+pub struct World {
+    pub server: RestServer,
+    pub home: Home,
+}
+
+impl World {
+    /// A server with these collections, and a repository with these files in a plain directory.
+    pub fn new(collections: &[&str], files: &[(&str, &str)]) -> Self {
+        Self::with_repository("filesystem: {baseDir: <home>/repo}", collections, files)
+    }
+
+    /// [`World::new`], with this section `repository` in the context.
+    pub fn with_repository(repository: &str, collections: &[&str], files: &[(&str, &str)]) -> Self {
+        let collections = collections.iter().map(|collection| (*collection).to_owned()).collect();
+        let server = RestServer::start(Config { collections, ..Config::default() }).unwrap();
+        let home = Home::with_catalogue(&format!(
+            "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{{repository}}}\n  managedServer: {{http: \
+             {{url: '{}', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
+            server.url()
+        ));
+        std::fs::create_dir_all(home.path("repo")).unwrap();
+        let world = Self { server, home };
+        for (file, content) in files {
+            world.declare(file, content);
+        }
+        world
+    }
+
+    /// Writes a file of the repository.
+    pub fn declare(&self, file: &str, content: &str) {
+        self.home.write(&format!("repo/{file}"), content);
+    }
+
+    /// What a file of the repository holds, if it is there.
+    pub fn declared(&self, file: &str) -> Option<String> {
+        std::fs::read_to_string(self.home.path("repo").join(file)).ok()
+    }
+
+    /// Puts a resource on the server behind the back of the client.
+    pub fn live(&self, path: &str, body: &str) {
+        self.server.put_by_hand(path, serde_json::from_str(body).unwrap());
+    }
+
+    /// A resource of the server.
+    pub fn observed(&self, path: &str) -> Option<Value> {
+        self.server.get(path)
+    }
+
+    /// What was written so far, such as `PUT /shops/rio`, in order.
+    pub fn writes(&self) -> Vec<String> {
+        self.server.writes().iter().map(ToString::to_string).collect()
+    }
+
+    /// Runs `declarest` with warnings off.
+    pub fn run(&self, args: &[&str]) -> Run {
+        self.run_with(args, "")
+    }
+
+    pub fn run_with(&self, args: &[&str], stdin: &str) -> Run {
+        let quiet = [("DECLAREST_IGNORE_WARNINGS", "1"), ("TERM", "xterm")];
+        let mut run = self.home.run_with(args, &quiet, stdin);
+        let url = self.server.url();
+        run.stdout = run.stdout.replace(&url, "<server>");
+        run.stderr = run.stderr.replace(&url, "<server>");
+        run
+    }
+}

@@ -1,0 +1,84 @@
+//! Lists as the resources that they hold.
+
+use std::collections::BTreeSet;
+
+use super::{AuthoringError, Draft};
+use crate::metadata::{Metadata, MetadataError, Rules};
+use crate::path::LogicalPath;
+use crate::payload::Value;
+
+/// Members that name an item where metadata does not, in order.
+const NAMES: [&str; 7] = ["clientId", "id", "name", "alias", "key", "uuid", "uid"];
+
+/// Whether `payload` is a list: an array, or an object with an array called `items`.
+pub fn is_list(payload: &Value) -> bool {
+    items_of(payload).is_some()
+}
+
+fn items_of(payload: &Value) -> Option<&[Value]> {
+    payload.as_array().or_else(|| payload.get("items")?.as_array())
+}
+
+/// One draft for each item of the list `payload`, sorted by path.
+///
+/// An item goes to the collection and its name: its alias and else its id, as far as metadata tells them, else
+/// the first of some well-known members. An item of the form `{LogicalPath, Payload}` states its path itself.
+pub fn drafts_of(
+    metadata: &Metadata,
+    collection: &LogicalPath,
+    payload: &Value,
+) -> Result<Vec<Draft>, AuthoringError> {
+    let not_a_list = || AuthoringError::NotAList { path: collection.clone() };
+    let items = items_of(payload).ok_or_else(not_a_list)?;
+    let rules = metadata.rules(collection)?;
+    let drafts = items.iter().enumerate().map(|(index, item)| draft(&rules, collection, index, item));
+    let mut drafts: Vec<Draft> = drafts.collect::<Result<_, _>>()?;
+    drafts.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut paths = BTreeSet::new();
+    match drafts.iter().find(|draft| !paths.insert(&draft.path)) {
+        Some(second) => Err(AuthoringError::SeveralItems { path: second.path.clone() }),
+        None => Ok(drafts),
+    }
+}
+
+fn draft(
+    rules: &Rules,
+    collection: &LogicalPath,
+    index: usize,
+    item: &Value,
+) -> Result<Draft, AuthoringError> {
+    let unusable = |error: &dyn std::error::Error| AuthoringError::ItemPath {
+        collection: collection.clone(),
+        index,
+        reason: error.to_string(),
+    };
+    if let (Some(path), Some(payload)) =
+        (item.get("LogicalPath").and_then(Value::as_str), item.get("Payload"))
+    {
+        let path = LogicalPath::parse(path).map_err(|error| unusable(&error))?;
+        return Ok(Draft { path, payload: payload.clone(), descriptor: None });
+    }
+    let name = name(rules, item).ok_or_else(|| AuthoringError::Nameless {
+        collection: collection.clone(),
+        index,
+        names: NAMES.join(", "),
+    })?;
+    let path = collection.join(&name).map_err(|source| MetadataError::EntryPath {
+        collection: collection.clone(),
+        alias: name,
+        source,
+    })?;
+    Ok(Draft { path, payload: item.clone(), descriptor: None })
+}
+
+fn name(rules: &Rules, item: &Value) -> Option<String> {
+    let (resolved, identity) = (rules.resolved(), rules.identity());
+    let stated =
+        [resolved.alias.as_ref().map(|_| identity.alias()), resolved.id.as_ref().map(|_| identity.id())];
+    let stated = stated.into_iter().flatten().find_map(|template| template.evaluate(item).ok());
+    let well_known = || {
+        let text = |name: &&str| Some(item.get(name)?.scalar_text()?.trim().to_owned());
+        NAMES.iter().filter_map(text).find(|text| !text.is_empty())
+    };
+    stated.or_else(well_known)
+}

@@ -1,0 +1,179 @@
+use std::fs;
+
+use rstest::rstest;
+
+use super::*;
+use crate::error::{Categorized, Category};
+use crate::payload::decode;
+
+/// A repository with metadata and resources.
+struct Fixture {
+    root: tempfile::TempDir,
+    store: Store,
+    metadata: Metadata,
+}
+
+impl Fixture {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for (file, content) in files {
+            let place = root.path().join(file);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, content).unwrap();
+        }
+        let store = Store::open(root.path()).unwrap();
+        let metadata = Metadata::new(Arc::new(crate::repository::DirTree::open(root.path()).unwrap()));
+        Self { root, store, metadata }
+    }
+
+    fn save(&self, draft: Draft) -> Result<Option<ResourceFile>, AuthoringError> {
+        Ok(Prepared::new(&self.store, &self.metadata, draft)?.write(&self.store)?)
+    }
+
+    fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.root.path().join(file)).ok()
+    }
+}
+
+fn yaml(text: &str) -> Value {
+    decode(PayloadType::Yaml, text.as_bytes()).unwrap()
+}
+
+fn path(text: &str) -> LogicalPath {
+    LogicalPath::parse(text).unwrap()
+}
+
+fn draft(at: &str, payload: &str) -> Draft {
+    Draft { path: path(at), payload: yaml(payload), descriptor: None }
+}
+
+#[test]
+fn attributes_go_to_files_and_defaults_are_left_out() {
+    let fixture = Fixture::new(&[
+        (
+            "shops/_/metadata.yaml",
+            "resource: {format: yaml, defaults: {value: {tier: silver, limits: {cpu: 1}}}, externalizedAttributes: \
+             [{path: /open, file: open.sh}, {path: /close, file: close.sh}]}",
+        ),
+        ("shops/rio/resource.yaml", "open: '{{include open.sh}}'\nclose: '{{include close.sh}}'\n"),
+        ("shops/rio/open.sh", "old"),
+        ("shops/rio/close.sh", "old"),
+    ]);
+    let payload = "{name: Rio, tier: silver, limits: {cpu: 2}, open: new}";
+    let file = fixture.save(draft("/shops/rio", payload)).unwrap().unwrap();
+    assert_eq!(file.file, "shops/rio/resource.yaml");
+    let stored = fixture.read(&file.file).unwrap();
+    assert_eq!(yaml(&stored), yaml("{name: Rio, limits: {cpu: 2}, open: '{{include open.sh}}'}"));
+    assert_eq!(fixture.read("shops/rio/open.sh").as_deref(), Some("new"));
+    assert_eq!(fixture.read("shops/rio/close.sh"), None);
+}
+
+#[rstest]
+#[case("{tier: silver}", "{}")]
+#[case("'{{secret .}}'", "'{{secret .}}'")]
+fn what_is_left_of_a_payload(#[case] payload: &str, #[case] expected: &str) {
+    let fixture = Fixture::new(&[("shops/_/metadata.yaml", "resource: {defaults: {value: {tier: silver}}}")]);
+    let file = fixture.save(draft("/shops/rio", payload)).unwrap().unwrap();
+    assert_eq!(yaml(&fixture.read(&file.file).unwrap()), yaml(expected));
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    let fixture = Fixture::new(&[("shops/_/metadata.yaml", "resource: {defaults: {value: {tier: silver}}}")]);
+    let error = fixture.save(draft("/shops/rio", "[1]")).unwrap_err();
+    assert_eq!(error.category(), Category::Validation);
+    assert!(!fixture.root.path().join("shops/rio").exists());
+}
+
+#[rstest]
+#[case::array("[{name: b}, {name: a}]", &["/shops/a", "/shops/b"])]
+#[case::items("{items: [{id: 7, name: a}], total: 1}", &["/shops/7"])]
+#[case::first_name_that_says_something("[{clientId: ' ', id: x}]", &["/shops/x"])]
+#[case::client_id_first("[{id: 1, clientId: web}]", &["/shops/web"])]
+#[case::own_path("[{LogicalPath: /other/x, Payload: {a: 1}}]", &["/other/x"])]
+#[case::levels("[{name: eu/rio}]", &["/shops/eu/rio"])]
+#[case::none("[]", &[])]
+fn items(#[case] payload: &str, #[case] expected: &[&str]) {
+    let drafts = drafts_of(&Fixture::new(&[]).metadata, &path("/shops"), &yaml(payload)).unwrap();
+    assert_eq!(drafts.iter().map(|draft| draft.path.as_str()).collect::<Vec<_>>(), expected);
+}
+
+#[rstest]
+#[case("[{name: rio, id: 7, code: x}]", "/shops/x")]
+#[case("[{name: rio, uid: 9}]", "/shops/9")]
+#[case("[{name: rio}]", "/shops/rio")]
+fn metadata_names_items(#[case] payload: &str, #[case] expected: &str) {
+    let fixture = Fixture::new(&[("shops/_/metadata.yaml", "resource: {alias: /code, id: /uid}")]);
+    let drafts = drafts_of(&fixture.metadata, &path("/shops"), &yaml(payload)).unwrap();
+    assert_eq!(drafts[0].path.as_str(), expected);
+}
+
+#[rstest]
+#[case("{a: 1}", "no list")]
+#[case("{items: {a: 1}}", "no list")]
+#[case("[{size: 1}]", "item 0 for /shops has no name")]
+#[case("[{name: a}, {name: a}]", "several items go to /shops/a")]
+#[case("[{name: ..}]", "\"..\"")]
+#[case("[{LogicalPath: x, Payload: 1}]", "item 0 for /shops")]
+fn bad_items(#[case] payload: &str, #[case] message: &str) {
+    let error = drafts_of(&Fixture::new(&[]).metadata, &path("/shops"), &yaml(payload)).unwrap_err();
+    assert_eq!(error.category(), Category::Validation);
+    assert!(error.to_string().contains(message), "{error}");
+}
+
+const SECRECY: (&str, &str) = ("apps/_/metadata.yaml", "resource: {secretAttributes: [/pin]}");
+
+#[rstest]
+#[case::undeclared("{apiKey: k1, retryToken: r1}", false, "in /apps/a: /apiKey, /retryToken; ")]
+#[case::undeclared_before_declared("{apiKey: k1, pin: '0420'}", false, "in /apps/a: /apiKey; ")]
+#[case::declared("{pin: '0420'}", false, "secret provider is not configured: /apps/a has the secret /pin")]
+#[case::declared_whatever_is_allowed("{pin: '0420', apiKey: k}", true, "secret provider is not configured")]
+#[case::declared_number("{pin: 420}", false, "/apps/a: the secret /pin is an integer")]
+#[case::allowed("{apiKey: k1}", true, "")]
+#[case::allowed_number("{pin: 420}", true, "")]
+#[case::placeholders("{pin: '{{secret .}}', apiKey: '{{secret ci}}'}", false, "")]
+#[case::nothing("{pin: null}", false, "")]
+#[case::empty("{pin: ''}", false, "")]
+#[case::harmless("{name: a, tokenTTL: '5m'}", false, "")]
+fn secrets(#[case] payload: &str, #[case] allow_plaintext: bool, #[case] message: &str) {
+    let fixture = Fixture::new(&[SECRECY]);
+    match check_secrets(&fixture.metadata, &[draft("/apps/a", payload)], allow_plaintext) {
+        Ok(()) => assert_eq!(message, ""),
+        Err(error) => {
+            assert_eq!(error.category(), Category::Validation);
+            assert!(!message.is_empty() && error.to_string().contains(message), "{error}");
+        }
+    }
+}
+
+#[rstest]
+#[case("{a: 1}", false)]
+#[case("'{{secret .}}'", true)]
+fn whole_secrets(#[case] payload: &str, #[case] fine: bool) {
+    let fixture = Fixture::new(&[("apps/_/metadata.yaml", "resource: {secret: true}")]);
+    let checked = check_secrets(&fixture.metadata, &[draft("/apps/a", payload)], true);
+    assert_eq!(checked.is_ok(), fine);
+}
+
+#[test]
+fn all_resources_with_secrets_are_named() {
+    let drafts = [draft("/a/x", "{password: pw}"), draft("/a/y", "{ok: 1}"), draft("/a/z", "{apiKey: k}")];
+    let error = check_secrets(&Fixture::new(&[]).metadata, &drafts, false).unwrap_err();
+    assert!(error.to_string().contains("detected in /a/x: /password, /a/z: /apiKey; "), "{error}");
+}
+
+#[rstest]
+#[case("/a", Some("resource /a already exists; rerun with --force"))]
+#[case("/broken", Some("resource /broken already exists; rerun with --force"))]
+#[case("/dir", None)]
+#[case("/none", None)]
+fn existing_resources(#[case] at: &str, #[case] message: Option<&str>) {
+    let fixture = Fixture::new(&[
+        ("a/resource.json", "{}"),
+        ("broken/resource.json", "{"),
+        ("dir/x/resource.json", "{}"),
+    ]);
+    let error = check_absent(&fixture.store, [&path(at)]).err().map(|error| error.to_string());
+    assert_eq!(error.is_some(), message.is_some());
+    assert!(error.unwrap_or_default().starts_with(message.unwrap_or_default()));
+}

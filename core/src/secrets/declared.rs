@@ -1,0 +1,139 @@
+//! Putting placeholders in the place of secrets that somebody is about to see.
+
+use super::mask::{hidden, mask};
+use crate::metadata::document::Resolved;
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
+
+/// What is secret in the payloads of one resource, as its metadata declares it.
+///
+/// Besides the declared attributes it can learn their values, so that they stay hidden where transforms move
+/// them to another place.
+#[derive(Clone, Default)]
+pub struct DeclaredSecrets {
+    whole: bool,
+    attributes: Vec<Pointer>,
+    values: Vec<Value>,
+}
+
+impl DeclaredSecrets {
+    /// What `resolved` declares.
+    pub fn of(resolved: &Resolved) -> Self {
+        Self { whole: resolved.secret, attributes: resolved.secret_attributes.clone(), values: Vec::new() }
+    }
+
+    /// Whether nothing is secret.
+    pub fn is_empty(&self) -> bool {
+        !self.whole && self.attributes.is_empty()
+    }
+
+    /// Remembers the texts at the declared attributes of `payload`.
+    pub fn learn(&mut self, payload: &Value) {
+        for value in self.attributes.iter().filter_map(|pointer| pointer.get(payload)) {
+            // Short texts and other scalars stand for too much else.
+            if value.as_str().is_some_and(|text| text.len() > 3) && !self.values.contains(value) {
+                self.values.push(value.clone());
+            }
+        }
+    }
+
+    /// `payload` with placeholders for what is secret. Null stays null.
+    pub fn conceal(&self, payload: Value) -> Value {
+        if self.whole {
+            return hidden(payload);
+        }
+        self.without_values(mask(payload, &self.attributes))
+    }
+
+    /// The part of a payload that stands at `at`, with placeholders for what is secret.
+    pub fn conceal_at(&self, at: &Pointer, part: Value) -> Value {
+        if self.whole || self.attributes.iter().any(|secret| at.tokens().starts_with(secret.tokens())) {
+            return hidden(part);
+        }
+        let below = self.attributes.iter().filter_map(|secret| secret.tokens().strip_prefix(at.tokens()));
+        let inner = Self {
+            whole: false,
+            attributes: below.map(|tokens| tokens.iter().cloned().collect()).collect(),
+            values: self.values.clone(),
+        };
+        inner.conceal(part)
+    }
+
+    fn without_values(&self, value: Value) -> Value {
+        match value {
+            value if self.values.contains(&value) => hidden(value),
+            Value::Array(items) => {
+                Value::Array(items.into_iter().map(|item| self.without_values(item)).collect())
+            }
+            Value::Object(members) => Value::Object(
+                members.into_iter().map(|(key, member)| (key, self.without_values(member))).collect(),
+            ),
+            other => other,
+        }
+    }
+}
+
+impl std::fmt::Debug for DeclaredSecrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DeclaredSecrets(whole: {}, {} attributes)", self.whole, self.attributes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    fn yaml(text: &str) -> Value {
+        decode(PayloadType::Yaml, text.as_bytes()).unwrap()
+    }
+
+    fn secrets(attributes: &[&str]) -> DeclaredSecrets {
+        let attributes = attributes.iter().map(|text| Pointer::parse(text).unwrap()).collect();
+        let mut resolved = Resolved::default();
+        resolved.secret_attributes = attributes;
+        DeclaredSecrets::of(&resolved)
+    }
+
+    #[rstest]
+    #[case::text("{id: acme, token: s3cret}", "{id: acme, token: '{{secret .}}'}")]
+    #[case::number("{id: acme, token: 1}", "{id: acme, token: '{{secret .}}'}")]
+    #[case::object("{token: {a: 1}}", "{token: '{{secret .}}'}")]
+    #[case::null("{token: null}", "{token: null}")]
+    #[case::absent("{id: acme}", "{id: acme}")]
+    #[case::placeholder("{token: '{{secret other}}'}", "{token: '{{secret other}}'}")]
+    #[case::array("{keys: [a, b]}", "{keys: ['{{secret .}}', b]}")]
+    fn declared_attributes(#[case] payload: &str, #[case] expected: &str) {
+        assert_eq!(secrets(&["/token", "/keys/0"]).conceal(yaml(payload)), yaml(expected));
+    }
+
+    #[test]
+    fn a_whole_resource() {
+        let mut resolved = Resolved::default();
+        resolved.secret = true;
+        let secrets = DeclaredSecrets::of(&resolved);
+        assert_eq!(secrets.conceal(yaml("{a: 1}")), yaml("'{{secret .}}'"));
+        assert_eq!(secrets.conceal(Value::Null), Value::Null);
+    }
+
+    #[rstest]
+    #[case("/login/token", "s3cret", "'{{secret .}}'")]
+    #[case("/login/token/inner", "s3cret", "'{{secret .}}'")]
+    #[case("/login", "{token: x, user: y}", "{token: '{{secret .}}', user: y}")]
+    #[case("/log", "{token: x}", "{token: x}")]
+    #[case("", "{login: {token: x}}", "{login: {token: '{{secret .}}'}}")]
+    fn parts(#[case] at: &str, #[case] part: &str, #[case] expected: &str) {
+        let secrets = secrets(&["/login/token"]);
+        assert_eq!(secrets.conceal_at(&Pointer::parse(at).unwrap(), yaml(part)), yaml(expected));
+    }
+
+    #[test]
+    fn learnt_values_are_hidden_wherever_they_are() {
+        let mut secrets = secrets(&["/token", "/on"]);
+        secrets.learn(&yaml("{token: s3cret, on: yes}"));
+        let moved = yaml("{wrapped: [{value: s3cret}], other: yes}");
+        assert_eq!(secrets.conceal(moved), yaml("{wrapped: [{value: '{{secret .}}'}], other: yes}"));
+    }
+}

@@ -1,0 +1,308 @@
+//! Telling from names and values what of a payload is likely a secret.
+
+use super::is_placeholder;
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
+
+/// Words that name a secret.
+const CORE: [&str; 6] = ["password", "passwd", "pwd", "passphrase", "secret", "token"];
+
+/// Pairs of words that name a secret.
+const PAIRS: [(&str, &str); 7] = [
+    ("api", "key"),
+    ("client", "secret"),
+    ("access", "key"),
+    ("access", "token"),
+    ("private", "key"),
+    ("bearer", "token"),
+    ("refresh", "token"),
+];
+
+/// Names that are such a pair written as one word.
+const JOINED: [&str; 7] =
+    ["apikey", "clientsecret", "accesskey", "accesstoken", "privatekey", "bearertoken", "refreshtoken"];
+
+/// Words that stand before the second word of a pair.
+const PREFIX: [&str; 6] = ["api", "client", "access", "private", "bearer", "refresh"];
+
+/// Words beside which a name tells about a secret and not what it is.
+const QUALIFIERS: [&str; 57] = [
+    "mode",
+    "type",
+    "policy",
+    "method",
+    "strategy",
+    "preference",
+    "delivery",
+    "conveyance",
+    "endpoint",
+    "url",
+    "uri",
+    "path",
+    "lifetime",
+    "lifespan",
+    "ttl",
+    "timeout",
+    "duration",
+    "expiry",
+    "expires",
+    "expiration",
+    "validity",
+    "issuer",
+    "name",
+    "id",
+    "length",
+    "size",
+    "count",
+    "min",
+    "max",
+    "enabled",
+    "enable",
+    "required",
+    "supported",
+    "allowed",
+    "algorithm",
+    "alg",
+    "version",
+    "scheme",
+    "file",
+    "ref",
+    "reference",
+    "claim",
+    "claims",
+    "header",
+    "response",
+    "exchange",
+    "creation",
+    "created",
+    "time",
+    "timestamp",
+    "requested",
+    "request",
+    "use",
+    "lower",
+    "upper",
+    "case",
+    "format",
+];
+
+/// Values that are settings and not secrets, whatever their name.
+const SWITCHES: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "enabled", "disabled"];
+
+/// The pointers of all members of `payload` that look like secrets: the name does, and the value is a text
+/// that does and is no placeholder. Sorted.
+pub fn detect(payload: &Value) -> Vec<Pointer> {
+    let mut found = Vec::new();
+    walk(&Pointer::default(), payload, &mut found);
+    found.sort();
+    found
+}
+
+fn walk(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let at = at.child(name);
+                if member.as_str().is_some_and(is_secret_text) && is_secret_name(name) {
+                    found.push(at);
+                } else {
+                    walk(&at, member, found);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                walk(&at.child(&index.to_string()), item, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a text can be a secret: it says something that is neither a number nor a switch.
+fn is_secret_text(text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty()
+        && !text.bytes().all(|byte| byte.is_ascii_digit())
+        && !SWITCHES.iter().any(|switch| switch.eq_ignore_ascii_case(text))
+        && !is_placeholder(text)
+}
+
+/// Whether the member of this name is likely to hold a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let words = words(name);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    holds_pair(&words) || JOINED.contains(&words.concat().as_str()) || holds_core(&words)
+}
+
+/// Two adjacent words are a pair that nothing qualifies.
+fn holds_pair(words: &[&str]) -> bool {
+    words.windows(2).enumerate().any(|(at, pair)| {
+        let before = at.checked_sub(1).and_then(|before| words.get(before));
+        let beside = [before, words.get(at + 2)];
+        PAIRS.contains(&(pair[0], pair[1])) && !beside.into_iter().flatten().any(is_qualifier)
+    })
+}
+
+fn holds_core(words: &[&str]) -> bool {
+    (0..words.len()).any(|at| CORE.contains(&words[at]) && is_secret_core(words, at))
+}
+
+/// Whether the word at `at`, one that names a secret, names one here.
+fn is_secret_core(words: &[&str], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|before| words[before]);
+    if before.is_some_and(|word| is_qualifier(&word)) {
+        return false;
+    }
+    let Some(next) = words.get(at + 1) else {
+        let qualified = at >= 2 && is_qualifier(&words[at - 2]);
+        return !(qualified && before.is_some_and(|word| CORE.contains(&word) || PREFIX.contains(&word)));
+    };
+    if is_qualifier(next) {
+        return false;
+    }
+    let decisive = words[at + 2..].iter().find(|word| CORE.contains(word) || is_qualifier(word));
+    decisive.is_none_or(|word| CORE.contains(word))
+}
+
+fn is_qualifier(word: &&str) -> bool {
+    QUALIFIERS.contains(word)
+}
+
+/// The words of a name in lower case: split at everything but letters and digits, before a capital after a
+/// small letter or digit, and before the last capital of several if a small letter follows.
+fn words(name: &str) -> Vec<String> {
+    let characters: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, &character) in characters.iter().enumerate() {
+        if !character.is_alphanumeric() {
+            words.push(String::new());
+            continue;
+        }
+        let before = at.checked_sub(1).map(|before| characters[before]);
+        let after = characters.get(at + 1);
+        let starts = character.is_uppercase()
+            && before.is_some_and(|before| {
+                before.is_lowercase()
+                    || before.is_numeric()
+                    || (before.is_uppercase() && after.is_some_and(|after| after.is_lowercase()))
+            });
+        if starts {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.extend(character.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    #[rstest]
+    #[case("APIToken", &["api", "token"])]
+    #[case("x-api-key", &["x", "api", "key"])]
+    #[case("sha256Sum", &["sha256", "sum"])]
+    #[case("file.password", &["file", "password"])]
+    #[case("tokenTTL", &["token", "ttl"])]
+    #[case("__a__b", &["a", "b"])]
+    #[case("MotDePasseÉlevé", &["mot", "de", "passe", "élevé"])]
+    #[case("", &[])]
+    fn names_split_into_words(#[case] name: &str, #[case] expected: &[&str]) {
+        assert_eq!(words(name), expected);
+    }
+
+    #[rstest]
+    fn secret_names(
+        #[values(
+            "dbPassword",
+            "webhookSecret",
+            "authToken",
+            "x-api-key",
+            "passwordHash",
+            "tokenValue",
+            "privateKeyPem",
+            "secretAccessKey",
+            "sessionTokenSecret",
+            "clientSecretPost",
+            "oauthClientSecretBasicMode",
+            "apiKey",
+            "APIToken",
+            "apikey",
+            "retryToken",
+            "password",
+            "PWD"
+        )]
+        name: &str,
+    ) {
+        assert!(is_secret_name(name));
+    }
+
+    #[rstest]
+    fn other_names(
+        #[values(
+            "passwords",
+            "credentials",
+            "signingKey",
+            "jwt",
+            "secretRef",
+            "tokenTTL",
+            "passphraseFile",
+            "accessKeyId",
+            "idToken",
+            "usePassword",
+            "file.password",
+            "nameTokenSecret",
+            "refreshTokenMaxReuse",
+            "tokenSigningPolicy",
+            "name",
+            ""
+        )]
+        name: &str,
+    ) {
+        assert!(!is_secret_name(name));
+    }
+
+    #[rstest]
+    #[case("'k1'", true)]
+    #[case("' 0420 '", false)]
+    #[case("'0420a'", true)]
+    #[case("''", false)]
+    #[case("'  '", false)]
+    #[case("'Disabled'", false)]
+    #[case("'yes'", false)]
+    #[case("'{{secret .}}'", false)]
+    #[case("'{{secret ci}}'", false)]
+    #[case("'{{secrets .}}'", true)]
+    #[case("17", false)]
+    #[case("true", false)]
+    #[case("null", false)]
+    #[case("[a]", false)]
+    fn values(#[case] value: &str, #[case] secret: bool) {
+        let payload = decode(PayloadType::Yaml, format!("password: {value}").as_bytes()).unwrap();
+        assert_eq!(!detect(&payload).is_empty(), secret);
+    }
+
+    #[test]
+    fn members_are_found_at_any_depth() {
+        let payload = br#"{"users": [{"pw/password": "a"}, {"password": {"token": "b"}}], "apiKey": "c",
+            "tokens": ["d"], "id": "e"}"#;
+        let found = detect(&decode(PayloadType::Json, payload).unwrap());
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["/apiKey", "/users/0/pw~1password", "/users/1/password/token"]);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(name in any::<String>()) {
+            let _ = is_secret_name(&name);
+        }
+    }
+}
