@@ -18,8 +18,7 @@ pub mod pointer;
 mod registry;
 mod value;
 
-pub(crate) use codec::{Located, Part, decode_located};
-pub use codec::{MAX_DEPTH, decode, encode};
+pub use codec::{Located, MAX_DEPTH, Part, decode, decode_located, encode};
 pub use error::{PayloadError, Position};
 pub use registry::{Class, Descriptor, PayloadType};
 pub use value::{Object, Value};
