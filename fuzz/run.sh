@@ -29,9 +29,9 @@ programs="$target_directory/$(rustc -vV | sed -n 's/^host: //p')/release"
 max_length() {
   case $1 in
   bundle_archive) echo 16384 ;;
-  openapi) echo 8192 ;;
-  known_hosts | metadata_* | bundle_manifest | json | yaml | located) echo 4096 ;;
-  ini | properties | text | octet_stream) echo 2048 ;;
+  openapi) echo 4096 ;;
+  known_hosts | metadata_* | bundle_manifest) echo 2048 ;;
+  json | yaml | located | ini | properties | text | octet_stream) echo 1024 ;;
   *) echo 512 ;;
   esac
 }
