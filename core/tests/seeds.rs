@@ -38,6 +38,43 @@ fn every_target_takes_its_seeds() {
     }
 }
 
+/// Fuzzers make long inputs seldom. The stack of a test is that of a thread of the operator.
+#[test]
+fn no_target_minds_repetition() {
+    const PARTS: [&str; 24] = [
+        "[",
+        "{",
+        "(",
+        "/",
+        "/a",
+        "- ",
+        "? ",
+        "\"",
+        "\\",
+        "{\"a\":",
+        "[[1],",
+        "&a ",
+        "a:\n ",
+        "1",
+        ".a",
+        "not ",
+        "*a",
+        "[!",
+        "{{if .a}}",
+        "{{(",
+        "def f: ",
+        "a,",
+        "\u{e9}",
+        "x.",
+    ];
+    for (name, check) in targets::TARGETS {
+        for part in PARTS {
+            println!("{name}: {part:?}");
+            check(part.repeat(16_000 / part.len()).as_bytes());
+        }
+    }
+}
+
 #[test]
 fn every_target_is_a_program_with_seeds() {
     let targets: BTreeSet<String> = targets::TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
