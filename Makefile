@@ -53,6 +53,11 @@ bench: ## Measure time and memory of syncs with 1,000 and 10,000 resources, in r
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode
 	cargo bench -p declarest-core --bench plan --bench tree
 
+# Further variables: FUZZ_RUNS inputs or FUZZ_SECONDS end a target, whichever is reached first.
+.PHONY: fuzz
+fuzz: ## Fuzz the parsers of foreign input, all or some (FUZZ_TARGETS="json yaml"); see docs/fuzzing.md
+	fuzz/run.sh $(FUZZ_TARGETS)
+
 ##@ Check
 
 .PHONY: lint

@@ -14,6 +14,9 @@ pub struct Selector {
     collection: bool,
 }
 
+/// The longest glob, in bytes; no file system has longer names. What matching costs grows with it.
+const MAX_GLOB: usize = 255;
+
 #[derive(Clone, Debug)]
 enum Segment {
     Any,
@@ -83,14 +86,18 @@ impl Segment {
         if !name.contains(['*', '?', '[']) {
             return Ok(Self::Literal(name.to_owned()));
         }
+        let bad = |reason: String| PathError::BadPattern { selector: selector.to_owned(), reason };
+        if name.len() > MAX_GLOB {
+            return Err(bad(format!(
+                "a segment with wildcards may have {MAX_GLOB} bytes, not {}",
+                name.len()
+            )));
+        }
         let glob = GlobBuilder::new(&without_alternates(name))
             .literal_separator(true)
             .backslash_escape(false)
             .build();
-        let glob = glob.map_err(|error| PathError::BadPattern {
-            selector: selector.to_owned(),
-            reason: error.kind().to_string(),
-        })?;
+        let glob = glob.map_err(|error| bad(error.kind().to_string()))?;
         Ok(Self::Glob(name.to_owned(), glob.compile_matcher()))
     }
 

@@ -127,6 +127,16 @@ fn bad_glob_is_an_error() {
     assert!(matches!(Selector::parse("/shops/[r"), Err(PathError::BadPattern { .. })));
 }
 
+#[test]
+fn a_glob_is_as_long_as_a_file_name_at_most() {
+    let name = format!("/{}", "a".repeat(10_000));
+    let selector = Selector::parse(&format!("/{}b", "*a".repeat(127))).unwrap();
+    assert!(!selector.matches(&LogicalPath::parse(&name).unwrap()));
+    assert!(selector.matches(&LogicalPath::parse(&format!("{name}b")).unwrap()));
+    let error = Selector::parse(&format!("/{}b", "*a".repeat(5000))).unwrap_err();
+    assert!(error.to_string().ends_with("a segment with wildcards may have 255 bytes, not 10001"), "{error}");
+}
+
 proptest! {
     #[test]
     fn parsing_is_idempotent(text in "[/\\\\a-c._ ]{0,24}") {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Object, Value};
+use super::{MAX_DEPTH, Object, Value};
 use crate::error::{Categorized, Category};
 
 /// Why a text is not a JSON Pointer.
@@ -15,6 +15,9 @@ pub enum PointerError {
     /// A `~` that escapes nothing.
     #[error("JSON Pointer \"{0}\" has a \"~\" that is not \"~0\" (tilde) or \"~1\" (slash)")]
     BadEscape(String),
+    /// More tokens than arrays and objects may nest.
+    #[error("the JSON Pointer has {0} tokens, but no payload is deeper than {MAX_DEPTH} levels")]
+    TooDeep(usize),
 }
 
 impl Categorized for PointerError {
@@ -30,7 +33,8 @@ pub struct Pointer {
 }
 
 impl Pointer {
-    /// Parses the string form of RFC 6901, section 3.
+    /// Parses the string form of RFC 6901, section 3. Pointers that lead deeper than [`MAX_DEPTH`] address
+    /// nothing, and [`Pointer::put`] would make of them what nothing else could handle.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -38,6 +42,10 @@ impl Pointer {
         let Some(rest) = text.strip_prefix('/') else {
             return Err(PointerError::Relative(text.to_owned()));
         };
+        let depth = rest.split('/').count();
+        if depth > MAX_DEPTH {
+            return Err(PointerError::TooDeep(depth));
+        }
         let tokens = rest.split('/').map(unescape).collect::<Option<_>>();
         tokens.map(|tokens| Self { tokens }).ok_or_else(|| PointerError::BadEscape(text.to_owned()))
     }
@@ -174,7 +182,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::payload::{PayloadType, decode};
+    use crate::payload::{PayloadType, decode, encode};
 
     /// The document and pointers of RFC 6901, section 5.
     const DOCUMENT: &[u8] = br#"{"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4,
@@ -236,6 +244,16 @@ mod tests {
     #[case("/a~é", PointerError::BadEscape("/a~é".into()))]
     fn rejects(#[case] text: &str, #[case] expected: PointerError) {
         assert_eq!(Pointer::parse(text), Err(expected));
+    }
+
+    #[test]
+    fn leads_no_deeper_than_payloads_do() {
+        let deepest = Pointer::parse(&"/a".repeat(MAX_DEPTH)).unwrap();
+        let value = deepest.put(Value::Object(Object::new()), Value::Int(1));
+        let bytes = encode(PayloadType::Json, &value).unwrap();
+        assert_eq!(deepest.get(&decode(PayloadType::Json, &bytes).unwrap()), Some(&Value::Int(1)));
+        assert_eq!(Pointer::parse(&"/".repeat(200_000)), Err(PointerError::TooDeep(200_000)));
+        assert_eq!(Pointer::parse(&"/a".repeat(MAX_DEPTH + 1)), Err(PointerError::TooDeep(MAX_DEPTH + 1)));
     }
 
     proptest! {

@@ -5,10 +5,13 @@ use std::borrow::Cow;
 use super::{flat_text, lines, utf8};
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
+/// Only at the beginning of a file; anywhere else it is a character like others.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// All values are strings; of equal keys the last wins.
 pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     let text = utf8(PayloadType::Ini, bytes)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut root = Object::new();
     let mut section: Option<String> = None;
     for (index, line) in lines(text).enumerate() {
@@ -36,7 +39,8 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     Ok(Value::Object(root))
 }
 
-/// Root keys, then the sections, each sorted and apart by a blank line.
+/// Root keys, then the sections, each sorted and apart by a blank line. If the first of them begins with what
+/// looks like a byte order mark, one is put in front of it, as reading takes one off.
 pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     let Value::Object(root) = value else {
         return Err(refuse(format!("ini holds an object, not {}", value.kind())));
@@ -56,7 +60,9 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
         }
     }
     blocks.retain(|block| !block.is_empty());
-    Ok(blocks.join("\n").into_bytes())
+    let text = blocks.join("\n");
+    let mark = text.starts_with(BYTE_ORDER_MARK).then_some(BYTE_ORDER_MARK);
+    Ok(mark.into_iter().chain(text.chars()).collect::<String>().into_bytes())
 }
 
 #[derive(PartialEq)]
@@ -102,9 +108,8 @@ fn entry_line(key: &str, value: &Value) -> Result<String, PayloadError> {
     Ok(format!("{line}\n"))
 }
 
-/// A byte order mark would vanish at the start of the file.
 fn is_one_line(line: &str) -> bool {
-    !line.contains(['\n', '\r']) && !line.starts_with('\u{feff}')
+    !line.contains(['\n', '\r'])
 }
 
 fn refuse(reason: impl Into<Cow<'static, str>>) -> PayloadError {
@@ -159,9 +164,22 @@ mod tests {
     #[case::scalars(r#"{"z":null,"b":true,"a":1.0,"f":1.5}"#, "a = 1\nb = true\nf = 1.5\nz =\n")]
     #[case::sections_only(r#"{"t":{"b":"2","a":"1"},"s":{}}"#, "[s]\n\n[t]\na = 1\nb = 2\n")]
     #[case::spaces_inside(r#"{"a b":"c d"}"#, "a b = c d\n")]
+    #[case::byte_order_mark_first(r#"{"\ufeffa":"b"}"#, "\u{feff}\u{feff}a = b\n")]
+    #[case::byte_order_mark_later(r#"{"a":"b","\ufeff":"c"}"#, "a = b\n\u{feff} = c\n")]
     fn encodes(#[case] value: &str, #[case] expected: &str) {
         let bytes = encode_as(PayloadType::Ini, &json(value)).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case("\u{feff}a=1")]
+    #[case("\u{feff}\u{feff}a=1")]
+    #[case("a=1\n\u{feff}b=2")]
+    #[case("\u{feff}\u{feff}")]
+    #[case("[s]\n\u{feff} \u{feff}")]
+    fn byte_order_marks_survive(#[case] text: &str) {
+        let value = decode(text.as_bytes()).unwrap();
+        assert_eq!(decode(&encode(&value).unwrap()).unwrap(), value);
     }
 
     #[rstest]
@@ -178,7 +196,6 @@ mod tests {
     #[case::like_a_section(r#"{"[a":"b]"}"#, "\"/[a\"")]
     #[case::empty_section(r#"{"":{}}"#, "\"/\"")]
     #[case::section_with_space(r#"{" s":{}}"#, "\"/ s\"")]
-    #[case::byte_order_mark(r#"{"\ufeffa":"b"}"#, "a\"")]
     fn refuses(#[case] value: &str, #[case] place: &str) {
         let message = encode_as(PayloadType::Ini, &json(value)).unwrap_err().to_string();
         assert!(

@@ -117,14 +117,7 @@ proptest! {
     ]) {
         for payload_type in PayloadType::ALL {
             let Ok(value) = decode(payload_type, &bytes) else { continue };
-            match encode(payload_type, &value) {
-                Ok(written) => prop_assert_eq!(decode(payload_type, &written).unwrap(), value),
-                // Only at the start of a file a byte order mark is not text, and INI has no escapes.
-                Err(error) => {
-                    prop_assert_eq!(payload_type, PayloadType::Ini);
-                    prop_assert!(error.to_string().contains('\u{feff}'), "{}", error);
-                }
-            }
+            prop_assert_eq!(again(payload_type, &value), value);
         }
     }
 }
