@@ -109,7 +109,7 @@ fn main() {
         }
         times.sort();
         let median = times[RUNS / 2].as_secs_f64();
-        let count = subjects.len() as f64;
+        let count = f64::from(u32::try_from(subjects.len()).unwrap());
         println!("{name:<24} {:>12.0} {:>11.1} µs {updates:>8}", count / median, median / count * 1e6);
     }
 }
