@@ -195,10 +195,7 @@ async fn answer(
     noted: &Mutex<Vec<String>>,
     expected: Option<&str>,
 ) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(client.read_u8().await?);
-    }
+    let head = read_head(&mut client).await?;
     let text = String::from_utf8_lossy(&head).into_owned();
     let login = text.lines().filter_map(|line| line.split_once(": "));
     let mut login = login.filter(|(name, _)| name.eq_ignore_ascii_case("Proxy-Authorization"));
@@ -215,7 +212,41 @@ async fn answer(
         client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
         return splice(client, behind).await;
     }
-    let mut server = TcpStream::connect(behind).await?;
-    server.write_all(&head).await?;
+    hand_on(client, &head, behind).await
+}
+
+/// Gives the server what was read already, and then the rest.
+async fn hand_on(mut client: TcpStream, head: &[u8], to: SocketAddr) -> std::io::Result<()> {
+    let mut server = TcpStream::connect(to).await?;
+    server.write_all(head).await?;
     copy_bidirectional(&mut client, &mut server).await.map(|_| ())
+}
+
+/// The first line and the headers of a request.
+async fn read_head(client: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(client.read_u8().await?);
+    }
+    Ok(head)
+}
+
+/// Redirects the first request of each connection to `location` if its path starts with `/old`, and leaves the
+/// rest to what is behind.
+pub fn redirecting(location: String, behind: SocketAddr) -> Server {
+    Server::start(move |mut client| {
+        let location = location.clone();
+        async move {
+            let head = read_head(&mut client).await?;
+            if head.starts_with(b"GET /old") || head.starts_with(b"GET http://git.test/old") {
+                let answer = format!(
+                    "HTTP/1.1 301 Moved Permanently\r\nLocation: {location}\r\n\
+                     Content-Length: 0\r\nConnection: close\r\n\r\n"
+                );
+                client.write_all(answer.as_bytes()).await?;
+                return client.shutdown().await;
+            }
+            hand_on(client, &head, behind).await
+        }
+    })
 }

@@ -13,7 +13,7 @@ use url::Url;
 use crate::checkout::{Checkout, deadline, failure};
 use crate::git_http::GitHttp;
 use crate::git_remote::git;
-use crate::network::{Authority, Identity, RecordingProxy, Server};
+use crate::network::{Authority, Identity, RecordingProxy, Server, redirecting};
 use crate::sshd::{PASSPHRASE, Sshd};
 
 fn remote(url: &str, auth: RemoteAuth) -> Remote {
@@ -277,6 +277,30 @@ fn via(proxy: &RecordingProxy, userinfo: &str, no_proxy: &str) -> Proxy {
     let url = format!("http://{userinfo}{}", proxy.server.address);
     let fields = ProxyFields { http: Some(&url), https: Some(&url), no_proxy: Some(no_proxy) };
     Proxy::parse("proxy", fields, None).unwrap()
+}
+
+/// A repository that moved, as seen through a relay: nobody but its own host gets the credentials.
+#[rstest]
+#[case::same_host("http://git.test/desired.git/info/refs?service=git-upload-pack", None)]
+#[case::relative("/desired.git/info/refs?service=git-upload-pack", None)]
+#[case::elsewhere("http://evil.test/desired.git/info/refs?service=git-upload-pack", Some("evil.test:80"))]
+fn redirects_are_followed_to_the_same_host(#[case] location: &str, #[case] refused: Option<&str>) {
+    let way = Proxied::new();
+    let front = redirecting(location.to_owned(), address(&way.server));
+    let proxy = RecordingProxy::start(front.address, None);
+    let status = way.worktree("http://git.test/old.git", via(&proxy, "", "")).status(deadline());
+    let Some(host) = refused else {
+        assert_eq!(status.unwrap().state, SyncState::UpToDate);
+        assert!(way.server.users().iter().all(|user| user == "ops") && !way.server.users().is_empty());
+        return;
+    };
+    let (category, text) = failure(status);
+    let expected = format!("repository http://git.test/old.git redirects to {host}, ");
+    assert_eq!(
+        (category, text.starts_with(&expected), way.server.requests()),
+        ("AuthError", true, 0),
+        "{text}"
+    );
 }
 
 /// Each line is of a connection; requests that reuse it are not noted.
