@@ -38,7 +38,7 @@ fn metadata(transforms: &str) -> (tempfile::TempDir, Metadata) {
         "selector: {descendants: true}\nresource: {alias: /name, id: /uid, defaults: {value: {tier: silver}}}",
     );
     let shops = format!(
-        "resource: {{remoteCollectionPath: \"/v2/{{{{/region}}}}/shops\"}}
+        "resource: {{remoteCollectionPath: \"/regions/{{{{/region}}}}/outlets\"}}
 operations:
   update: {{method: PATCH, query: {{view: \"{{{{/tier}}}}\"}}}}
   compare: {{transforms: {transforms}}}"

@@ -1,4 +1,4 @@
-//! One connection to a remote: credentials, host keys, certificates, the proxy, the deadline, and what an
+//! One connection to a remote: credentials, host keys, certificates, the way there, the deadline, and what an
 //! error means.
 
 use std::cell::{Cell, RefCell};
@@ -7,12 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use git2::cert::Cert;
-use git2::{
-    CertificateCheckStatus, Cred, CredentialType, ErrorClass, ErrorCode, ProxyOptions, RemoteCallbacks,
-};
+use git2::{CertificateCheckStatus, Cred, CredentialType, ErrorClass, ErrorCode, RemoteCallbacks};
 use url::Url;
 
 use super::known_hosts::host_and_port;
+use super::relay::Relay;
 use super::remote::RemoteKind;
 use super::{HostKey, HostKeyError, KnownHosts, Remote, RemoteAuth, RepositoryError};
 use crate::secrets::Secret;
@@ -67,23 +66,32 @@ pub(super) struct Connection<'a> {
     pub remote: &'a Remote,
     purpose: Purpose,
     deadline: Instant,
+    /// Stands between libgit2 and the remote where libgit2 cannot get there by itself.
+    relay: Option<Relay>,
     failure: RefCell<Option<RepositoryError>>,
     /// The credentials went out once; being asked again means that they were refused.
     offered: Cell<bool>,
 }
 
 impl<'a> Connection<'a> {
-    /// Checks what needs no network.
+    /// Checks what needs no network, and prepares the way.
     pub fn new(remote: &'a Remote, purpose: Purpose, deadline: Instant) -> Result<Self, RepositoryError> {
-        let connection =
-            Self { remote, purpose, deadline, failure: RefCell::default(), offered: Cell::new(false) };
+        let (failure, offered) = (RefCell::default(), Cell::new(false));
+        let mut connection = Self { remote, purpose, deadline, relay: None, failure, offered };
         connection.check_configuration()?;
+        if let Some(target) = remote.relayed() {
+            connection.relay = Some(Relay::start(remote, target, deadline, timeout(remote, purpose))?);
+        }
         Ok(connection)
     }
 
-    /// What is handed to the Git library as address.
+    /// What is handed to the Git library as address. It is no more than that: the relay's is good for this
+    /// connection only and must not be told or kept.
     pub fn address(&self) -> String {
-        self.remote.url.transport_text(self.remote.user())
+        match &self.relay {
+            Some(relay) => relay.address().into(),
+            None => self.remote.url.transport_text(self.remote.user()),
+        }
     }
 
     fn url(&self) -> String {
@@ -97,9 +105,6 @@ impl<'a> Connection<'a> {
         if self.remote.url.kind != RemoteKind::Http && self.remote.tls.is_set() {
             return Err(RepositoryError::TlsUnused { url: self.url() });
         }
-        if let Some(proxy) = self.remote.unusable_proxy() {
-            return Err(RepositoryError::ProxiedHttp { url: self.url(), proxy });
-        }
         let ssh_key = matches!(self.remote.auth, RemoteAuth::Ssh { .. });
         if self.remote.url.kind == RemoteKind::Ssh && !ssh_key {
             return Err(self.missing("no SSH key is configured"));
@@ -112,8 +117,8 @@ impl<'a> Connection<'a> {
         let mut callbacks = RemoteCallbacks::new();
         callbacks
             .credentials(|url, _, kinds| self.credentials(url, kinds).map_err(|error| self.fail(error)))
-            .certificate_check(|certificate, host| {
-                self.certificate(certificate, host).map_err(|error| self.fail(error))
+            .certificate_check(|certificate, _| {
+                self.certificate(certificate).map_err(|error| self.fail(error))
             })
             .transfer_progress(|_| self.in_time())
             .sideband_progress(|_| self.in_time())
@@ -121,23 +126,16 @@ impl<'a> Connection<'a> {
         callbacks
     }
 
-    /// The proxy on the way to the remote. Neither the environment nor the user's Git configuration is read
-    /// for it.
-    pub fn proxy(&self) -> ProxyOptions<'static> {
-        let mut options = ProxyOptions::new();
-        if let Some(proxy) = self.remote.proxy_address() {
-            options.url(proxy.expose());
-        }
-        options
-    }
-
-    /// What came of the attempt. A callback that failed leaves a more precise error than the one libgit2
-    /// makes of it.
+    /// What came of the attempt. A callback or a relay that failed leaves a more precise error than the one
+    /// libgit2 makes of it.
     pub fn outcome<T>(&self, result: Result<T, git2::Error>) -> Result<T, RepositoryError> {
-        match self.failure.take() {
-            Some(failure) => Err(failure),
-            None => result.map_err(|error| self.explain(&error)),
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
         }
+        result.map_err(|error| {
+            let relayed = self.relay.as_ref().and_then(Relay::failure);
+            relayed.unwrap_or_else(|| self.explain(&error))
+        })
     }
 
     /// Keeps the real error for the caller and gives libgit2 something to stop for.
@@ -186,12 +184,16 @@ impl<'a> Connection<'a> {
     }
 
     /// After a redirect the question may come from elsewhere. An upgrade to TLS on the same host is fine;
-    /// libgit2 itself refuses the downgrade.
+    /// libgit2 itself refuses the downgrade. A relay leads to no other host.
     fn check_host(&self, url: &str) -> Result<(), RepositoryError> {
         if self.remote.url.kind != RemoteKind::Http {
             return Ok(());
         }
         let asking = Url::parse(url).ok();
+        let relay = self.relay.as_ref().map(|relay| relay.address().origin());
+        if relay.is_some() && relay == asking.as_ref().map(Url::origin) {
+            return Ok(());
+        }
         let host = asking.as_ref().and_then(Url::host_str).unwrap_or_default().trim_matches(['[', ']']);
         let port = asking.as_ref().and_then(Url::port_or_known_default).unwrap_or_default();
         let upgraded = self.remote.url.port == 80 && port == 443;
@@ -201,17 +203,11 @@ impl<'a> Connection<'a> {
         Err(RepositoryError::CredentialsElsewhere { url: self.url(), host: format!("{host}:{port}") })
     }
 
-    /// Host keys are ours to check, and certificates where authorities are configured; else libgit2 asks the
-    /// system's.
-    fn certificate(
-        &self,
-        certificate: &Cert<'_>,
-        host: &str,
-    ) -> Result<CertificateCheckStatus, RepositoryError> {
-        if let Some(certificate) = certificate.as_x509() {
-            return self.remote.tls.check(certificate.data(), host).map_err(|reason| {
-                RepositoryError::Network { url: self.url(), reason: format!("its certificate: {reason}") }
-            });
+    /// Host keys are ours to check. For certificates libgit2 asks the system's authorities, unless anybody is
+    /// trusted; authorities of our own are for a relay to ask.
+    fn certificate(&self, certificate: &Cert<'_>) -> Result<CertificateCheckStatus, RepositoryError> {
+        if certificate.as_x509().is_some() && self.remote.tls.trusts_anybody() {
+            return Ok(CertificateCheckStatus::CertificateOk);
         }
         let (Some(presented), RemoteAuth::Ssh { known_hosts, insecure_ignore_host_key, .. }) =
             (certificate.as_hostkey(), &self.remote.auth)
@@ -250,10 +246,10 @@ impl<'a> Connection<'a> {
 
     /// libgit2 has few error codes; for the rest its class and text have to do.
     fn explain(&self, error: &git2::Error) -> RepositoryError {
-        let (url, reason) = (self.url(), error.message().trim().to_owned());
+        let (url, reason) = (self.url(), error.message().trim());
+        let reason = self.relay.as_ref().map_or_else(|| reason.to_owned(), |relay| relay.hide(reason));
         let says = |texts: &[&str]| texts.iter().any(|text| reason.to_lowercase().contains(text));
         match (error.code(), error.class()) {
-            (ErrorCode::Auth, _) if says(&["proxy"]) => RepositoryError::ProxyCredentials { url },
             (ErrorCode::NotFastForward, _) => self.rejected_push(&reason),
             _ if says(&["status code: 401", "status code: 403"]) => self.rejected(),
             (ErrorCode::Auth, _) => self.rejected(),

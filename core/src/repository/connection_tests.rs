@@ -110,12 +110,6 @@ fn a_passed_deadline_stops_the_transfer() {
 #[case(ErrorCode::GenericError, ErrorClass::Os, "failed to connect", Category::Transport)]
 #[case(ErrorCode::Certificate, ErrorClass::Ssl, "the SSL certificate is invalid", Category::Transport)]
 #[case(ErrorCode::GenericError, ErrorClass::Net, "invalid packet line", Category::Validation)]
-#[case(
-    ErrorCode::Auth,
-    ErrorClass::Http,
-    "proxy authentication required but no callback set",
-    Category::Auth
-)]
 #[case(ErrorCode::NotFastForward, ErrorClass::Reference, "cannot push", Category::Conflict)]
 #[case(ErrorCode::GenericError, ErrorClass::Odb, "object is corrupted", Category::Internal)]
 fn errors_of_the_library_have_categories(

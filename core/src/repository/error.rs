@@ -238,17 +238,6 @@ pub enum RepositoryError {
         /// The remote.
         url: String,
     },
-    /// A proxy serves a remote that is reached over plain http.
-    #[error(
-        "repository {url} is to be reached through the proxy {proxy}, which works for https only; use an \
-         https URL, or name its host in noProxy"
-    )]
-    ProxiedHttp {
-        /// The remote.
-        url: String,
-        /// The proxy, without userinfo.
-        proxy: String,
-    },
     /// Certificates of authorities cannot be used.
     #[error("{origin}: {reason}")]
     Authorities {
@@ -257,14 +246,29 @@ pub enum RepositoryError {
         /// What is wrong with them.
         reason: String,
     },
-    /// A client certificate is configured, which libgit2 cannot present.
-    #[error(
-        "{field}: client certificates are not supported for Git over https; authenticate by basic, accessKey \
-         or ssh and remove clientCertFile and clientKeyFile"
-    )]
+    /// A client certificate or its key cannot be used.
+    #[error("{origin}: {reason}")]
     ClientCertificate {
-        /// The setting.
-        field: &'static str,
+        /// Where it comes from.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The remote refused the configured client certificate.
+    #[error("repository {url} refused the configured client certificate (TLS alert {alert})")]
+    ClientCertificateRejected {
+        /// The remote.
+        url: String,
+        /// The alert (RFC 8446 section 6.2).
+        alert: String,
+    },
+    /// The remote wants a client certificate.
+    #[error("repository {url} wants a client certificate, but none is configured (TLS alert {alert})")]
+    ClientCertificateMissing {
+        /// The remote.
+        url: String,
+        /// The alert (RFC 8446 section 6.2).
+        alert: String,
     },
     /// TLS is configured for a remote that does not use it.
     #[error("repository {url} is not reached over http or https, so tls settings do not apply; remove them")]
@@ -413,7 +417,6 @@ impl Categorized for RepositoryError {
             | Self::InvalidPin { .. }
             | Self::InvalidUrl { .. }
             | Self::InvalidBranch { .. }
-            | Self::ProxiedHttp { .. }
             | Self::Authorities { .. }
             | Self::ClientCertificate { .. }
             | Self::TlsUnused { .. }
@@ -438,6 +441,8 @@ impl Categorized for RepositoryError {
             | Self::CredentialsElsewhere { .. }
             | Self::CredentialFile { .. }
             | Self::ProxyCredentials { .. }
+            | Self::ClientCertificateRejected { .. }
+            | Self::ClientCertificateMissing { .. }
             | Self::PrivateKey { .. }
             | Self::HostKey { .. } => Category::Auth,
             Self::Timeout { .. } | Self::Hanging { .. } | Self::Network { .. } => Category::Transport,

@@ -21,12 +21,13 @@ pub(super) fn fetch(
     let mut options = FetchOptions::new();
     options
         .remote_callbacks(connection.callbacks())
-        .proxy_options(connection.proxy())
         .download_tags(AutotagOption::None)
         .follow_redirects(RemoteRedirect::Initial)
         .update_fetchhead(false);
+    // By default it would be the address that the connection uses.
+    let reflog = format!("fetch {}", remote.url);
     let branch = format!("refs/heads/{}", remote.branch);
-    let fetched = git_remote.fetch(&[format!("+{branch}:{tip}")], Some(&mut options), None);
+    let fetched = git_remote.fetch(&[format!("+{branch}:{tip}")], Some(&mut options), Some(&reflog));
     connection.outcome(fetched)?;
     let heads = connection.outcome(git_remote.list())?;
     let head = heads.iter().find(|head| head.name() == branch).map(git2::RemoteHead::oid);

@@ -24,6 +24,7 @@ mod memory_tree;
 mod metadata_files;
 mod mirror;
 mod payload_name;
+mod relay;
 mod remote;
 mod revision;
 mod sidecar;
@@ -50,7 +51,7 @@ pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
-pub use tls::{RemoteTls, TlsFiles};
+pub use tls::{Pem, RemoteTls, TlsFiles};
 pub use tree::{EmptyTree, Entry, EntryKind, Tree};
 pub use worktree::{
     Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::{RemoteTls, RepositoryError};
+use super::{RemoteTls, RepositoryError, relay};
 use crate::proxy::Proxy;
 use crate::secrets::Secret;
 
@@ -19,9 +19,9 @@ pub struct Remote {
     pub branch: String,
     /// The credentials.
     pub auth: RemoteAuth,
-    /// Which certificates are trusted; https only.
+    /// Which certificates are trusted and which one is presented; https only.
     pub tls: RemoteTls,
-    /// The proxies; for https only. An http remote has to be an exception of theirs.
+    /// The proxies, for http and https.
     pub proxy: Proxy,
 }
 
@@ -261,25 +261,11 @@ impl Remote {
         Self { url, branch: branch.into(), auth, tls: RemoteTls::default(), proxy: Proxy::default() }
     }
 
-    /// A proxy on the way there that cannot be used: libgit2 1.9 sends requests for http servers in the form
-    /// meant for a proxy, but straight to the server.
-    pub(super) fn unusable_proxy(&self) -> Option<String> {
+    /// The address for a [`Relay`](super::relay::Relay), if the way there is one that libgit2 cannot go.
+    pub(super) fn relayed(&self) -> Option<&Url> {
         let Form::Url(target) = &self.url.form else { return None };
-        let proxy = self.proxy.serving(target).filter(|_| target.scheme() == "http")?;
-        Some(proxy.to_string())
-    }
-
-    /// The proxy on the way there, with its credentials as userinfo.
-    pub(super) fn proxy_address(&self) -> Option<Secret> {
-        let Form::Url(target) = &self.url.form else { return None };
-        let via = self.proxy.route(target)?;
-        let mut address = via.url.clone();
-        if let Some(credentials) = via.credentials {
-            // Refused only for URLs without host, which do not exist here.
-            let _ = address.set_username(&credentials.username);
-            let _ = address.set_password(Some(credentials.password.expose()));
-        }
-        Some(String::from(address).into())
+        let needed = self.tls.needs_relay() || relay::is_proxied(&self.proxy, target);
+        (self.url.kind == RemoteKind::Http && needed).then_some(target)
     }
 
     /// The user to authenticate as.

@@ -86,21 +86,23 @@ fn what_a_checkout_records(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case::plain("http://h.test/a", Some("http://plain.test:1/"))]
-#[case::tunnel("https://h.test/a", Some("https://me%40corp:p%3Aw%2F@tunnel.test:2/"))]
-#[case::excepted("https://direct.test/a", None)]
-#[case::loopback("https://127.0.0.1/a", None)]
-#[case::ssh("ssh://h.test/a", None)]
-#[case::scp("git@h.test:a", None)]
-fn proxies_of_remotes(#[case] url: &str, #[case] expected: Option<&str>) {
+#[case::plain("http://h.test/a", true)]
+#[case::tunnel("https://h.test/a", true)]
+#[case::excepted("https://direct.test/a", false)]
+#[case::upgraded("http://half.test/a", true)]
+#[case::never_upgraded("http://half.test:81/a", false)]
+#[case::loopback("https://127.0.0.1/a", false)]
+#[case::ssh("ssh://h.test/a", false)]
+#[case::scp("git@h.test:a", false)]
+fn proxied_remotes_are_relayed(#[case] url: &str, #[case] expected: bool) {
     let fields = ProxyFields {
         http: Some("http://plain.test:1"),
         https: Some("https://me%40corp:p%3Aw%2F@tunnel.test:2"),
-        no_proxy: Some("direct.test"),
+        no_proxy: Some("direct.test, half.test:80, half.test:81"),
     };
     let proxy = Proxy::parse("proxy", fields, None).unwrap();
     let remote = Remote { proxy, ..Remote::new(RemoteUrl::parse(url).unwrap(), "main", RemoteAuth::None) };
-    assert_eq!(remote.proxy_address().as_ref().map(Secret::expose), expected);
+    assert_eq!(remote.relayed().is_some(), expected);
 }
 
 #[test]

@@ -1,32 +1,36 @@
-//! Which certificates of an https remote are trusted.
+//! Which certificates of an https remote are trusted, and which one is presented to it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use git2::CertificateCheckStatus;
+use reqwest::{Certificate, Identity};
 use rustls::RootCertStore;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
 
 use super::RepositoryError;
+use crate::secrets::Secret;
 
 const CA_FIELD: &str = "tls.caCertFile";
+const CERT_FIELD: &str = "tls.clientCertFile";
+const KEY_FIELD: &str = "tls.clientKeyFile";
 
-/// Whose word about the identity of an https remote counts. By default that of the system's authorities.
+/// Whose word about the identity of an https remote counts, and who we are to it.
+///
+/// By default that of the system's authorities, and nobody.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteTls {
     trust: Trust,
+    identity: Option<Identity>,
 }
 
 #[derive(Clone, Default)]
 enum Trust {
     #[default]
     System,
-    Authorities(Arc<WebPkiServerVerifier>),
+    Authorities(Vec<Certificate>),
     Anybody,
 }
 
@@ -40,14 +44,23 @@ impl fmt::Debug for Trust {
     }
 }
 
+/// A PEM text and where it comes from, for errors.
+#[derive(Clone, Copy)]
+pub struct Pem<'a> {
+    /// Such as the name of a setting and its file, or of a key of a Secret.
+    pub origin: &'a str,
+    /// The text.
+    pub text: &'a [u8],
+}
+
 /// TLS settings in files, as a user of a terminal has them.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFiles {
     /// PEM certificates that replace the system's authorities.
     pub ca_cert_file: Option<PathBuf>,
-    /// A client certificate; always refused, see [`RemoteTls::from_files`].
+    /// A client certificate in PEM format, with the certificates between it and its authority; needs its key.
     pub client_cert_file: Option<PathBuf>,
-    /// The key of the client certificate.
+    /// The key of the client certificate, in PEM format and not encrypted.
     pub client_key_file: Option<PathBuf>,
     /// Accepts any certificate: whoever sits in between can read and change everything.
     pub insecure_skip_verify: bool,
@@ -56,78 +69,128 @@ pub struct TlsFiles {
 impl RemoteTls {
     /// Accepts any certificate: whoever sits in between can read and change everything.
     pub fn insecure() -> Self {
-        Self { trust: Trust::Anybody }
+        Self { trust: Trust::Anybody, identity: None }
     }
 
-    /// Trusts only these authorities, one or more PEM certificates.
-    ///
-    /// libgit2 shows only the server's own certificate, so the one that signed it must be among them. Where
-    /// a server presents intermediate certificates, the bundle has to hold the last of these as well.
-    ///
-    /// `origin` is where the text comes from, for errors.
-    pub fn trusting(origin: &str, pem: &[u8]) -> Result<Self, RepositoryError> {
-        let trust = authorities(pem)
-            .map_err(|reason| RepositoryError::Authorities { origin: origin.to_owned(), reason })?;
-        Ok(Self { trust })
+    /// Trusts only these authorities, one or more PEM certificates, for whatever chain the server presents.
+    pub fn trusting(pem: Pem<'_>) -> Result<Self, RepositoryError> {
+        let authorities = authorities(pem.text)
+            .map_err(|reason| RepositoryError::Authorities { origin: pem.origin.to_owned(), reason })?;
+        Ok(Self { trust: Trust::Authorities(authorities), identity: None })
     }
 
-    /// Reads the settings from their files.
-    ///
-    /// Client certificates are refused: libgit2 has no way to present one over OpenSSL.
+    /// Presents a client certificate: its chain, itself first, and its key, which must not be encrypted.
+    pub fn presenting(mut self, certificate: Pem<'_>, key: Pem<'_>) -> Result<Self, RepositoryError> {
+        let refused = |pem: &Pem<'_>, reason: String| RepositoryError::ClientCertificate {
+            origin: pem.origin.to_owned(),
+            reason,
+        };
+        let chain = certificates(certificate.text).map_err(|reason| refused(&certificate, reason))?;
+        // What is wrong is not told in detail: parsers may quote what they read.
+        let unreadable = |_| refused(&key, "it holds no PEM private key that is not encrypted".to_owned());
+        let parsed = PrivateKeyDer::from_pem_slice(key.text).map_err(unreadable)?;
+        let provider = ring::default_provider();
+        let signing = provider.key_provider.load_private_key(parsed.clone_key());
+        signing.map_err(|error| refused(&key, format!("the private key cannot be used: {error}")))?;
+        CertifiedKey::from_der(chain.clone(), parsed, &provider).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                refused(&key, "it is not the key of the certificate".to_owned())
+            }
+            error => refused(&certificate, format!("the certificate cannot be used: {error}")),
+        })?;
+        let both = [key.text, b"\n", certificate.text].concat();
+        let identity = Identity::from_pem(&both);
+        let identity = identity.map_err(|error| refused(&certificate, crate::error::with_causes(&error)))?;
+        self.identity = Some(identity);
+        Ok(self)
+    }
+
+    /// Reads the settings from their files. A client certificate and its key need each other.
     pub fn from_files(files: &TlsFiles) -> Result<Self, RepositoryError> {
-        let client =
-            [("tls.clientCertFile", &files.client_cert_file), ("tls.clientKeyFile", &files.client_key_file)];
-        if let Some((field, _)) = client.into_iter().find(|(_, file)| file.is_some()) {
-            return Err(RepositoryError::ClientCertificate { field });
-        }
         let authorities = files.ca_cert_file.as_deref().map(Self::from_ca_file).transpose()?;
-        Ok(if files.insecure_skip_verify { Self::insecure() } else { authorities.unwrap_or_default() })
+        let tls = if files.insecure_skip_verify { Self::insecure() } else { authorities.unwrap_or_default() };
+        let half = |field: &str, other: &str| RepositoryError::ClientCertificate {
+            origin: field.to_owned(),
+            reason: format!("it needs {other}; set both or neither"),
+        };
+        match (&files.client_cert_file, &files.client_key_file) {
+            (None, None) => Ok(tls),
+            (Some(_), None) => Err(half(CERT_FIELD, KEY_FIELD)),
+            (None, Some(_)) => Err(half(KEY_FIELD, CERT_FIELD)),
+            (Some(certificate), Some(key)) => tls.with_client_files(certificate, key),
+        }
     }
 
     fn from_ca_file(file: &Path) -> Result<Self, RepositoryError> {
         let origin = format!("{CA_FIELD} {}", file.display());
         match std::fs::read(file) {
-            Ok(pem) => Self::trusting(&origin, &pem),
+            Ok(pem) => Self::trusting(Pem { origin: &origin, text: &pem }),
             Err(error) => Err(RepositoryError::Authorities { origin, reason: error.to_string() }),
         }
     }
 
-    /// Whether anything differs from the default.
-    pub(super) fn is_set(&self) -> bool {
-        !matches!(self.trust, Trust::System)
+    fn with_client_files(self, certificate: &Path, key: &Path) -> Result<Self, RepositoryError> {
+        let read = |field: &str, file: &Path| {
+            let origin = format!("{field} {}", file.display());
+            match std::fs::read_to_string(file) {
+                Ok(text) => Ok((origin, Secret::from(text))),
+                Err(error) => Err(RepositoryError::ClientCertificate { origin, reason: error.to_string() }),
+            }
+        };
+        let (cert_origin, certificate) = read(CERT_FIELD, certificate)?;
+        let (key_origin, key) = read(KEY_FIELD, key)?;
+        let certificate = Pem { origin: &cert_origin, text: certificate.expose().as_bytes() };
+        self.presenting(certificate, Pem { origin: &key_origin, text: key.expose().as_bytes() })
     }
 
-    /// Judges the certificate (DER) that `host` presented, or leaves it to libgit2.
-    pub(super) fn check(&self, certificate: &[u8], host: &str) -> Result<CertificateCheckStatus, String> {
-        let verifier = match &self.trust {
-            Trust::System => return Ok(CertificateCheckStatus::CertificatePassthrough),
-            Trust::Anybody => return Ok(CertificateCheckStatus::CertificateOk),
-            Trust::Authorities(verifier) => verifier,
-        };
-        let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
-        let certificate = CertificateDer::from(certificate);
-        match verifier.verify_server_cert(&certificate, &[], &name, &[], UnixTime::now()) {
-            Ok(_) => Ok(CertificateCheckStatus::CertificateOk),
-            Err(error) => Err(error.to_string()),
+    /// Whether anything differs from the default.
+    pub(super) fn is_set(&self) -> bool {
+        self.identity.is_some() || !matches!(self.trust, Trust::System)
+    }
+
+    /// Whether libgit2 cannot do it: over OpenSSL it presents no certificates, and shows us no more of a
+    /// server's chain than the first.
+    pub(super) fn needs_relay(&self) -> bool {
+        self.identity.is_some() || self.authorities().is_some()
+    }
+
+    pub(super) fn trusts_anybody(&self) -> bool {
+        matches!(self.trust, Trust::Anybody)
+    }
+
+    /// What replaces the system's authorities.
+    pub(super) fn authorities(&self) -> Option<&[Certificate]> {
+        match &self.trust {
+            Trust::Authorities(authorities) => Some(authorities),
+            Trust::System | Trust::Anybody => None,
         }
+    }
+
+    /// The client certificate with its key.
+    pub(super) fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
     }
 }
 
-/// Reads PEM certificates as authorities.
-fn authorities(pem: &[u8]) -> Result<Trust, String> {
+/// Reads one or more PEM certificates.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates = certificates.map_err(|error| format!("it is not PEM: {error}"))?;
     if certificates.is_empty() {
         return Err("it holds no PEM certificate".to_owned());
     }
+    Ok(certificates)
+}
+
+/// Reads PEM certificates as authorities.
+fn authorities(pem: &[u8]) -> Result<Vec<Certificate>, String> {
+    let unusable = |error: &dyn fmt::Display| format!("a certificate does not parse: {error}");
     let mut roots = RootCertStore::empty();
-    for certificate in certificates {
-        roots.add(certificate).map_err(|error| format!("a certificate does not parse: {error}"))?;
-    }
-    let provider = Arc::new(ring::default_provider());
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let verifier = verifier.map_err(|error| error.to_string())?;
-    Ok(Trust::Authorities(verifier))
+    let parsed = certificates(pem)?.into_iter().map(|certificate| {
+        roots.add(certificate.clone()).map_err(|error| unusable(&error))?;
+        Certificate::from_der(&certificate).map_err(|error| unusable(&error))
+    });
+    parsed.collect()
 }
 
 #[cfg(test)]

@@ -10,36 +10,12 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// The certificate of a server with these names, in DER.
-fn server(names: &[&str], authority: &CertifiedIssuer<'static, KeyPair>) -> Vec<u8> {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+/// A client's certificate and key, in PEM.
+fn client() -> (String, String) {
     let key = KeyPair::generate().unwrap();
-    CertificateParams::new(names).unwrap().signed_by(&key, authority).unwrap().der().to_vec()
-}
-
-#[test]
-fn own_authorities_vouch_for_names() {
-    let (ours, theirs) = (authority(), authority());
-    let bundle = format!("# ours\n{}{}", authority().pem(), ours.pem());
-    let tls = RemoteTls::trusting("bundle", bundle.as_bytes()).unwrap();
-    let certificate = server(&["git.test", "192.0.2.1"], &ours);
-    assert!(tls.check(&certificate, "git.test").is_ok());
-    assert!(tls.check(&certificate, "192.0.2.1").is_ok());
-    let refusal = |certificate: &[u8], host: &str| tls.check(certificate, host).err().unwrap();
-    assert!(refusal(&certificate, "other.test").contains("git.test"));
-    assert!(refusal(&server(&["git.test"], &theirs), "git.test").contains("BadSignature"));
-    assert!(tls.check(b"noise", "git.test").is_err());
-    assert!(tls.check(&certificate, "not a name").is_err());
-}
-
-#[test]
-fn insecure_accepts_what_the_default_leaves_to_the_library() {
-    let certificate = server(&["git.test"], &authority());
-    let ok = RemoteTls::insecure().check(&certificate, "other.test");
-    assert!(matches!(ok, Ok(CertificateCheckStatus::CertificateOk)));
-    let passed = RemoteTls::default().check(&certificate, "git.test");
-    assert!(matches!(passed, Ok(CertificateCheckStatus::CertificatePassthrough)));
-    assert!(RemoteTls::insecure().is_set() && !RemoteTls::default().is_set());
+    let certificate =
+        CertificateParams::new(vec!["client".to_owned()]).unwrap().signed_by(&key, &authority());
+    (certificate.unwrap().pem(), key.serialize_pem())
 }
 
 #[rstest]
@@ -68,20 +44,49 @@ fn files_say_whom_to_trust() {
     let files =
         TlsFiles { ca_cert_file: Some(file.clone()), insecure_skip_verify: true, ..TlsFiles::default() };
     assert!(RemoteTls::from_files(&files).unwrap_err().to_string().contains("No such file"));
-    std::fs::write(&file, authority().pem()).unwrap();
-    assert!(matches!(RemoteTls::from_files(&files).unwrap().trust, Trust::Anybody));
-    let files = TlsFiles { insecure_skip_verify: false, ..files };
-    assert!(matches!(RemoteTls::from_files(&files).unwrap().trust, Trust::Authorities(_)));
-    assert!(!RemoteTls::from_files(&TlsFiles::default()).unwrap().is_set());
+    std::fs::write(&file, format!("# two\n{}{}", authority().pem(), authority().pem())).unwrap();
+    let tls = RemoteTls::from_files(&files).unwrap();
+    assert!(tls.trusts_anybody() && tls.is_set() && !tls.needs_relay());
+    let tls = RemoteTls::from_files(&TlsFiles { insecure_skip_verify: false, ..files }).unwrap();
+    assert_eq!(tls.authorities().map(<[_]>::len), Some(2));
+    assert!(tls.is_set() && tls.needs_relay() && !tls.trusts_anybody());
+    let tls = RemoteTls::from_files(&TlsFiles::default()).unwrap();
+    assert!(!tls.is_set() && !tls.needs_relay());
 }
 
 #[rstest]
-#[case(Some("cert"), Some("key"), "tls.clientCertFile")]
-#[case(None, Some("key"), "tls.clientKeyFile")]
-fn client_certificates_are_refused(
+#[case(false)]
+#[case(true)]
+fn files_say_who_we_are(#[case] insecure: bool) {
+    let directory = tempfile::tempdir().unwrap();
+    let (certificate, key) = (directory.path().join("c.pem"), directory.path().join("k.pem"));
+    let pems = client();
+    std::fs::write(&certificate, &pems.0).unwrap();
+    std::fs::write(&key, &pems.1).unwrap();
+    let files = TlsFiles {
+        client_cert_file: Some(certificate),
+        client_key_file: Some(key),
+        insecure_skip_verify: insecure,
+        ..TlsFiles::default()
+    };
+    let tls = RemoteTls::from_files(&files).unwrap();
+    assert!(tls.identity().is_some() && tls.is_set() && tls.needs_relay());
+    assert_eq!(tls.trusts_anybody(), insecure);
+    assert!(!format!("{tls:?}").contains("PRIVATE"), "{tls:?}");
+}
+
+#[rstest]
+#[case(Some("cert"), None, "tls.clientCertFile: it needs tls.clientKeyFile; set both or neither")]
+#[case(None, Some("key"), "tls.clientKeyFile: it needs tls.clientCertFile; set both or neither")]
+#[case(
+    Some("/none/c"),
+    Some("/none/k"),
+    "tls.clientCertFile /none/c: No such file or directory (os error 2)"
+)]
+fn client_certificates_in_files_that_cannot_be_had(
     #[case] certificate: Option<&str>,
     #[case] key: Option<&str>,
-    #[case] field: &str,
+    #[case] expected: &str,
 ) {
     let files = TlsFiles {
         client_cert_file: certificate.map(PathBuf::from),
@@ -89,6 +94,30 @@ fn client_certificates_are_refused(
         ..TlsFiles::default()
     };
     let error = RemoteTls::from_files(&files).unwrap_err();
-    assert_eq!(error.category(), Category::Validation);
-    assert!(error.to_string().starts_with(&format!("{field}: client certificates")), "{error}");
+    assert_eq!((error.category(), error.to_string().as_str()), (Category::Validation, expected));
+}
+
+#[test]
+fn unusable_client_certificates() {
+    let (certificate, key) = client();
+    let (_, other) = client();
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let locked = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    let noise = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    let cases = [
+        ("", key.as_str(), "cert: it holds no PEM certificate"),
+        (broken, &key, "cert: the certificate cannot be used: "),
+        (&certificate, "", "key: it holds no PEM private key that is not encrypted"),
+        (&certificate, locked, "key: it holds no PEM private key that is not encrypted"),
+        (&certificate, noise, "key: the private key cannot be used: "),
+        (&certificate, &other, "key: it is not the key of the certificate"),
+    ];
+    for (certificate, key, expected) in cases {
+        let (certificate, key) = (certificate.as_bytes(), key.as_bytes());
+        let refused = RemoteTls::default()
+            .presenting(Pem { origin: "cert", text: certificate }, Pem { origin: "key", text: key });
+        let error = refused.unwrap_err();
+        assert_eq!(error.category(), Category::Validation);
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
 }

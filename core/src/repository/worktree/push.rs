@@ -75,10 +75,7 @@ fn push(
             Ok(())
         });
     let mut options = PushOptions::new();
-    options
-        .remote_callbacks(callbacks)
-        .proxy_options(connection.proxy())
-        .follow_redirects(RemoteRedirect::Initial);
+    options.remote_callbacks(callbacks).follow_redirects(RemoteRedirect::Initial);
     let sign = if force { "+" } else { "" };
     let refspec = format!("{sign}{branch}:refs/heads/{}", remote.branch);
     let pushed = git_remote.push(&[refspec], Some(&mut options));

@@ -1,0 +1,252 @@
+//! One request to the relay, and what it becomes on its way to the remote and back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
+    USER_AGENT, WWW_AUTHENTICATE,
+};
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use reqwest::Body;
+use rustls::crypto::ring;
+use sha2::{Digest, Sha256};
+use url::{Position, Url};
+
+use super::super::{Remote, RepositoryError};
+use super::failure::{FirstFailure, Way};
+use crate::error::with_causes;
+use crate::proxy::Proxy;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What of a request goes on. The body's framing is that of each connection, and an `Expect` is answered here.
+const REQUEST_HEADERS: [HeaderName; 6] = [
+    ACCEPT,
+    AUTHORIZATION,
+    CONTENT_ENCODING,
+    CONTENT_TYPE,
+    HeaderName::from_static("git-protocol"),
+    USER_AGENT,
+];
+
+/// What of an answer goes back; the location of a redirect is translated.
+const ANSWER_HEADERS: [HeaderName; 4] = [CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE];
+
+/// An origin that requests may go to. To the relay it is `/TOKEN/SCHEME`: all have the remote's host, and the
+/// scheme tells them apart.
+pub(super) struct Origin {
+    /// Only scheme, host and port.
+    url: Url,
+    /// The proxy on the way there, as it may be shown.
+    proxy: Option<String>,
+}
+
+impl Origin {
+    fn scheme(&self) -> &str {
+        self.url.scheme()
+    }
+
+    /// Without a slash at the end.
+    fn text(&self) -> &str {
+        &self.url[..Position::BeforePath]
+    }
+}
+
+/// Sends requests on to one remote.
+pub(super) struct Forwarder {
+    client: reqwest::Client,
+    base: String,
+    /// Compared as digests, whose comparison tells nothing about the token however long it takes.
+    token: [u8; 32],
+    origins: Vec<Origin>,
+    /// The remote, as it may be shown.
+    shown: String,
+    certified: bool,
+    pub failure: Arc<FirstFailure>,
+}
+
+impl Forwarder {
+    /// `base` is the address of the relay, up to and including the token.
+    pub fn new(remote: &Remote, target: &Url, base: &str) -> Result<Self, String> {
+        let origin = |url: Url| {
+            let proxy = remote.proxy.serving(&url).map(ToString::to_string);
+            Origin { url, proxy }
+        };
+        let token = base.rsplit('/').next().unwrap_or_default();
+        Ok(Self {
+            client: client(remote)?,
+            base: base.to_owned(),
+            token: Sha256::digest(token).into(),
+            origins: origins(target).into_iter().map(origin).collect(),
+            shown: remote.url.to_string(),
+            certified: remote.tls.identity().is_some(),
+            failure: Arc::default(),
+        })
+    }
+
+    /// Answers 404 to whom does not know the token, and 502 where the remote gave no answer that may go back.
+    pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let Some((origin, target)) = self.target(request.uri()) else {
+            return empty(StatusCode::NOT_FOUND);
+        };
+        match self.forward(request, origin, target).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.failure.keep(error);
+                empty(StatusCode::BAD_GATEWAY)
+            }
+        }
+    }
+
+    /// Where a request to the relay leads.
+    fn target(&self, uri: &Uri) -> Option<(&Origin, Url)> {
+        let path = uri.path_and_query()?.as_str().strip_prefix('/')?;
+        let (token, path) = path.split_once('/')?;
+        let (scheme, path) = path.split_once('/')?;
+        if Sha256::digest(token)[..] != self.token {
+            return None;
+        }
+        let origin = self.origins.iter().find(|origin| origin.scheme() == scheme)?;
+        let target = Url::parse(&format!("{}/{path}", origin.text())).ok()?;
+        Some((origin, target))
+    }
+
+    async fn forward(
+        &self,
+        request: Request<Incoming>,
+        origin: &Origin,
+        target: Url,
+    ) -> Result<Response<Body>, RepositoryError> {
+        let (head, body) = request.into_parts();
+        let mut sent = reqwest::Request::new(head.method, target.clone());
+        copy(&head.headers, sent.headers_mut(), &REQUEST_HEADERS);
+        *sent.body_mut() = Some(Body::wrap(body));
+        let way = self.way(origin);
+        let answer = self.client.execute(sent).await.map_err(|error| way.explain(&error))?;
+        let (head, body) = Response::<Body>::from(answer).into_parts();
+        if head.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && origin.proxy.is_some() {
+            return Err(RepositoryError::ProxyCredentials { url: self.shown.clone() });
+        }
+        let mut headers = HeaderMap::new();
+        copy(&head.headers, &mut headers, &ANSWER_HEADERS);
+        if let Some(location) = head.headers.get(LOCATION).filter(|_| head.status.is_redirection()) {
+            let to = location.to_str().ok().and_then(|location| target.join(location).ok());
+            let to = to.ok_or_else(|| way.network("it redirects to what is no URL"))?;
+            let translated = self.translated(origin.scheme(), &to)?.try_into();
+            headers.insert(LOCATION, translated.map_err(|_| way.network("it redirects to what is no URL"))?);
+        }
+        let failure = Arc::clone(&self.failure);
+        let mut back = Response::new(Body::wrap(body.map_err(move |error| {
+            failure.keep(way.broken_off(&error));
+            error
+        })));
+        (*back.status_mut(), *back.headers_mut()) = (head.status, headers);
+        Ok(back)
+    }
+
+    /// The location of a redirect as the relay's address. Only the remote's host is served, and never by
+    /// http after https.
+    pub fn translated(&self, from: &str, to: &Url) -> Result<String, RepositoryError> {
+        let downgrade = from == "https" && to.scheme() != "https";
+        let origin = self.origins.iter().find(|origin| origin.url.origin() == to.origin() && !downgrade);
+        let translated = origin.map(|origin| {
+            let path = &to[Position::BeforePath..Position::AfterQuery];
+            format!("{}/{}{path}", self.base, origin.scheme())
+        });
+        translated.ok_or_else(|| {
+            let port = to.port_or_known_default().unwrap_or_default();
+            RepositoryError::CredentialsElsewhere {
+                url: self.shown.clone(),
+                host: format!("{}:{port}", to.host_str().unwrap_or_default()),
+            }
+        })
+    }
+
+    fn way(&self, origin: &Origin) -> Way {
+        Way { url: self.shown.clone(), proxy: origin.proxy.clone(), certified: self.certified }
+    }
+
+    /// A failure of the connection between libgit2 and the relay.
+    pub fn network(&self, reason: &str) -> RepositoryError {
+        RepositoryError::Network { url: self.shown.clone(), reason: format!("the relay to it: {reason}") }
+    }
+
+    /// Replaces the relay's addresses by those of the remote.
+    pub fn hide(&self, text: &str) -> String {
+        let hidden = self.origins.iter().fold(text.to_owned(), |text, origin| {
+            text.replace(&format!("{}/{}", self.base, origin.scheme()), origin.text())
+        });
+        let address = self.base.trim_start_matches("http://").split('/').next().unwrap_or_default();
+        hidden.replace(&self.base, &self.shown).replace(address, &self.shown)
+    }
+}
+
+/// The origins that a remote may be at: its own, and the one of an upgrade from http to https, each at its
+/// standard port.
+fn origins(target: &Url) -> Vec<Url> {
+    let mut own = target.clone();
+    own.set_path("");
+    own.set_query(None);
+    own.set_fragment(None);
+    let mut upgraded = own.clone();
+    let upgrades = own.scheme() == "http" && own.port().is_none() && upgraded.set_scheme("https").is_ok();
+    if upgrades { vec![own, upgraded] } else { vec![own] }
+}
+
+/// Whether a proxy serves any origin that `target` may be at.
+pub(in super::super) fn is_proxied(proxy: &Proxy, target: &Url) -> bool {
+    origins(target).iter().any(|origin| proxy.serving(origin).is_some())
+}
+
+/// Answers are passed on as they are: nothing is unpacked, no redirect is followed.
+fn client(remote: &Remote) -> Result<reqwest::Client, String> {
+    // Refused if the process has chosen one already, which then counts.
+    let _ = ring::default_provider().install_default();
+    let proxy = remote.proxy.clone();
+    let mut builder = reqwest::Client::builder()
+        .no_proxy()
+        .proxy(reqwest::Proxy::custom(move |target| proxy_address(&proxy, target)))
+        .tls_version_min(reqwest::tls::Version::TLS_1_2)
+        .tls_danger_accept_invalid_certs(remote.tls.trusts_anybody())
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .no_gzip()
+        // As libgit2 does, whose requests these are.
+        .http1_only();
+    if let Some(authorities) = remote.tls.authorities() {
+        builder = builder.tls_certs_only(authorities.iter().cloned());
+    }
+    if let Some(identity) = remote.tls.identity() {
+        builder = builder.identity(identity.clone());
+    }
+    builder.build().map_err(|error| with_causes(&error))
+}
+
+/// The proxy on the way to `target`, with its credentials as userinfo.
+fn proxy_address(proxy: &Proxy, target: &Url) -> Option<Url> {
+    let via = proxy.route(target)?;
+    let mut address = via.url.clone();
+    if let Some(credentials) = via.credentials {
+        // Refused only for URLs without host, which no proxy has.
+        let _ = address.set_username(&credentials.username);
+        let _ = address.set_password(Some(credentials.password.expose()));
+    }
+    Some(address)
+}
+
+fn copy(from: &HeaderMap, to: &mut HeaderMap, names: &[HeaderName]) {
+    for name in names {
+        for value in from.get_all(name) {
+            to.append(name, value.clone());
+        }
+    }
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut answer = Response::new(Body::from(""));
+    *answer.status_mut() = status;
+    answer
+}
