@@ -1,4 +1,4 @@
-//! What a ManagedServer fetches beside its API: its metadata bundle and its OpenAPI document.
+//! What a ManagedServer fetches beside its API: its metadata bundle and its `OpenAPI` document.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -57,7 +57,7 @@ impl Reconciler for ManagedServers {
     }
 }
 
-/// Fetches the bundle and the OpenAPI document, and tells about them in status. What was fetched before
+/// Fetches the bundle and the `OpenAPI` document, and tells about them in status. What was fetched before
 /// serves while they cannot be fetched again.
 async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Result<Outcome, Failure> {
     let (context, object) = (round.context, &round.object);
