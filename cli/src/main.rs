@@ -2,17 +2,13 @@
 
 mod args;
 mod command;
-#[allow(dead_code, reason = "for the commands that change resources")]
 mod context;
 mod editor;
 mod environment;
 mod error;
-#[allow(dead_code, reason = "for the commands that change resources")]
 mod input;
 mod invocation;
-#[allow(dead_code, reason = "for the commands that change resources")]
 mod output;
-#[allow(dead_code, reason = "for the commands on resources")]
 mod repository;
 mod settings;
 mod target;

@@ -7,6 +7,7 @@
 
 pub mod authoring;
 pub mod error;
+mod http_failure;
 pub mod metadata;
 pub mod path;
 pub mod payload;

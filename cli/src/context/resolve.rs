@@ -58,16 +58,13 @@ pub enum MetadataSource {
 struct ProxySet {
     server: Proxies<String>,
     git: Proxies<String>,
-    vault: Proxies<String>,
     metadata: Proxies<String>,
 }
 
 /// A component that may be reached through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxiedComponent {
-    Server,
     Git,
-    Vault,
     Metadata,
 }
 
@@ -203,17 +200,10 @@ impl ResolvedContext {
         self.context.secret_store.as_ref().ok_or_else(|| self.missing("secret provider", "secretStore"))
     }
 
-    /// The user and password of a credential; asks if it has to.
-    pub fn credentials(&self) -> &Credentials {
-        &self.credentials
-    }
-
     /// The proxy of a component, with its credentials, which are asked for if they have to be.
     pub fn proxy(&self, component: ProxiedComponent) -> Result<Proxies, Failure> {
         let proxy = match component {
-            ProxiedComponent::Server => &self.proxies.server,
             ProxiedComponent::Git => &self.proxies.git,
-            ProxiedComponent::Vault => &self.proxies.vault,
             ProxiedComponent::Metadata => &self.proxies.metadata,
         };
         proxy.clone().try_map_auth(|name| {
@@ -330,7 +320,9 @@ impl ProxySet {
         let base = Proxies::from_environment(|name| environment.get(name).map(str::to_owned))?;
         let mut resolved = Proxies::resolve(&base, &blocks).into_iter();
         let mut next = || resolved.next().unwrap_or_default();
-        Ok(Self { server: next(), git: next(), vault: next(), metadata: next() })
+        let (server, git) = (next(), next());
+        let _vault = next();
+        Ok(Self { server, git, metadata: next() })
     }
 }
 

@@ -86,9 +86,6 @@ mod tests {
     }
 
     #[rstest]
-    #[case(Literals::Inline, "a=b", "not understood")]
-    #[case(Literals::Inline, "/a=b", "file")]
-    #[case(Literals::Inline, "{}", "text")]
     #[case(Literals::Refused, "{}", "file")]
     fn fewer_meanings(#[case] literals: Literals, #[case] text: &str, #[case] expected: &str) {
         assert_eq!(name(&classify(text, literals, true, false)), expected);

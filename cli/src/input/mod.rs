@@ -46,8 +46,6 @@ pub struct Payload {
 pub enum Literals {
     /// Assignments, inline documents and texts.
     WithAssignments,
-    /// Inline documents and texts.
-    Inline,
     /// Nothing: it must be a file.
     Refused,
 }
@@ -107,11 +105,6 @@ impl PayloadArguments {
         let descriptor = declared.unwrap_or_else(|| raw.guess());
         raw.refuse_blank(&descriptor)?;
         Content { origin: raw.origin, bytes: raw.bytes, descriptor }.decode().map(Some)
-    }
-
-    /// [`Self::payload`], which must be there.
-    pub fn required_payload(&self, literals: Literals) -> Result<Payload, InputError> {
-        self.payload(literals)?.ok_or(InputError::Required)
     }
 
     fn argument(&self) -> Option<&str> {

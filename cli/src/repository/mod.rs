@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use declarest_core::error::{Categorized, Category};
 use declarest_core::repository::{RepositoryError, Store, Worktree, WorktreeSettings};
 
-#[allow(unused_imports, reason = "for the commands on resources")]
 pub use authoring::{Authoring, MessageArgument, Push};
 
 use crate::context::{RepositoryPlace, ResolvedContext};

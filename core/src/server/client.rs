@@ -12,7 +12,7 @@ use super::gate::Refused;
 use super::response::names_next_page;
 use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
-use crate::error::with_causes;
+use crate::http_failure::{causes, tls_error};
 use crate::secrets::{Redactor, Secret};
 
 /// One attempt, from connecting to the last byte of the body; waiting at the gate does not count.
@@ -381,24 +381,6 @@ fn insert_all(headers: &mut HeaderMap, added: &[(HeaderName, HeaderValue)]) {
     }
 }
 
-/// The causes of an error without its own text: that one names the URL, which may carry a query with a key.
-fn causes(error: &reqwest::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| "the request failed".to_owned(), with_causes)
-}
-
 fn is_certificate_error(error: &reqwest::Error) -> bool {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(cause) = next {
-        if let Some(rustls::Error::InvalidCertificate(_)) = cause.downcast_ref::<rustls::Error>() {
-            return true;
-        }
-        if let Some(io) = cause.downcast_ref::<std::io::Error>()
-            && let Some(inner) = io.get_ref()
-            && let Some(rustls::Error::InvalidCertificate(_)) = inner.downcast_ref::<rustls::Error>()
-        {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
+    matches!(tls_error(error), Some(rustls::Error::InvalidCertificate(_)))
 }

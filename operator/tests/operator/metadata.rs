@@ -1,4 +1,4 @@
-//! Metadata: in the repository, in a bundle, and from the server's own OpenAPI document.
+//! Metadata: in the repository, in a bundle, and from the server's own `OpenAPI` document.
 
 use std::fs;
 

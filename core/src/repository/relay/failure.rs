@@ -1,13 +1,11 @@
 //! Why a request could not be forwarded.
 
-use std::error::Error;
-use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use rustls::AlertDescription;
 
 use super::super::RepositoryError;
-use crate::error::with_causes;
+use crate::http_failure::{causes, tls_error};
 
 /// What hyper-util says, in a type that it does not export, when a proxy refuses a tunnel with status 407.
 const TUNNEL_REFUSED: &str = "proxy authorization required";
@@ -73,25 +71,6 @@ impl Way {
         };
         RepositoryError::Network { url: self.url.clone(), reason }
     }
-}
-
-/// The causes of an error without its own text, which names the URL that was asked.
-fn causes(error: &reqwest::Error) -> String {
-    error.source().map_or_else(|| "the request failed".to_owned(), with_causes)
-}
-
-/// The TLS error in the causes of another one. An IO error does not name the error inside it as its cause, but
-/// that one's cause.
-fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
-    let mut next: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(cause) = next {
-        if let Some(found) = cause.downcast_ref::<rustls::Error>() {
-            return Some(found);
-        }
-        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = inner.map(|inner| -> &(dyn Error + 'static) { inner }).or_else(|| cause.source());
-    }
-    None
 }
 
 /// Whether a server sends this alert because of a client's certificate or the lack of one (RFC 8446 section
