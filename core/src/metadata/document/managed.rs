@@ -17,7 +17,7 @@ impl Document {
     /// the document says nothing about these defaults any more.
     ///
     /// Fails, and leaves the document as it was, with [`DocumentError::Invalid`] for a name that no profile
-    /// can have and with [`DocumentError::Syntax`] for members that the format of the file cannot hold.
+    /// can have and with [`DocumentError::Encode`] for members that the format of the file cannot hold.
     pub fn keep_defaults(
         &mut self,
         profile: Option<&str>,
