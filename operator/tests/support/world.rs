@@ -131,6 +131,7 @@ impl World {
                 ("CACHE_BASE_DIR", "cache"),
                 ("SECRETS_BASE_DIR", "secrets"),
                 ("VOLUMES_DIR", "volumes"),
+                ("BUNDLE_DIR", "bundles"),
             ] {
                 command.env(format!("DECLAREST_OPERATOR_{variable}"), self.state().join(directory));
             }
