@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod authoring;
+pub mod digest;
 pub mod error;
 mod http_failure;
 pub mod metadata;

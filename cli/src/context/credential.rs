@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use declarest_core::digest::hex;
 use declarest_core::error::{Categorized, Category};
 use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::secrets::Secret;
@@ -167,7 +168,7 @@ impl Session {
     pub fn of(environment: &Environment) -> Option<Self> {
         let (id, directory) = (environment.get(SESSION_VARIABLE)?, environment.get("XDG_RUNTIME_DIR")?);
         let digest = Sha256::digest(id.as_bytes());
-        let hex = digest.iter().take(8).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+        let hex = hex(&digest[..8]);
         let directory = Path::new(directory);
         let file = directory.join("declarest/prompt-auth").join(format!("prompt-auth-{hex}.json"));
         directory.is_dir().then_some(Self { file })

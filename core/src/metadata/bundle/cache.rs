@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{Capacity, unpack};
 use super::content::{Content, Expected};
-use super::reference::hex;
 use super::{BundleError, Reference};
+use crate::digest::sha256;
 
 /// The file that tells that an entry is complete, and what it was made of.
 const READY: &str = ".declarest-bundle-ready";
@@ -190,7 +190,7 @@ pub(super) fn digest_of(mut file: &File) -> io::Result<String> {
     let mut hashing = Hashing(Sha256::new());
     io::copy(&mut file, &mut hashing)?;
     file.rewind()?;
-    Ok(format!("sha256:{}", hex(&hashing.0.finalize())))
+    Ok(sha256(hashing.0))
 }
 
 /// Removes a file or a directory with all it holds, if it is there.

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::manifest::{Manifest, OpenApiSource};
-use super::reference::hex;
 use super::{Build, BundleError};
+use crate::digest::sha256;
 use crate::metadata::check::read;
 use crate::payload::PayloadType;
 use crate::repository::{DirTree, EntryKind, RepositoryError, Tree};
@@ -124,7 +124,7 @@ impl Content {
         if let Some(OpenApiHint::File(file)) = &self.openapi {
             add("openapi", &std::fs::read(file).map_err(BundleError::io("read", file))?);
         }
-        Ok(format!("sha256:{}", hex(&digest.finalize())))
+        Ok(sha256(digest))
     }
 }
 

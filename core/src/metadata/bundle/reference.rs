@@ -9,6 +9,7 @@ use url::Url;
 
 use super::BundleError;
 use super::manifest::{is_product, version};
+use crate::digest::hex;
 
 /// Where the releases of named bundles are.
 pub const RELEASES: &str = "https://github.com/crmarques/";
@@ -200,15 +201,6 @@ pub(super) fn shown(url: &Url) -> String {
 pub(super) fn is_sha256(digest: &str) -> bool {
     digest.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    })
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
     })
 }
 

@@ -6,8 +6,8 @@ use semver::Version;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::reference::hex;
 use super::{OciReference, OciVersion, RELEASES, Reference};
+use crate::digest::hex;
 use crate::error::{Categorized, Category};
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

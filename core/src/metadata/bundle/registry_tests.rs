@@ -10,9 +10,9 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::fixtures::{FILES, SHORT, archive, entries_of};
-use super::reference::hex;
 use super::server_fixture::{Asked, Server, ok, redirect, serve, status};
 use super::{Bundle, BundleError, BundleSource, BundleWarning, Options, Reference};
+use crate::digest::hex;
 use crate::error::{Categorized, Category};
 
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

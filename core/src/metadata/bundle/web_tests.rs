@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 
 use super::fetch::Limits;
 use super::fixtures::{FILES, SHORT, archive, entries_of};
-use super::reference::hex;
 use super::server_fixture::{Server, ok, redirect, serve, status};
 use super::{Bundle, BundleError, BundleSource, Options, Reference};
+use crate::digest::hex;
 use crate::error::{Categorized, Category};
 
 async fn open(cache: &Path, server: &Server, path: &str) -> Result<Bundle, BundleError> {

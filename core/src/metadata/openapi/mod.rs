@@ -29,10 +29,9 @@ pub mod schema;
 mod segment;
 mod servers;
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
+use crate::digest::sha256;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value};
 
@@ -66,11 +65,7 @@ impl OpenApi {
         }
         let siblings_count = !version_2 && !is_version_3_0(&root);
         let root = Value::Object(root);
-        let digest = Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
-            // Writing into a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let digest = sha256(Sha256::new_with_prefix(bytes));
         let (paths, prefixes) = (Paths::read(&root), servers::prefixes(&root));
         Ok(Self { root, paths, prefixes, siblings_count, digest })
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use declarest_core::digest::hex;
 use kube::{Resource as _, ResourceExt as _};
 use sha2::{Digest as _, Sha256};
 
@@ -153,13 +154,4 @@ fn add_object<K: Kind>(hash: &mut Sha256, object: &K) {
 /// 64 bits are plenty to notice a change, and readable in status.
 fn short_hex(hash: Sha256) -> String {
     hex(&hash.finalize()[..8])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing into a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

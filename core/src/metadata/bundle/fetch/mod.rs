@@ -16,8 +16,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 use url::Url;
 
-use super::reference::{hex, shown};
+use super::reference::shown;
 use super::{BundleError, archive};
+use crate::digest::sha256;
 use crate::error::with_causes;
 
 pub(super) use registry::{Artifact, Registry};
@@ -143,7 +144,7 @@ async fn save(
         file.write_all(&chunk).await.map_err(BundleError::io("write", to))?;
     }
     file.flush().await.map_err(BundleError::io("write", to))?;
-    Ok(format!("sha256:{}", hex(&digest.finalize())))
+    Ok(sha256(digest))
 }
 
 /// Reads the body of an answer, of at most `limit` bytes.

@@ -12,10 +12,11 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use super::super::BundleError;
-use super::super::reference::{OciReference, OciVersion, hex, is_sha256, shown};
+use super::super::reference::{OciReference, OciVersion, is_sha256, shown};
 use super::challenge::Challenge;
 use super::credentials::Credentials;
 use super::{Deadline, Limits, broken, check, failed, read, save, send};
+use crate::digest::sha256;
 use crate::secrets::Secret;
 
 /// The largest manifest, in bytes; registries have the same limit.
@@ -110,7 +111,7 @@ impl<'c> Registry<'c> {
         let answer = deadline.keep(&url, self.get(&url, Some(&MANIFEST_TYPES.join(", ")))).await?;
         let headers = answer.headers().clone();
         let body = deadline.keep(&url, read(answer, &url, MANIFEST_LIMIT)).await?;
-        let digest = format!("sha256:{}", hex(&Sha256::digest(&body)));
+        let digest = sha256(Sha256::new_with_prefix(&body));
         let announced = headers.get("docker-content-digest").and_then(|value| value.to_str().ok());
         let wanted = match &self.reference.version {
             OciVersion::Digest(wanted) => Some(wanted.as_str()),
