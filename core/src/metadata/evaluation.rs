@@ -232,8 +232,7 @@ impl<'a> Evaluation<'a> {
 
     /// What the path tells, as values.
     pub(super) fn path_fields(&self) -> Object {
-        let fields = self.derived.from_patterns().iter();
-        fields.map(|(key, text)| (key.clone(), Value::from(text.as_str()))).collect()
+        self.derived.members()
     }
 
     fn target(&self) -> Target<'_> {

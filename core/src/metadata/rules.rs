@@ -18,7 +18,7 @@ use super::{
     origin,
 };
 use crate::path::{LogicalPath, check_segment};
-use crate::payload::{Descriptor, Object, PayloadType, Value};
+use crate::payload::{Descriptor, PayloadType, Value};
 
 /// The rules for all paths that the same metadata documents govern. Everything that can be parsed is parsed;
 /// an [`Evaluation`] applies them to one resource or collection.
@@ -186,9 +186,7 @@ impl Rules {
     /// What stands in for the payload of the resource at `path` where only the path is known.
     pub fn seed(&self, path: &LogicalPath) -> Value {
         let derived = self.derived(path, &path.parent().unwrap_or_else(LogicalPath::root));
-        let fields = derived.from_patterns().iter();
-        let fields: Object = fields.map(|(key, text)| (key.clone(), Value::from(text.as_str()))).collect();
-        self.identity.seed(path, fields)
+        self.identity.seed(path, derived.members())
     }
 
     /// Whether `payload` itself states the id that addresses it on the server.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::pattern::PathPattern;
 use super::scope::Target;
 use crate::path::LogicalPath;
+use crate::payload::{Object, Value};
 
 /// Where a target lies below the collection whose document asked for descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,11 @@ impl DerivedFields {
     /// The fields found by laying templates over the path. Only these seed a read by path alone.
     pub fn from_patterns(&self) -> &BTreeMap<String, String> {
         &self.from_patterns
+    }
+
+    /// [`Self::from_patterns`] as the members of a payload.
+    pub fn members(&self) -> Object {
+        self.from_patterns.iter().map(|(key, text)| (key.clone(), Value::from(text.as_str()))).collect()
     }
 
     /// The fields found by plural names of collections.
