@@ -92,11 +92,8 @@ impl<'a> Workspace<'a> {
     /// What the engine works with.
     pub fn session(&self) -> Result<Session, Failure> {
         let client = self.client.clone();
-        Ok(Session {
-            tree: Arc::clone(&self.tree),
-            metadata: Arc::clone(&self.metadata),
-            client: client.ok_or_else(|| Failure::internal("the command did not connect to the server"))?,
-        })
+        let client = client.ok_or_else(|| Failure::internal("the command did not connect to the server"))?;
+        Ok(Session::new(Arc::clone(&self.tree), Arc::clone(&self.metadata), client))
     }
 
     /// The managed server.

@@ -142,6 +142,12 @@ fn perform(shared: &Shared, method: &Method, path: &str, body: Value) -> Respons
         "GET" | "HEAD" if path == "/" => Ok(Json(json!({"status": "ok"})).into_response()),
         "GET" | "HEAD" => match (store.get(path), store.list(path)) {
             (Some(resource), _) => Ok(Json(resource).into_response()),
+            (None, Some(items))
+                if shared.config.summaries.iter().any(|summary| pattern::matches(summary, path)) =>
+            {
+                Ok(Json(items.iter().map(|item| json!({"id": item["id"]})).collect::<Vec<_>>())
+                    .into_response())
+            }
             (None, Some(items)) if shared.config.items_envelope => {
                 Ok(Json(json!({"items": items})).into_response())
             }

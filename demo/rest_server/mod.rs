@@ -39,6 +39,8 @@ pub struct Config {
     /// Collections, in the same notation, whose entries carry a `version` that the server counts up with
     /// every write.
     pub versioned: Vec<String>,
+    /// Collections, in the same notation, whose lists show nothing of an entry but its id.
+    pub summaries: Vec<String>,
     /// Put before the number of an assigned id.
     pub id_prefix: String,
     /// Whether a PUT creates what is absent instead of answering 404.
@@ -62,6 +64,7 @@ impl Default for Config {
             collections: Vec::new(),
             server_ids: Vec::new(),
             versioned: Vec::new(),
+            summaries: Vec::new(),
             id_prefix: "w-".to_owned(),
             upsert: false,
             refuse_delete_with_children: false,

@@ -1,9 +1,10 @@
 //! Compiled rules: what documents say about the paths that they govern together.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use http::HeaderName;
+use sha2::{Digest as _, Sha256};
 
 use super::document::{Document, DocumentError, Format, NO_HEADER_NAME, OperationName, Resolved, Step};
 use super::identity::{Identity, IdentityRules, IdentityTemplate};
@@ -40,6 +41,7 @@ pub struct Rules {
     pub(super) api: Option<Arc<Api>>,
     /// What bodies must satisfy, by operation and the path of the document that its request goes to.
     validations: Mutex<HashMap<(OperationName, String), Arc<Validation>>>,
+    digest: OnceLock<[u8; 32]>,
 }
 
 /// What is compiled for one operation.
@@ -88,6 +90,7 @@ impl Rules {
             runs_jq: false,
             api: None,
             validations: Mutex::default(),
+            digest: OnceLock::new(),
         }
     }
 
@@ -126,6 +129,7 @@ impl Rules {
             runs_jq,
             api,
             validations: Mutex::default(),
+            digest: OnceLock::new(),
         })
     }
 
@@ -250,6 +254,24 @@ impl Rules {
     /// Whether a list answer, before its transforms, says that it is only a part of the collection.
     pub fn is_partial(&self, answer: &Value) -> bool {
         list::is_partial(answer)
+    }
+
+    /// Whether the entry of a list may be what a read of the member would show: nothing that metadata says
+    /// makes the two differ, and comparing is quick. Partial entries can look complete to jq, as its `//`
+    /// fills in for what is missing.
+    pub fn entries_may_stand_for_reads(&self) -> bool {
+        let unchanged = |operation| self.operation(operation).steps.is_empty();
+        let jq = |step: &Step| matches!(step, Step::Jq(_));
+        unchanged(OperationName::Get)
+            && unchanged(OperationName::List)
+            && self.resolved.operation(OperationName::Get).path.is_none()
+            && !self.resolved.steps(OperationName::Compare).any(jq)
+    }
+
+    /// Tells these rules from others of this process that say something else. What the server says about
+    /// itself is left out.
+    pub fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| Sha256::digest(format!("{:?}", self.resolved)).into())
     }
 
     /// Whether evaluating these rules may compute for long: jq does, everything else is quick.

@@ -100,7 +100,7 @@ impl Remote {
         }
         let rules = self.rules(collection).await?;
         let request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
-        let response = self.session.client.send(&request).await?;
+        let response = self.ask(&request).await?;
         let answer = response.decode(rules.payload_type())?;
         let partial = response.has_next_page || rules.is_partial(&answer);
         let answer = self.transform_list(collection, &rules, answer).await?;

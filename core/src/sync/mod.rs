@@ -5,8 +5,10 @@
 //! its reason and the others go on.
 
 mod apply;
+mod bulk;
 mod desired;
 mod error;
+mod knowledge;
 mod lists;
 mod lookup;
 mod observe;
@@ -24,10 +26,12 @@ use crate::metadata::Metadata;
 use crate::path::LogicalPath;
 use crate::repository::Tree;
 use crate::server::Client;
+use knowledge::Transcript;
 
 pub use apply::apply;
 pub use desired::desired;
 pub use error::SyncError;
+pub use knowledge::{Answers, Knowledge, recheck};
 pub use lists::Members;
 pub use lookup::lookup;
 pub use plan::{Action, Plan, Reason, Step, decide};
@@ -47,6 +51,17 @@ pub struct Session {
     pub metadata: Arc<Metadata>,
     /// The managed server.
     pub client: Client,
+    /// What earlier runs learned about it, and where this one adds what it learns.
+    pub knowledge: Arc<Knowledge>,
+    /// What the server answered a moment ago.
+    pub answers: Arc<Answers>,
+}
+
+impl Session {
+    /// A session that knows nothing of earlier ones.
+    pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
+        Self { tree, metadata, client, knowledge: Arc::default(), answers: Arc::default() }
+    }
 }
 
 /// Whether a run writes.
@@ -56,6 +71,16 @@ pub enum Mode {
     Apply,
     /// Differences are reported as drift.
     Observe,
+}
+
+/// How much of what exists is read by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// Each resource; a list may only tell that it does not exist.
+    #[default]
+    Each,
+    /// What the list of its collection does not show as equal, or shows in part only.
+    Bulk,
 }
 
 /// What a run is for.
@@ -78,6 +103,8 @@ pub enum Intent {
 pub struct Options {
     /// Whether anything is written.
     pub mode: Mode,
+    /// How the server is looked at, where the selection is the whole scope.
+    pub reading: Reading,
     /// What is done with each selected resource.
     pub intent: Intent,
     /// Update resources that are equal, too.
@@ -96,6 +123,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             mode: Mode::Apply,
+            reading: Reading::Each,
             intent: Intent::Converge,
             force: false,
             keep_compared: false,
@@ -106,21 +134,56 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// A list cannot stand for a read whose payload is needed.
+    fn effective_reading(&self) -> Reading {
+        if self.force || self.keep_compared || self.intent != Intent::Converge {
+            return Reading::Each;
+        }
+        self.reading
+    }
+}
+
 /// Brings the server to the desired state of `selection`, or in observe-only mode tells how it departs.
 ///
 /// Work runs concurrently up to the server's gate. `stop` is looked at before each resource; a request in
 /// flight is finished. The report covers every selected resource.
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
-    let plan = plan(session, selection, options, stop).await;
-    if options.mode == Mode::Observe {
-        return report::of_observation(&plan, stop);
+    let whole_scope = selection.whole_scope;
+    let transcript = Arc::<Transcript>::default();
+    let plan = plan_noting(session, selection, options, stop, &transcript).await;
+    let had_work = plan.actions.iter().any(|action| action.step != Step::Skip);
+    let report = match options.mode {
+        Mode::Observe => report::of_observation(&plan, stop),
+        Mode::Apply => apply(session, plan, stop).await,
+    };
+    let settled = report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work;
+    match (options.reading, whole_scope, settled) {
+        (Reading::Bulk, true, true) => {
+            session.knowledge.settle(session.tree.revision(), report.stats, &transcript);
+        }
+        (Reading::Each, true, _) => session.knowledge.doubt(),
+        _ => {}
     }
-    apply(session, plan, stop).await
+    if !settled {
+        session.knowledge.unsettle();
+    }
+    report
 }
 
 /// Observes `selection` and decides what to do, without doing it.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
-    let observation = observe::observe(session, selection, options, stop).await;
+    plan_noting(session, selection, options, stop, &Arc::default()).await
+}
+
+async fn plan_noting(
+    session: &Session,
+    selection: Selection,
+    options: &Options,
+    stop: &Stop,
+    transcript: &Arc<Transcript>,
+) -> Plan {
+    let observation = observe::observe(session, selection, options, stop, transcript).await;
     Plan::new(session.tree.revision().cloned(), observation, options)
 }
 

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 
+use super::bulk::{Bulk, Seen};
 use super::desired::desired;
+use super::knowledge::Transcript;
 use super::plan::{self, Action, decide_for};
 use super::remote::Remote;
 use super::report::{Failure, PRUNE};
@@ -30,24 +32,32 @@ pub(super) struct Observation {
 
 /// One thing to look at.
 enum Item {
-    Resource(ResourceFile),
-    Given(Resource),
+    Desired(LogicalPath, Result<Resource, SyncError>),
     Undeclared(Candidate),
 }
 
-/// Observes everything selected, concurrently up to the server's gate.
+/// How many resources are read from the tree at once: each trip to the blocking pool costs more than one.
+const BATCH: usize = 32;
+/// How many batches are read ahead of the server.
+const AHEAD: usize = 2;
+
+/// Observes everything selected, concurrently up to the server's gate. What is read from the server is noted
+/// in `transcript`.
 pub(super) async fn observe(
     session: &Session,
     selection: Selection,
     options: &Options,
     stop: &Stop,
+    transcript: &Arc<Transcript>,
 ) -> Observation {
     let targeted = selection.targeted();
+    let bulk = Bulk::of(&selection, options.effective_reading());
+    let remote = Remote::observing(session, bulk, Arc::clone(transcript));
     let Selection { resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
-    let remote = Remote::new(session);
-    let desired = resources.into_iter().map(Item::Resource).chain(given.into_iter().map(Item::Given));
-    let items = desired.chain(prune.into_iter().map(Item::Undeclared));
-    let mut observed = futures::stream::iter(items)
+    let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
+    let others = given.chain(prune.into_iter().map(Item::Undeclared));
+    let mut observed = loaded(session, resources)
+        .chain(futures::stream::iter(others))
         .map(|item| observe_one(session, &remote, item, options, stop))
         .buffer_unordered(session.client.concurrency());
     let mut actions = Vec::new();
@@ -60,6 +70,36 @@ pub(super) async fn observe(
     Observation { actions, targeted, failures, whole_scope, declared: declared.unwrap_or(targeted) }
 }
 
+/// The resources in `files`, in their order. Trees block, so they are read on the blocking pool.
+fn loaded(session: &Session, files: Vec<ResourceFile>) -> impl Stream<Item = Item> + use<> {
+    let session = session.clone();
+    let mut files = files.into_iter();
+    let batches = std::iter::from_fn(move || {
+        let batch: Vec<ResourceFile> = files.by_ref().take(BATCH).collect();
+        (!batch.is_empty()).then_some(batch)
+    });
+    let load = move |batch: Vec<ResourceFile>| {
+        let session = session.clone();
+        let paths: Vec<LogicalPath> = batch.iter().map(|file| file.path.clone()).collect();
+        async move {
+            let read = move || {
+                batch
+                    .into_iter()
+                    .map(|file| Item::Desired(file.path.clone(), desired(&session, file)))
+                    .collect()
+            };
+            tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+                let reason = error.to_string();
+                let lost = |path: LogicalPath| {
+                    Item::Desired(path.clone(), Err(SyncError::Task { path, reason: reason.clone() }))
+                };
+                paths.into_iter().map(lost).collect::<Vec<_>>()
+            })
+        }
+    };
+    futures::stream::iter(batches).map(load).buffered(AHEAD).flat_map(futures::stream::iter)
+}
+
 async fn observe_one(
     session: &Session,
     remote: &Arc<Remote>,
@@ -68,8 +108,7 @@ async fn observe_one(
     stop: &Stop,
 ) -> Result<Option<Action>, Failure> {
     let (path, operation) = match &item {
-        Item::Resource(file) => (file.path.clone(), "read"),
-        Item::Given(resource) => (resource.path.clone(), "read"),
+        Item::Desired(path, _) => (path.clone(), "read"),
         Item::Undeclared(candidate) => (candidate.path.clone(), PRUNE),
     };
     if let Some(reason) = stop.reason() {
@@ -77,11 +116,8 @@ async fn observe_one(
         return Err(Failure::new(path, operation, &error));
     }
     let outcome = match item {
-        Item::Resource(file) => match load(session, file).await {
-            Ok(desired) => observe_resource(remote, desired, options).await.map(Some),
-            Err(error) => Err(error),
-        },
-        Item::Given(desired) => observe_resource(remote, desired, options).await.map(Some),
+        Item::Desired(_, Ok(desired)) => observe_resource(remote, desired, options).await.map(Some),
+        Item::Desired(_, Err(error)) => Err(error),
         Item::Undeclared(candidate) => observe_undeclared(session, remote, candidate).await,
     };
     stop.note(outcome.as_ref().err());
@@ -99,8 +135,9 @@ async fn observe_resource(
     {
         return Err(SyncError::SecretStoreMissing { path: desired.path, pointer });
     }
-    let observed = match remote.read(&desired).await {
-        Ok(observed) => observed,
+    let observed = match remote.look(&desired).await {
+        Ok(Seen::Equal(at)) => return Ok(plan::unchanged(&desired, &at)),
+        Ok(Seen::Observed(observed)) => *observed,
         // What cannot be read can still be written; that it has to be is not for us to tell.
         Err(error) if options.intent != Intent::Converge && error.category() == Category::Validation => {
             let unknown = (options.intent == Intent::Delete).then_some(Value::Null);
@@ -129,7 +166,7 @@ async fn observe_undeclared(
         tracing::info!(%path, "not pruned: Git still declares it under another path, or something below it");
         return Ok(None);
     };
-    match remote.read(&declared).await {
+    match remote.look_for(&declared).await {
         Ok(observed) => plan::decide_prune(&declared, &observed),
         // The resource itself is not there, and a list that cannot tell more is no ground for deleting.
         Err(SyncError::PartialList { .. } | SyncError::List { .. }) => Ok(None),
@@ -180,10 +217,4 @@ fn is_occupied(
 /// Deleting a parent may take its children along, on the server.
 fn has_declared_children(session: &Session, path: &LogicalPath) -> Result<bool, SyncError> {
     Ok(repository::declares_at_least(session.tree.as_ref(), path, 1)?)
-}
-
-/// Reads and names one desired resource. Trees block, so this happens on the blocking pool.
-async fn load(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {
-    let session = session.clone();
-    blocking(file.path.clone(), move || desired(&session, file)).await
 }

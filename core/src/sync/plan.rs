@@ -187,6 +187,19 @@ fn conceal(action: &mut Action, desired: &Resource, observed: &Observed) {
     }
 }
 
+/// Nothing to do for `desired`, which the server has at `at`.
+pub(super) fn unchanged(desired: &Resource, at: &Resource) -> Action {
+    Action {
+        path: desired.path.clone(),
+        step: Step::Skip,
+        reason: Reason::Equal,
+        differences: Vec::new(),
+        compared: None,
+        address: at.address(),
+        call: None,
+    }
+}
+
 /// A creation that stays one: the server says whether it is possible.
 fn requested_create(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
     let mut action = create(desired, &observed.at)?;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
+use super::bulk::Bulk;
+use super::knowledge::Transcript;
 use super::lists::{ListOutcome, Lists, Members};
 use super::plan::Call;
 use super::resource::{Observed, Resource, request};
@@ -33,21 +35,74 @@ pub enum Found {
 /// Reads and writes resources of one run.
 pub struct Remote {
     pub(super) session: Session,
-    pub(super) lists: Lists,
+    pub(super) lists: Arc<Lists>,
     /// The collections whose lists wait for what is read here.
     pub(super) within: Vec<LogicalPath>,
+    pub(super) bulk: Bulk,
+    /// Where reads are noted, if somebody wants to know.
+    transcript: Option<Arc<Transcript>>,
 }
 
 impl Remote {
     /// The server of `session`, of which nothing is known yet.
     pub fn new(session: &Session) -> Arc<Self> {
-        Arc::new(Self { session: session.clone(), lists: Lists::default(), within: Vec::new() })
+        Arc::new(Self {
+            session: session.clone(),
+            lists: Arc::default(),
+            within: Vec::new(),
+            bulk: Bulk::default(),
+            transcript: None,
+        })
+    }
+
+    /// The server as a run looks at it: lists of `bulk` may answer for their members, and all that is read
+    /// is noted in `transcript`.
+    pub(super) fn observing(session: &Session, bulk: Bulk, transcript: Arc<Transcript>) -> Arc<Self> {
+        let (lists, within) = (Arc::default(), Vec::new());
+        Arc::new(Self { session: session.clone(), lists, within, bulk, transcript: Some(transcript) })
+    }
+
+    /// For a read that may only prove what a list says; it is noted once [`Self::adopt`] says so.
+    pub(super) fn probing(&self) -> Arc<Self> {
+        Arc::new(Self {
+            session: self.session.clone(),
+            lists: Arc::clone(&self.lists),
+            within: self.within.clone(),
+            bulk: Bulk::default(),
+            transcript: Some(Arc::default()),
+        })
+    }
+
+    /// Notes what `probe` read, too: the run depends on it.
+    pub(super) fn adopt(&self, probe: &Self) {
+        if let (Some(transcript), Some(probed)) = (&self.transcript, &probe.transcript) {
+            transcript.append(probed);
+        }
     }
 
     /// For reads that the list of `collection` waits for.
     pub(super) fn nested(&self, collection: &LogicalPath) -> Self {
         let within = self.within.iter().cloned().chain([collection.clone()]).collect();
-        Self { session: self.session.clone(), lists: Lists::default(), within }
+        let transcript = self.transcript.clone();
+        Self {
+            session: self.session.clone(),
+            lists: Arc::default(),
+            within,
+            bulk: Bulk::default(),
+            transcript,
+        }
+    }
+
+    /// Sends a read, unless its answer is at hand.
+    pub(super) async fn ask(&self, request: &Request) -> Result<Response, ServerError> {
+        let answer = match self.session.answers.take(request) {
+            Some(answer) => Ok(answer),
+            None => self.session.client.send(request).await,
+        };
+        if let Some(transcript) = &self.transcript {
+            transcript.note(request, &answer);
+        }
+        answer
     }
 
     /// The rules of `path`. Looking for documents blocks, so this happens on the blocking pool.
@@ -309,7 +364,7 @@ impl Remote {
     /// Reads the resource at exactly the address that its rules give.
     async fn read_at(&self, at: &Resource) -> Result<Value, SyncError> {
         let request = request(&at.evaluation()?, OperationName::Get, &Value::Null)?;
-        let response = self.session.client.send(&request).await?;
+        let response = self.ask(&request).await?;
         let fallback = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
         let answer = response.decode(fallback.or(at.rules.payload_type()))?;
         if !at.rules.runs_jq() {

@@ -54,7 +54,7 @@ impl World {
             ];
             Arc::new(Metadata::layered(sources))
         };
-        let session = Session { tree, metadata, client: client(base_url) };
+        let session = Session::new(tree, metadata, client(base_url));
         Self { session, path: LogicalPath::parse(&case.path).unwrap(), _directory: directory }
     }
 

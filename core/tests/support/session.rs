@@ -26,5 +26,5 @@ pub fn session(root: &Path) -> Session {
         health_check: None,
     };
     let gate = Arc::new(Gate::new(&Throttling::default()).unwrap());
-    Session { tree, metadata: Arc::new(metadata), client: Client::new(settings, gate, None).unwrap() }
+    Session::new(tree, Arc::new(metadata), Client::new(settings, gate, None).unwrap())
 }

@@ -54,3 +54,33 @@ async fn a_settled_world_is_left_in_peace() {
     tokio::time::sleep(WATCHED).await;
     assert_eq!(server.counts().total(), 0, "{:?}", server.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_of_a_settled_scope_asks_once_for_each_collection() {
+    let (world, git) = (World::start().await, GitRemote::new());
+    for index in 0..20 {
+        let body = json!({"id": format!("i{index}"), "size": index}).to_string();
+        git.write(&format!("c{}/i{index}/resource.json", index % 2), body);
+    }
+    git.commit("all");
+    git.push();
+    let collections = vec!["/c0".to_owned(), "/c1".to_owned()];
+    let server = RestServer::start(Config { collections, ..Config::default() }).unwrap();
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"syncInterval": "10s"})).await;
+    world.applied(&git.head()).await;
+    // The first check proves what the lists show; the next ones rely on it.
+    world.finished("DriftDue").await;
+    server.reset_counts();
+    world.eventually("a second check", async || (server.counts().total() >= 2).then_some(())).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(server.counts().iter().collect::<Vec<_>>(), [("GET", "/c0", 1), ("GET", "/c1", 1)]);
+
+    server.put_by_hand("/c1/i7", json!({"id": "i7", "size": 0}));
+    world
+        .eventually("the drift to be corrected", async || {
+            server.get("/c1/i7").filter(|found| found["size"] == 7)
+        })
+        .await;
+}

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use declarest_core::repository::Revision;
+use declarest_core::sync::Knowledge;
 use jiff::Timestamp;
 use kube::Resource as _;
 
@@ -29,7 +30,7 @@ use super::kind::Key;
 use super::outcome::{Outcome, Reason};
 use crate::crd::SyncPolicy;
 use crate::crd::sync_policy::SyncMode;
-use decision::{Decision, Fingerprint, Situation};
+use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 use overlap::Claim;
 use schedule::Schedule;
@@ -42,7 +43,13 @@ pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
 pub struct SyncPolicies {
     /// What each policy and its dependencies looked like when this process last started a run of it.
     attempted: Mutex<HashMap<Key, Fingerprint>>,
+    /// What the runs of each policy learned about its server, and under which configuration.
+    learned: Mutex<HashMap<Key, (Configuration, Arc<Knowledge>)>>,
 }
+
+/// What makes knowledge about a server worthless when it changes: the specs and artifacts that a policy
+/// depends on, and their Secrets.
+type Configuration = (ConfigHash, String);
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>) {
@@ -73,6 +80,7 @@ impl Reconciler for SyncPolicies {
 
     fn forget(&self, _: &Context, key: &Key) {
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
     fn concluded(&self, context: &Context, key: &Key, outcome: &Outcome, took: Duration) {
@@ -118,13 +126,37 @@ impl SyncPolicies {
             }
             Decision::Incremental { base, trigger } => (base.parse::<Revision>().ok(), trigger),
         };
-        let plan = run::RunPlan { inputs, fingerprint, trigger, base, schedule, sync_interval, attempted };
         let key = round.key();
-        run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone())).await
+        let knowledge = self.knowledge(&key, &fingerprint);
+        let plan = run::RunPlan {
+            inputs,
+            fingerprint,
+            trigger,
+            base,
+            schedule,
+            sync_interval,
+            attempted,
+            knowledge,
+        };
+        Box::pin(run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone()))).await
     }
 
     fn attempted(&self, key: &Key) -> Option<Fingerprint> {
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// What was learned under the same configuration, else nothing.
+    fn knowledge(&self, key: &Key, fingerprint: &Fingerprint) -> Arc<Knowledge> {
+        let configuration = (fingerprint.config.clone(), fingerprint.secrets.clone());
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        match learned.get(key) {
+            Some((under, knowledge)) if *under == configuration => Arc::clone(knowledge),
+            _ => {
+                let knowledge = Arc::<Knowledge>::default();
+                learned.insert(key.clone(), (configuration, Arc::clone(&knowledge)));
+                knowledge
+            }
+        }
     }
 
     fn remember(&self, key: &Key, fingerprint: Fingerprint) {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{Mirror, RepositoryError, Revision};
-use declarest_core::sync::{self, Mode, Options, Session, Stop};
+use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
+use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Report, Session, Stop};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -19,7 +19,7 @@ use crate::controller::error::Failure;
 use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
 use crate::controller::outcome::{Outcome, Reason};
-use crate::crd::sync_policy::{FailedResource, RunOutcome, SyncMode};
+use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
 use crate::crd::{Limit, SyncPolicy};
 
 /// How often a run looks whether its policy still wants it.
@@ -36,6 +36,8 @@ pub struct RunPlan {
     pub sync_interval: Duration,
     /// What things looked like at the last run of this process.
     pub attempted: Option<Fingerprint>,
+    /// What earlier runs of this process learned about the server.
+    pub knowledge: Arc<Knowledge>,
 }
 
 /// Runs the engine and writes what came of it into the round's status.
@@ -46,117 +48,174 @@ pub async fn run(
     plan: RunPlan,
     started: impl FnOnce(&Fingerprint),
 ) -> Result<Outcome, Failure> {
-    let context = Arc::clone(round.context);
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
-    let mirror = context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
+    let mirror = round.context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
         Failure::new(
             Reason::RepositoryUnavailable,
             "the repository's mirror is not open yet; waiting for its next fetch",
         )
     })?;
-    let selected = select(round, &plan, mirror.clone(), target.clone()).await?;
-    round.status.inventory_base_revision = Some(selected.inventory_base.to_string());
-    if selected.selection.is_empty() && plan.base.is_some() && !selected.selection.whole_scope {
-        return Ok(verdict::nothing_to_do(&mut round.status, &plan, &target));
-    }
-    let client = context.servers.client(&context, &plan.inputs.server).await;
-    let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
-    let client = client.map_err(bootstrap)?;
-    let artifacts = context.artifacts.of(&context, &plan.inputs.server, &client).await.map_err(bootstrap)?;
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
-    begin(round, &target, &selected).await?;
-    started(&plan.fingerprint);
-
-    let Selected { selection, kind, trigger, tree, .. } = selected;
-    let metadata = Arc::new(artifacts.metadata(tree.clone()));
-    let session = Session { tree, metadata, client };
-    let stop = Stop::default();
-    let options = options(&round.object)?;
-    tracing::info!(
-        revision = %target, mode = ?kind, trigger = trigger.as_str(),
-        targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
-    );
-    let (key, generation) = (round.key(), round.generation());
-    let report = tokio::select! {
-        report = sync::run(&session, selection, &options, &stop) => report,
-        () = watch(&context, &key, generation, &stop) => {
-            // Does not happen: the watch ends with the run.
-            return Err(Failure::new(Reason::ReconcileFailed, "the run was lost"));
-        }
-    };
-    let stats = report.stats;
-    tracing::info!(
-        revision = %target, mode = ?kind, outcome = report.outcome.as_str(), targeted = stats.targeted,
-        applied = stats.applied, created = stats.created, updated = stats.updated,
-        pruned = stats.pruned, failed = stats.failed, "sync finished"
-    );
-    let applied = round.status.last_applied_repo_revision.as_deref();
-    verdict::count(&context, &key, verdict::corrects_drift(trigger, applied, &target), &report);
-    let run = Run { plan: &plan, kind, trigger, report: &report, target: &target, consecutive };
-    let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
-    if round.status.last_applied_repo_revision.as_deref() == Some(target.as_str()) {
-        pin_applied(Pins::of(&round.object.metadata), mirror, target).await;
+    let mut running = Running { round, plan, target, mirror, consecutive, stop: Stop::default() };
+    if running.plan.trigger == Trigger::DriftDue && running.plan.knowledge.is_settled_at(&running.target) {
+        return Box::pin(running.recheck(started)).await;
     }
-    Ok(outcome)
+    let selected = running.select().await?;
+    if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.whole_scope {
+        return Ok(verdict::nothing_to_do(&mut running.round.status, &running.plan, &running.target));
+    }
+    let session = running.session(Arc::clone(&selected.tree)).await?;
+    running.begin(selected.kind, selected.trigger).await?;
+    started(&running.plan.fingerprint);
+    Box::pin(running.execute(&session, selected)).await
 }
 
-/// Selects on the blocking pool and pins what is worked with.
-async fn select(
-    round: &Round<'_, SyncPolicy>,
-    plan: &RunPlan,
-    mirror: Mirror,
+/// A run under way.
+struct Running<'r, 'o> {
+    round: &'r mut Round<'o, SyncPolicy>,
+    plan: RunPlan,
     target: Revision,
-) -> Result<Selected, Failure> {
-    let spec = &round.object.spec;
-    let status = &round.status;
-    let revision = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Revision>().ok());
-    let (prunes, applies): (Vec<_>, Vec<_>) =
-        status.failed_resources.iter().partition(|failed| failed.operation == verdict::PRUNE);
-    let request = Request {
-        mirror,
-        scope: spec.scope().map_err(|reason| Failure::spec_invalid(format!("spec.source.path: {reason}")))?,
-        recursive: spec.source.recursive,
-        prune: spec.sync.prune,
-        base: plan.base.clone(),
-        target,
-        inventory_base: revision(&status.inventory_base_revision),
-        applied: revision(&status.last_applied_repo_revision),
-        failed_applies: paths(&applies),
-        failed_prunes: paths(&prunes),
-        trigger: plan.trigger,
-    };
-    let pins = Pins::of(&round.object.metadata);
-    let selected = tokio::task::spawn_blocking(move || selection::select(request, &pins));
-    match selected.await {
-        Ok(selected) => selected.map_err(|error| unavailable(&error)),
-        Err(error) => Err(Failure::new(Reason::ReconcileFailed, format!("cannot select resources: {error}"))),
+    mirror: Mirror,
+    /// Failed runs in a row before this one.
+    consecutive: i32,
+    stop: Stop,
+}
+
+impl Running<'_, '_> {
+    /// Asks the server of a settled scope what it was asked before, for which Git need not be read. The whole
+    /// scope is compared if an answer is another one.
+    async fn recheck(mut self, started: impl FnOnce(&Fingerprint)) -> Result<Outcome, Failure> {
+        let (mirror, target) = (self.mirror.clone(), self.target.clone());
+        let tree = blocking("open the revision", move || mirror.tree(&target)).await?;
+        let mut session = self.session(Arc::new(tree)).await?;
+        let trigger = self.plan.trigger;
+        self.begin(RunKind::Full, trigger).await?;
+        started(&self.plan.fingerprint);
+        match self.watched(sync::recheck(&session, &self.stop)).await? {
+            Ok(report) => return Ok(self.conclude(RunKind::Full, trigger, &report).await),
+            Err(answers) => session.answers = Arc::new(answers),
+        }
+        let selected = self.select().await?;
+        Box::pin(self.execute(&session, selected)).await
+    }
+
+    /// Selects on the blocking pool and pins what is worked with.
+    async fn select(&mut self) -> Result<Selected, Failure> {
+        let request = self.request()?;
+        let pins = Pins::of(&self.round.object.metadata);
+        let selected = blocking("select resources", move || selection::select(request, &pins)).await?;
+        self.round.status.inventory_base_revision = Some(selected.inventory_base.to_string());
+        Ok(selected)
+    }
+
+    fn request(&self) -> Result<Request, Failure> {
+        let (spec, status) = (&self.round.object.spec, &self.round.status);
+        let revision = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Revision>().ok());
+        let (prunes, applies): (Vec<_>, Vec<_>) =
+            status.failed_resources.iter().partition(|failed| failed.operation == verdict::PRUNE);
+        let scope = spec.scope();
+        Ok(Request {
+            mirror: self.mirror.clone(),
+            scope: scope.map_err(|reason| Failure::spec_invalid(format!("spec.source.path: {reason}")))?,
+            recursive: spec.source.recursive,
+            prune: spec.sync.prune,
+            base: self.plan.base.clone(),
+            target: self.target.clone(),
+            inventory_base: revision(&status.inventory_base_revision),
+            applied: revision(&status.last_applied_repo_revision),
+            failed_applies: paths(&applies),
+            failed_prunes: paths(&prunes),
+            trigger: self.plan.trigger,
+        })
+    }
+
+    /// What the engine works with.
+    async fn session(&self, tree: Arc<GitTree>) -> Result<Session, Failure> {
+        let context = self.round.context;
+        let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
+        let server = &self.plan.inputs.server;
+        let client = context.servers.client(context, server).await.map_err(bootstrap)?;
+        let artifacts = context.artifacts.of(context, server, &client).await.map_err(bootstrap)?;
+        let metadata = Arc::new(artifacts.metadata(tree.clone()));
+        Ok(Session { knowledge: Arc::clone(&self.plan.knowledge), ..Session::new(tree, metadata, client) })
+    }
+
+    /// Tells in status that a run is under way. Should the process die, the run counts as failed.
+    async fn begin(&mut self, kind: RunKind, trigger: Trigger) -> Result<(), Failure> {
+        let target = &self.target;
+        let status = &mut self.round.status;
+        status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
+        status.last_attempted_repo_revision = Some(target.to_string());
+        status.last_run_outcome = Some(RunOutcome::Failed);
+        status.last_trigger = Some(trigger.as_str().to_owned());
+        status.last_sync_mode = Some(kind);
+        // The plan of the last run says nothing about when this one is to be repeated.
+        status.next_sync_time = None;
+        let drifted = verdict::drift_seen(status);
+        let message = format!("syncing revision {target} ({})", trigger.as_str());
+        let mut working = Outcome::new(Reason::Reconciling, message);
+        working.conditions = drifted;
+        let published = self.round.publish(&working, 0).await;
+        published.map_err(|error| Failure::api("write the status", &error)).map(drop)
+    }
+
+    async fn execute(self, session: &Session, selected: Selected) -> Result<Outcome, Failure> {
+        let Selected { selection, kind, trigger, .. } = selected;
+        let options = options(&self.round.object, trigger)?;
+        tracing::info!(
+            revision = %self.target, mode = ?kind, trigger = trigger.as_str(),
+            targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
+        );
+        let report = self.watched(sync::run(session, selection, &options, &self.stop)).await?;
+        Ok(self.conclude(kind, trigger, &report).await)
+    }
+
+    /// Awaits `work` of this run, and has it stopped when nobody wants it any more.
+    async fn watched<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let key = self.round.key();
+        tokio::select! {
+            done = work => Ok(done),
+            () = watch(self.round.context, &key, self.round.generation(), &self.stop) => {
+                // Does not happen: the watch ends with the run.
+                Err(Failure::new(Reason::ReconcileFailed, "the run was lost"))
+            }
+        }
+    }
+
+    /// Tells what came of the run, and pins what it applied.
+    async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report) -> Outcome {
+        let Self { round, plan, target, mirror, consecutive, .. } = self;
+        let stats = report.stats;
+        tracing::info!(
+            revision = %target, mode = ?kind, outcome = report.outcome.as_str(), targeted = stats.targeted,
+            applied = stats.applied, created = stats.created, updated = stats.updated,
+            pruned = stats.pruned, failed = stats.failed, "sync finished"
+        );
+        let applied = round.status.last_applied_repo_revision.as_deref();
+        let corrects = verdict::corrects_drift(trigger, applied, &target);
+        verdict::count(round.context, &round.key(), corrects, report);
+        let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive };
+        let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
+        if round.status.last_applied_repo_revision.as_deref() == Some(target.as_str()) {
+            pin_applied(Pins::of(&round.object.metadata), mirror, target).await;
+        }
+        outcome
+    }
+}
+
+/// Works with Git on the blocking pool.
+async fn blocking<T: Send + 'static>(
+    action: &'static str,
+    work: impl FnOnce() -> Result<T, RepositoryError> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| unavailable(&error)),
+        Err(error) => Err(Failure::new(Reason::ReconcileFailed, format!("cannot {action}: {error}"))),
     }
 }
 
 fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
     failed.iter().filter_map(|failed| LogicalPath::parse(&failed.path).ok()).collect()
-}
-
-/// Tells in status that a run is under way. Should the process die, the run counts as failed.
-async fn begin(
-    round: &mut Round<'_, SyncPolicy>,
-    target: &Revision,
-    selected: &Selected,
-) -> Result<(), Failure> {
-    let trigger = selected.trigger.as_str();
-    let status = &mut round.status;
-    status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
-    status.last_attempted_repo_revision = Some(target.to_string());
-    status.last_run_outcome = Some(RunOutcome::Failed);
-    status.last_trigger = Some(trigger.to_owned());
-    status.last_sync_mode = Some(selected.kind);
-    // The plan of the last run says nothing about when this one is to be repeated.
-    status.next_sync_time = None;
-    let drifted = verdict::drift_seen(status);
-    let mut working = Outcome::new(Reason::Reconciling, format!("syncing revision {target} ({trigger})"));
-    working.conditions = drifted;
-    round.publish(&working, 0).await.map_err(|error| Failure::api("write the status", &error))?;
-    Ok(())
 }
 
 /// Pins what was applied. A failure costs at most a full run later, so it is no failure of this one.
@@ -170,7 +229,7 @@ async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision) {
     }
 }
 
-fn options(policy: &SyncPolicy) -> Result<Options, Failure> {
+fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
     let sync = &policy.spec.sync;
     let limit = sync
         .prune_limit
@@ -181,6 +240,8 @@ fn options(policy: &SyncPolicy) -> Result<Options, Failure> {
             SyncMode::Apply => Mode::Apply,
             SyncMode::Observe => Mode::Observe,
         },
+        // What nobody touched may be looked at from afar; every other run reads each resource by itself.
+        reading: if trigger == Trigger::DriftDue { Reading::Bulk } else { Reading::Each },
         force: sync.force,
         prune_limit: match limit {
             Limit::Count(count) => sync::PruneLimit::Count(usize::try_from(count).unwrap_or(usize::MAX)),

@@ -1,0 +1,161 @@
+//! Lists that answer for their members.
+
+use declarest_core::sync::{Reading, Report, Stats};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::rest_server::{Config, Matcher};
+use crate::scene::Scene;
+
+/// A server with one collection, and a repository that declares `count` members of it.
+fn widgets(count: usize, config: Config) -> Scene {
+    let mut scene = Scene::new(Config { collections: vec!["/widgets".to_owned()], ..config });
+    for index in 0..count {
+        scene.declare(&format!("/widgets/w{index}"), &json!({"id": format!("w{index}"), "size": index}));
+    }
+    scene
+}
+
+/// The same, in its desired state, and looked at from afar once.
+async fn settled(count: usize, config: Config) -> Scene {
+    let scene = widgets(count, config);
+    assert_eq!(scene.run(Reading::Each).await.stats.created, count);
+    assert_eq!(unchanged(&scene.interval().await), count);
+    scene
+}
+
+#[track_caller]
+fn unchanged(report: &Report) -> usize {
+    let Stats { targeted, unchanged, failed, .. } = report.stats;
+    assert_eq!((unchanged, failed), (targeted, 0), "{report:?}");
+    unchanged
+}
+
+#[tokio::test]
+async fn one_list_tells_of_a_whole_collection_that_it_is_missing() {
+    let scene = widgets(300, Config::default());
+    let report = scene.run(Reading::Each).await;
+    assert_eq!(report.stats.created, 300, "{report:?}");
+    let counts = scene.server.counts();
+    assert_eq!((counts.of("GET", "/widgets"), counts.method("POST")), (1, 300));
+    let reads = counts.method("GET") - 1;
+    assert!(reads <= 48, "no more are read than are under way when the first is found missing: {reads}");
+}
+
+#[tokio::test]
+async fn a_settled_check_asks_for_the_list_and_nothing_else() {
+    let scene = settled(30, Config::default()).await;
+    assert_eq!(unchanged(&scene.interval().await), 30);
+    assert_eq!(scene.asked(), ["1 GET /widgets"]);
+}
+
+#[tokio::test]
+async fn the_first_check_compares_the_list_with_one_member() {
+    let scene = widgets(30, Config::default());
+    scene.run(Reading::Each).await;
+    assert_eq!(unchanged(&scene.interval().await), 30);
+    assert_eq!(scene.server.counts().total(), 2, "{:?}", scene.asked());
+}
+
+#[tokio::test]
+async fn what_differs_is_read_by_itself_and_the_list_is_not_asked_for_again() {
+    let scene = settled(30, Config::default()).await;
+    scene.server.put_by_hand("/widgets/w7", json!({"id": "w7", "size": 0}));
+    let report = scene.interval().await;
+    assert_eq!((report.stats.updated, report.stats.unchanged), (1, 29), "{report:?}");
+    assert_eq!(scene.asked(), ["1 GET /widgets", "1 GET /widgets/w7", "1 PUT /widgets/w7"]);
+    assert_eq!(unchanged(&scene.interval().await), 30);
+}
+
+#[tokio::test]
+async fn the_first_that_is_missing_is_looked_for_by_itself() {
+    let scene = settled(31, Config::default()).await;
+    for index in 0..4 {
+        scene.server.delete_by_hand(&format!("/widgets/w{index}"));
+    }
+    let report = scene.interval().await;
+    assert_eq!((report.stats.created, report.stats.unchanged), (4, 27), "{report:?}");
+    let counts = scene.server.counts();
+    assert_eq!((counts.of("GET", "/widgets"), counts.method("GET"), counts.method("POST")), (1, 2, 4));
+}
+
+#[tokio::test]
+async fn a_list_as_long_as_a_page_proves_no_absence() {
+    let scene = settled(104, Config::default()).await;
+    for index in 0..4 {
+        scene.server.delete_by_hand(&format!("/widgets/w{index}"));
+    }
+    let report = scene.interval().await;
+    assert_eq!((report.stats.created, report.stats.unchanged), (4, 100), "{report:?}");
+    assert_eq!(scene.server.counts().method("GET"), 5, "{:?}", scene.asked());
+}
+
+#[tokio::test]
+async fn a_list_of_summaries_answers_for_nobody() {
+    // Comparing only what the list shows makes its entries look equal.
+    let mut scene = widgets(20, Config { summaries: vec!["/widgets".to_owned()], ..Config::default() });
+    scene
+        .write("widgets/_/metadata.yaml", "operations: {compare: {transforms: [{selectAttributes: [/id]}]}}");
+    scene.run(Reading::Each).await;
+    for _ in 0..2 {
+        assert_eq!(unchanged(&scene.interval().await), 20);
+    }
+    assert_eq!(scene.server.counts().method("GET"), 21, "{:?}", scene.asked());
+}
+
+#[tokio::test]
+async fn a_list_that_omits_members_is_found_out() {
+    let scene = settled(30, Config::default()).await;
+    scene.server.paginate("/widgets");
+    assert_eq!(unchanged(&scene.interval().await), 30);
+    assert_eq!(scene.server.counts().writes(), 0, "{:?}", scene.asked());
+}
+
+#[tokio::test]
+async fn a_list_that_fails_is_no_reason_to_write() {
+    let scene = settled(30, Config::default()).await;
+    scene.server.fail(Matcher::new("GET", "/widgets"), 500, 10);
+    assert_eq!(unchanged(&scene.interval().await), 30);
+    assert_eq!(scene.server.counts().writes(), 0, "{:?}", scene.asked());
+}
+
+#[rstest]
+#[case::get("operations: {get: {transforms: [{excludeAttributes: [/etag]}]}}")]
+#[case::list("operations: {list: {transforms: [{jqExpression: .}]}}")]
+#[case::elsewhere("operations: {get: {path: './{{/id}}'}}")]
+#[case::jq("operations: {compare: {transforms: [{jqExpression: .}]}}")]
+#[tokio::test]
+async fn metadata_that_lets_reads_differ_from_lists_has_them_read(#[case] metadata: &str) {
+    let mut scene = widgets(20, Config::default());
+    scene.write("widgets/_/metadata.yaml", metadata);
+    scene.run(Reading::Each).await;
+    assert_eq!(unchanged(&scene.interval().await), 20);
+    assert!(scene.server.counts().method("GET") >= 20, "{:?}", scene.asked());
+}
+
+#[tokio::test]
+async fn a_commit_makes_the_next_check_look_at_everything() {
+    let mut scene = settled(30, Config::default()).await;
+    scene.declare("/widgets/w7", &json!({"id": "w7", "size": 70}));
+    let report = scene.interval().await;
+    assert_eq!((report.stats.updated, report.stats.unchanged), (1, 29), "{report:?}");
+    assert_eq!(scene.asked(), ["1 GET /widgets", "1 GET /widgets/w7", "1 PUT /widgets/w7"]);
+}
+
+#[tokio::test]
+async fn other_metadata_has_the_list_proven_again() {
+    let mut scene = settled(30, Config::default()).await;
+    scene.write(
+        "widgets/_/metadata.yaml",
+        "operations: {compare: {transforms: [{excludeAttributes: [/size]}]}}",
+    );
+    assert_eq!(unchanged(&scene.interval().await), 30);
+    assert_eq!(scene.server.counts().total(), 2, "{:?}", scene.asked());
+}
+
+#[tokio::test]
+async fn few_members_are_read_by_themselves() {
+    let scene = settled(2, Config::default()).await;
+    assert_eq!(unchanged(&scene.interval().await), 2);
+    assert_eq!(scene.asked(), ["1 GET /widgets/w0", "1 GET /widgets/w1"]);
+}
