@@ -5,8 +5,10 @@
 //! its reason and the others go on.
 
 mod apply;
+mod call;
 mod desired;
 mod error;
+mod given;
 mod lists;
 mod lookup;
 mod observe;
@@ -17,6 +19,8 @@ mod report;
 mod resource;
 mod selection;
 mod stop;
+mod version;
+mod write;
 
 use std::sync::Arc;
 
@@ -37,6 +41,7 @@ pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
 pub use resource::{Observed, Resource};
 pub use selection::{Candidate, Selection};
 pub use stop::Stop;
+pub use version::Version;
 
 /// Everything one run works with: one revision, one server, one set of compiled rules.
 #[derive(Clone)]
@@ -120,8 +125,9 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
 
 /// Observes `selection` and decides what to do, without doing it.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
+    let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
     let observation = observe::observe(session, selection, options, stop).await;
-    Plan::new(session.tree.revision().cloned(), observation, options)
+    Plan { given, ..Plan::new(session.tree.revision().cloned(), observation, options) }
 }
 
 /// Does work that blocks or computes for long, for the resource at `path`.
