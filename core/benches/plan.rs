@@ -86,7 +86,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 payload: Arc::clone(&subject.desired),
                 descriptor: Some(descriptor.clone()),
             };
-            let observed = Observed { at: desired.clone(), payload: Some(subject.observed.clone()) };
+            let observed = Observed::new(desired.clone(), Some(subject.observed.clone()));
             decide(&desired, &observed, false).unwrap().step == Step::Update
         };
         subjects.iter().filter(needs_update).count()

@@ -88,7 +88,7 @@ fn tree(root: &Path) -> Vec<String> {
 
 /// Why `resource` can be neither created, updated nor deleted.
 fn refusals(resource: &Resource) -> Vec<String> {
-    let observed = |payload| Observed { at: resource.clone(), payload };
+    let observed = |payload| Observed::new(resource.clone(), payload);
     let create = decide(resource, &observed(None), false).map(drop);
     let update = decide(resource, &observed(Some(Value::Null)), false).map(drop);
     let render = |operation| {

@@ -206,7 +206,7 @@ impl Reader {
             Ok(resource) => resource,
             Err(error) => return with_causes(&error),
         };
-        let observed = |payload| Observed { at: resource.clone(), payload };
+        let observed = |payload| Observed::new(resource.clone(), payload);
         let create = decide(&resource, &observed(None), false).map(drop);
         let update = decide(&resource, &observed(Some(Value::Null)), false).map(drop);
         with_causes(&create.and(update).unwrap_err())

@@ -49,6 +49,9 @@ pub enum Moment {
     After,
 }
 
+/// Stands for the status of an answer that breaks off.
+pub const CUT: u16 = 0;
+
 #[derive(Debug)]
 struct Failure {
     matcher: Matcher,

@@ -13,9 +13,9 @@ use axum::routing::{get, post};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use super::faults::Moment;
+use super::faults::{CUT, Moment};
 use super::store::Refusal;
-use super::{Shared, lock, pattern};
+use super::{Shared, lock, pattern, versions};
 
 /// Larger bodies are refused: everything is kept in memory.
 const BODY_LIMIT: usize = 4 << 20;
@@ -121,16 +121,24 @@ fn decide(
     }
     let failure = lock(&shared.rules).strike(method.as_str(), path);
     if let Some((status, Moment::Before)) = failure {
-        return refused(status, "the server was told to fail");
+        return failed(status, "the server was told to fail");
     }
-    let response = match body {
+    if shared.config.etags && !versions::admits(headers, lock(&shared.store).get(path)) {
+        return refused(412, "the resource has another version");
+    }
+    let mut response = match body {
         Some(Err(error)) => refused(400, &format!("the body is not JSON: {error}")),
         None => perform(shared, method, path, Value::Null),
         Some(Ok(body)) => perform(shared, method, path, body),
     };
     match failure {
-        Some((status, _)) => refused(status, "the server was told to fail after the effect"),
-        None => response,
+        Some((status, _)) => failed(status, "the server was told to fail after the effect"),
+        None => {
+            if shared.config.etags && method == Method::GET {
+                versions::state(response.headers_mut(), lock(&shared.store).get(path));
+            }
+            response
+        }
     }
 }
 
@@ -174,6 +182,14 @@ fn perform(shared: &Shared, method: &Method, path: &str, body: Value) -> Respons
         }
     };
     result.unwrap_or_else(|refusal| refused(refusal.status, &refusal.message))
+}
+
+fn failed(status: u16, message: &str) -> Response {
+    if status == CUT {
+        let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        return Body::from_stream(futures::stream::iter([Err::<Bytes, _>(broken)])).into_response();
+    }
+    refused(status, message)
 }
 
 fn refused(status: u16, message: &str) -> Response {

@@ -11,6 +11,7 @@ mod http;
 mod journal;
 mod pattern;
 mod store;
+mod versions;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -41,6 +42,8 @@ pub struct Config {
     pub versioned: Vec<String>,
     /// Collections, in the same notation, whose lists show nothing of an entry but its id.
     pub summaries: Vec<String>,
+    /// Whether reads state entity tags, and writes may ask for one.
+    pub etags: bool,
     /// Put before the number of an assigned id.
     pub id_prefix: String,
     /// Whether a PUT creates what is absent instead of answering 404.
@@ -65,6 +68,7 @@ impl Default for Config {
             server_ids: Vec::new(),
             versioned: Vec::new(),
             summaries: Vec::new(),
+            etags: false,
             id_prefix: "w-".to_owned(),
             upsert: false,
             refuse_delete_with_children: false,
@@ -207,6 +211,16 @@ impl RestServer {
     /// Like [`RestServer::fail`], but the request takes effect first: the answer that got lost.
     pub fn fail_after_effect(&self, matcher: Matcher, status: u16, times: usize) {
         lock(&self.shared.rules).add_failure(matcher, status, times, faults::Moment::After);
+    }
+
+    /// Cuts the answers to the next `times` matching requests off; they do nothing else.
+    pub fn cut(&self, matcher: Matcher, times: usize) {
+        self.fail(matcher, faults::CUT, times);
+    }
+
+    /// Like [`RestServer::cut`], but the request takes effect first.
+    pub fn cut_after_effect(&self, matcher: Matcher, times: usize) {
+        self.fail_after_effect(matcher, faults::CUT, times);
     }
 
     /// Ends all failures.

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use super::gate::Refused;
-use super::response::names_next_page;
+use super::response::{names_next_page, strong_etag};
 use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
 use crate::http_failure::{causes, tls_error};
@@ -172,7 +172,7 @@ impl Client {
                     path: request.path.clone(),
                     waiting,
                 },
-                Refused::Closed => request.failed("the client was closed"),
+                Refused::Closed => request.unsent("the client was closed"),
             })
         })?;
         if waited {
@@ -206,7 +206,9 @@ impl Client {
                 let failure = if error.is_connect() { Failure::Connect } else { Failure::Interrupted };
                 let certificate = is_certificate_error(&error);
                 let pause = if certificate { None } else { retry::pause(&request.method, attempt, &failure) };
-                Attempt::Retryable(pause, request.failed(self.shared.redactor.redact(&causes(&error))))
+                let reason = self.shared.redactor.redact(&causes(&error));
+                let sent = !error.is_connect();
+                Attempt::Retryable(pause, if sent { request.failed(reason) } else { request.unsent(reason) })
             })?;
             if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
                 return self.read(request, answer, attempt).await;
@@ -308,6 +310,7 @@ impl Client {
             status,
             content_type: text(CONTENT_TYPE),
             location: text(LOCATION),
+            etag: strong_etag(&headers),
             has_next_page: names_next_page(&headers),
             body,
         })

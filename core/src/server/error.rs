@@ -54,6 +54,8 @@ pub enum ServerError {
         path: String,
         /// What happened on the way.
         reason: String,
+        /// Whether the server may have received the request.
+        sent: bool,
     },
     /// An answer larger than we read.
     #[error("{method} {path}: the answer is larger than the limit of {limit} bytes")]
@@ -100,6 +102,30 @@ impl ServerError {
         }
     }
 
+    /// Whether the server said that it has not got the resource (HTTP 404 and 410).
+    pub fn is_gone(&self) -> bool {
+        matches!(self.status(), Some(StatusCode::NOT_FOUND | StatusCode::GONE))
+    }
+
+    /// Whether the server said that the resource is not in the version that the request asked for.
+    pub fn is_outdated(&self) -> bool {
+        self.status() == Some(StatusCode::PRECONDITION_FAILED)
+    }
+
+    /// Whether the request may have been carried out all the same: the answer was lost, or only what stands
+    /// between us and the server gave one.
+    pub fn may_be_done(&self) -> bool {
+        match self {
+            Self::Transport { sent, .. } => *sent,
+            Self::TooLarge { .. } => true,
+            Self::Status { status, .. } => matches!(
+                *status,
+                StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+            ),
+            _ => false,
+        }
+    }
+
     /// Whether the server said that the resource exists already (HTTP 409; a full queue is not that).
     pub fn is_already_exists(&self) -> bool {
         self.status() == Some(StatusCode::CONFLICT)
@@ -123,7 +149,7 @@ fn status_category(status: StatusCode) -> Category {
     match status.as_u16() {
         401 | 403 => Category::Auth,
         404 | 410 => Category::NotFound,
-        409 => Category::Conflict,
+        409 | 412 => Category::Conflict,
         408 | 425 | 429 => Category::Transport,
         400..=499 => Category::Validation,
         _ => Category::Transport,
@@ -142,6 +168,7 @@ mod tests {
     #[case(404, Category::NotFound)]
     #[case(410, Category::NotFound)]
     #[case(409, Category::Conflict)]
+    #[case(412, Category::Conflict)]
     #[case(408, Category::Transport)]
     #[case(425, Category::Transport)]
     #[case(429, Category::Transport)]

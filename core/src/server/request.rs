@@ -48,8 +48,16 @@ impl Request {
         ServerError::Request { method: self.method.clone(), path: self.path.clone(), reason: reason.into() }
     }
 
+    /// The failure of a request that the server may have received.
     pub(super) fn failed(&self, reason: impl Into<String>) -> ServerError {
-        ServerError::Transport { method: self.method.clone(), path: self.path.clone(), reason: reason.into() }
+        let (method, path, reason) = (self.method.clone(), self.path.clone(), reason.into());
+        ServerError::Transport { method, path, reason, sent: true }
+    }
+
+    /// The failure of a request that never left.
+    pub(super) fn unsent(&self, reason: impl Into<String>) -> ServerError {
+        let (method, path, reason) = (self.method.clone(), self.path.clone(), reason.into());
+        ServerError::Transport { method, path, reason, sent: false }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Answers of a managed server and their decoding.
 
 use bytes::Bytes;
-use http::header::{HeaderMap, LINK};
+use http::header::{ETAG, HeaderMap, HeaderValue, LINK};
 use http::{Method, StatusCode};
 
 use super::ServerError;
@@ -20,6 +20,8 @@ pub struct Response {
     pub content_type: Option<String>,
     /// The `Location`, if any.
     pub location: Option<String>,
+    /// The strong entity tag (RFC 9110 §8.8.3), if there is one.
+    pub etag: Option<HeaderValue>,
     /// Whether a `Link` header names a next page (RFC 8288).
     pub has_next_page: bool,
     /// The body, decompressed.
@@ -73,6 +75,15 @@ impl Response {
     }
 }
 
+/// The entity tag, if it is a strong one: only those tell versions apart (RFC 9110 §8.8.1).
+pub(super) fn strong_etag(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut tags = headers.get_all(ETAG).iter();
+    let (tag, second) = (tags.next()?, tags.next());
+    let text = tag.as_bytes();
+    let quoted = text.len() >= 2 && text.starts_with(b"\"") && text.ends_with(b"\"");
+    (quoted && second.is_none()).then(|| tag.clone())
+}
+
 /// Whether one of the links has the relation `next` (RFC 8288 §3.3: case-insensitive, quoted or not,
 /// possibly one of several).
 pub(super) fn names_next_page(headers: &HeaderMap) -> bool {
@@ -101,6 +112,7 @@ mod tests {
             status: StatusCode::OK,
             content_type: content_type.map(str::to_owned),
             location: None,
+            etag: None,
             has_next_page: false,
             body: Bytes::copy_from_slice(body.as_bytes()),
         }
@@ -127,6 +139,23 @@ mod tests {
     #[case("</next>; rel=\"self\"", false)]
     fn next_pages_in_links(#[case] link: &str, #[case] expected: bool) {
         assert_eq!(names_next_page(&HeaderMap::from_iter([(LINK, link.parse().unwrap())])), expected);
+    }
+
+    #[rstest]
+    #[case(&["\"v1\""], Some("\"v1\""))]
+    #[case(&["\"\""], Some("\"\""))]
+    #[case(&["W/\"v1\""], None)]
+    #[case(&["v1"], None)]
+    #[case(&["\""], None)]
+    #[case(&["\"v1\"", "\"v2\""], None)]
+    #[case(&[], None)]
+    fn strong_entity_tags(#[case] tags: &[&'static str], #[case] expected: Option<&str>) {
+        let headers = tags.iter().map(|tag| (ETAG, HeaderValue::from_static(tag)));
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(name, value);
+        }
+        assert_eq!(strong_etag(&map).as_ref().map(|tag| tag.to_str().unwrap()), expected);
     }
 
     #[test]

@@ -2,23 +2,20 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::plan::{self, Action, Call, Plan, Reason, Step};
-use super::remote::Remote;
+use super::plan::{Action, Plan, Reason, Step};
 use super::report::{Failure, PRUNE, Stats};
+use super::write::Writer;
 use super::{Report, Session, Stop, SyncError};
 use crate::path::LogicalPath;
-use crate::server::Response;
 
 /// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
-    let Plan { actions, targeted, mut failures, prune_refused, .. } = plan;
-    let remote = Remote::new(session);
-    let given = GivenIds::default();
+    let Plan { actions, targeted, mut failures, prune_refused, given, .. } = plan;
+    let writer = Writer::new(session, given);
     let mut stats = Stats { targeted, ..Stats::default() };
     let (mut writes, mut deletions) = (Vec::new(), Vec::new());
     for action in actions {
@@ -32,22 +29,23 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let concurrency = session.client.concurrency();
     let order = Order::parents_first(&writes);
     let done = execute(&writes, order, concurrency, |action, failed_parent| {
-        write(&remote, &given, action, failed_parent, stop)
+        write(&writer, action, failed_parent, stop)
     });
     for (action, outcome) in done.await {
-        match (outcome, action.step) {
-            (Ok(()), Step::Create) => stats.created += 1,
-            (Ok(()), _) => stats.updated += 1,
-            (Err(error), _) => failures.push(failure(action, &error)),
+        match outcome {
+            Ok(Step::Create) => stats.created += 1,
+            Ok(Step::Update) => stats.updated += 1,
+            Ok(_) => stats.unchanged += 1,
+            Err(error) => failures.push(failure(action, &error)),
         }
     }
     stats.applied = stats.created + stats.updated + stats.unchanged;
 
     let order = Order::children_first(&deletions);
-    let done = execute(&deletions, order, concurrency, |action, _| delete(&remote, &given, action, stop));
+    let done = execute(&deletions, order, concurrency, |action, _| delete(&writer, action, stop));
     for (action, outcome) in done.await {
         match outcome {
-            Ok(()) => stats.pruned += 1,
+            Ok(_) => stats.pruned += 1,
             Err(error) => failures.push(failure(action, &error)),
         }
     }
@@ -55,89 +53,32 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
 }
 
 async fn write(
-    remote: &Arc<Remote>,
-    given: &GivenIds,
+    writer: &Writer,
     action: &Action,
     failed_parent: Option<&LogicalPath>,
     stop: &Stop,
-) -> Result<(), SyncError> {
+) -> Result<Step, SyncError> {
     if let Some(parent) = failed_parent {
         return Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() });
     }
-    send(remote, given, action, stop).await
+    send(writer, action, stop).await
 }
 
-async fn delete(
-    remote: &Arc<Remote>,
-    given: &GivenIds,
-    action: &Action,
-    stop: &Stop,
-) -> Result<(), SyncError> {
-    match send(remote, given, action, stop).await {
-        Err(error) if error.is_gone() => Ok(()),
+async fn delete(writer: &Writer, action: &Action, stop: &Stop) -> Result<Step, SyncError> {
+    match send(writer, action, stop).await {
+        Err(error) if error.is_gone() => Ok(Step::Delete),
         outcome => outcome,
     }
 }
 
-async fn send(remote: &Arc<Remote>, given: &GivenIds, action: &Action, stop: &Stop) -> Result<(), SyncError> {
+async fn send(writer: &Writer, action: &Action, stop: &Stop) -> Result<Step, SyncError> {
     if let Some(reason) = stop.reason() {
         return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
     }
-    let Some(call) = &action.call else { return Ok(()) };
-    let outcome = match given.rebind(remote, call).await {
-        Ok(Some(rebound)) => remote.send(&rebound).await,
-        Ok(None) => remote.send(call).await,
-        Err(error) => Err(error),
-    };
-    let outcome = outcome.map(|response| given.learn(action, &response));
+    let outcome = writer.write(action).await;
     stop.note(outcome.as_ref().err());
     tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
     outcome
-}
-
-/// The ids that the server gave to what this run created, where they are not the names of the paths.
-#[derive(Default)]
-struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
-
-impl GivenIds {
-    /// Remembers the id in the answer to a create: what metadata says it is, else where it now is.
-    fn learn(&self, action: &Action, response: &Response) {
-        let Some(Call { names: Some(rules), states_id, .. }) = &action.call else { return };
-        if !rules.identity().any_explicit() {
-            return;
-        }
-        let answer = response.decode(rules.payload_type()).unwrap_or_default();
-        let location = response.location.as_deref().filter(|_| !states_id);
-        let location = || location?.trim_end_matches('/').rsplit('/').next();
-        let id = rules.observed_id(&answer).or_else(|| location().map(str::to_owned));
-        if let Some(id) = id.filter(|id| !id.is_empty() && id != action.path.name()) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(action.path.clone(), id);
-        }
-    }
-
-    /// What to send instead of `call`, if a parent that was created before has another name on the server.
-    async fn rebind(&self, remote: &Arc<Remote>, call: &Call) -> Result<Option<Call>, SyncError> {
-        let Some(resource) = &call.late else { return Ok(None) };
-        let Some(path) = self.resolve(&resource.path) else { return Ok(None) };
-        let rules = remote.rules(&path).await?;
-        let rebound = plan::create(resource, &resource.moved(path, rules))?;
-        Ok(rebound.call.map(|rebound| Call {
-            on_conflict: rebound.on_conflict.filter(|_| call.on_conflict.is_some()),
-            ..rebound
-        }))
-    }
-
-    /// `path` with the ids of its parents; `None` if nothing changes.
-    fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
-        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let prefixes: Vec<LogicalPath> = std::iter::once(path.clone()).chain(path.ancestors()).collect();
-        let mut resolved = LogicalPath::root();
-        for prefix in prefixes.iter().rev().filter(|prefix| !prefix.is_root()) {
-            let own = given.get(prefix).filter(|_| prefix != path);
-            resolved = resolved.child(own.map_or_else(|| prefix.name(), String::as_str)).ok()?;
-        }
-        (resolved != *path).then_some(resolved)
-    }
 }
 
 fn failure(action: &Action, error: &SyncError) -> Failure {
@@ -202,9 +143,9 @@ async fn execute<'a, F>(
     order: Order,
     concurrency: usize,
     work: impl Fn(&'a Action, Option<&'a LogicalPath>) -> F,
-) -> Vec<(&'a Action, Result<(), SyncError>)>
+) -> Vec<(&'a Action, Result<Step, SyncError>)>
 where
-    F: Future<Output = Result<(), SyncError>> + 'a,
+    F: Future<Output = Result<Step, SyncError>> + 'a,
 {
     let Order { mut waits_for, releases, condemns } = order;
     let mut failed_parents: Vec<Option<&LogicalPath>> = vec![None; actions.len()];
@@ -248,7 +189,7 @@ mod tests {
             reason: Reason::Missing,
             differences: Vec::new(),
             compared: None,
-            address: String::new(),
+            address: None,
             call: None,
         };
         paths.iter().map(action).collect()
@@ -264,7 +205,7 @@ mod tests {
                 None if action.path.as_str() == failing => {
                     Err(SyncError::NotAttempted { path: action.path.clone(), reason: String::new() })
                 }
-                None => Ok(()),
+                None => Ok(action.step),
             };
             let mark = if failed_parent.is_some() { "!" } else { "" };
             seen.lock().unwrap().push(format!("{mark}{}", action.path));

@@ -137,7 +137,7 @@ impl Remote {
             return Ok(Seen::observed(observed));
         }
         if believed {
-            return Ok(Seen::observed(Observed { at: wanted.clone(), payload: None }));
+            return Ok(Seen::observed(Observed::new(wanted.clone(), None)));
         }
         self.read(wanted).await.map(Seen::observed)
     }

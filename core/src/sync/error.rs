@@ -80,6 +80,14 @@ pub enum SyncError {
         /// The collection whose list is paginated.
         collection: LogicalPath,
     },
+    /// The server gives the id and does not list the collection, so nothing tells whether it has the resource.
+    #[error("cannot tell whether {path} exists: the server gives its id, and {collection} cannot be listed")]
+    Unlisted {
+        /// The resource.
+        path: LogicalPath,
+        /// The collection without list.
+        collection: LogicalPath,
+    },
     /// A placeholder that nobody can resolve; sending it would overwrite the live credential.
     #[error("{path}: the value at \"{pointer}\" is a secret placeholder and no secret store is configured")]
     SecretStoreMissing {
@@ -87,6 +95,25 @@ pub enum SyncError {
         path: LogicalPath,
         /// Where the placeholder is.
         pointer: String,
+    },
+    /// A create was sent, its answer was lost, and whether it was carried out cannot be told. It is not sent
+    /// again: the next run sees what became of it.
+    #[error("{path}: it is not known whether it was created: {lost}; looking for it: {why}")]
+    Unsure {
+        /// The resource.
+        path: LogicalPath,
+        /// What became of the answer.
+        lost: Box<ServerError>,
+        /// Why looking for it did not tell.
+        why: String,
+    },
+    /// Whenever the resource is to be written, the server has another version than the one just read.
+    #[error(
+        "{path}: somebody else keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
+    )]
+    Contended {
+        /// The resource.
+        path: LogicalPath,
     },
     /// The parent could not be created, so there is nowhere to put this.
     #[error("{path}: not created because its parent {parent} could not be created")]
@@ -143,13 +170,15 @@ impl Categorized for SyncError {
             Self::Server(error) => error.category(),
             Self::List { category, .. } => *category,
             Self::Absent { .. } => Category::NotFound,
-            Self::ListCycle { .. } | Self::PartialList { .. } | Self::SecretStoreMissing { .. } => {
-                Category::Validation
-            }
-            Self::NotUnique { .. } | Self::AmbiguousName { .. } | Self::ParentFailed { .. } => {
-                Category::Conflict
-            }
-            Self::NotAttempted { .. } => Category::Transport,
+            Self::ListCycle { .. }
+            | Self::PartialList { .. }
+            | Self::Unlisted { .. }
+            | Self::SecretStoreMissing { .. } => Category::Validation,
+            Self::NotUnique { .. }
+            | Self::AmbiguousName { .. }
+            | Self::Contended { .. }
+            | Self::ParentFailed { .. } => Category::Conflict,
+            Self::Unsure { .. } | Self::NotAttempted { .. } => Category::Transport,
             Self::Task { .. } => Category::Internal,
         }
     }

@@ -6,8 +6,10 @@
 
 mod apply;
 mod bulk;
+mod call;
 mod desired;
 mod error;
+mod given;
 mod knowledge;
 mod lists;
 mod lookup;
@@ -19,6 +21,8 @@ mod report;
 mod resource;
 mod selection;
 mod stop;
+mod version;
+mod write;
 
 use std::sync::Arc;
 
@@ -41,6 +45,7 @@ pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
 pub use resource::{Observed, Resource};
 pub use selection::{Candidate, Selection};
 pub use stop::Stop;
+pub use version::Version;
 
 /// Everything one run works with: one revision, one server, one set of compiled rules.
 #[derive(Clone)]
@@ -183,8 +188,9 @@ async fn plan_noting(
     stop: &Stop,
     transcript: &Arc<Transcript>,
 ) -> Plan {
+    let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
     let observation = observe::observe(session, selection, options, stop, transcript).await;
-    Plan::new(session.tree.revision().cloned(), observation, options)
+    Plan { given, ..Plan::new(session.tree.revision().cloned(), observation, options) }
 }
 
 /// Does work that blocks or computes for long, for the resource at `path`.

@@ -54,11 +54,13 @@ pub(super) async fn observe(
     let bulk = Bulk::of(&selection, options.effective_reading());
     let remote = Remote::observing(session, bulk, Arc::clone(transcript));
     let Selection { resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
+    // Who occupies what matters only where something may be deleted.
+    let located = !prune.is_empty();
     let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
     let others = given.chain(prune.into_iter().map(Item::Undeclared));
     let mut observed = loaded(session, resources)
         .chain(futures::stream::iter(others))
-        .map(|item| observe_one(session, &remote, item, options, stop))
+        .map(|item| observe_one(session, &remote, item, (options, located), stop))
         .buffer_unordered(session.client.concurrency());
     let mut actions = Vec::new();
     while let Some(outcome) = observed.next().await {
@@ -104,7 +106,7 @@ async fn observe_one(
     session: &Session,
     remote: &Arc<Remote>,
     item: Item,
-    options: &Options,
+    options: (&Options, bool),
     stop: &Stop,
 ) -> Result<Option<Action>, Failure> {
     let (path, operation) = match &item {
@@ -127,7 +129,7 @@ async fn observe_one(
 async fn observe_resource(
     remote: &Arc<Remote>,
     desired: Resource,
-    options: &Options,
+    (options, located): (&Options, bool),
 ) -> Result<Action, SyncError> {
     if !options.secret_store
         && options.intent != Intent::Delete
@@ -136,21 +138,21 @@ async fn observe_resource(
         return Err(SyncError::SecretStoreMissing { path: desired.path, pointer });
     }
     let observed = match remote.look(&desired).await {
-        Ok(Seen::Equal(at)) => return Ok(plan::unchanged(&desired, &at)),
+        Ok(Seen::Equal(at)) => return Ok(plan::unchanged(&desired, &at, located)),
         Ok(Seen::Observed(observed)) => *observed,
         // What cannot be read can still be written; that it has to be is not for us to tell.
         Err(error) if options.intent != Intent::Converge && error.category() == Category::Validation => {
             let unknown = (options.intent == Intent::Delete).then_some(Value::Null);
-            Observed { at: desired.clone(), payload: unknown }
+            Observed::new(desired.clone(), unknown)
         }
         Err(error) => return Err(error),
     };
     if !desired.rules.runs_jq() {
-        return decide_for(&desired, &observed, options);
+        return decide_for(&desired, &observed, options, located);
     }
     let options = options.clone();
     blocking(desired.path.clone(), move || {
-        on_evaluation_stack(|| decide_for(&desired, &observed, &options))
+        on_evaluation_stack(|| decide_for(&desired, &observed, &options, located))
             .map_err(|source| SyncError::Task { path: desired.path.clone(), reason: source.to_string() })?
     })
     .await

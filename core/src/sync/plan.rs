@@ -1,23 +1,20 @@
 //! Deciding what to do, without doing anything.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::call::Call;
 use super::observe::Observation;
 use super::prune::{self, PruneRefused};
 use super::report::Failure;
-use super::resource::{Observed, Resource, request};
+use super::resource::{Observed, Resource};
 use super::{Intent, Options, SyncError};
-use crate::metadata::document::merge;
-use crate::metadata::{Comparison, Difference, OperationName, Rules};
+use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
-use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::repository::Revision;
 use crate::secrets::DeclaredSecrets;
-use crate::server::Request;
 
 /// Everything a run will do, as a value. It serialises to JSON; executing it decides nothing.
 #[derive(Debug, Serialize)]
@@ -32,6 +29,9 @@ pub struct Plan {
     pub failures: Vec<Failure>,
     /// Set when pruning was refused as a whole; then no action deletes.
     pub prune_refused: Option<PruneRefused>,
+    /// Selected resources that the tree does not hold, should their desired state be needed once more.
+    #[serde(skip)]
+    pub(super) given: HashMap<LogicalPath, Resource>,
 }
 
 /// What will be done to one resource, and why.
@@ -50,12 +50,13 @@ pub struct Action {
     /// What was compared, without declared secrets, if [`Options::keep_compared`] asks for it.
     #[serde(skip)]
     pub compared: Option<Box<Comparison>>,
-    /// Where the server has the resource; what a declared resource occupies is never deleted.
+    /// Where the server has the resource: what a declared resource occupies is never deleted. Known only where
+    /// a plan may delete.
     #[serde(skip)]
-    pub(super) address: String,
+    pub(super) address: Option<Box<str>>,
     /// The request to send; `None` for a skip.
     #[serde(skip)]
-    pub(super) call: Option<Call>,
+    pub(super) call: Option<Box<Call>>,
 }
 
 /// What an action does on the server.
@@ -90,60 +91,29 @@ pub enum Reason {
     Requested,
 }
 
-/// A request ready to be sent.
-///
-/// The body is encoded while planning: it is smaller than the payload, and what cannot be encoded fails
-/// before anything is sent.
-#[derive(Debug, Default)]
-pub(super) struct Call {
-    pub request: Request,
-    /// Sent once when a create is answered with 409: the resource exists after all.
-    pub on_conflict: Option<Request>,
-    /// Sent once when an update is answered with 404: its address needs what only the server knows.
-    pub on_missing: Option<Request>,
-    /// Tells the id that the server gives to what is created.
-    pub names: Option<Arc<Rules>>,
-    /// Whether what is created states that id itself. Where it was created does not tell it then: some
-    /// servers keep a resource at one id and name it in the paths of its children by another.
-    pub states_id: bool,
-    /// What is created, where an id that the server gives to a parent may change its address.
-    pub late: Option<Box<Resource>>,
-}
-
 /// Decides what one desired resource needs. Pure: same input, same action. Fails if metadata does not fit
 /// the payload, or if it cannot be encoded for the wire.
 pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
-    let Some(payload) = &observed.payload else { return create(desired, &observed.at) };
+    let Some(payload) = &observed.payload else {
+        return Ok(
+            Action::new(desired, Step::Create, Reason::Missing).with(Call::create(desired, &observed.at)?)
+        );
+    };
     let differences = desired.evaluation()?.compare(payload)?;
-    let at = match observed.at.rules.observed_id(payload) {
-        Some(remote_id) => observed.at.with_remote_id(&remote_id),
-        None => observed.at.clone(),
+    let action = match (differences.is_empty(), force) {
+        (true, false) => return Ok(Action::new(desired, Step::Skip, Reason::Equal)),
+        (true, true) => Action::new(desired, Step::Update, Reason::Forced),
+        (false, _) => Action::new(desired, Step::Update, Reason::Different),
     };
-    let (step, reason) = match (differences.is_empty(), force) {
-        (true, false) => (Step::Skip, Reason::Equal),
-        (true, true) => (Step::Update, Reason::Forced),
-        (false, _) => (Step::Update, Reason::Different),
-    };
-    let call = match step {
-        Step::Update => Some(update(desired, &at, payload)?),
-        _ => None,
-    };
-    Ok(Action {
-        path: desired.path.clone(),
-        step,
-        reason,
-        differences,
-        compared: None,
-        address: at.address(),
-        call,
-    })
+    Ok(Action { differences, ..action.with(Call::update(desired, observed)?) })
 }
 
-/// Decides what `options` intend with one resource.
+/// Decides what `options` intend with one resource. The action knows its address if it has to be `located`.
 pub(super) fn decide_for(
     desired: &Resource,
     observed: &Observed,
     options: &Options,
+    located: bool,
 ) -> Result<Action, SyncError> {
     let mut action = match options.intent {
         Intent::Converge => decide(desired, observed, options.force)?,
@@ -155,6 +125,9 @@ pub(super) fn decide_for(
             Action { reason: Reason::Requested, ..action }
         }
     };
+    if located {
+        action.address = Some(observed.addressed().address().into());
+    }
     if options.keep_compared {
         let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
         action.compared = Some(Box::new(compared));
@@ -188,137 +161,87 @@ fn conceal(action: &mut Action, desired: &Resource, observed: &Observed) {
 }
 
 /// Nothing to do for `desired`, which the server has at `at`.
-pub(super) fn unchanged(desired: &Resource, at: &Resource) -> Action {
-    Action {
-        path: desired.path.clone(),
-        step: Step::Skip,
-        reason: Reason::Equal,
-        differences: Vec::new(),
-        compared: None,
-        address: at.address(),
-        call: None,
-    }
+pub(super) fn unchanged(desired: &Resource, at: &Resource, located: bool) -> Action {
+    let address = located.then(|| at.address().into());
+    Action { address, ..Action::new(desired, Step::Skip, Reason::Equal) }
 }
 
 /// A creation that stays one: the server says whether it is possible.
 fn requested_create(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
-    let mut action = create(desired, &observed.at)?;
-    action.reason = Reason::Requested;
-    if let Some(call) = &mut action.call {
-        call.on_conflict = None;
-    }
-    Ok(action)
+    let call = Call::create(desired, &observed.at)?;
+    Ok(Action::new(desired, Step::Create, Reason::Requested).with(call))
 }
 
 /// An update, also of what is equal, and of what the server seems not to have: it says whether it is possible.
 fn requested_update(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
-    let nothing = Value::Null;
-    let payload = observed.payload.as_ref().unwrap_or(&nothing);
-    let at = match observed.at.rules.observed_id(payload) {
-        Some(remote_id) => observed.at.with_remote_id(&remote_id),
-        None => observed.at.clone(),
-    };
-    Ok(Action {
-        path: desired.path.clone(),
-        step: Step::Update,
-        reason: Reason::Requested,
-        differences: Vec::new(),
-        compared: None,
-        address: at.address(),
-        call: Some(update(desired, &at, payload)?),
-    })
-}
-
-/// Makes `desired` exist at `at`. Should it exist after all, it is updated.
-pub(super) fn create(desired: &Resource, at: &Resource) -> Result<Action, SyncError> {
-    let evaluation = at.evaluation()?;
-    let request = request(&evaluation, OperationName::Create, &desired.payload)?;
-    // Metadata may need an id for updates that only the server knows.
-    let mut on_conflict = self::request(&evaluation, OperationName::Update, &desired.payload).ok();
-    if let Some(update) = on_conflict.as_mut().filter(|update| update.body == request.body) {
-        // One buffer serves both where they send the same.
-        update.body.clone_from(&request.body);
-    }
-    let nested = desired.path.segments().count() > 2;
-    let call = Call {
-        request,
-        on_conflict,
-        on_missing: None,
-        names: Some(Arc::clone(&at.rules)),
-        states_id: at.rules.states_id(&desired.payload),
-        late: nested.then(|| Box::new(desired.clone())),
-    };
-    Ok(Action {
-        path: desired.path.clone(),
-        step: Step::Create,
-        reason: Reason::Missing,
-        differences: Vec::new(),
-        compared: None,
-        address: at.address(),
-        call: Some(call),
-    })
-}
-
-/// Changes what `at` addresses. Some servers address updates by a field that only they know: that is tried
-/// where the first address is answered with 404.
-fn update(desired: &Resource, at: &Resource, observed: &Value) -> Result<Call, SyncError> {
-    let first = request(&at.evaluation()?, OperationName::Update, &desired.payload)?;
-    let with_observed =
-        Resource { payload: Arc::new(merge(observed.clone(), at.payload.as_ref().clone())), ..at.clone() };
-    let second =
-        with_observed.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Update)?));
-    let on_missing = second.ok().filter(|second| second.path != first.path).map(|second| Request {
-        method: second.method,
-        path: second.path,
-        query: second.query,
-        headers: second.headers,
-        ..first.clone()
-    });
-    Ok(Call { request: first, on_missing, ..Call::default() })
+    Ok(Action::new(desired, Step::Update, Reason::Requested).with(Call::update(desired, observed)?))
 }
 
 /// The deletion of a resource that is not declared any more; `None` when the server has not got it.
 pub(super) fn decide_prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
-    let Some(payload) = &observed.payload else { return Ok(None) };
-    let remote_id = observed.at.rules.observed_id(payload);
-    let at = observed.at.with_remote_id(remote_id.as_deref().unwrap_or(&observed.at.identity.remote_id));
-    // What the server says beats what was declared last.
-    let scope = merge(at.payload.as_ref().clone(), payload.clone());
-    let at = Resource { payload: Arc::new(scope), ..at };
-    let request = request(&at.evaluation()?, OperationName::Delete, &Value::Null)?;
-    Ok(Some(Action {
-        path: declared.path.clone(),
-        step: Step::Delete,
-        reason: Reason::Undeclared,
-        differences: Vec::new(),
-        compared: None,
-        address: at.address(),
-        call: Some(Call { request, ..Call::default() }),
-    }))
+    let Some((call, at)) = Call::delete(declared, observed)? else { return Ok(None) };
+    let action = Action::new(declared, Step::Delete, Reason::Undeclared).with(call);
+    Ok(Some(Action { address: Some(at.address().into()), ..action }))
+}
+
+/// Decides once more on what `action` is about, which was not as it was observed then; `None` where nothing
+/// is left to delete.
+pub(super) fn decide_again(
+    action: (Step, Reason),
+    desired: &Resource,
+    observed: &Observed,
+) -> Result<Option<Action>, SyncError> {
+    match action {
+        (Step::Delete, _) => decide_prune(desired, observed),
+        (Step::Update, Reason::Requested) => requested_update(desired, observed).map(Some),
+        (_, reason) => decide(desired, observed, reason == Reason::Forced).map(Some),
+    }
+}
+
+impl Action {
+    fn new(resource: &Resource, step: Step, reason: Reason) -> Self {
+        Self {
+            path: resource.path.clone(),
+            step,
+            reason,
+            differences: Vec::new(),
+            compared: None,
+            address: None,
+            call: None,
+        }
+    }
+
+    fn with(self, call: Call) -> Self {
+        Self { call: Some(Box::new(call)), ..self }
+    }
 }
 
 /// Drops deletions of what a declared resource occupies: after a rename in Git the old path and the new
 /// one may stand for the same resource on the server.
 fn spare_occupied(actions: &mut Vec<Action>) {
-    let occupied: HashSet<String> = actions
-        .iter()
-        .filter(|action| action.step != Step::Delete)
-        .map(|action| action.address.clone())
-        .collect();
-    actions.retain(|action| action.step != Step::Delete || !occupied.contains(&action.address));
+    if actions.iter().all(|action| action.step != Step::Delete) {
+        return;
+    }
+    let declared = actions.iter_mut().filter(|action| action.step != Step::Delete);
+    let occupied: HashSet<Box<str>> = declared.filter_map(|action| action.address.take()).collect();
+    let spared = |action: &Action| action.address.as_ref().is_some_and(|address| occupied.contains(address));
+    actions.retain(|action| action.step != Step::Delete || !spared(action));
 }
 
-/// Forgets what would be rendered again for actions whose address no server-given id can change.
-fn bind_early(actions: &mut [Action]) {
+/// Marks what will be sent to an address that hangs on an id which the server gives to a parent first.
+fn bind_late(actions: &mut [Action]) {
     let created = actions.iter().filter_map(|action| {
-        let names = action.call.as_ref()?.names.as_ref()?;
-        names.identity().any_explicit().then(|| action.path.clone())
+        action.call.as_ref()?.names.as_ref()?;
+        Some(action.path.clone())
     });
     let created: HashSet<LogicalPath> = created.collect();
-    for action in actions {
+    if created.is_empty() {
+        return;
+    }
+    for action in actions.iter_mut().filter(|action| action.step == Step::Create) {
         let waits = action.path.ancestors().any(|ancestor| created.contains(&ancestor));
-        if let Some(call) = action.call.as_mut().filter(|_| !waits) {
-            call.late = None;
+        if let Some(call) = &mut action.call {
+            call.late = waits;
         }
     }
 }
@@ -334,24 +257,26 @@ impl Plan {
             .filter(|action| action.step == Step::Delete && action.reason == Reason::Undeclared)
             .map(|action| action.path.clone())
             .collect();
-        bind_early(&mut actions);
+        bind_late(&mut actions);
         let prune_refused =
             prune::check(&doomed, declared, whole_scope, options.prune_limit, options.allow_empty);
         if prune_refused.is_some() {
             actions.retain(|action| action.step != Step::Delete);
         }
-        Self { revision, actions, targeted, failures, prune_refused }
+        Self { revision, actions, targeted, failures, prune_refused, given: HashMap::new() }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rstest::rstest;
 
     use super::super::PruneLimit;
     use super::*;
     use crate::metadata::Metadata;
-    use crate::payload::{Descriptor, PayloadType, decode};
+    use crate::payload::{Descriptor, PayloadType, Value, decode};
 
     fn parse(json: &str) -> Value {
         decode(PayloadType::Json, json.as_bytes()).unwrap()
@@ -368,7 +293,7 @@ mod tests {
 
     fn observed(desired: &Resource, json: Option<&str>) -> Observed {
         let at = if json.is_some() { desired.with_remote_id("17") } else { desired.clone() };
-        Observed { at, payload: json.map(parse) }
+        Observed::new(at, json.map(parse))
     }
 
     #[rstest]
@@ -403,9 +328,8 @@ mod tests {
     ) {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { intent, ..Options::default() };
-        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let action = decide_for(&desired, &observed(&desired, payload), &options, false).unwrap();
         let call = action.call.unwrap();
-        assert!(call.on_conflict.is_none());
         let sent = format!("{} {}", call.request.method, call.request.path);
         assert_eq!((action.step, action.reason, sent.as_str()), (step, Reason::Requested, expected));
     }
@@ -414,7 +338,7 @@ mod tests {
     fn what_is_absent_cannot_be_deleted() {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { intent: Intent::Delete, ..Options::default() };
-        let refused = decide_for(&desired, &observed(&desired, None), &options);
+        let refused = decide_for(&desired, &observed(&desired, None), &options, false);
         assert!(matches!(refused, Err(SyncError::Absent { .. })));
     }
 
@@ -423,7 +347,7 @@ mod tests {
         let desired = desired(r#"{"a":1}"#);
         let options =
             Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
-        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap();
+        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options, false).unwrap();
         let observation = Observation {
             actions: (0..20).map(|_| delete()).collect(),
             targeted: 20,
@@ -440,12 +364,13 @@ mod tests {
     fn what_was_compared_is_kept_on_demand(#[case] payload: Option<&str>, #[case] expected: &str) {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { keep_compared: true, ..Options::default() };
-        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let action = decide_for(&desired, &observed(&desired, payload), &options, false).unwrap();
         let compared = action.compared.unwrap();
         assert_eq!(compared.desired, parse(r#"{"a":1}"#));
         assert_eq!(compared.observed.unwrap_or_default(), parse(expected));
         assert_eq!(compared.differences.len(), 1);
-        let forgotten = decide_for(&desired, &observed(&desired, payload), &Options::default()).unwrap();
+        let forgotten =
+            decide_for(&desired, &observed(&desired, payload), &Options::default(), false).unwrap();
         assert!(forgotten.compared.is_none());
     }
 
@@ -458,12 +383,18 @@ mod tests {
         let tree = crate::repository::DirTree::open(root.path()).unwrap();
         let mut desired = desired(r#"{"pin":"canary-1"}"#);
         desired.rules = Metadata::new(Arc::new(tree)).rules(&desired.path).unwrap();
-        let observed = Observed { at: desired.clone(), payload: Some(parse(r#"{"pin":"canary-2"}"#)) };
+        let observed = Observed::new(desired.clone(), Some(parse(r#"{"pin":"canary-2"}"#)));
         let options = Options { keep_compared: true, ..Options::default() };
-        let action = decide_for(&desired, &observed, &options).unwrap();
+        let action = decide_for(&desired, &observed, &options, false).unwrap();
         assert_eq!((action.step, action.differences.len()), (Step::Update, 1));
         let shown = format!("{:?} {:?}", action.differences, action.compared);
         assert!(!shown.contains("canary"), "{shown}");
+    }
+
+    #[test]
+    fn a_plan_of_very_many_actions_stays_small() {
+        // 100,000 of them, most of which do nothing, have to fit into some ten MiB.
+        assert!(size_of::<Action>() <= 96, "{} bytes", size_of::<Action>());
     }
 
     #[test]

@@ -6,13 +6,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use http::StatusCode;
-
 use super::bulk::Bulk;
 use super::knowledge::Transcript;
 use super::lists::{ListOutcome, Lists, Members};
-use super::plan::Call;
-use super::resource::{Observed, Resource, request};
+use super::resource::{Content, Observed, Resource, request};
+use super::version::Version;
 use super::{Session, SyncError, blocking};
 use crate::error::{Categorized, Category};
 use crate::metadata::inference::is_collection;
@@ -118,7 +116,7 @@ impl Remote {
             Found::Collection(members) => {
                 let at = Resource::by_path(path.clone(), self.rules(path).await?)?;
                 let payloads = members.entries.into_values().map(|entry| entry.payload);
-                Ok(Observed { at, payload: Some(Value::Array(payloads.collect())) })
+                Ok(Observed::new(at, Some(Value::Array(payloads.collect()))))
             }
         }
     }
@@ -197,9 +195,9 @@ impl Remote {
     /// Reads one resource. Absence is an answer and no error.
     pub async fn read(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
         let error = match self.read_at(wanted).await {
-            Ok(payload) => {
+            Ok(content) => {
                 self.check_unique(wanted).await?;
-                return Ok(Observed { at: wanted.clone(), payload: Some(payload) });
+                return Ok(Observed::found(wanted.clone(), content));
             }
             Err(error) => error,
         };
@@ -249,14 +247,13 @@ impl Remote {
     /// content.
     async fn read_listed(self: &Arc<Self>, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
         let at = wanted.with_remote_id(&entry.remote_id);
-        let payload = match self.read_at(&wanted.as_listed(entry)).await {
-            Ok(payload) => payload,
+        match self.read_at(&wanted.as_listed(entry)).await {
+            Ok(content) => Ok(Observed::found(at, content)),
             Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {
-                entry.payload.clone()
+                Ok(Observed::new(at, Some(entry.payload.clone())))
             }
-            Err(error) => return Err(error),
-        };
-        Ok(Observed { at, payload: Some(payload) })
+            Err(error) => Err(error),
+        }
     }
 
     /// Puts ids in the place of aliases, from the last segment upwards, wherever metadata says that the two
@@ -274,7 +271,7 @@ impl Remote {
                 at = at.with_remote_id(&remote_id);
             }
             match self.read_at(&at).await {
-                Ok(payload) => return Ok(Observed { at, payload: Some(payload) }),
+                Ok(content) => return Ok(Observed::found(at, content)),
                 Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {}
                 Err(error) => return Err(error),
             }
@@ -283,10 +280,10 @@ impl Remote {
         let parent = at.path.parent().unwrap_or_else(LogicalPath::root);
         let path = parent.child(wanted.path.name()).unwrap_or_else(|_| wanted.path.clone());
         if path == wanted.path {
-            return Ok(Observed { at: wanted.clone(), payload: None });
+            return Ok(Observed::new(wanted.clone(), None));
         }
         let rules = self.rules(&path).await?;
-        Ok(Observed { at: wanted.moved(path, rules), payload: None })
+        Ok(Observed::new(wanted.moved(path, rules), None))
     }
 
     /// `path` with one segment replaced by the id that the list of its collection gives for it, and that id;
@@ -362,47 +359,30 @@ impl Remote {
     }
 
     /// Reads the resource at exactly the address that its rules give.
-    async fn read_at(&self, at: &Resource) -> Result<Value, SyncError> {
-        let request = request(&at.evaluation()?, OperationName::Get, &Value::Null)?;
+    async fn read_at(&self, at: &Resource) -> Result<Content, SyncError> {
+        let evaluation = at.evaluation()?;
+        let request = request(&evaluation, OperationName::Get, &Value::Null)?;
         let response = self.ask(&request).await?;
+        let version = Version::of(&request, &response);
         let fallback = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
         let answer = response.decode(fallback.or(at.rules.payload_type()))?;
         if !at.rules.runs_jq() {
-            return Ok(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?);
+            let payload = evaluation.transform(OperationName::Get, answer, Context::default())?;
+            return Ok(Content { payload, version });
         }
         let resource = at.clone();
         blocking(at.path.clone(), move || {
-            Ok(resource.evaluation()?.transform(OperationName::Get, answer, Context::default())?)
+            let payload = resource.evaluation()?.transform(OperationName::Get, answer, Context::default())?;
+            Ok(Content { payload, version })
         })
         .await
-    }
-
-    /// Sends a planned request, and what the plan holds for the answers 409 to a create and 404 to an update.
-    pub(super) async fn send(&self, call: &Call) -> Result<Response, SyncError> {
-        let sent = self.session.client.send(&call.request).await;
-        let second: Option<&Request> = match &sent {
-            Err(error) if error.is_already_exists() => call.on_conflict.as_ref(),
-            Err(ServerError::Status { status: StatusCode::NOT_FOUND | StatusCode::GONE, .. }) => {
-                call.on_missing.as_ref()
-            }
-            _ => None,
-        };
-        match second {
-            Some(second) => Ok(self.session.client.send(second).await?),
-            None => Ok(sent?),
-        }
     }
 }
 
 impl SyncError {
     /// Whether the server said that there is nothing to delete.
     pub(super) fn is_gone(&self) -> bool {
-        match self {
-            Self::Server(ServerError::Status { status, .. }) => {
-                matches!(*status, StatusCode::NOT_FOUND | StatusCode::GONE)
-            }
-            _ => false,
-        }
+        matches!(self, Self::Server(error) if error.is_gone())
     }
 
     /// Whether a single read is not possible this way: the server refuses the request as such, or its path

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::SyncError;
+use super::version::Version;
 use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rules, Subject};
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, Value};
@@ -33,6 +34,35 @@ pub struct Observed {
     pub at: Resource,
     /// Its content; `None` if the server has not got it.
     pub payload: Option<Value>,
+    /// Which version that is, where the server says so.
+    pub version: Option<Box<Version>>,
+}
+
+/// What a read of one resource showed.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub payload: Value,
+    pub version: Option<Box<Version>>,
+}
+
+impl Observed {
+    /// `payload` as it was found at `at`; `None` if nothing was.
+    pub fn new(at: Resource, payload: Option<Value>) -> Self {
+        Self { at, payload, version: None }
+    }
+
+    /// What a read at `at` showed.
+    pub(super) fn found(at: Resource, Content { payload, version }: Content) -> Self {
+        Self { at, payload: Some(payload), version }
+    }
+
+    /// The resource by the id that its content states, which is how requests that change it address it.
+    pub(super) fn addressed(&self) -> Resource {
+        match self.payload.as_ref().and_then(|payload| self.at.rules.observed_id(payload)) {
+            Some(remote_id) => self.at.with_remote_id(&remote_id),
+            None => self.at.clone(),
+        }
+    }
 }
 
 impl Resource {

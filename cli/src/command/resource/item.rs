@@ -48,7 +48,7 @@ impl Item {
     /// A resource of the server, asked for at `path`. It is governed by the path that its alias gives, and its
     /// secrets are those of every path that it was found by.
     pub fn observed(path: &LogicalPath, observed: Observed, metadata: &Metadata) -> Result<Self, Failure> {
-        let Observed { at, payload } = observed;
+        let Observed { at, payload, .. } = observed;
         let payload = payload.unwrap_or_default();
         let identity = at.rules.identify(path, &payload).unwrap_or(at.identity);
         let collection = path.parent().unwrap_or_else(LogicalPath::root);

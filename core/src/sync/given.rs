@@ -1,0 +1,43 @@
+//! Ids that the server gives to what a run creates.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::call::Call;
+use crate::path::LogicalPath;
+use crate::server::Response;
+
+/// The ids that the server gave to what this run created, where they are not the names of the paths.
+#[derive(Default)]
+pub(super) struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
+
+impl GivenIds {
+    /// Remembers the id in the answer to a create: what metadata says it is, else where it now is.
+    pub fn learn(&self, path: &LogicalPath, call: &Call, response: &Response) {
+        let Some(rules) = &call.names else { return };
+        let answer = response.decode(rules.payload_type()).unwrap_or_default();
+        let location = response.location.as_deref().filter(|_| !call.states_id);
+        let location = || location?.trim_end_matches('/').rsplit('/').next();
+        let id = rules.observed_id(&answer).or_else(|| location().map(str::to_owned));
+        self.note(path, id);
+    }
+
+    /// Remembers `id` as that of the resource at `path`.
+    pub fn note(&self, path: &LogicalPath, id: Option<String>) {
+        if let Some(id) = id.filter(|id| !id.is_empty() && id != path.name()) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), id);
+        }
+    }
+
+    /// `path` with the ids of its parents; `None` if nothing changes.
+    pub fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let prefixes: Vec<LogicalPath> = std::iter::once(path.clone()).chain(path.ancestors()).collect();
+        let mut resolved = LogicalPath::root();
+        for prefix in prefixes.iter().rev().filter(|prefix| !prefix.is_root()) {
+            let own = given.get(prefix).filter(|_| prefix != path);
+            resolved = resolved.child(own.map_or_else(|| prefix.name(), String::as_str)).ok()?;
+        }
+        (resolved != *path).then_some(resolved)
+    }
+}

@@ -1,0 +1,132 @@
+//! A write whose answer is lost may have been carried out.
+
+use declarest_core::sync::{Intent, Options};
+use rstest::rstest;
+
+use crate::rest_server::{Config, Matcher};
+use crate::world::{World, failure, json};
+
+/// Ids of shops are the server's own; only the list tells which shop has which name.
+fn shops() -> World {
+    let config =
+        Config { server_ids: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()], ..Config::default() };
+    World::new(
+        config,
+        &[
+            ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+            ("shops/rio/resource.json", r#"{"name":"rio","tier":"gold"}"#),
+        ],
+    )
+}
+
+/// How an answer gets lost.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Cut,
+    Status(u16),
+}
+
+fn lose(world: &World, loss: Loss, after_effect: bool, times: usize) {
+    let post = Matcher::method("POST");
+    match (loss, after_effect) {
+        (Loss::Cut, true) => world.server.cut_after_effect(post, times),
+        (Loss::Cut, false) => world.server.cut(post, times),
+        (Loss::Status(status), true) => world.server.fail_after_effect(post, status, times),
+        (Loss::Status(status), false) => world.server.fail(post, status, times),
+    }
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_create_is_carried_out_once(
+    #[values(Loss::Cut, Loss::Status(502), Loss::Status(503), Loss::Status(504))] loss: Loss,
+    #[values(true, false)] after_effect: bool,
+) {
+    let world = shops();
+    lose(&world, loss, after_effect, 1);
+    let report = world.sync().await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.server.resources().len(), 1);
+    assert_eq!(world.writes().len(), if after_effect { 1 } else { 2 }, "{:?}", world.writes());
+    assert_eq!(world.sync().await.stats.unchanged, 1);
+}
+
+#[tokio::test]
+async fn a_create_is_not_sent_for_ever() {
+    let world = shops();
+    lose(&world, Loss::Cut, false, 9);
+    let report = world.sync().await;
+    assert_eq!(failure(&report).0, "TransportError");
+    assert_eq!(world.writes().len(), 2);
+    world.server.clear_failures();
+    assert_eq!(world.sync().await.stats.created, 1, "the next run sees that it is missing");
+}
+
+#[tokio::test]
+async fn what_was_created_and_differs_is_updated() {
+    let world = shops();
+    world.server.cut(Matcher::method("POST"), 1);
+    let plan = world.plan(&Options::default()).await;
+    world.server.put_by_hand("/shops/w-9", json(r#"{"id":"w-9","name":"rio"}"#));
+    let report = world.apply(plan).await;
+    assert_eq!((report.stats.updated, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.live("/shops/w-9"), r#"{"id":"w-9","name":"rio","tier":"gold"}"#);
+}
+
+#[rstest]
+#[case::list_fails(500, "remote request failed with status 500")]
+#[case::no_list(404, "/shops cannot be listed")]
+#[tokio::test]
+async fn without_proof_of_absence_nothing_is_sent_again(#[case] status: u16, #[case] why: &str) {
+    let world = shops();
+    let plan = world.plan(&Options::default()).await;
+    world.server.cut(Matcher::method("POST"), 1);
+    world.server.fail(Matcher::new("GET", "/shops"), status, 9);
+    let (reason, message) = failure(&world.apply(plan).await);
+    assert_eq!(reason, "TransportError");
+    assert!(
+        message.starts_with("/shops/rio: it is not known whether it was created: POST /shops:"),
+        "{message}"
+    );
+    assert!(message.contains(why), "{message}");
+    assert_eq!(world.writes().len(), 1);
+}
+
+#[tokio::test]
+async fn children_go_below_the_id_that_was_found() {
+    let world = shops();
+    world.declare("shops/_/tills/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    world.declare("shops/rio/tills/t1/resource.json", r#"{"name":"t1"}"#);
+    world.server.cut_after_effect(Matcher::method("POST"), 2);
+    let report = world.sync().await;
+    assert_eq!((report.stats.created, report.stats.failed), (2, 0), "{report:?}");
+    assert_eq!(world.live("/shops/w-1/tills/w-2"), r#"{"id":"w-2","name":"t1"}"#);
+    assert_eq!(world.writes(), ["POST /shops 200", "POST /shops/w-1/tills 200"]);
+}
+
+#[rstest]
+#[case::equal(r#"{"id":"w-9","name":"rio","tier":"gold"}"#, true)]
+#[case::different(r#"{"id":"w-9","name":"rio","tier":"free"}"#, false)]
+#[tokio::test]
+async fn a_creation_that_was_asked_for_overwrites_nothing(#[case] live: &str, #[case] created: bool) {
+    let world = shops();
+    let plan = world.plan(&Options { intent: Intent::Create, ..Options::default() }).await;
+    world.server.cut(Matcher::method("POST"), 1);
+    world.server.put_by_hand("/shops/w-9", json(live));
+    let report = world.apply(plan).await;
+    assert_eq!((report.stats.created == 1, report.failures.is_empty()), (created, created), "{report:?}");
+    assert_eq!(json(&world.live("/shops/w-9")), json(live));
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_carried_out_is_done() {
+    let world = World::new(
+        Config { collections: vec!["/shops".to_owned()], ..Config::default() },
+        &[("shops/lima/resource.json", r#"{"id":"lima"}"#)],
+    );
+    world.server.put_by_hand("/shops/rio", json(r#"{"id":"rio"}"#));
+    world.server.cut_after_effect(Matcher::method("DELETE"), 1);
+    let report = world.prune("/shops/rio").await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.writes(), ["DELETE /shops/rio 200", "DELETE /shops/rio 404"]);
+}

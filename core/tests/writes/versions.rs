@@ -1,0 +1,103 @@
+//! Where the server tells versions apart, nobody's change is overwritten unseen.
+
+use declarest_core::sync::Options;
+use rstest::rstest;
+
+use crate::rest_server::{Config, Matcher};
+use crate::world::{World, failure, json};
+
+/// A shop that differs from what is desired, on a server with entity tags.
+fn shops() -> World {
+    let config = Config { collections: vec!["/shops".to_owned()], etags: true, ..Config::default() };
+    let world = World::new(config, &[("shops/rio/resource.json", r#"{"id":"rio","tier":"gold"}"#)]);
+    world.server.put_by_hand("/shops/rio", json(r#"{"id":"rio","tier":"free"}"#));
+    world
+}
+
+#[rstest]
+#[case::changed(r#"{"id":"rio","tier":"silver"}"#, &["PUT /shops/rio 412", "PUT /shops/rio 200"], 1)]
+#[case::made_equal(r#"{"id":"rio","tier":"gold"}"#, &["PUT /shops/rio 412"], 0)]
+#[tokio::test]
+async fn an_update_meets_another_version(
+    #[case] meanwhile: &str,
+    #[case] writes: &[&str],
+    #[case] updated: usize,
+) {
+    let world = shops();
+    let plan = world.plan(&Options::default()).await;
+    world.server.put_by_hand("/shops/rio", json(meanwhile));
+    let report = world.apply(plan).await;
+    assert_eq!(
+        (report.stats.updated, report.stats.applied, report.stats.failed),
+        (updated, 1, 0),
+        "{report:?}"
+    );
+    assert_eq!(world.writes(), writes);
+    assert_eq!(world.live("/shops/rio"), r#"{"id":"rio","tier":"gold"}"#);
+}
+
+#[tokio::test]
+async fn an_update_meets_nothing() {
+    let world = shops();
+    let plan = world.plan(&Options::default()).await;
+    world.server.delete_by_hand("/shops/rio");
+    assert_eq!(world.apply(plan).await.stats.created, 1);
+    assert_eq!(world.writes(), ["PUT /shops/rio 412", "POST /shops 201"]);
+}
+
+#[tokio::test]
+async fn without_interference_one_request_is_enough() {
+    let world = shops();
+    assert_eq!(world.sync().await.stats.updated, 1);
+    assert_eq!(world.writes(), ["PUT /shops/rio 200"]);
+}
+
+#[tokio::test]
+async fn somebody_who_keeps_changing_it_is_told_of_and_not_overwritten() {
+    let world = shops();
+    let plan = world.plan(&Options::default()).await;
+    world.server.put_by_hand("/shops/rio", json(r#"{"id":"rio","tier":"silver"}"#));
+    // The version that is read then is refused, too.
+    world.server.fail(Matcher::method("PUT"), 412, 2);
+    let (reason, message) = failure(&world.apply(plan).await);
+    assert_eq!(reason, "ConflictError");
+    assert!(message.starts_with("/shops/rio: somebody else keeps changing it"), "{message}");
+    assert_eq!(world.writes().len(), 2);
+    assert_eq!(world.live("/shops/rio"), r#"{"id":"rio","tier":"silver"}"#);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_its_own_tags_is_not_taken_at_its_word() {
+    let world = shops();
+    world.server.fail(Matcher::method("PUT"), 412, 1);
+    assert_eq!(world.sync().await.stats.updated, 1);
+    assert_eq!(world.writes(), ["PUT /shops/rio 412", "PUT /shops/rio 200"]);
+}
+
+#[tokio::test]
+async fn an_update_whose_answer_was_lost_is_done() {
+    let world = shops();
+    world.server.cut_after_effect(Matcher::method("PUT"), 1);
+    let report = world.sync().await;
+    assert_eq!((report.stats.applied, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.writes(), ["PUT /shops/rio 200", "PUT /shops/rio 412"]);
+}
+
+#[tokio::test]
+async fn metadata_that_asks_for_a_version_means_it() {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", "operations: {update: {headers: {If-Match: '\"mine\"'}}}");
+    let (reason, message) = failure(&world.sync().await);
+    assert_eq!((reason, message.contains("412")), ("ConflictError", true), "{message}");
+    assert_eq!(world.writes(), ["PUT /shops/rio 412"]);
+}
+
+#[tokio::test]
+async fn a_deletion_meets_another_version() {
+    let world = shops();
+    world.server.put_by_hand("/shops/lima", json(r#"{"id":"lima"}"#));
+    world.server.fail(Matcher::method("DELETE"), 412, 1);
+    assert_eq!(world.prune("/shops/lima").await.stats.pruned, 1);
+    assert_eq!(world.writes(), ["DELETE /shops/lima 412", "DELETE /shops/lima 204"]);
+    assert_eq!(world.live("/shops/lima"), "absent");
+}

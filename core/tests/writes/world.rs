@@ -1,0 +1,103 @@
+//! A repository in a directory, and a server that is brought to its state.
+
+use std::sync::Arc;
+
+use declarest_core::metadata::Metadata;
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::Value::Null;
+use declarest_core::repository::{DirTree, Tree};
+use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling, TlsSettings};
+use declarest_core::sync::{self, Candidate, Options, Plan, Report, Selection, Session, Stop};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::rest_server::{Config, RestServer};
+
+pub struct World {
+    pub server: RestServer,
+    directory: TempDir,
+    client: Client,
+}
+
+impl World {
+    /// A server without resources, and a repository with these files.
+    pub fn new(config: Config, files: &[(&str, &str)]) -> Self {
+        // Another test of this process may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let server = RestServer::start(config).unwrap();
+        let settings = Settings {
+            base_url: BaseUrl::parse(&server.url()).unwrap(),
+            auth: Auth::None,
+            tls: TlsSettings::default(),
+            default_headers: Vec::new(),
+            health_check: None,
+        };
+        let gate = Arc::new(Gate::new(&Throttling::default()).unwrap());
+        let client = Client::new(settings, gate, None).unwrap();
+        let world = Self { server, directory: tempfile::tempdir().unwrap(), client };
+        files.iter().for_each(|(file, content)| world.declare(file, content));
+        world
+    }
+
+    /// Writes a file of the repository.
+    pub fn declare(&self, file: &str, content: &str) {
+        let file = self.directory.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, content).unwrap();
+    }
+
+    pub fn session(&self) -> Session {
+        let tree: Arc<dyn Tree> = Arc::new(DirTree::open(self.directory.path()).unwrap());
+        let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
+        Session::new(tree, metadata, self.client.clone())
+    }
+
+    pub async fn plan(&self, options: &Options) -> Plan {
+        let session = self.session();
+        let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        sync::plan(&session, everything, options, &Stop::default()).await
+    }
+
+    pub async fn apply(&self, plan: Plan) -> Report {
+        sync::apply(&self.session(), plan, &Stop::default()).await
+    }
+
+    /// Brings everything to its desired state.
+    pub async fn sync(&self) -> Report {
+        self.apply(self.plan(&Options::default()).await).await
+    }
+
+    /// Deletes what was declared at `path` once.
+    pub async fn prune(&self, path: &str) -> Report {
+        let candidate = Candidate { path: LogicalPath::parse(path).unwrap(), payload: Null };
+        let selection = Selection { prune: vec![candidate], ..Selection::default() };
+        sync::run(&self.session(), selection, &Options::default(), &Stop::default()).await
+    }
+
+    /// A resource of the server as text.
+    pub fn live(&self, path: &str) -> String {
+        self.server.get(path).map_or_else(|| "absent".to_owned(), |resource| resource.to_string())
+    }
+
+    /// What was written, such as `PUT /shops/rio 200`, in order.
+    pub fn writes(&self) -> Vec<String> {
+        let writes = self.server.writes();
+        let told = writes.iter().map(|request| match request.status {
+            Some(status) => format!("{request} {status}"),
+            None => request.to_string(),
+        });
+        told.collect()
+    }
+}
+
+/// The only failure of a run.
+#[track_caller]
+pub fn failure(report: &Report) -> (&'static str, String) {
+    assert_eq!(report.failures.len(), 1, "{report:?}");
+    (report.failures[0].reason.as_str(), report.failures[0].message.clone())
+}
+
+/// JSON as the server writes it.
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
