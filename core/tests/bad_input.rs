@@ -28,6 +28,9 @@ use tempfile::TempDir;
 const GROUPS: [&str; 8] =
     ["payload", "collection", "resource", "tree", "list", "openapi", "manifest", "archive"];
 
+/// Where no server is; nothing is sent.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
 /// The fixtures of a group, sorted.
 fn fixtures(group: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bad").join(group);
@@ -73,7 +76,7 @@ fn document(fixture: &Path, place: &str) -> Vec<String> {
 /// A repository: all that a plan of everything that it declares says, with each resource both absent and
 /// different on the server, and then deleted.
 fn tree(root: &Path) -> Vec<String> {
-    let session = session::session(root);
+    let session = session::session(root, NOWHERE);
     let listing = resources(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
     let mut told: Vec<String> = listing.broken.iter().map(|(_, error)| shown(error)).collect();
     for file in listing.resources {

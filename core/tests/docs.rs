@@ -18,6 +18,7 @@
 //! | `transformed OPERATION PATH` | the observed payload after the steps of an operation |
 //! | `compacted PATH` | what is stored of the observed payload |
 //! | `entries PATH` | what a list answer is taken for: path and remote id |
+//! | `next PATH` | what comes after the observed answer as the first page of a list |
 //! | `file EXTENSION` | the file that the observed value becomes |
 //! | `rendered PATH` | templates and what they give in a request, with `=>` between them |
 //! | `identities PATH` | the same for identity templates |
@@ -32,17 +33,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use declarest_core::error::with_causes;
-use declarest_core::metadata::OperationName;
 use declarest_core::metadata::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
 use declarest_core::metadata::document::{Document, Layers, compact};
 use declarest_core::metadata::identity::IdentityTemplate;
 use declarest_core::metadata::transform::Context;
+use declarest_core::metadata::{NextPage, OperationName, PageView};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, PayloadType, Value, decode, encode};
 use declarest_core::repository::{read_payload, resource_file, resources};
 use declarest_core::sync::{Observed, Resource, Session, SyncError, decide, desired};
 use rstest::rstest;
 use tempfile::TempDir;
+
+/// Where no server is; nothing is sent.
+const NOWHERE: &str = "http://127.0.0.1:9";
 
 /// A fenced block with a marker.
 struct Block {
@@ -126,6 +130,7 @@ impl Reader {
                 values(&compact(self.observed.clone(), &Value::Object(defaults)))
             }
             "entries" => texts(&self.entries(&path()), text),
+            "next" => texts(&self.next(&path()), text),
             "file" => {
                 let descriptor = Descriptor::from_extension(&block.arguments[0]);
                 let file = encode(descriptor.payload_type, &self.observed).unwrap();
@@ -149,7 +154,7 @@ impl Reader {
     }
 
     fn session(&self) -> Session {
-        session::session(self.root())
+        session::session(self.root(), NOWHERE)
     }
 
     fn resources(&self) -> String {
@@ -236,6 +241,20 @@ impl Reader {
         let rules = self.session().metadata.rules(path).unwrap();
         let entries = rules.entries(path, self.transformed("list", path)).unwrap();
         lines(entries.iter().map(|entry| format!("{} {}", entry.path(path).unwrap(), entry.remote_id)))
+    }
+
+    fn next(&self, path: &LogicalPath) -> String {
+        let rules = self.session().metadata.rules(path).unwrap();
+        let page = PageView { answer: &self.observed, link: None, unreadable_links: false };
+        match rules.pager(path).next(page).unwrap() {
+            NextPage::End => "end".to_owned(),
+            NextPage::At(reference) => format!("at {reference}"),
+            NextPage::With(parameters) => {
+                let parameters = parameters.iter().map(|(name, value)| format!("{name}={value}"));
+                format!("with {}", parameters.collect::<Vec<_>>().join("&"))
+            }
+            NextPage::Unknown => "unknown".to_owned(),
+        }
     }
 
     /// What `template` gives as a query parameter of a read of the resource.

@@ -73,7 +73,7 @@ pub struct Rules {
     holds: Vec<(Matcher, watch::Receiver<()>)>,
     headers: Vec<(String, String)>,
     pub latency: Duration,
-    /// A collection whose list shows an empty first page and points to a second one.
+    /// A collection whose list shows an empty first page and says that there is more, but not where.
     pub paginated: Option<String>,
 }
 

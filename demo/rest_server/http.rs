@@ -6,7 +6,7 @@ use axum::Json;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::State;
-use axum::http::header::{ALLOW, LINK, LOCATION, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, LOCATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -146,7 +146,7 @@ fn perform(shared: &Shared, method: &Method, path: &str, body: Value) -> Respons
     let paginated = lock(&shared.rules).paginated.as_deref() == Some(path);
     let mut store = lock(&shared.store);
     let result = match method.as_str() {
-        "GET" if paginated => Ok(([(LINK, "<?page=2>; rel=\"next\"")], Json(json!([]))).into_response()),
+        "GET" if paginated => Ok(Json(json!({"items": [], "hasMore": true})).into_response()),
         "GET" | "HEAD" if path == "/" => Ok(Json(json!({"status": "ok"})).into_response()),
         "GET" | "HEAD" => match (store.get(path), store.list(path)) {
             (Some(resource), _) => Ok(Json(resource).into_response()),

@@ -233,7 +233,7 @@ impl RestServer {
         lock(&self.shared.rules).latency = latency;
     }
 
-    /// Lets the list of a collection show an empty first page that names a next one (RFC 8288).
+    /// Lets the list of a collection show an empty first page and say that there is more, but not where.
     pub fn paginate(&self, collection: &str) {
         lock(&self.shared.rules).paginated = Some(collection.to_owned());
     }

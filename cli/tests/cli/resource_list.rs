@@ -13,6 +13,14 @@ const ROUTES: &[Route] = &[
     ),
     ("GET /object", 200, r#"{"a":1}"#),
     ("POST /search", 200, "[]"),
+    ("GET /pages", 200, r#"{"items":[{"id":"p1"}],"next":"/pages?page=2"}"#),
+    ("GET /pages?page=2", 200, r#"{"items":[{"id":"p2"}],"next":"?page=3"}"#),
+    ("GET /pages?page=3", 200, r#"{"items":[{"id":"p3"}],"next":null}"#),
+    ("GET /numbered?from=0&max=2", 200, r#"[{"id":"n1"},{"id":"n2"}]"#),
+    ("GET /numbered?from=2&max=2", 200, r#"[{"id":"n3"}]"#),
+    ("GET /more", 200, r#"{"items":[{"id":"m1"}],"hasMore":true}"#),
+    ("GET /broken", 200, r#"{"items":[{"id":"b1"}],"next":"?page=2"}"#),
+    ("GET /broken?page=2", 400, "no such page"),
 ];
 
 const FILES: &[(&str, &str)] = &[
@@ -21,6 +29,10 @@ const FILES: &[(&str, &str)] = &[
     ("repo/shops/lima/resource.yaml", "id: u222\nname: L"),
     ("repo/shops/rio/tills/t1/resource.json", r#"{"id":"t1"}"#),
     ("repo/empty/_/metadata.yaml", "{}"),
+    (
+        "repo/numbered/_/metadata.yaml",
+        "operations: {list: {pagination: {style: offset, parameter: from, sizeParameter: max, size: 2}}}",
+    ),
 ];
 
 fn list(args: &[&str]) -> Run {
@@ -85,6 +97,39 @@ fn exclusions_repeat() {
 }
 
 #[test]
+fn all_pages() {
+    insta::assert_snapshot!(list(&["/pages", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    p1 (p1)
+    p2 (p2)
+    p3 (p3)
+    --- stderr
+    ");
+    insta::assert_snapshot!(list(&["/numbered", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    n1 (n1)
+    n2 (n2)
+    n3 (n3)
+    --- stderr
+    ");
+}
+
+#[test]
+fn pages_that_cannot_be_asked_for() {
+    let home = Server::new(ROUTES).home();
+    insta::assert_snapshot!(home.run(&["resource", "list", "/more", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    m1 (m1)
+    --- stderr
+    [WARNING] managedServer.http.url is plain http: credentials and payloads can be read on the way
+    [WARNING] the list of /more has further pages; say in operations.list.pagination how to ask for them
+    ");
+}
+
+#[test]
 fn of_the_repository() {
     insta::assert_snapshot!(list(&["/shops", "--source", "repository", "-o", "text"]), @r"
     exit 0
@@ -123,6 +168,7 @@ fn nothing(#[case] args: &[&str]) {
 #[rstest]
 #[case::no_list(&["/object"], 2, "without an array")]
 #[case::absent(&["/nowhere"], 3, "404")]
+#[case::broken_page(&["/broken"], 2, "list of /broken: page 2: GET /broken: remote request failed with status 400")]
 #[case::not_declared(&["/nowhere", "--source", "repository"], 3, "not found in the repository")]
 #[case::no_path(&[], 2, "path is required")]
 fn failures(#[case] args: &[&str], #[case] code: i32, #[case] fragment: &str) {

@@ -159,6 +159,16 @@ pub enum MetadataError {
         /// What was found instead.
         reason: String,
     },
+    /// A page of a list that does not fit what metadata says about pages.
+    #[error("list of {collection}: {field}: {reason}")]
+    Pagination {
+        /// The collection.
+        collection: LogicalPath,
+        /// The rule.
+        field: Box<Origin>,
+        /// What does not fit.
+        reason: String,
+    },
     /// A list entry that nothing identifies.
     #[error(
         "list of {collection}: entry {index} has no name: neither the alias template \"{alias}\" nor the id template \"{id}\" gives one, nor has it {well_known}",
@@ -223,6 +233,7 @@ impl Categorized for MetadataError {
             | Self::MissingAttributes { .. }
             | Self::Encode { .. }
             | Self::ListShape { .. }
+            | Self::Pagination { .. }
             | Self::AnonymousEntry { .. }
             | Self::EntryPath { .. } => Category::Validation,
             Self::DuplicateAlias { .. } | Self::Ambiguous { .. } => Category::Conflict,

@@ -5,6 +5,7 @@ use http::{HeaderName, HeaderValue, Method, header};
 use super::document::OperationName;
 use super::identity::Identity;
 use super::openapi::{ApiOperation, PathItem};
+use super::pagination::replace_parameters;
 use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps, step_field};
 use super::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
 use super::transform::{Context, Pipeline, Step, TransformError};
@@ -78,7 +79,7 @@ impl<'a> Evaluation<'a> {
         Ok(evaluation)
     }
 
-    /// The request that `operation` becomes. All templates of the operation are rendered, so that a broken
+    /// The request that `operation` becomes; for [`OperationName::List`] that for the first page. All templates of the operation are rendered, so that a broken
     /// one shows wherever the operation is used.
     pub fn render(&self, operation: OperationName) -> Result<Rendered, MetadataError> {
         let compiled = self.rules.operation(operation);
@@ -89,6 +90,9 @@ impl<'a> Evaluation<'a> {
         let mut query = Vec::with_capacity(compiled.query.len());
         for (name, value) in &compiled.query {
             query.push((name.clone(), self.text(value, &|| field(&format!("query.{name}")))?));
+        }
+        if let Some(pagination) = self.rules.pagination().filter(|_| operation == OperationName::List) {
+            replace_parameters(&mut query, pagination.first_page());
         }
         let mut rendered = Rendered {
             method: self.method(operation, compiled, item)?,

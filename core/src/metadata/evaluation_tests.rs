@@ -48,6 +48,16 @@ fn conventions(#[case] operation: OperationName, #[case] target: &str, #[case] e
     assert_eq!(line("", operation, target, "17", "{}"), expected);
 }
 
+#[rstest]
+#[case("style: page, parameter: page, size: 5", "GET /shops?page=1&view=brief")]
+#[case("style: offset, parameter: view, sizeParameter: max, size: 5", "GET /shops?max=5&view=0")]
+#[case("style: offset, parameter: from, size: 5, start: 1", "GET /shops?from=1&view=brief")]
+#[case("style: cursor, pointer: /next, parameter: after", "GET /shops?view=brief")]
+fn the_request_of_a_list_is_that_for_its_first_page(#[case] pagination: &str, #[case] expected: &str) {
+    let document = format!("operations: {{list: {{query: {{view: brief}}, pagination: {{{pagination}}}}}}}");
+    assert_eq!(line(&document, OperationName::List, "/shops", "", "{}"), expected);
+}
+
 const TILLS: &str = "resource: {remoteCollectionPath: \"/v2/{{/shop}}/tills\"}";
 
 #[rstest]

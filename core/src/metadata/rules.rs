@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use http::HeaderName;
 use sha2::{Digest as _, Sha256};
 
-use super::document::{Document, DocumentError, Format, NO_HEADER_NAME, OperationName, Resolved, Step};
+use super::document::{
+    Document, DocumentError, Format, NO_HEADER_NAME, OperationName, Pagination, Resolved, Step,
+};
 use super::identity::{Identity, IdentityRules, IdentityTemplate};
 use super::openapi::PathItem;
 use super::template::{
@@ -15,8 +17,8 @@ use super::template::{
 };
 use super::transform::{self, Pipeline, ProgramCache};
 use super::{
-    Api, Entry, Evaluation, MetadataError, Origin, Rendered, Subject, Validation, ValidationError, list,
-    origin,
+    Api, Entry, Evaluation, MetadataError, Origin, Pager, Rendered, Subject, Validation, ValidationError,
+    list, origin,
 };
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::{Descriptor, PayloadType, Value};
@@ -251,9 +253,14 @@ impl Rules {
         list::entries(&self.identity, collection, answer)
     }
 
-    /// Whether a list answer, before its transforms, says that it is only a part of the collection.
-    pub fn is_partial(&self, answer: &Value) -> bool {
-        list::is_partial(answer)
+    /// Follows the pages of the list of `collection`.
+    pub fn pager<'a>(&'a self, collection: &'a LogicalPath) -> Pager<'a> {
+        Pager::new(self, collection)
+    }
+
+    /// How metadata says that the pages of lists are asked for.
+    pub(super) fn pagination(&self) -> Option<&Pagination> {
+        self.resolved.operation(OperationName::List).pagination.as_ref()
     }
 
     /// Whether the entry of a list may be what a read of the member would show: nothing that metadata says

@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{LogicalPath, PathError, RawPath};
+use super::{LogicalPath, PathError, RawPath, Split, normalise};
 
 /// Which paths a metadata document speaks about.
 ///
@@ -29,7 +29,9 @@ impl Selector {
     /// contains `_` or a glob segment; one trailing `_` is dropped.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let raw = RawPath::parse(text)?;
-        let mut names: Vec<&str> = raw.as_str().split('/').filter(|name| !name.is_empty()).collect();
+        // A directory's name holds no slash, so here templates keep nothing together.
+        let path = normalise(raw.as_str(), Split::Plain)?;
+        let mut names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
         let collection = names.is_empty()
             || raw.explicit_collection
             || names.iter().any(|name| *name == "_" || name.contains(['*', '?', '[']));

@@ -128,6 +128,14 @@ fn bad_glob_is_an_error() {
 }
 
 #[test]
+fn templates_hide_nothing_in_selectors() {
+    let leaves = Selector::parse("/shops/{{/../../etc}}/x");
+    assert!(matches!(leaves, Err(PathError::Traversal(_))), "{leaves:?}");
+    assert!(matches!(Selector::parse("/{{/.git}}/{{/.git/x}}"), Err(PathError::Forbidden(_))));
+    assert_eq!(Selector::parse("/{{//./a}}").unwrap().document_stem(), "{{/a}}/metadata");
+}
+
+#[test]
 fn a_glob_is_as_long_as_a_file_name_at_most() {
     let name = format!("/{}", "a".repeat(10_000));
     let selector = Selector::parse(&format!("/{}b", "*a".repeat(127))).unwrap();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LINK, LOCATION};
 use http::{Method, StatusCode};
 use url::Url;
 
 use super::gate::Refused;
-use super::response::{names_next_page, strong_etag};
+use super::response::strong_etag;
 use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
 use crate::http_failure::{causes, tls_error};
@@ -274,7 +274,7 @@ impl Client {
         attempt: u32,
     ) -> Result<Response, Attempt> {
         let status = answer.status();
-        let headers = answer.headers().clone();
+        let (url, headers) = (answer.url().clone(), answer.headers().clone());
         let failed = status.is_client_error() || status.is_server_error();
         let limit = if failed { ERROR_BODY_LIMIT } else { BODY_LIMIT };
         let body = match collect(&mut answer, limit).await {
@@ -311,7 +311,8 @@ impl Client {
             content_type: text(CONTENT_TYPE),
             location: text(LOCATION),
             etag: strong_etag(&headers),
-            has_next_page: names_next_page(&headers),
+            url,
+            links: headers.get_all(LINK).iter().map(lossy).collect(),
             body,
         })
     }
@@ -332,6 +333,10 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("base_url", &self.shared.base_url).finish_non_exhaustive()
     }
+}
+
+fn lossy(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
 enum Collected {

@@ -27,6 +27,9 @@ pub struct Request {
     pub accept: Option<String>,
     /// What is sent.
     pub body: Option<Body>,
+    /// Where it goes instead of to `path` and `query`: what an answer of the server linked to. It is sent only
+    /// if that is of the base URL's origin and below its path.
+    pub link: Option<Url>,
 }
 
 /// An encoded request body.
@@ -41,7 +44,23 @@ pub struct Body {
 impl Request {
     /// A request without query, headers or body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), query: Vec::new(), headers: Vec::new(), accept: None, body: None }
+        Self {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            accept: None,
+            body: None,
+            link: None,
+        }
+    }
+
+    /// The same request to where `reference` in an answer from `base` leads (RFC 3986, section 5).
+    pub fn following(&self, base: &Url, reference: &str) -> Result<Self, ServerError> {
+        let joined = base.join(reference.trim());
+        let mut url = joined.map_err(|error| self.refused(format!("the next page is no URL: {error}")))?;
+        url.set_fragment(None);
+        Ok(Self { link: Some(url), ..self.clone() })
     }
 
     pub(super) fn refused(&self, reason: impl Into<String>) -> ServerError {
@@ -91,6 +110,9 @@ impl BaseUrl {
 
     /// The URL that `request` goes to.
     pub(super) fn target(&self, request: &Request) -> Result<Url, ServerError> {
+        if let Some(url) = &request.link {
+            return self.linked(request, url);
+        }
         let path = request.path.trim();
         if path.is_empty() {
             return Err(request.refused("the path is empty"));
@@ -117,6 +139,37 @@ impl BaseUrl {
             }
         }
         self.set_query(&mut url, &request.query);
+        Ok(url)
+    }
+
+    /// `url`, if it is of this origin and below this path. Its own query counts; of that of the base URL it
+    /// gets what it does not name itself, which may be a key.
+    fn linked(&self, request: &Request, url: &Url) -> Result<Url, ServerError> {
+        // A query may carry a key, and user and password are one.
+        let mut shown = url.clone();
+        shown.set_query(None);
+        let _ = (shown.set_username(""), shown.set_password(None));
+        let leaves = |why: &str| {
+            let told = "correct what the server takes for its own URL, or set operations.list.pagination";
+            Err(request.refused(format!("the next page, {shown}, is {why} {self}; {told}")))
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return leaves("written with a user, unlike");
+        }
+        if !self.origin_is(url) {
+            return leaves("not of the origin of");
+        }
+        let below = url.path().strip_prefix(self.0.path().trim_end_matches('/'));
+        if !below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
+            return leaves("not below");
+        }
+        let named: Vec<_> = url.query_pairs().map(|(name, _)| name.into_owned()).collect();
+        let missing: Vec<_> =
+            self.0.query_pairs().filter(|(name, _)| !named.iter().any(|named| named == name)).collect();
+        let mut url = url.clone();
+        if !missing.is_empty() {
+            url.query_pairs_mut().extend_pairs(missing);
+        }
         Ok(url)
     }
 
@@ -207,6 +260,41 @@ mod tests {
     fn paths_that_would_leave_the_base_are_refused(#[case] path: &str) {
         let base = BaseUrl::parse("https://h.test/api").unwrap();
         assert!(matches!(base.target(&Request::new(Method::GET, path)), Err(ServerError::Request { .. })));
+    }
+
+    #[rstest]
+    #[case::query("?page=2", Ok("https://h.test/api/orders?page=2&k=1"))]
+    #[case::path("/api/x?k=2", Ok("https://h.test/api/x?k=2"))]
+    #[case::relative("others?a=b%20c&d", Ok("https://h.test/api/others?a=b%20c&d&k=1"))]
+    #[case::absolute(" HTTPS://H.test:443/api/x#y ", Ok("https://h.test/api/x?k=1"))]
+    #[case::base("/api", Ok("https://h.test/api?k=1"))]
+    #[case::host("https://evil.test/api/x?t=1", Err("https://evil.test/api/x, is not of the origin of"))]
+    #[case::network_path("//evil.test/api/x", Err("https://evil.test/api/x, is not of the origin of"))]
+    #[case::backslashes("\\\\evil.test/api/x", Err("https://evil.test/api/x, is not of the origin of"))]
+    #[case::scheme("http://h.test/api/x", Err("http://h.test/api/x, is not of the origin of"))]
+    #[case::port("https://h.test:8443/api/x", Err("https://h.test:8443/api/x, is not of the origin of"))]
+    #[case::user(
+        "https://u:p@h.test/api/x",
+        Err("https://h.test/api/x, is written with a user, unlike https://h.test/api/;")
+    )]
+    #[case::other_scheme("javascript:x", Err("javascript:x, is not of the origin of"))]
+    #[case::path_outside("/apis/x?t=1", Err("https://h.test/apis/x, is not below https://h.test/api/;"))]
+    #[case::dots("/api/../x", Err("https://h.test/x, is not below"))]
+    #[case::encoded_dots("/api/%2e%2E/x", Err("https://h.test/x, is not below"))]
+    #[case::no_url("https://", Err("the next page is no URL: empty host"))]
+    fn links_stay_below_the_base(#[case] reference: &str, #[case] expected: Result<&str, &str>) {
+        let base = BaseUrl::parse("https://h.test/api/?k=1").unwrap();
+        let request = Request::new(Method::GET, "/orders");
+        let linked = request.following(&base.target(&request).unwrap(), reference);
+        let linked = linked.and_then(|linked| base.target(&linked));
+        match (linked.map_err(|error| error.to_string()), expected) {
+            (Ok(url), Ok(expected)) => assert_eq!(url.as_str(), expected),
+            (Err(message), Err(expected)) => {
+                assert!(message.starts_with("GET /orders: ") && message.contains(expected), "{message}");
+                assert!(!message.contains("k=1") && !message.contains("t=1") && !message.contains(":p@"));
+            }
+            (linked, _) => panic!("{linked:?}"),
+        }
     }
 
     #[rstest]

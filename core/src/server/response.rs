@@ -1,10 +1,12 @@
 //! Answers of a managed server and their decoding.
 
 use bytes::Bytes;
-use http::header::{ETAG, HeaderMap, HeaderValue, LINK};
+use http::header::{ETAG, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
+use url::Url;
 
 use super::ServerError;
+use super::link::{NextLink, next_link};
 use crate::payload::{self, Class, Descriptor, PayloadType, Value};
 
 /// A successful answer, read to its end.
@@ -14,6 +16,9 @@ pub struct Response {
     pub method: Method,
     /// The request's unencoded path.
     pub path: String,
+    /// Where the answer came from, after redirects: what its relative references are relative to (RFC 3986,
+    /// section 5.1.3). Its query may carry a key.
+    pub url: Url,
     /// The status, below 400.
     pub status: StatusCode,
     /// The `Content-Type`, if any.
@@ -22,13 +27,18 @@ pub struct Response {
     pub location: Option<String>,
     /// The strong entity tag (RFC 9110 §8.8.3), if there is one.
     pub etag: Option<HeaderValue>,
-    /// Whether a `Link` header names a next page (RFC 8288).
-    pub has_next_page: bool,
+    /// The values of all `Link` fields.
+    pub links: Vec<String>,
     /// The body, decompressed.
     pub body: Bytes,
 }
 
 impl Response {
+    /// What the `Link` headers say about a next page (RFC 8288).
+    pub fn next_link(&self) -> NextLink {
+        next_link(self.links.iter().map(String::as_str))
+    }
+
     /// Decodes the body. Empty is null. The type comes from the Content-Type; where that is absent, unknown
     /// or plain text around something structured, `expected` decides, or without it the shape of the body.
     pub fn decode(&self, expected: Option<PayloadType>) -> Result<Value, ServerError> {
@@ -84,21 +94,6 @@ pub(super) fn strong_etag(headers: &HeaderMap) -> Option<HeaderValue> {
     (quoted && second.is_none()).then(|| tag.clone())
 }
 
-/// Whether one of the links has the relation `next` (RFC 8288 §3.3: case-insensitive, quoted or not,
-/// possibly one of several).
-pub(super) fn names_next_page(headers: &HeaderMap) -> bool {
-    let links = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
-    links.flat_map(|value| value.split([',', ';'])).any(|parameter| {
-        let Some((name, relations)) = parameter.split_once('=') else { return false };
-        name.trim().eq_ignore_ascii_case("rel")
-            && relations
-                .trim()
-                .trim_matches('"')
-                .split_whitespace()
-                .any(|rel| rel.eq_ignore_ascii_case("next"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -109,11 +104,12 @@ mod tests {
         Response {
             method: Method::GET,
             path: "/x".to_owned(),
+            url: Url::parse("http://h.test/x").unwrap(),
             status: StatusCode::OK,
             content_type: content_type.map(str::to_owned),
             location: None,
             etag: None,
-            has_next_page: false,
+            links: Vec::new(),
             body: Bytes::copy_from_slice(body.as_bytes()),
         }
     }
@@ -130,15 +126,6 @@ mod tests {
     #[case(Some("image/png"), "{}", Value::Bytes(b"{}".to_vec()))]
     fn decodes(#[case] content_type: Option<&str>, #[case] body: &str, #[case] expected: Value) {
         assert_eq!(response(content_type, body).decode(None).unwrap(), expected);
-    }
-
-    #[rstest]
-    #[case("</orders?page=2>; rel=\"next\"", true)]
-    #[case("</orders?page=0>; rel=prev, </orders?page=2>; rel=Next", true)]
-    #[case("</x>; rel=\"last next\"", true)]
-    #[case("</next>; rel=\"self\"", false)]
-    fn next_pages_in_links(#[case] link: &str, #[case] expected: bool) {
-        assert_eq!(names_next_page(&HeaderMap::from_iter([(LINK, link.parse().unwrap())])), expected);
     }
 
     #[rstest]

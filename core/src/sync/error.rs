@@ -69,10 +69,41 @@ pub enum SyncError {
         /// What failed.
         message: String,
     },
-    /// The list has more pages than were read, so absence from it proves nothing; creating what may exist
-    /// would make a duplicate.
+    /// A page of a list after the first one failed. All of the list fails then, since what is not on the pages
+    /// before may exist.
+    #[error("list of {collection}: page {page}: {source}")]
+    Page {
+        /// The collection.
+        collection: LogicalPath,
+        /// The number of the page, from 1.
+        page: usize,
+        /// What failed.
+        source: Box<SyncError>,
+    },
+    /// The pages of a list lead back to where they came from.
+    #[error("list of {collection}: the pages do not end: page {page} {reason}")]
+    EndlessList {
+        /// The collection.
+        collection: LogicalPath,
+        /// The number of the page, from 1.
+        page: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A list that is longer than we read.
     #[error(
-        "cannot tell whether {path} exists: the list of {collection} has further pages, which this version does not follow"
+        "list of {collection}: it is longer than the limit of {limit}; narrow it with operations.list.query"
+    )]
+    ListTooLong {
+        /// The collection.
+        collection: LogicalPath,
+        /// The limit with its unit.
+        limit: String,
+    },
+    /// The list has more pages, and nothing says how to ask for them, so absence from it proves nothing;
+    /// creating what may exist would make a duplicate.
+    #[error(
+        "cannot tell whether {path} exists: the list of {collection} has further pages; say in operations.list.pagination how to ask for them"
     )]
     PartialList {
         /// The resource.
@@ -147,6 +178,7 @@ impl SyncError {
         match self {
             Self::Server(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
             Self::List { unauthorized, .. } => *unauthorized,
+            Self::Page { source, .. } => source.is_unauthorized(),
             _ => false,
         }
     }
@@ -169,8 +201,15 @@ impl Categorized for SyncError {
             Self::Metadata(error) => error.category(),
             Self::Server(error) => error.category(),
             Self::List { category, .. } => *category,
+            // That a page is gone does not mean that the list is: it may have changed while it was read.
+            Self::Page { source, .. } => match source.category() {
+                Category::NotFound => Category::Transport,
+                category => category,
+            },
             Self::Absent { .. } => Category::NotFound,
             Self::ListCycle { .. }
+            | Self::EndlessList { .. }
+            | Self::ListTooLong { .. }
             | Self::PartialList { .. }
             | Self::Unlisted { .. }
             | Self::SecretStoreMissing { .. } => Category::Validation,

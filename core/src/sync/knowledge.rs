@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::StreamExt;
 use http::StatusCode;
 use sha2::{Digest as _, Sha256};
+use url::Url;
 
 use super::report::Stats;
 use super::{Report, Session, Stop};
@@ -50,7 +51,7 @@ struct Exchange {
 /// An answer, as far as a run depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// A success, by the digest of its content type and body.
+    /// A success, by the digest of its content type, links and body.
     Success([u8; 32]),
     /// A refusal; its text is for people.
     Refusal(StatusCode),
@@ -64,6 +65,11 @@ impl Answer {
                 let mut hash = Sha256::new();
                 hash.update(response.content_type.as_deref().unwrap_or_default());
                 hash.update([0]);
+                // A list goes on where they say, whatever its body holds.
+                for link in &response.links {
+                    hash.update(link);
+                    hash.update([0]);
+                }
                 hash.update(&response.body);
                 Some(Self::Success(hash.finalize().into()))
             }
@@ -158,10 +164,10 @@ impl Transcript {
 pub struct Answers(Mutex<HashMap<Key, Response>>);
 
 /// What tells reads of one server apart.
-type Key = (String, Vec<(String, String)>, Option<String>);
+type Key = (String, Vec<(String, String)>, Option<String>, Option<Url>);
 
 fn key(request: &Request) -> Key {
-    (request.path.clone(), request.query.clone(), request.accept.clone())
+    (request.path.clone(), request.query.clone(), request.accept.clone(), request.link.clone())
 }
 
 impl Answers {

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
+use super::pages::{Bounds, Pages};
 use super::remote::Remote;
 use super::resource::request;
 use super::{SyncError, blocking};
 use crate::error::{Categorized, Category};
 use crate::metadata::transform::{Context, ResourceError, ResourceReader};
-use crate::metadata::{Entry, Listing, MetadataError, OperationName, Rules};
+use crate::metadata::{Entry, Listing, MetadataError, NextPage, OperationName, Rules, replace_parameters};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::server::Response;
 
 /// How deep lists may need each other through `resource()`.
 const MAX_NESTING: usize = 8;
@@ -37,7 +39,7 @@ pub(super) enum ListOutcome {
 pub struct Members {
     /// What the list shows, by the path of each member.
     pub entries: BTreeMap<LogicalPath, Entry>,
-    /// Whether the server says that there are more.
+    /// Whether the server says that there are more, and nothing says how to ask for them.
     pub partial: bool,
 }
 
@@ -90,7 +92,7 @@ impl Remote {
         Ok(Members { entries: members, partial })
     }
 
-    /// Asks for the list of `collection`: its entries, and whether they are only a part.
+    /// Asks for the list of `collection`, all pages of it: its entries, and whether they are only a part.
     pub(super) async fn list_answer(
         self: &Arc<Self>,
         collection: &LogicalPath,
@@ -99,36 +101,81 @@ impl Remote {
             return Err(SyncError::ListCycle { path: collection.clone() });
         }
         let rules = self.rules(collection).await?;
-        let request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
-        let response = self.ask(&request).await?;
-        let answer = response.decode(rules.payload_type())?;
-        let partial = response.has_next_page || rules.is_partial(&answer);
-        let answer = self.transform_list(collection, &rules, answer).await?;
-        Ok((rules.entries(collection, answer)?, partial))
+        let mut request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
+        let transforms = ListTransforms::new(self, collection, &rules);
+        let mut pages = Pages::new(&rules, collection, Bounds::LIST);
+        let mut answered = self.ask(&request).await.map_err(SyncError::from);
+        loop {
+            let number = pages.number();
+            let on_page = |source: SyncError| match (number, source) {
+                (1, source)
+                | (_, source @ (SyncError::EndlessList { .. } | SyncError::ListTooLong { .. })) => source,
+                (page, source) => {
+                    SyncError::Page { collection: collection.clone(), page, source: source.into() }
+                }
+            };
+            let response = answered.map_err(on_page)?;
+            let next = transforms.add(&mut pages, &response).await.map_err(on_page)?;
+            let following = match next {
+                NextPage::End => return Ok((pages.into_entries(), false)),
+                NextPage::Unknown => return Ok((pages.into_entries(), true)),
+                NextPage::At(reference) => request.following(&response.url, &reference),
+                NextPage::With(parameters) => {
+                    replace_parameters(&mut request.query, parameters);
+                    Ok(request.clone())
+                }
+            };
+            answered = match following {
+                Ok(following) => self.ask(&following).await,
+                Err(error) => Err(error),
+            }
+            .map_err(SyncError::from);
+        }
+    }
+}
+
+/// The transforms of one list, which run on each of its pages by itself.
+struct ListTransforms {
+    collection: LogicalPath,
+    rules: Arc<Rules>,
+    /// For jq, which may read other resources, and so wait.
+    reader: Option<Arc<Reader>>,
+}
+
+impl ListTransforms {
+    fn new(remote: &Arc<Remote>, collection: &LogicalPath, rules: &Arc<Rules>) -> Self {
+        let reader = rules.runs_jq().then(|| {
+            Arc::new(Reader {
+                remote: Arc::new(remote.nested(collection)),
+                runtime: Handle::current(),
+                known: Mutex::default(),
+            })
+        });
+        Self { collection: collection.clone(), rules: Arc::clone(rules), reader }
     }
 
-    /// Runs the transforms of a list; they may read other resources, and so wait.
-    async fn transform_list(
-        self: &Arc<Self>,
-        collection: &LogicalPath,
-        rules: &Arc<Rules>,
-        answer: Value,
-    ) -> Result<Value, SyncError> {
-        let (path, rules) = (collection.clone(), Arc::clone(rules));
-        if !rules.runs_jq() {
+    /// Adds the page that `response` is, and says what comes after it.
+    async fn add(&self, pages: &mut Pages<'_>, response: &Response) -> Result<NextPage, SyncError> {
+        let answer = response.decode(self.rules.payload_type())?;
+        let next = pages.next(response, &answer);
+        // An answer that is no list at all is one that cannot be counted, too; it is the former that counts.
+        let entries = self.rules.entries(&self.collection, self.run(answer).await?)?;
+        let next = next?;
+        pages.add(entries, &next)?;
+        Ok(next)
+    }
+
+    async fn run(&self, answer: Value) -> Result<Value, SyncError> {
+        let (path, rules) = (self.collection.clone(), Arc::clone(&self.rules));
+        let Some(reader) = self.reader.clone() else {
             return Ok(rules.on_collection(&path)?.transform(
                 OperationName::List,
                 answer,
                 Context::default(),
             )?);
-        }
-        let reader = Reader {
-            remote: Arc::new(self.nested(collection)),
-            runtime: Handle::current(),
-            known: Mutex::default(),
         };
-        blocking(collection.clone(), move || {
-            let context = Context { resources: Some(&reader) };
+        blocking(self.collection.clone(), move || {
+            let context = Context { resources: Some(reader.as_ref()) };
             Ok(rules.on_collection(&path)?.transform(OperationName::List, answer, context)?)
         })
         .await

@@ -14,6 +14,7 @@ mod knowledge;
 mod lists;
 mod lookup;
 mod observe;
+mod pages;
 mod plan;
 mod prune;
 mod remote;

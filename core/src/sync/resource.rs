@@ -130,5 +130,6 @@ pub(super) fn request(
         headers: rendered.headers,
         accept: Some(rendered.accept),
         body: body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) }),
+        link: None,
     })
 }

@@ -1,4 +1,4 @@
-//! A session on a directory, for tests of what users read and write; nothing is contacted.
+//! A session on a directory, for tests of what users read and write. Nothing is contacted before a request is sent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use declarest_core::repository::{DirTree, Tree};
 use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling, TlsSettings};
 use declarest_core::sync::Session;
 
-/// The session of `root`. If there is a file `openapi.yaml`, it describes the server.
-pub fn session(root: &Path) -> Session {
+/// The session of `root` with the server at `base_url`. If there is a file `openapi.yaml`, it describes the
+/// server.
+pub fn session(root: &Path, base_url: &str) -> Session {
     // Another test of this process may have been first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let tree: Arc<dyn Tree> = Arc::new(DirTree::open(root).unwrap());
@@ -19,7 +20,7 @@ pub fn session(root: &Path) -> Session {
         metadata = metadata.with_api(Arc::new(Api::new(Arc::new(OpenApi::parse(&described).unwrap()), "")));
     }
     let settings = Settings {
-        base_url: BaseUrl::parse("http://127.0.0.1:9").unwrap(),
+        base_url: BaseUrl::parse(base_url).unwrap(),
         auth: Auth::None,
         tls: TlsSettings::default(),
         default_headers: Vec::new(),

@@ -70,7 +70,9 @@ fn collection(
 
 fn warn_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
     if members.partial {
-        let warning = format!("the list of {path} has further pages, which this version does not follow");
+        let warning = format!(
+            "the list of {path} has further pages; say in operations.list.pagination how to ask for them"
+        );
         invocation.messages.warn(&warning);
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{
     Assertion, DefaultsSection, DefaultsSource, Document, DocumentError, ExternalizedAttribute, Format,
-    Headers, OperationDefaultsSection, OperationName, OperationSection, OperationsSection, ResourceSection,
-    SchemaRef, SelectorSection, Step, ValidateSection,
+    Headers, Numbered, OperationDefaultsSection, OperationName, OperationSection, OperationsSection,
+    Pagination, PaginationStyle, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,
 };
 use crate::payload::PayloadType;
-use crate::payload::fields::{Field, FieldError, Fields, read_document};
+use crate::payload::fields::{Field, FieldError, Fields, Keyword, read_document};
 
 impl Document {
     /// Reads a document from YAML or JSON; an empty one, and null, say nothing.
@@ -131,16 +131,18 @@ fn operations(field: Field) -> Result<OperationsSection, FieldError> {
     })?;
     let mut operations = BTreeMap::new();
     for name in OperationName::ALL {
-        if let Some(section) = fields.read(name.key(), operation)? {
+        if let Some(section) = fields.read(name.key(), |field| operation(name, field))? {
             operations.insert(name, section);
         }
     }
     Ok(OperationsSection { defaults, operations })
 }
 
-fn operation(field: Field) -> Result<OperationSection, FieldError> {
-    let mut fields =
-        field.fields(&["method", "path", "query", "headers", "body", "transforms", "validate"])?;
+const OPERATION: &[&str] = &["method", "path", "query", "headers", "body", "transforms", "validate"];
+const LIST: &[&str] = &["method", "path", "query", "headers", "body", "transforms", "validate", "pagination"];
+
+fn operation(name: OperationName, field: Field) -> Result<OperationSection, FieldError> {
+    let mut fields = field.fields(if name == OperationName::List { LIST } else { OPERATION })?;
     Ok(OperationSection {
         method: fields.read("method", Field::text)?,
         path: fields.read("path", Field::text)?,
@@ -149,6 +151,7 @@ fn operation(field: Field) -> Result<OperationSection, FieldError> {
         body: fields.read("body", Field::value)?,
         transforms: fields.read("transforms", transforms)?,
         validate: fields.read("validate", validate)?,
+        pagination: fields.read("pagination", pagination)?,
     })
 }
 
@@ -203,4 +206,43 @@ fn validate(field: Field) -> Result<ValidateSection, FieldError> {
 fn assertion(item: Field) -> Result<Assertion, FieldError> {
     let mut fields = item.fields(&["jq", "message"])?;
     Ok(Assertion { jq: fields.require("jq", Field::text)?, message: fields.read("message", Field::text)? })
+}
+
+const PAGINATION: &[&str] = &["style", "pointer", "parameter", "sizeParameter", "size", "start", "items"];
+
+fn pagination(field: Field) -> Result<Pagination, FieldError> {
+    let mut fields = field.fields(PAGINATION)?;
+    let style: PaginationStyle = fields.require("style", Field::keyword)?;
+    for key in PAGINATION.iter().filter(|key| !style.keys().contains(key)) {
+        let foreign =
+            format!("means nothing with style: {}; remove it, or choose another style", style.word());
+        fields.read(key, |field| Err::<(), _>(field.fail(foreign)))?;
+    }
+    Ok(match style {
+        PaginationStyle::None => Pagination::Whole,
+        PaginationStyle::Link => Pagination::Link,
+        PaginationStyle::Next => Pagination::Next { pointer: fields.require("pointer", Field::pointer)? },
+        PaginationStyle::Cursor => Pagination::Cursor {
+            pointer: fields.require("pointer", Field::pointer)?,
+            parameter: fields.require("parameter", Field::text)?,
+        },
+        PaginationStyle::Offset => Pagination::Offset(numbered(style, &mut fields)?),
+        PaginationStyle::Page => Pagination::Page(numbered(style, &mut fields)?),
+    })
+}
+
+fn numbered(style: PaginationStyle, fields: &mut Fields) -> Result<Numbered, FieldError> {
+    Ok(Numbered {
+        parameter: fields.require("parameter", Field::text)?,
+        size_parameter: fields.read("sizeParameter", Field::text)?,
+        size: fields.require("size", |field| within(field, 1, Numbered::MAX_SIZE))?,
+        start: fields.read("start", |field| within(field, 0, u32::MAX))?.unwrap_or(style.start()),
+        items: fields.read("items", Field::pointer)?,
+    })
+}
+
+fn within(field: Field, least: u32, most: u32) -> Result<u32, FieldError> {
+    let outside = field.fail(format!("must be from {least} to {most}"));
+    let number = u32::try_from(field.integer()?).ok().filter(|number| (least..=most).contains(number));
+    number.ok_or(outside)
 }

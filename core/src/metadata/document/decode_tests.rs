@@ -85,6 +85,7 @@ fn the_document_of_the_contract() {
                 message: Some("size must be positive".to_owned()),
             }]),
         }),
+        pagination: None,
     };
     let expected = Document {
         selector: Some(SelectorSection { descendants: Some(true) }),
@@ -128,6 +129,42 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
 #[case(
     "operations:\n  create:\n    methdo: PUT",
     "line 3, column 5: unknown key \"methdo\" in operations.create; did you mean \"method\"?"
+)]
+#[case(
+    "operations: {get: {pagination: {style: link}}}",
+    "line 1, column 20: unknown key \"pagination\" in operations.get; use method, path, query, headers, body, transforms, validate"
+)]
+#[case(
+    "operations:\n  list:\n    pagination:\n      style: page\n      pagesize: 3",
+    "line 5, column 7: unknown key \"pagesize\" in operations.list.pagination; use style, pointer, parameter, sizeParameter, size, start, items"
+)]
+#[case(
+    "operations: {list: {pagination: {style: links}}}",
+    "line 1, column 34: operations.list.pagination.style: \"links\" is not supported; use link or next or cursor or offset or page or none"
+)]
+#[case(
+    "operations: {list: {pagination: {pointer: /next}}}",
+    "line 1, column 21: operations.list.pagination: \"style\" is missing"
+)]
+#[case(
+    "operations: {list: {pagination: {style: cursor, pointer: /next}}}",
+    "line 1, column 21: operations.list.pagination: \"parameter\" is missing"
+)]
+#[case(
+    "operations: {list: {pagination: {style: next, pointer: next}}}",
+    "line 1, column 47: operations.list.pagination.pointer: JSON Pointer \"next\" must start with \"/\""
+)]
+#[case(
+    "operations: {list: {pagination: {style: link, size: 3}}}",
+    "line 1, column 47: operations.list.pagination.size: means nothing with style: link; remove it, or choose another style"
+)]
+#[case(
+    "operations: {list: {pagination: {style: page, parameter: p, size: 0}}}",
+    "line 1, column 61: operations.list.pagination.size: must be from 1 to 1000000"
+)]
+#[case(
+    "operations: {list: {pagination: {style: page, parameter: p, size: 1, start: -1}}}",
+    "line 1, column 70: operations.list.pagination.start: must be from 0 to 4294967295"
 )]
 #[case(
     "operations: {patch: {}}",

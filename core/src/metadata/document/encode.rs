@@ -2,7 +2,7 @@
 
 use super::{
     Assertion, DefaultsSection, DefaultsSource, Document, DocumentError, ExternalizedAttribute, Headers,
-    OperationSection, OperationsSection, ResourceSection, SelectorSection, Step, ValidateSection,
+    OperationSection, OperationsSection, Pagination, ResourceSection, SelectorSection, Step, ValidateSection,
 };
 use crate::payload::fields::Keyword;
 use crate::payload::pointer::Pointer;
@@ -103,7 +103,28 @@ fn operation(section: &OperationSection) -> Value {
         ("body", section.body.clone()),
         ("transforms", list(section.transforms.as_ref(), step)),
         ("validate", section.validate.as_ref().map(validate)),
+        ("pagination", section.pagination.as_ref().map(pagination)),
     ])
+}
+
+fn pagination(pagination: &Pagination) -> Value {
+    let style = pagination.style();
+    let pointer = |pointer: &Pointer| Value::from(pointer.to_string());
+    let own = match pagination {
+        Pagination::Whole | Pagination::Link => Vec::new(),
+        Pagination::Next { pointer: at } => vec![("pointer", Some(pointer(at)))],
+        Pagination::Cursor { pointer: at, parameter } => {
+            vec![("pointer", Some(pointer(at))), ("parameter", text(Some(parameter)))]
+        }
+        Pagination::Offset(numbered) | Pagination::Page(numbered) => vec![
+            ("parameter", text(Some(&numbered.parameter))),
+            ("sizeParameter", text(numbered.size_parameter.as_ref())),
+            ("size", Some(Value::Int(numbered.size.into()))),
+            ("start", (numbered.start != style.start()).then(|| Value::Int(numbered.start.into()))),
+            ("items", numbered.items.as_ref().map(pointer)),
+        ],
+    };
+    object([("style", keyword(Some(style)))].into_iter().chain(own))
 }
 
 fn headers(headers: &Headers) -> Value {

@@ -75,6 +75,14 @@ fn the_document_of_the_contract() {
     "resource: {externalizedAttributes: [{path: /a~1b, file: ./x, template: '<%s>', mode: text, saveBehavior: externalize, renderBehavior: include, enabled: false}]}"
 )]
 #[case("operations: {create: {validate: {schemaRef: 'openapi:#/components/schemas/a~1b'}}}")]
+#[case("operations: {list: {pagination: {style: none}}}")]
+#[case("operations: {list: {pagination: {style: link}}}")]
+#[case("operations: {list: {pagination: {style: next, pointer: /a~1b}}}")]
+#[case("operations: {list: {pagination: {style: cursor, pointer: /a, parameter: b}}}")]
+#[case("operations: {list: {pagination: {style: offset, parameter: a, size: 5}}}")]
+#[case(
+    "operations: {list: {pagination: {style: page, parameter: a, sizeParameter: b, size: 5, start: 0, items: /c}}}"
+)]
 fn what_is_written_reads_the_same(#[case] text: &str) {
     let document = yaml(text);
     assert_eq!(yaml(&written(&document)), document);
@@ -90,6 +98,10 @@ fn what_is_written_reads_the_same(#[case] text: &str) {
 #[case(
     "operations: {get: {transforms: [{excludeAttributes: /a}]}}",
     "operations:\n    get:\n        transforms:\n            - excludeAttributes:\n                - /a\n"
+)]
+#[case(
+    "operations: {list: {pagination: {style: page, parameter: a, size: 5, start: 1}}}",
+    "operations:\n    list:\n        pagination:\n            parameter: a\n            size: 5\n            style: page\n"
 )]
 fn writing(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(written(&yaml(text)), expected);

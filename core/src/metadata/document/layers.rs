@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::defaults::FoldedDefaults;
 use super::{
     Assertion, Document, DocumentError, ExternalizedAttribute, Format, Headers, OperationName,
-    OperationSection, ResourceSection, SchemaRef, Step, ValidateSection, merge,
+    OperationSection, Pagination, ResourceSection, SchemaRef, Step, ValidateSection, merge,
 };
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
@@ -63,6 +63,8 @@ pub struct ResolvedOperation {
     pub transforms: Vec<Step>,
     /// What a request body must satisfy.
     pub validation: ResolvedValidation,
+    /// How pages are asked for; `None` to see from the answers.
+    pub pagination: Option<Pagination>,
 }
 
 /// What all documents demand of a request body.
@@ -177,6 +179,10 @@ impl ResolvedOperation {
         replace(&mut self.transforms, layer.transforms.as_ref());
         if let Some(validate) = &layer.validate {
             self.validation.push(validate);
+        }
+        // Its keys mean nothing without its style, so it is replaced as a whole.
+        if let Some(pagination) = &layer.pagination {
+            self.pagination = Some(pagination.clone());
         }
     }
 }

@@ -2,6 +2,7 @@ use rstest::rstest;
 
 use super::decode_tests::{pointers, yaml};
 use super::*;
+use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value, decode};
 
 fn fold(documents: &[&str]) -> Resolved {
@@ -56,6 +57,18 @@ fn a_grandchild_gets_only_the_root() {
         resolved.steps(OperationName::List).collect::<Vec<_>>(),
         [&Step::Exclude(pointers(&["/etag"]))]
     );
+}
+
+#[rstest]
+#[case(&["{style: link}", "{style: next, pointer: /a}"], Some(Pagination::Next { pointer: Pointer::from_token("a") }))]
+#[case(&["{style: next, pointer: /a}", "{style: none}"], Some(Pagination::Whole))]
+#[case(&["{style: link}", "null"], Some(Pagination::Link))]
+#[case(&["null"], None)]
+fn a_pagination_replaces_the_whole(#[case] layers: &[&str], #[case] expected: Option<Pagination>) {
+    let documents: Vec<_> =
+        layers.iter().map(|layer| format!("operations: {{list: {{pagination: {layer}}}}}")).collect();
+    let documents: Vec<_> = documents.iter().map(String::as_str).collect();
+    assert_eq!(fold(&documents).operation(OperationName::List).pagination, expected);
 }
 
 #[test]

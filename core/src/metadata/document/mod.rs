@@ -32,6 +32,7 @@ mod infer;
 mod layers;
 mod managed;
 mod model;
+mod pagination;
 mod resolved;
 mod schema;
 mod validate;
@@ -46,6 +47,7 @@ pub use model::{
     Assertion, Document, Format, OperationDefaultsSection, OperationName, OperationSection,
     OperationsSection, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,
 };
+pub use pagination::{Numbered, Pagination, PaginationStyle};
 pub use schema::json_schema;
 pub(super) use validate::NO_HEADER_NAME;
 pub use validate::{Checks, TemplateField};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{DefaultsSection, ExternalizedAttribute, Headers};
+use super::{DefaultsSection, ExternalizedAttribute, Headers, Pagination};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Class, PayloadType, Value};
 
@@ -162,6 +162,8 @@ pub struct OperationSection {
     pub transforms: Option<Vec<Step>>,
     /// What a request body must satisfy.
     pub validate: Option<ValidateSection>,
+    /// How pages are asked for; only list has them.
+    pub pagination: Option<Pagination>,
 }
 
 /// One step of a transform pipeline.

@@ -61,6 +61,7 @@ impl ResolvedOperation {
             body: self.body.clone(),
             transforms: present(&self.transforms),
             validate: (validate != ValidateSection::default()).then_some(validate),
+            pagination: self.pagination.clone(),
         }
     }
 }
@@ -89,7 +90,8 @@ mod tests {
             operations:\n  defaults: {transforms: [{excludeAttributes: [/etag]}]}\n  \
             create: {method: PUT, path: ./x, query: {a: b}, headers: {X: y}, body: {c: 1}, \
             transforms: [{jqExpression: .a}], validate: {requiredAttributes: [/a], \
-            schemaRef: 'openapi:request-body', assertions: [{jq: .a}]}}\n";
+            schemaRef: 'openapi:request-body', assertions: [{jq: .a}]}}\n  \
+            list: {pagination: {style: offset, parameter: first, size: 2}}\n";
         let document = Document::decode(PayloadType::Yaml, text).unwrap();
         assert_eq!(resolve(&document).to_document(), document);
     }

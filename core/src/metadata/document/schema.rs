@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{DefaultsMode, ExternalizedMode, Format, OperationName, RenderBehavior, SaveBehavior};
+use super::{
+    DefaultsMode, ExternalizedMode, Format, Numbered, OperationName, PaginationStyle, RenderBehavior,
+    SaveBehavior,
+};
 use crate::payload::PayloadType;
 use crate::payload::fields::Keyword;
 
@@ -22,6 +25,7 @@ pub fn json_schema() -> Json {
         "pointer": {"type": "string", "pattern": "^/"},
         "pointers": {"type": "array", "items": {"$ref": "#/$defs/pointer"}},
         "operation": operation(),
+        "listOperation": list_operation(),
         "step": step(),
     });
     schema
@@ -90,7 +94,10 @@ fn defaults() -> Json {
 fn operations() -> Json {
     let steps = list("Steps that precede those of every operation.", &json!({"$ref": "#/$defs/step"}));
     let defaults = object("What holds for all operations.", &[], [("transforms", steps)]);
-    let named = OperationName::ALL.map(|name| (name.key(), json!({"$ref": "#/$defs/operation"})));
+    let named = OperationName::ALL.map(|name| {
+        let kind = if name == OperationName::List { "listOperation" } else { "operation" };
+        (name.key(), json!({"$ref": format!("#/$defs/{kind}")}))
+    });
     object("What is sent to the server.", &[], std::iter::once(("defaults", defaults)).chain(named))
 }
 
@@ -112,6 +119,31 @@ fn operation() -> Json {
             ("body", json!({"description": "What is sent instead of the payload, literally."})),
             ("transforms", transforms),
             ("validate", validate()),
+        ],
+    )
+}
+
+fn list_operation() -> Json {
+    let mut schema = operation();
+    schema["description"] = "The operation that lists a collection.".into();
+    schema["properties"]["pagination"] = pagination();
+    schema
+}
+
+fn pagination() -> Json {
+    let pointer = |description: &str| json!({"description": description, "$ref": "#/$defs/pointer"});
+    let integer = |description: &str, least: u32, most: u32| json!({"description": description, "type": "integer", "minimum": least, "maximum": most});
+    object(
+        "How the pages after the first one are asked for; seen from the answers when not set.",
+        &["style"],
+        [
+            ("style", keyword::<PaginationStyle>("What leads to the next page; none: there is none.")),
+            ("pointer", pointer("Where an answer has the URL (next) or the cursor of the next page.")),
+            ("parameter", text("The query parameter of the cursor, the offset or the number of the page.")),
+            ("sizeParameter", text("The query parameter of the size, unless the server has a fixed one.")),
+            ("size", integer("How many entries a full page has.", 1, Numbered::MAX_SIZE)),
+            ("start", integer("The first offset (0 when not set) or page (1 when not set).", 0, u32::MAX)),
+            ("items", pointer("Where an answer has its entries, if it is no common list.")),
         ],
     )
 }
@@ -252,8 +284,8 @@ mod tests {
                 other => panic!("{document}: {other:?}"),
             }
         });
-        // Eight of the document, and four of each operation.
-        assert_eq!(objects, 8 + 4 * OperationName::ALL.len());
+        // Eight of the document, four of each operation, and the pagination of list.
+        assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 1);
     }
 
     /// The decoder names what is missing of an empty object.
@@ -265,6 +297,32 @@ mod tests {
             let required = object["required"].as_array().is_some() || object["minProperties"] == 1;
             assert_eq!(decode(&document).is_err(), required, "{document}");
         });
+    }
+
+    #[test]
+    fn styles_of_the_schema_decode() {
+        let keys = json_schema()["$defs"]["listOperation"]["properties"]["pagination"]["properties"].clone();
+        let words = keys["style"]["enum"].as_array().unwrap().clone();
+        assert_eq!(words.len(), 6);
+        for word in words {
+            let list = |pagination: Json| json!({"operations": {"list": {"pagination": pagination}}});
+            let all = json!({"pointer": "/a", "parameter": "b", "sizeParameter": "c", "size": 1, "start": 1,
+                "items": "/d"});
+            let style = PaginationStyle::WORDS.iter().find(|(known, _)| word == *known).unwrap().1;
+            let mut pagination = json!({"style": word});
+            for key in style.keys() {
+                pagination[*key] = all[*key].clone();
+            }
+            decode(&list(pagination.clone())).unwrap();
+            let foreign = all.as_object().unwrap().keys().find(|key| !style.keys().contains(&key.as_str()));
+            let foreign = foreign.unwrap();
+            pagination[foreign] = all[foreign].clone();
+            let error = decode(&list(pagination)).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("operations.list.pagination.{foreign}: means nothing")),
+                "{error}"
+            );
+        }
     }
 
     #[test]

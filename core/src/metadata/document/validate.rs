@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use http::HeaderName;
 
 use super::{
-    DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationSection, OperationsSection,
-    ResourceSection, Step,
+    DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationName, OperationSection,
+    OperationsSection, Pagination, ResourceSection, Step,
 };
 use crate::payload::pointer::Pointer;
 use crate::repository::{is_profile_name, sidecar_file};
@@ -136,10 +136,13 @@ impl Checks<'_> {
     fn operations(&self, section: &OperationsSection) -> Outcome {
         let shared = section.defaults.as_ref().and_then(|defaults| defaults.transforms.as_ref());
         self.transforms("operations.defaults", shared)?;
-        section
-            .operations
-            .iter()
-            .try_for_each(|(name, operation)| self.operation(&format!("operations.{name}"), operation))
+        for (name, operation) in &section.operations {
+            if operation.pagination.is_some() && *name != OperationName::List {
+                return invalid(format!("operations.{name}.pagination"), "only list has pages; remove it");
+            }
+            self.operation(&format!("operations.{name}"), operation)?;
+        }
+        Ok(())
     }
 
     fn operation(&self, field: &str, operation: &OperationSection) -> Outcome {
@@ -156,6 +159,9 @@ impl Checks<'_> {
             self.template(TemplateField::Header, &field, Some(&value.to_owned()))?;
         }
         self.transforms(field, operation.transforms.as_ref())?;
+        if let Some(stated) = &operation.pagination {
+            pagination(&format!("{field}.pagination"), stated)?;
+        }
         let Some(validate) = &operation.validate else { return Ok(()) };
         pointers(&format!("{field}.validate.requiredAttributes"), validate.required_attributes.as_ref())?;
         for (index, assertion) in validate.assertions.iter().flatten().enumerate() {
@@ -193,6 +199,32 @@ impl Checks<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Two parameters of one name cannot both be sent.
+fn pagination(field: &str, stated: &Pagination) -> Outcome {
+    let numbered = stated.numbered();
+    let (pointer, parameter) = match stated {
+        Pagination::Next { pointer } => (Some(pointer), None),
+        Pagination::Cursor { pointer, parameter } => (Some(pointer), Some(parameter)),
+        _ => (None, numbered.map(|numbered| &numbered.parameter)),
+    };
+    let size = numbered.and_then(|numbered| numbered.size_parameter.as_ref());
+    let items = numbered.and_then(|numbered| numbered.items.as_ref());
+    for (key, pointer) in [("pointer", pointer), ("items", items)] {
+        if pointer.is_some_and(Pointer::is_root) {
+            return invalid(format!("{field}.{key}"), "a JSON Pointer must start with \"/\"");
+        }
+    }
+    for (key, name) in [("parameter", parameter), ("sizeParameter", size)] {
+        if name.is_some_and(|name| name.trim().is_empty()) {
+            return invalid(format!("{field}.{key}"), "is blank; name the query parameter");
+        }
+    }
+    if size.is_some() && size == parameter {
+        return invalid(format!("{field}.sizeParameter"), "is that of parameter; name another one");
+    }
+    Ok(())
 }
 
 fn pointers(field: &str, list: Option<&Vec<Pointer>>) -> Outcome {

@@ -55,6 +55,18 @@ fn the_document_of_the_contract_is_valid_for_a_collection() {
     "operations.create.validate.assertions[0].jq: is blank; write a jq expression that gives true"
 )]
 #[case(
+    "operations: {list: {pagination: {style: cursor, pointer: /a, parameter: ' '}}}",
+    "operations.list.pagination.parameter: is blank; name the query parameter"
+)]
+#[case(
+    "operations: {list: {pagination: {style: page, parameter: a, sizeParameter: '', size: 1}}}",
+    "operations.list.pagination.sizeParameter: is blank; name the query parameter"
+)]
+#[case(
+    "operations: {list: {pagination: {style: offset, parameter: a, sizeParameter: a, size: 1}}}",
+    "operations.list.pagination.sizeParameter: is that of parameter; name another one"
+)]
+#[case(
     "resource: {secret: true, secretAttributes: [/a]}",
     "resource.secretAttributes: the whole resource is secret; drop these or \"secret: true\""
 )]
@@ -193,6 +205,26 @@ fn a_pointer_to_the_whole_payload_is_invalid() {
     assert_eq!(
         document.validate(checks).unwrap_err().to_string(),
         "resource.requiredAttributes[0]: a JSON Pointer must start with \"/\""
+    );
+}
+
+#[test]
+fn a_pagination_that_no_document_can_state_is_invalid() {
+    let checks = Checks { collection: true, template: &|_, _| Ok(()), jq: &|_| Ok(()) };
+    let stated = |name: OperationName, pagination| {
+        let section = OperationSection { pagination: Some(pagination), ..OperationSection::default() };
+        let operations = OperationsSection { defaults: None, operations: [(name, section)].into() };
+        let document = Document { operations: Some(operations), ..Document::default() };
+        document.validate(checks).unwrap_err().to_string()
+    };
+    let root = Pagination::Next { pointer: Pointer::default() };
+    assert_eq!(
+        stated(OperationName::List, root),
+        "operations.list.pagination.pointer: a JSON Pointer must start with \"/\""
+    );
+    assert_eq!(
+        stated(OperationName::Get, Pagination::Link),
+        "operations.get.pagination: only list has pages; remove it"
     );
 }
 

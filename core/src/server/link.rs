@@ -1,0 +1,207 @@
+//! `Link` header fields (RFC 8288), as far as they name the next page of a list.
+
+/// What the `Link` headers of an answer say about a next page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextLink {
+    /// Nothing.
+    Absent,
+    /// It is at this URI reference (RFC 3986, section 4.1), as the server wrote it.
+    At(String),
+    /// Something that cannot be read, so that a next page cannot be ruled out.
+    Unreadable,
+}
+
+/// One link of a field value.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Link {
+    target: String,
+    relations: Option<String>,
+    /// Whether it is the link of another resource than the one asked for (RFC 8288, section 3.2).
+    elsewhere: bool,
+}
+
+/// The link with the relation `next` in the values of all `Link` fields. The first one counts.
+pub(super) fn next_link<'v>(values: impl IntoIterator<Item = &'v str>) -> NextLink {
+    let mut unreadable = false;
+    for value in values {
+        let (links, whole) = parse(value);
+        if let Some(link) = links.into_iter().find(Link::is_next) {
+            return NextLink::At(link.target);
+        }
+        unreadable |= !whole;
+    }
+    if unreadable { NextLink::Unreadable } else { NextLink::Absent }
+}
+
+impl Link {
+    /// Relations are separated by white space and ignore case (RFC 8288, section 3.3).
+    fn is_next(&self) -> bool {
+        let mut relations = self.relations.iter().flat_map(|relations| relations.split_ascii_whitespace());
+        !self.elsewhere && relations.any(|relation| relation.eq_ignore_ascii_case("next"))
+    }
+}
+
+/// The links of one field value up to its end, or up to what is none, and whether all of it could be read
+/// (RFC 8288, appendix B.2).
+fn parse(value: &str) -> (Vec<Link>, bool) {
+    let mut rest = Rest(value);
+    let mut links = Vec::new();
+    loop {
+        rest.skip(|c| is_space(c) || c == ',');
+        if rest.0.is_empty() {
+            return (links, true);
+        }
+        match link(&mut rest) {
+            Some(link) => links.push(link),
+            None => return (links, false),
+        }
+    }
+}
+
+fn link(rest: &mut Rest<'_>) -> Option<Link> {
+    if !rest.take('<') {
+        return None;
+    }
+    let target = rest.until(|c| c == '>');
+    let mut link = Link { target: target.trim().to_owned(), ..Link::default() };
+    if !rest.take('>') {
+        return None;
+    }
+    loop {
+        rest.skip(is_space);
+        if rest.0.is_empty() || rest.take(',') {
+            return Some(link);
+        }
+        if !rest.take(';') {
+            return None;
+        }
+        rest.skip(is_space);
+        let name = rest.until(|c| is_space(c) || matches!(c, '=' | ';' | ','));
+        rest.skip(is_space);
+        let value = if rest.take('=') { rest.value()? } else { String::new() };
+        // Later ones of a name are ignored (RFC 8288, section 3.3).
+        if name.eq_ignore_ascii_case("rel") {
+            link.relations.get_or_insert(value);
+        } else if name.eq_ignore_ascii_case("anchor") {
+            link.elsewhere = true;
+        }
+    }
+}
+
+/// White space as header fields have it (RFC 9110, section 5.6.3).
+const fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t')
+}
+
+/// What is not read yet.
+struct Rest<'v>(&'v str);
+
+impl<'v> Rest<'v> {
+    fn until(&mut self, ends: impl Fn(char) -> bool) -> &'v str {
+        let (found, rest) = self.0.split_at(self.0.find(ends).unwrap_or(self.0.len()));
+        self.0 = rest;
+        found
+    }
+
+    fn skip(&mut self, skipped: impl Fn(char) -> bool) {
+        self.0 = self.0.trim_start_matches(skipped);
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let rest = self.0.strip_prefix(wanted);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    /// The value of a parameter, quoted or not; `None` if its quotes are not closed.
+    fn value(&mut self) -> Option<String> {
+        self.skip(is_space);
+        if !self.take('"') {
+            return Some(self.until(|c| is_space(c) || matches!(c, ';' | ',')).to_owned());
+        }
+        let mut value = String::new();
+        let mut characters = self.0.chars();
+        loop {
+            match characters.next()? {
+                '"' => break,
+                '\\' => value.push(characters.next()?),
+                c => value.push(c),
+            }
+        }
+        self.0 = characters.as_str();
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn at(reference: &str) -> NextLink {
+        NextLink::At(reference.to_owned())
+    }
+
+    #[rstest]
+    #[case::quoted("</orders?page=2>; rel=\"next\"", at("/orders?page=2"))]
+    #[case::bare("<?page=2>;rel=next", at("?page=2"))]
+    #[case::several("</o?p=0>; rel=prev, </o?p=2>; rel=Next", at("/o?p=2"))]
+    #[case::relations("</x>; rel=\"last  NEXT\"", at("/x"))]
+    #[case::comma_in_the_target("</x?a=1,2>; rel=next", at("/x?a=1,2"))]
+    #[case::semicolon_in_the_target("</x;v=1?rel=\"no\">; rel=next", at("/x;v=1?rel=\"no\""))]
+    #[case::quoted_separators("</a>; title=\"a, <b>; rel=next\"; rel=prev, </b>; rel=next", at("/b"))]
+    #[case::escaped_quotes("</a>; title=\"\\\"\"; rel=\"ne\\xt\"", at("/a"))]
+    #[case::spaces("\t< /a >\t;\trel\t=\t\"next\" , ", at("/a"))]
+    #[case::no_value("</a>; crossorigin; rel=next", at("/a"))]
+    #[case::empty_parameters("</a>;; rel=next;", at("/a"))]
+    #[case::empty_links(",, </a>; rel=next", at("/a"))]
+    #[case::upper_case("</a>; REL=next", at("/a"))]
+    #[case::first_of_two("</a>; rel=next, </b>; rel=next", at("/a"))]
+    #[case::before_garbage("</a>; rel=next, garbage", at("/a"))]
+    #[case::absolute("<https://h.test/a?p=2>; rel=\"next\"; type=\"x\"", at("https://h.test/a?p=2"))]
+    #[case::another_relation("</next>; rel=\"self\"", NextLink::Absent)]
+    #[case::part_of_a_word("</a>; rel=\"next-archive\"", NextLink::Absent)]
+    #[case::second_rel("</a>; rel=prev; rel=next", NextLink::Absent)]
+    #[case::anchored("</a>; rel=next; anchor=\"/others\"", NextLink::Absent)]
+    #[case::no_relation("</a>", NextLink::Absent)]
+    #[case::empty("", NextLink::Absent)]
+    #[case::no_brackets("https://h.test/a; rel=next", NextLink::Unreadable)]
+    #[case::open_target("</a; rel=next", NextLink::Unreadable)]
+    #[case::open_quotes("</a>; rel=\"next", NextLink::Unreadable)]
+    #[case::no_semicolon("</a> rel=next", NextLink::Unreadable)]
+    fn links(#[case] value: &str, #[case] expected: NextLink) {
+        assert_eq!(next_link([value]), expected);
+    }
+
+    #[rstest]
+    #[case(&["</a>; rel=prev", "</b>; rel=next"], at("/b"))]
+    #[case(&["garbage", "</b>; rel=next"], at("/b"))]
+    #[case(&["</a>; rel=prev", "garbage"], NextLink::Unreadable)]
+    #[case(&[], NextLink::Absent)]
+    fn several_fields(#[case] values: &[&str], #[case] expected: NextLink) {
+        assert_eq!(next_link(values.iter().copied()), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(value in "\\PC{0,40}", parts in "[<>;,=\"\\\\ a-e]{0,40}") {
+            for value in [value, parts] {
+                let _ = next_link([value.as_str()]);
+            }
+        }
+
+        /// What a careful server writes comes back, whatever stands around it.
+        #[test]
+        fn what_is_written_is_read(
+            target in "[!-;=?-~]{1,20}",
+            title in "\\PC{0,12}",
+            before in "[a-z/?=,;]{0,12}",
+        ) {
+            let title = title.replace('\\', "\\\\").replace('"', "\\\"");
+            let value = format!("<{before}>; title=\"{title}\"; rel=\"self\", <{target}>; title=\"{title}\"; rel=next");
+            prop_assert_eq!(next_link([value.as_str()]), NextLink::At(target));
+        }
+    }
+}
