@@ -46,8 +46,8 @@ build: ## Build all programs for development
 	cargo build --workspace --bins --examples
 
 .PHONY: bench
-bench: ## Measure time and memory of syncs with 1,000 and 10,000 resources, in release mode
-	env -u KUBEBUILDER_ASSETS cargo bench -p declarest-operator --bench scale
+bench: ## Measure syncs beside their targets, all or some rows (ROWS="a b"); see docs/performance.md
+	env -u KUBEBUILDER_ASSETS cargo bench -p declarest-operator --bench sync -- $(ROWS)
 
 .PHONY: bench-core
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::State;
-use axum::http::header::{ALLOW, LOCATION, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -33,7 +33,10 @@ pub fn router(shared: Arc<Shared>) -> Router {
 }
 
 async fn control_counts(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    Json(lock(&shared.journal).counts().to_json())
+    let journal = lock(&shared.journal);
+    let mut counts = journal.counts().to_json();
+    counts["peak"] = json!(journal.peak());
+    Json(counts)
 }
 
 async fn control_log(State(shared): State<Arc<Shared>>) -> Json<Value> {
@@ -83,7 +86,8 @@ async fn answer(
     let _open = Open(shared.clone());
     let latency = lock(&shared.rules).latency;
     if !latency.is_zero() {
-        tokio::time::sleep(latency).await;
+        // Timers of the runtime count in whole milliseconds and are late by up to two of them.
+        let _ = tokio::task::spawn_blocking(move || std::thread::sleep(latency)).await;
     }
     let holds = lock(&shared.rules).holds(method.as_str(), &logged);
     for mut hold in holds {
@@ -148,32 +152,21 @@ fn perform(shared: &Shared, method: &Method, path: &str, body: Value) -> Respons
     let result = match method.as_str() {
         "GET" if paginated => Ok(Json(json!({"items": [], "hasMore": true})).into_response()),
         "GET" | "HEAD" if path == "/" => Ok(Json(json!({"status": "ok"})).into_response()),
-        "GET" | "HEAD" => match (store.get(path), store.list(path)) {
-            (Some(resource), _) => Ok(Json(resource).into_response()),
-            (None, Some(items))
-                if shared.config.summaries.iter().any(|summary| pattern::matches(summary, path)) =>
-            {
-                Ok(Json(items.iter().map(|item| json!({"id": item["id"]})).collect::<Vec<_>>())
-                    .into_response())
-            }
-            (None, Some(items)) if shared.config.items_envelope => {
-                Ok(Json(json!({"items": items})).into_response())
-            }
-            (None, Some(items)) => Ok(Json(items).into_response()),
-            (None, None) => Err(Refusal { status: 404, message: format!("nothing at {path}") }),
+        "GET" | "HEAD" => match store.text(path).or_else(|| store.list(path)) {
+            Some(text) => Ok(json_text(StatusCode::OK, text)),
+            None => Err(Refusal { status: 404, message: format!("nothing at {path}") }),
         },
         "POST" => store.create(path, body).map(|created| {
-            let mut response = (StatusCode::CREATED, Json(created.body)).into_response();
+            let mut response = json_text(StatusCode::CREATED, created.body);
             if let Ok(location) = HeaderValue::from_str(&encode(&created.path)) {
                 response.headers_mut().insert(LOCATION, location);
             }
             response
         }),
         "PUT" => store.replace(path, body).map(|(body, created)| {
-            let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-            (status, Json(body)).into_response()
+            json_text(if created { StatusCode::CREATED } else { StatusCode::OK }, body)
         }),
-        "PATCH" => store.patch(path, &body).map(|body| Json(body).into_response()),
+        "PATCH" => store.patch(path, &body).map(|body| json_text(StatusCode::OK, body)),
         "DELETE" => store.delete(path).map(|()| StatusCode::NO_CONTENT.into_response()),
         _ => {
             let mut response = refused(405, "unknown method");
@@ -190,6 +183,10 @@ fn failed(status: u16, message: &str) -> Response {
         return Body::from_stream(futures::stream::iter([Err::<Bytes, _>(broken)])).into_response();
     }
     refused(status, message)
+}
+
+fn json_text(status: StatusCode, text: Bytes) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 fn refused(status: u16, message: &str) -> Response {

@@ -144,7 +144,7 @@ impl RestServer {
 
     /// The resource as stored; not a request.
     pub fn get(&self, path: &str) -> Option<Value> {
-        lock(&self.shared.store).get(path).cloned()
+        lock(&self.shared.store).get(path)
     }
 
     /// All resources by path, in path order; not a request.
@@ -153,8 +153,9 @@ impl RestServer {
     }
 
     /// Creates or replaces a resource as somebody else would, without a check; not a request.
+    #[allow(clippy::needless_pass_by_value, reason = "callers make the body in place")]
     pub fn put_by_hand(&self, path: &str, body: Value) {
-        lock(&self.shared.store).put_by_hand(path, body);
+        lock(&self.shared.store).put_by_hand(path, &body);
     }
 
     /// Deletes a resource and what is below it; not a request. Tells whether it was there.

@@ -1,5 +1,7 @@
 //! Paths as lists of segments, and patterns over them in which `*` is any one segment.
 
+use std::ops::Range;
+
 /// The segments of a path; repeated and trailing slashes do not matter.
 pub fn segments(path: &str) -> Vec<&str> {
     path.split('/').filter(|segment| !segment.is_empty()).collect()
@@ -28,6 +30,13 @@ pub fn join(collection: &str, segment: &str) -> String {
 pub fn is_below(path: &str, ancestor: &str) -> bool {
     path.strip_prefix(ancestor.trim_end_matches('/'))
         .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+}
+
+/// The range, in the order of strings, of all paths strictly below `ancestor`.
+pub fn below(ancestor: &str) -> Range<String> {
+    let ancestor = ancestor.trim_end_matches('/');
+    // `0` is what follows `/`.
+    format!("{ancestor}/")..format!("{ancestor}0")
 }
 
 /// Whether the whole path matches. A last segment `**` matches any rest, also an empty one.

@@ -1,11 +1,12 @@
 //! What the server holds, and the rules of its methods. Knows nothing of HTTP but status codes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use axum::body::Bytes;
 use serde_json::{Value, json};
 
 use super::Config;
-use super::pattern::{is_below, join, matches, normalise, owner, split_last};
+use super::pattern::{below, is_below, join, matches, normalise, owner, split_last};
 
 /// Entries of `collection` must have a non-null value at `pointer`.
 #[derive(Clone, Debug)]
@@ -40,53 +41,96 @@ fn refuse<T>(status: u16, message: impl Into<String>) -> Result<T, Refusal> {
 #[derive(Debug)]
 pub struct Created {
     pub path: String,
-    pub body: Value,
+    pub body: Bytes,
 }
 
+/// Bodies are kept as the JSON text that answers carry: reading, which is what clients do most, costs no
+/// more than finding.
 #[derive(Debug)]
 pub struct Store {
-    resources: BTreeMap<String, Value>,
+    resources: BTreeMap<String, Bytes>,
+    /// The text of lists that were asked for, until an entry changes.
+    lists: HashMap<String, Bytes>,
     /// Collections that had an entry once: they stay when the last entry goes.
     known: BTreeSet<String>,
-    declared: Vec<String>,
+    /// Declared collections: those of one path, and patterns.
+    declared: BTreeSet<String>,
+    patterns: Vec<String>,
     server_ids: Vec<String>,
     versioned: Vec<String>,
+    summaries: Vec<String>,
     requirements: Vec<Requirement>,
     id_prefix: String,
     last_id: u64,
     upsert: bool,
+    items_envelope: bool,
     refuse_delete_with_children: bool,
 }
 
 impl Store {
     pub fn new(config: &Config) -> Store {
+        let declared = config.collections.iter().chain(&config.server_ids);
+        let (patterns, declared): (Vec<&String>, Vec<&String>) =
+            declared.partition(|collection| collection.contains('*'));
         Store {
             resources: BTreeMap::new(),
+            lists: HashMap::new(),
             known: BTreeSet::new(),
-            declared: config.collections.iter().chain(&config.server_ids).cloned().collect(),
+            declared: declared.into_iter().map(|collection| normalise(collection)).collect(),
+            patterns: patterns.into_iter().cloned().collect(),
             server_ids: config.server_ids.clone(),
             versioned: config.versioned.clone(),
+            summaries: config.summaries.clone(),
             requirements: config.requirements.clone(),
             id_prefix: config.id_prefix.clone(),
             last_id: 0,
             upsert: config.upsert,
+            items_envelope: config.items_envelope,
             refuse_delete_with_children: config.refuse_delete_with_children,
         }
     }
 
-    pub fn get(&self, path: &str) -> Option<&Value> {
-        self.resources.get(&normalise(path))
+    pub fn get(&self, path: &str) -> Option<Value> {
+        self.resources.get(&normalise(path)).map(value)
+    }
+
+    /// The text of a resource, by its normalised path.
+    pub fn text(&self, path: &str) -> Option<Bytes> {
+        self.resources.get(path).cloned()
     }
 
     pub fn all(&self) -> Vec<(String, Value)> {
-        self.resources.iter().map(|(path, body)| (path.clone(), body.clone())).collect()
+        self.resources.iter().map(|(path, body)| (path.clone(), value(body))).collect()
     }
 
-    /// The entries of a collection in path order, or none when there is no such collection.
-    pub fn list(&self, path: &str) -> Option<Vec<Value>> {
+    /// The text of the list of a collection in path order, or none when there is no such collection.
+    pub fn list(&mut self, path: &str) -> Option<Bytes> {
         let known = self.known.contains(path)
             || (self.pattern_of(path).is_some() && self.missing_owner(path).is_none());
-        known.then(|| self.entries(path).map(|(_, body)| body.clone()).collect())
+        if !known {
+            return None;
+        }
+        if let Some(list) = self.lists.get(path) {
+            return Some(list.clone());
+        }
+        let (open, close): (&[u8], &[u8]) =
+            if self.items_envelope { (b"{\"items\":[", b"]}") } else { (b"[", b"]") };
+        let summary = self.summaries.iter().any(|pattern| matches(pattern, path));
+        let mut text = open.to_vec();
+        for (index, body) in self.entries(path).enumerate() {
+            if index > 0 {
+                text.push(b',');
+            }
+            if summary {
+                text.extend_from_slice(json!({"id": value(body)["id"]}).to_string().as_bytes());
+            } else {
+                text.extend_from_slice(body);
+            }
+        }
+        text.extend_from_slice(close);
+        let text = Bytes::from(text);
+        self.lists.insert(path.to_owned(), text.clone());
+        Some(text)
     }
 
     pub fn create(&mut self, collection: &str, mut body: Value) -> Result<Created, Refusal> {
@@ -114,12 +158,12 @@ impl Store {
             return refuse(409, format!("{path} exists"));
         }
         self.count_version(collection, &path, &mut body);
-        self.insert(&path, body.clone());
+        let body = self.insert(&path, &body);
         Ok(Created { path, body })
     }
 
     /// Replaces a resource. The flag tells whether it was created.
-    pub fn replace(&mut self, path: &str, mut body: Value) -> Result<(Value, bool), Refusal> {
+    pub fn replace(&mut self, path: &str, mut body: Value) -> Result<(Bytes, bool), Refusal> {
         if !body.is_object() {
             return refuse(400, "the body must be a JSON object");
         }
@@ -136,13 +180,12 @@ impl Store {
             body["id"] = json!(id);
         }
         self.count_version(collection, path, &mut body);
-        self.insert(path, body.clone());
-        Ok((body, !exists))
+        Ok((self.insert(path, &body), !exists))
     }
 
     /// Applies a JSON merge patch (RFC 7396).
-    pub fn patch(&mut self, path: &str, changes: &Value) -> Result<Value, Refusal> {
-        let Some(mut body) = self.get(path).cloned() else {
+    pub fn patch(&mut self, path: &str, changes: &Value) -> Result<Bytes, Refusal> {
+        let Some(mut body) = self.get(path) else {
             return refuse(404, format!("no resource {path}"));
         };
         merge(&mut body, changes);
@@ -160,23 +203,29 @@ impl Store {
         Ok(())
     }
 
-    pub fn put_by_hand(&mut self, path: &str, body: Value) {
+    pub fn put_by_hand(&mut self, path: &str, body: &Value) {
         self.insert(&normalise(path), body);
     }
 
     pub fn delete_by_hand(&mut self, path: &str) -> bool {
         let path = normalise(path);
-        self.resources.retain(|other, _| !is_below(other, &path));
+        let children: Vec<String> =
+            self.resources.range(below(&path)).map(|(child, _)| child.clone()).collect();
+        for child in children {
+            self.resources.remove(&child);
+        }
         self.known.retain(|collection| !is_below(collection, &path));
+        self.lists.retain(|collection, _| collection != &path && !is_below(collection, &path));
+        self.forget_list_with(&path);
         self.resources.remove(&path).is_some()
     }
 
     pub fn duplicates(&self) -> Vec<Duplicate> {
-        let mut paths: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+        let mut paths: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
         for (path, body) in &self.resources {
             let Some((collection, _)) = split_last(path) else { continue };
-            if let (true, Some(name)) = (self.assigns_ids(collection), body["name"].as_str()) {
-                paths.entry((collection, name)).or_default().push(path.clone());
+            if let (true, Some(name)) = (self.assigns_ids(collection), value(body)["name"].as_str()) {
+                paths.entry((collection, name.to_owned())).or_default().push(path.clone());
             }
         }
         let several = paths.into_iter().filter(|(_, paths)| paths.len() > 1);
@@ -184,33 +233,46 @@ impl Store {
             .map(|((collection, name), mut paths)| {
                 // Ids count up, so a shorter one is older.
                 paths.sort_by_key(|path| (path.len(), path.clone()));
-                Duplicate { collection: collection.to_owned(), name: name.to_owned(), paths }
+                Duplicate { collection: collection.to_owned(), name, paths }
             })
             .collect()
     }
 
-    fn insert(&mut self, path: &str, body: Value) {
-        if let Some((collection, _)) = split_last(path) {
+    fn insert(&mut self, path: &str, body: &Value) -> Bytes {
+        if let Some((collection, _)) = split_last(path)
+            && !self.known.contains(collection)
+        {
             self.known.insert(collection.to_owned());
         }
-        self.resources.insert(path.to_owned(), body);
+        self.forget_list_with(path);
+        let body = Bytes::from(body.to_string());
+        self.resources.insert(path.to_owned(), body.clone());
+        body
+    }
+
+    /// The list that shows the resource at `path` has to be made again.
+    fn forget_list_with(&mut self, path: &str) {
+        if let Some((collection, _)) = split_last(path) {
+            self.lists.remove(collection);
+        }
     }
 
     fn count_version(&self, collection: &str, path: &str, body: &mut Value) {
         if self.versioned.iter().any(|pattern| matches(pattern, collection)) {
-            let before = self.resources.get(path).and_then(|body| body["version"].as_u64()).unwrap_or(0);
+            let before = self.get(path).and_then(|body| body["version"].as_u64()).unwrap_or(0);
             body["version"] = json!(before + 1);
         }
     }
 
-    fn entries<'s>(&'s self, collection: &'s str) -> impl Iterator<Item = (&'s String, &'s Value)> {
-        self.resources
-            .iter()
-            .filter(move |(path, _)| split_last(path).is_some_and(|(parent, _)| parent == collection))
+    fn entries<'s>(&'s self, collection: &'s str) -> impl Iterator<Item = &'s Bytes> {
+        let inside = self.resources.range(below(collection));
+        let entries =
+            inside.filter(move |(path, _)| split_last(path).is_some_and(|(parent, _)| parent == collection));
+        entries.map(|(_, body)| body)
     }
 
     fn has_children(&self, path: &str) -> bool {
-        self.resources.keys().any(|other| is_below(other, path))
+        self.resources.range(below(path)).next().is_some()
     }
 
     fn assigns_ids(&self, collection: &str) -> bool {
@@ -218,7 +280,8 @@ impl Store {
     }
 
     fn pattern_of(&self, collection: &str) -> Option<&String> {
-        self.declared.iter().find(|pattern| matches(pattern, collection))
+        let pattern = || self.patterns.iter().find(|pattern| matches(pattern, collection));
+        self.declared.get(collection).or_else(pattern)
     }
 
     /// The resource that must exist before the collection can have entries, when it does not.
@@ -242,6 +305,11 @@ impl Store {
             None => Ok(()),
         }
     }
+}
+
+/// What is stored is JSON that was written from a value.
+fn value(body: &Bytes) -> Value {
+    serde_json::from_slice(body).unwrap_or_default()
 }
 
 /// The id that a body asks for.

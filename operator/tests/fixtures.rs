@@ -240,7 +240,7 @@ async fn the_control_surface_is_served_on_request_and_not_counted() {
     let server = start(Config { control: true, ..Config::default() });
     get(&server, "/shops").await;
     let count = json!({"method": "GET", "path": "/shops", "count": 1});
-    let counts = json!({"total": 1, "writes": 0, "requests": [count]});
+    let counts = json!({"total": 1, "writes": 0, "peak": 1, "requests": [count]});
     assert_eq!(get(&server, "/_control/counts").await, (200, counts));
     let line = json!({"sequence": 1, "method": "GET", "path": "/shops", "status": 404});
     assert_eq!(get(&server, "/_control/log").await, (200, json!([line])));

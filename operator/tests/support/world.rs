@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use super::cluster::{Cluster, OPERATOR_NAMESPACE};
 use super::served::Served;
 
-/// How long anything that a test waits for may take.
+/// How long anything that a test waits for may take, unless it says otherwise.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One of our kinds, or a Secret.
@@ -46,6 +46,8 @@ impl<K> Object for K where
 pub struct World {
     pub namespace: String,
     pub client: Client,
+    /// How long anything that is waited for may take.
+    pub patience: Duration,
     directory: TempDir,
     operator: Option<Child>,
     /// Leads the operator to its API; without one it runs in standalone mode.
@@ -68,6 +70,16 @@ impl World {
         }
         let mut world = Self::prepare("team".to_owned(), nowhere(), None, arguments);
         world.launch().await;
+        world
+    }
+
+    /// Prepares a standalone operator that finds these objects when it is launched.
+    pub fn cold(arguments: &[&str], objects: impl IntoIterator<Item = Value>) -> Self {
+        let world = Self::prepare("team".to_owned(), nowhere(), None, arguments);
+        for mut object in objects {
+            object["metadata"]["namespace"] = json!(world.namespace);
+            world.write_manifest(&object);
+        }
         world
     }
 
@@ -108,7 +120,16 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("manifests")).unwrap();
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Self { namespace, client, directory, operator: None, kubeconfig, served: None, arguments }
+        Self {
+            namespace,
+            client,
+            patience: PATIENCE,
+            directory,
+            operator: None,
+            kubeconfig,
+            served: None,
+            arguments,
+        }
     }
 
     /// Starts the operator again, on the state that the last one left.
@@ -169,7 +190,7 @@ impl World {
     /// Waits for the operator to end by itself.
     pub async fn ended(&mut self) -> ExitStatus {
         let mut operator = self.operator.take().unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         loop {
             if let Some(status) = operator.try_wait().unwrap() {
                 return status;
@@ -208,14 +229,19 @@ impl World {
             self.client.request::<Value>(request).await.unwrap();
             return;
         }
-        let file = self.manifests().join(format!("{kind}-{name}.json").to_lowercase());
-        fs::write(file, object.to_string()).unwrap();
+        self.write_manifest(&object);
         let path = format!("{}/{name}", self.collection(&kind));
         self.eventually(&format!("{kind} {name} is loaded"), || async {
             let request = http::Request::get(&path).body(Vec::new()).unwrap();
             self.client.request::<Value>(request).await.ok()
         })
         .await;
+    }
+
+    fn write_manifest(&self, object: &Value) {
+        let (kind, name) = (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
+        let file = self.manifests().join(format!("{kind}-{name}.json").to_lowercase());
+        fs::write(file, object.to_string()).unwrap();
     }
 
     fn collection(&self, kind: &str) -> String {
@@ -381,7 +407,7 @@ impl World {
         look: impl AsyncFn() -> Option<T>,
         wanted: impl Fn(&T) -> bool,
     ) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         loop {
             let seen = look().await;
             match seen {
@@ -396,7 +422,7 @@ impl World {
 
     /// Waits until `look` finds something.
     pub async fn eventually<T, F: Future<Output = Option<T>>>(&self, what: &str, look: impl Fn() -> F) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         loop {
             if let Some(found) = look().await {
                 return found;

@@ -1,0 +1,88 @@
+//! What was measured beside what it should be.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// How often anything is measured; the median counts.
+pub const ROUNDS: usize = 5;
+
+/// One line of the table.
+pub struct Figure {
+    /// The letter to ask for it by.
+    pub row: &'static str,
+    pub what: String,
+    pub target: f64,
+    pub measured: f64,
+    /// What both are in; a ratio has none.
+    pub unit: &'static str,
+    /// Where the figure comes from.
+    pub raw: String,
+}
+
+/// Prints its lines as they come, since later ones take minutes.
+pub struct Table {
+    missed: usize,
+}
+
+impl Table {
+    pub fn begin() -> Self {
+        println!("\n    {:<66} {:>10} {:>10}         {}", "figure", "target", "measured", "from");
+        Self { missed: 0 }
+    }
+
+    pub fn add(&mut self, figure: Figure) {
+        let Figure { row, what, target, measured, unit, raw } = figure;
+        let verdict = if measured <= target { "ok" } else { "MISSED" };
+        self.missed += usize::from(measured > target);
+        println!(
+            "{row:<3} {what:<66} {:>10} {:>10}  {verdict:<6} {raw}",
+            format!("<= {}", number(target, unit)),
+            number(measured, unit)
+        );
+    }
+
+    pub fn missed(&self) -> usize {
+        self.missed
+    }
+}
+
+fn number(value: f64, unit: &str) -> String {
+    match unit {
+        "" => format!("{value:.2}"),
+        "s" => format!("{value:.1} s"),
+        unit => format!("{value:.0} {unit}").trim_end().to_owned(),
+    }
+}
+
+/// The median of both, and how many times as long the first one is.
+pub fn ratio(measured: Vec<Duration>, reference: Vec<Duration>) -> (f64, f64, f64) {
+    let (measured, reference) = (median(measured), median(reference));
+    (measured, reference, measured / reference)
+}
+
+/// In seconds.
+pub fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
+
+pub fn milliseconds(seconds: f64) -> String {
+    format!("{:.1} ms", seconds * 1e3)
+}
+
+/// How long `work` takes.
+pub async fn timed<T>(work: impl Future<Output = T>) -> (Duration, T) {
+    let started = Instant::now();
+    let result = work.await;
+    (started.elapsed(), result)
+}
+
+/// What this ran on.
+pub fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let busy = load.split(' ').next().unwrap_or("?");
+    format!("{cores} cores, {}; load average at the start {busy}", model.map_or("?", |(_, name)| name))
+}
