@@ -127,7 +127,7 @@ fn decide(
     if let Some((status, Moment::Before)) = failure {
         return failed(status, "the server was told to fail");
     }
-    if shared.config.etags && !versions::admits(headers, lock(&shared.store).get(path)) {
+    if shared.config.etags && !versions::admits(headers, lock(&shared.store).text(path)) {
         return refused(412, "the resource has another version");
     }
     let mut response = match body {
@@ -139,7 +139,7 @@ fn decide(
         Some((status, _)) => failed(status, "the server was told to fail after the effect"),
         None => {
             if shared.config.etags && method == Method::GET {
-                versions::state(response.headers_mut(), lock(&shared.store).get(path));
+                versions::state(response.headers_mut(), lock(&shared.store).text(path));
             }
             response
         }

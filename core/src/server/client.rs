@@ -8,7 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LIN
 use http::{Method, StatusCode};
 use url::Url;
 
-use super::gate::Refused;
+use super::gate::{Answer, Outcome, Refused};
 use super::response::strong_etag;
 use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
@@ -18,6 +18,8 @@ use crate::secrets::{Redactor, Secret};
 /// One attempt, from connecting to the last byte of the body; waiting at the gate does not count.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+const KEEPALIVE: Duration = Duration::from_secs(15);
 const REDIRECTS: usize = 10;
 
 /// The largest successful answer that is read, after decompression.
@@ -76,10 +78,16 @@ struct Shared {
     observer: Option<Arc<dyn RequestObserver>>,
 }
 
-/// How one attempt ended when not in a successful answer.
-enum Attempt {
-    Retryable(Option<Duration>, ServerError),
-    Final(ServerError),
+/// An attempt that did not end in a successful answer.
+struct Failed {
+    error: ServerError,
+    failure: Failure,
+}
+
+impl Failed {
+    fn finally(error: ServerError) -> Self {
+        Self { error, failure: Failure::Final }
+    }
 }
 
 impl Client {
@@ -93,7 +101,15 @@ impl Client {
         let http = trusting(&settings.tls)?
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
-            .pool_max_idle_per_host(gate.concurrency())
+            // Every connection that the gate lets us use is kept, though not as long as servers commonly keep
+            // theirs, so that we are the ones to close them.
+            .pool_max_idle_per_host(gate.max_concurrency())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .tcp_nodelay(true)
+            .tcp_keepalive(KEEPALIVE)
+            // One connection carries all requests, so its silent death must be noticed before they time out.
+            .http2_keep_alive_interval(KEEPALIVE)
+            .http2_keep_alive_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| ServerError::Setting { setting: "http", reason: causes(&error) })?;
@@ -102,11 +118,13 @@ impl Client {
             .iter()
             .map(|(name, value)| default_header(name, value))
             .collect::<Result<_, _>>()?;
+        let credentials = settings.auth.headers()?;
+        gate.serves(&settings.base_url);
         Ok(Self {
             shared: Arc::new(Shared {
                 http,
                 redactor: Redactor::new(&settings.auth.secrets()),
-                credentials: settings.auth.headers()?,
+                credentials,
                 base_url: settings.base_url,
                 default_headers,
                 health_check: settings.health_check,
@@ -121,9 +139,15 @@ impl Client {
         self.shared.base_url.path()
     }
 
-    /// How many requests the server's gate lets run at once.
+    /// How many requests the server's gate lets run at once now.
     pub fn concurrency(&self) -> usize {
         self.shared.gate.concurrency()
+    }
+
+    /// How many requests the gate may ever let run at once. With that many under way all that it allows is
+    /// used, also after it has grown; the others wait their turn there.
+    pub fn max_concurrency(&self) -> usize {
+        self.shared.gate.max_concurrency()
     }
 
     /// Sends `request` and reads the answer to its end, with the retries that cannot do a thing twice.
@@ -151,44 +175,40 @@ impl Client {
     pub(super) async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         let mut attempt = 1;
         loop {
-            match self.attempt(request, target, attempt).await {
+            let Failed { error, failure } = match self.attempt(request, target).await {
                 Ok(response) => return Ok(response),
-                Err(Attempt::Final(error) | Attempt::Retryable(None, error)) => return Err(error),
-                Err(Attempt::Retryable(Some(pause), error)) => {
-                    tracing::debug!(%error, attempt, ?pause, "request will be repeated");
-                    tokio::time::sleep(pause).await;
-                    attempt += 1;
-                }
-            }
+                Err(failed) => failed,
+            };
+            let Some(pause) = retry::pause(&request.method, attempt, &failure) else { return Err(error) };
+            tracing::debug!(%error, attempt, ?pause, "request will be repeated");
+            tokio::time::sleep(pause).await;
+            attempt += 1;
         }
     }
 
-    async fn attempt(&self, request: &Request, target: &Url, attempt: u32) -> Result<Response, Attempt> {
-        let shared = &*self.shared;
-        let (_slot, waited) = shared.gate.enter().await.map_err(|refused| {
-            Attempt::Final(match refused {
-                Refused::QueueFull(waiting) => ServerError::QueueFull {
-                    method: request.method.clone(),
-                    path: request.path.clone(),
-                    waiting,
-                },
-                Refused::Closed => request.unsent("the client was closed"),
-            })
-        })?;
-        if waited {
+    /// Passes the gate and sends the request once.
+    async fn attempt(&self, request: &Request, target: &Url) -> Result<Response, Failed> {
+        let pass = match self.shared.gate.enter().await {
+            Ok(pass) => pass,
+            Err(refused) => return Err(self.refused(request, refused)),
+        };
+        if pass.held_back() {
             self.observe(|observer| observer.throttled(false));
         }
         let started = Instant::now();
-        let outcome = tokio::time::timeout(ATTEMPT_TIMEOUT, self.exchange(request, target, attempt)).await;
+        let outcome = tokio::time::timeout(ATTEMPT_TIMEOUT, self.exchange(request, target)).await;
         let outcome = outcome.unwrap_or_else(|_| {
             let error = request.failed(format!("no complete answer within {} s", ATTEMPT_TIMEOUT.as_secs()));
-            Err(Attempt::Retryable(retry::pause(&request.method, attempt, &Failure::Interrupted), error))
+            Err(Failed { error, failure: Failure::Interrupted })
         });
-        let status = match &outcome {
-            Ok(response) => Some(response.status),
-            Err(Attempt::Retryable(_, error) | Attempt::Final(error)) => error.status(),
-        };
+        // What a server elsewhere does is no news of this one.
+        if self.shared.base_url.origin_is(target) {
+            pass.settle(lesson(request, &outcome));
+        } else {
+            drop(pass);
+        }
         self.observe(|observer| {
+            let status = outcome.as_ref().map_or_else(|failed| failed.error.status(), |r| Some(r.status));
             observer.completed(&request.method, status, started.elapsed());
             if matches!(status, Some(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)) {
                 observer.throttled(true);
@@ -197,25 +217,60 @@ impl Client {
         outcome
     }
 
+    fn refused(&self, request: &Request, refused: Refused) -> Failed {
+        let (failure, reason) = match refused {
+            Refused::QueueFull(waiting) => {
+                return Failed::finally(ServerError::QueueFull {
+                    method: request.method.clone(),
+                    path: request.path.clone(),
+                    waiting,
+                });
+            }
+            Refused::AskedToWait { status, until } => {
+                self.observe(|observer| observer.throttled(false));
+                let (status, until) = (status.as_u16(), httpdate::fmt_http_date(until));
+                (
+                    Failure::Final,
+                    format!("with status {status} the server asked for no requests until {until}"),
+                )
+            }
+            Refused::Unreachable { failures, probe_in, cause } => {
+                let probe = if probe_in.is_zero() {
+                    "a probe is under way".to_owned()
+                } else {
+                    format!("the next probe is in {:.1} s", probe_in.as_secs_f64())
+                };
+                let reason = format!("the last {failures} attempts failed, {probe}; the last one: {cause}");
+                (Failure::NotContacted(probe_in), reason)
+            }
+        };
+        let (method, path) = (request.method.clone(), request.path.clone());
+        Failed { error: ServerError::NotContacted { method, path, reason }, failure }
+    }
+
     /// One request and its answer, redirects included.
-    async fn exchange(&self, request: &Request, target: &Url, attempt: u32) -> Result<Response, Attempt> {
-        let mut url = target.clone();
+    async fn exchange(&self, request: &Request, target: &Url) -> Result<Response, Failed> {
+        let mut redirected: Option<Url> = None;
         for _ in 0..=REDIRECTS {
-            let sent = self.shared.http.execute(self.prepare(request, &url)).await;
+            let url = redirected.as_ref().unwrap_or(target);
+            let sent = self.shared.http.execute(self.prepare(request, url)).await;
             let answer = sent.map_err(|error| {
-                let failure = if error.is_connect() { Failure::Connect } else { Failure::Interrupted };
-                let certificate = is_certificate_error(&error);
-                let pause = if certificate { None } else { retry::pause(&request.method, attempt, &failure) };
+                let failure = match &error {
+                    error if is_certificate_error(error) => Failure::Certificate,
+                    error if error.is_connect() => Failure::Connect,
+                    _ => Failure::Interrupted,
+                };
                 let reason = self.shared.redactor.redact(&causes(&error));
-                let sent = !error.is_connect();
-                Attempt::Retryable(pause, if sent { request.failed(reason) } else { request.unsent(reason) })
+                let connected = !error.is_connect();
+                let error = if connected { request.failed(reason) } else { request.unsent(reason) };
+                Failed { error, failure }
             })?;
             if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
-                return self.read(request, answer, attempt).await;
+                return self.read(request, answer).await;
             }
-            url = self.redirected(request, &url, &answer)?;
+            redirected = Some(self.redirected(request, url, &answer)?);
         }
-        Err(Attempt::Final(request.failed(format!("more than {REDIRECTS} redirects"))))
+        Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
     }
 
     fn prepare(&self, request: &Request, url: &Url) -> reqwest::Request {
@@ -245,10 +300,10 @@ impl Client {
 
     /// Where a redirect leads, if it may be followed: reads anywhere but from https to http, writes only
     /// within the origin and only with method and body kept (307, 308).
-    fn redirected(&self, request: &Request, from: &Url, answer: &reqwest::Response) -> Result<Url, Attempt> {
+    fn redirected(&self, request: &Request, from: &Url, answer: &reqwest::Response) -> Result<Url, Failed> {
         let status = answer.status();
         let refuse = |why: &str| {
-            Attempt::Final(request.failed(format!("redirect with status {} {why}", status.as_u16())))
+            Failed::finally(request.failed(format!("redirect with status {} {why}", status.as_u16())))
         };
         let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
         let to = location
@@ -267,30 +322,25 @@ impl Client {
         Err(refuse("is not followed for a write"))
     }
 
-    async fn read(
-        &self,
-        request: &Request,
-        mut answer: reqwest::Response,
-        attempt: u32,
-    ) -> Result<Response, Attempt> {
+    async fn read(&self, request: &Request, mut answer: reqwest::Response) -> Result<Response, Failed> {
         let status = answer.status();
-        let (url, headers) = (answer.url().clone(), answer.headers().clone());
+        let url = answer.url().clone();
         let failed = status.is_client_error() || status.is_server_error();
         let limit = if failed { ERROR_BODY_LIMIT } else { BODY_LIMIT };
         let body = match collect(&mut answer, limit).await {
             Ok(Collected::Whole(body)) => body,
             Ok(Collected::Cut(body)) if failed => body,
             Ok(Collected::Cut(_)) => {
-                return Err(Attempt::Final(ServerError::TooLarge {
+                return Err(Failed::finally(ServerError::TooLarge {
                     method: request.method.clone(),
                     path: request.path.clone(),
                     limit,
                 }));
             }
             Err(error) => {
-                let pause = retry::pause(&request.method, attempt, &Failure::Interrupted);
                 let reason = format!("the answer broke off: {}", causes(&error));
-                return Err(Attempt::Retryable(pause, request.failed(self.shared.redactor.redact(&reason))));
+                let error = request.failed(self.shared.redactor.redact(&reason));
+                return Err(Failed { error, failure: Failure::Interrupted });
             }
         };
         if failed {
@@ -300,9 +350,10 @@ impl Client {
                 status,
                 excerpt: self.excerpt(&body),
             };
-            let pause = retry::pause(&request.method, attempt, &Failure::Status(status, &headers));
-            return Err(Attempt::Retryable(pause, error));
+            let failure = Failure::Status(status, retry::asked_patience(answer.headers()));
+            return Err(Failed { error, failure });
         }
+        let headers = answer.headers();
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Ok(Response {
             method: request.method.clone(),
@@ -310,7 +361,7 @@ impl Client {
             status,
             content_type: text(CONTENT_TYPE),
             location: text(LOCATION),
-            etag: strong_etag(&headers),
+            etag: strong_etag(headers),
             url,
             links: headers.get_all(LINK).iter().map(lossy).collect(),
             body,
@@ -344,17 +395,47 @@ enum Collected {
     Cut(Bytes),
 }
 
+/// Reads a body. One that comes in a single piece is not copied.
 async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collected, reqwest::Error> {
-    let mut body = BytesMut::new();
-    while let Some(chunk) = answer.chunk().await? {
+    // The server's word is taken for how much to expect, but not for more than we would read.
+    let expected = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    let Some(first) = answer.chunk().await? else { return Ok(Collected::Whole(Bytes::new())) };
+    if first.len() > limit {
+        return Ok(Collected::Cut(first.slice(..limit)));
+    }
+    let Some(second) = answer.chunk().await? else { return Ok(Collected::Whole(first)) };
+    let mut body = BytesMut::with_capacity(expected.max(first.len() + second.len()).min(limit));
+    body.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(chunk) = next {
         let room = limit - body.len();
         if chunk.len() > room {
             body.extend_from_slice(&chunk[..room]);
             return Ok(Collected::Cut(body.freeze()));
         }
         body.extend_from_slice(&chunk);
+        next = answer.chunk().await?;
     }
     Ok(Collected::Whole(body.freeze()))
+}
+
+/// What an attempt teaches about the server.
+fn lesson<'a>(request: &Request, outcome: &'a Result<Response, Failed>) -> Outcome<'a> {
+    let answer = |status, retry_after, length| {
+        let write = !matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        Outcome::Answered(Answer { status, retry_after, write, length })
+    };
+    match outcome {
+        Ok(response) => answer(response.status, None, response.body.len()),
+        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after, 0),
+        Err(Failed { error: ServerError::Transport { reason, .. }, failure })
+            if !matches!(failure, Failure::Final) =>
+        {
+            Outcome::Failed(reason)
+        }
+        // An answer that we do not take: too large, or a redirect that is not followed.
+        Err(_) => answer(StatusCode::OK, None, usize::MAX),
+    }
 }
 
 fn trusting(tls: &TlsSettings) -> Result<reqwest::ClientBuilder, ServerError> {

@@ -57,6 +57,16 @@ pub enum ServerError {
         /// Whether the server may have received the request.
         sent: bool,
     },
+    /// The request was not sent, because the server asked for patience or could not be reached just before.
+    #[error("{method} {path}: not contacted: {reason}")]
+    NotContacted {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// Why not, and until when.
+        reason: String,
+    },
     /// An answer larger than we read.
     #[error("{method} {path}: the answer is larger than the limit of {limit} bytes")]
     TooLarge {
@@ -139,7 +149,7 @@ impl Categorized for ServerError {
                 Category::Validation
             }
             Self::Status { status, .. } => status_category(*status),
-            Self::Transport { .. } | Self::TooLarge { .. } => Category::Transport,
+            Self::Transport { .. } | Self::NotContacted { .. } | Self::TooLarge { .. } => Category::Transport,
             Self::QueueFull { .. } => Category::Conflict,
         }
     }

@@ -1,21 +1,41 @@
-//! The gate that every request to one managed server passes: concurrency, queue and rate.
+//! The gate that every request to one managed server passes: how many at once, how fast, and whether at all.
+//!
+//! What is configured holds exactly. What is not adapts to how the server answers (`gate/limit.rs`); what the
+//! server asks for (`Retry-After`) and whether it can be reached at all (`gate/breaker.rs`) bind everybody who
+//! shares the gate.
+
+mod breaker;
+mod latency;
+mod limit;
+mod line;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use http::StatusCode;
+use tokio::time::Instant;
 
-use super::ServerError;
+use self::breaker::Passage;
+use self::limit::Limit;
+use self::line::{Entry, Line, Place};
+use super::{BaseUrl, ServerError};
 
-/// Requests at once when nothing else is configured.
+/// Requests at once to begin with when nothing else is configured.
 pub const DEFAULT_CONCURRENCY: usize = 16;
+
+/// Requests at once that an unconfigured gate never exceeds, however well the server takes them.
+pub const MAX_CONCURRENCY: usize = 64;
 
 /// The `requestThrottling` of a managed server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttling {
-    /// Requests at once; at least 1.
+    /// Requests at once; at least 1. Without it the number adapts, from [`DEFAULT_CONCURRENCY`] and up to
+    /// [`MAX_CONCURRENCY`].
     pub max_concurrent_requests: Option<usize>,
     /// Requests that may wait for a slot; `None` or 0 waits without bound.
     pub queue_size: Option<usize>,
@@ -28,20 +48,53 @@ pub struct Throttling {
 /// Shared by everything that talks to one managed server. Waiting is first come, first served.
 #[derive(Debug)]
 pub struct Gate {
-    slots: Semaphore,
-    limit: usize,
-    queue: Option<usize>,
-    waiting: AtomicUsize,
+    line: Mutex<Line>,
     rate: Option<DefaultDirectRateLimiter>,
+    /// Those who have a slot and wait for the rate.
+    awaiting_rate: AtomicUsize,
+    ceiling: usize,
+}
+
+/// How a gate stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateStatus {
+    /// Requests that may run at once now.
+    pub concurrency_limit: usize,
+    /// Requests that run.
+    pub in_flight: usize,
+    /// Whether requests fail without contacting the server, because the last attempts did not reach it.
+    pub breaker_open: bool,
 }
 
 /// Why a request was not let in.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The queue holds this many already.
     QueueFull(usize),
-    /// The gate was closed; does not happen while a client lives.
-    Closed,
+    /// The server answered `status` and asked for no requests until then, which is too long to wait for.
+    AskedToWait { status: StatusCode, until: SystemTime },
+    /// The server could not be reached. Zero until the probe: it is under way.
+    Unreachable { failures: u32, probe_in: Duration, cause: String },
+}
+
+/// What an attempt taught.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome<'a> {
+    /// The server answered.
+    Answered(Answer),
+    /// It could not be reached, or did not answer to the end, because of this.
+    Failed(&'a str),
+}
+
+/// What counts about an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub status: StatusCode,
+    pub retry_after: Option<Duration>,
+    /// Whether the request was a write. Reads and writes take different times.
+    pub write: bool,
+    /// The length of the body. How long a large one takes says more about the wire than about the server.
+    pub length: usize,
 }
 
 impl Gate {
@@ -67,57 +120,155 @@ impl Gate {
                 None => return refuse("requestsPerSecond must be above 0"),
             },
         };
-        let limit = max_concurrent_requests.unwrap_or(DEFAULT_CONCURRENCY).min(Semaphore::MAX_PERMITS);
+        let limit = max_concurrent_requests.map_or_else(Limit::adaptive, Limit::configured);
         Ok(Self {
-            slots: Semaphore::new(limit),
-            limit,
-            queue: queue_size.filter(|size| *size > 0),
-            waiting: AtomicUsize::new(0),
+            ceiling: limit.ceiling(),
+            line: Mutex::new(Line::new(limit, queue_size.filter(|size| *size > 0))),
             rate,
+            awaiting_rate: AtomicUsize::new(0),
         })
     }
 
-    /// How many requests may run at once.
+    /// How many requests may run at once now.
     pub fn concurrency(&self) -> usize {
-        self.limit
+        self.line().limit()
     }
 
-    /// Waits for a slot, then for the rate. Returns the slot and whether anything had to wait.
-    pub(super) async fn enter(&self) -> Result<(SemaphorePermit<'_>, bool), Refused> {
-        let (slot, mut waited) = match self.slots.try_acquire() {
-            Ok(slot) => (slot, false),
-            Err(_) => (self.wait_for_slot().await?, true),
-        };
-        if let Some(rate) = &self.rate
-            && rate.check().is_err()
-        {
-            rate.until_ready().await;
-            waited = true;
+    /// How many requests may ever run at once: what is configured, else [`MAX_CONCURRENCY`]. Whoever keeps
+    /// this many under way uses all that the gate allows, and waits here while it allows less.
+    pub fn max_concurrency(&self) -> usize {
+        self.ceiling
+    }
+
+    /// How the gate stands.
+    pub fn status(&self) -> GateStatus {
+        let line = self.line();
+        GateStatus {
+            concurrency_limit: line.limit(),
+            in_flight: line.inside().saturating_sub(self.awaiting_rate.load(Ordering::Relaxed)),
+            breaker_open: line.breaker_open(),
         }
-        Ok((slot, waited))
     }
 
-    async fn wait_for_slot(&self) -> Result<SemaphorePermit<'_>, Refused> {
-        let _place = self.take_place()?;
-        self.slots.acquire().await.map_err(|_| Refused::Closed)
+    /// Takes note of a new client. Other credentials or trust may reach a server that could not be reached;
+    /// at another address nothing of what the gate has learnt holds.
+    pub(super) fn serves(&self, base_url: &BaseUrl) {
+        self.line().serves(base_url, Instant::now());
     }
 
-    fn take_place(&self) -> Result<Place<'_>, Refused> {
-        let before = self.waiting.fetch_add(1, Ordering::AcqRel);
-        let place = Place(&self.waiting);
-        match self.queue {
-            Some(size) if before >= size => Err(Refused::QueueFull(size)),
-            _ => Ok(place),
+    /// Waits for a slot, then for the rate.
+    pub(super) async fn enter(&self) -> Result<Pass<'_>, Refused> {
+        let mut pass = self.slot(None).await?;
+        while let Some(rate) = self.rate.as_ref().filter(|rate| rate.check().is_err()) {
+            {
+                let _waiting = Counted::new(&self.awaiting_rate);
+                rate.until_ready().await;
+            }
+            pass.held_back = true;
+            pass.started = Instant::now();
+            // Meanwhile the server may have asked for patience, or for less at once.
+            if self.line().may_stay(pass.passage, pass.started) {
+                break;
+            }
+            let ticket = pass.ticket;
+            drop(pass);
+            pass = self.slot(Some(ticket)).await?;
+            pass.held_back = true;
+        }
+        Ok(pass)
+    }
+
+    /// Waits for a slot. Whoever comes back keeps the ticket, and with it the place before those who came later.
+    async fn slot(&self, ticket: Option<u64>) -> Result<Pass<'_>, Refused> {
+        let mut place = {
+            let mut line = self.line();
+            let now = Instant::now();
+            if let Some(Entry { ticket, passage }) = line.try_enter(ticket, now)? {
+                return Ok(Pass {
+                    gate: self,
+                    ticket,
+                    passage,
+                    held_back: false,
+                    started: now,
+                    settled: false,
+                });
+            }
+            Place::new(&self.line, line.take_place(ticket)?)
+        };
+        let mut held_back = false;
+        loop {
+            let opens = {
+                let mut line = self.line();
+                let now = Instant::now();
+                held_back |= line.holds_back(now);
+                place.turn = Some(line.wait(place.ticket, now)?);
+                line.opens_at(now)
+            };
+            if let Some(passage) = place.turn(opens).await {
+                let (ticket, started) = (place.ticket, Instant::now());
+                let pass = Pass { gate: self, ticket, passage, held_back, started, settled: false };
+                // What happened since the turn was given counts too.
+                if self.line().may_stay(passage, started) {
+                    return Ok(pass);
+                }
+            }
+        }
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        line::lock(&self.line)
+    }
+}
+
+/// Leave to send one request. Dropped without being settled, it teaches nothing.
+#[derive(Debug)]
+pub(super) struct Pass<'a> {
+    gate: &'a Gate,
+    ticket: u64,
+    passage: Passage,
+    held_back: bool,
+    started: Instant,
+    settled: bool,
+}
+
+impl Pass<'_> {
+    /// Whether the request had to wait because of what is configured or what the server asked for, and not
+    /// just for its turn among requests as many as the server takes gladly.
+    pub(super) fn held_back(&self) -> bool {
+        self.held_back
+    }
+
+    /// Gives the slot back and takes note of how the attempt ended.
+    pub(super) fn settle(mut self, outcome: Outcome<'_>) {
+        self.settled = true;
+        let now = Instant::now();
+        let mut line = self.gate.line();
+        line.learn(self.started, self.passage, now, outcome);
+        line.leave(now);
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.gate.line().abandon(self.passage, Instant::now());
         }
     }
 }
 
-/// A place in the queue, given back also when the waiting future is dropped.
-struct Place<'a>(&'a AtomicUsize);
+/// Counts one while it lives.
+struct Counted<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -129,58 +280,4 @@ fn quota(rate: f64, burst: Option<u32>) -> Option<Quota> {
     let period = Duration::try_from_secs_f64(1.0 / rate).ok()?;
     let burst = burst.filter(|burst| *burst > 0).unwrap_or_else(|| (rate.floor() as u32).max(1));
     Some(Quota::with_period(period)?.allow_burst(NonZeroU32::new(burst)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case(Throttling { max_concurrent_requests: Some(0), ..Throttling::default() }, "at least 1")]
-    #[case(Throttling { queue_size: Some(1), ..Throttling::default() }, "needs maxConcurrentRequests")]
-    #[case(Throttling { burst: Some(1), ..Throttling::default() }, "needs requestsPerSecond")]
-    #[case(Throttling { requests_per_second: Some(0.0), ..Throttling::default() }, "above 0")]
-    fn contradictions_are_refused(#[case] throttling: Throttling, #[case] expected: &str) {
-        let error = Gate::new(&throttling).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
-
-    #[tokio::test]
-    async fn one_runs_one_waits_the_third_fails_at_once() {
-        let gate = Gate::new(&Throttling {
-            max_concurrent_requests: Some(1),
-            queue_size: Some(1),
-            ..Throttling::default()
-        })
-        .unwrap();
-        let (first, waited) = gate.enter().await.unwrap();
-        assert!(!waited);
-        let second = gate.enter();
-        tokio::pin!(second);
-        assert!(futures::poll!(&mut second).is_pending());
-        assert_eq!(gate.enter().await.map(|_| ()), Err(Refused::QueueFull(1)));
-        drop(first);
-        assert!(second.await.unwrap().1);
-    }
-
-    #[tokio::test]
-    async fn a_cancelled_waiter_gives_its_place_back() {
-        let gate = Gate::new(&Throttling {
-            max_concurrent_requests: Some(1),
-            queue_size: Some(1),
-            ..Throttling::default()
-        })
-        .unwrap();
-        let _running = gate.enter().await.unwrap();
-        {
-            let abandoned = gate.enter();
-            tokio::pin!(abandoned);
-            assert!(futures::poll!(&mut abandoned).is_pending());
-        }
-        let next = gate.enter();
-        tokio::pin!(next);
-        assert!(futures::poll!(&mut next).is_pending());
-    }
 }

@@ -13,7 +13,7 @@ mod retry;
 pub use auth::{Auth, HeaderCredential};
 pub use client::{Client, RequestObserver, Settings, TlsSettings};
 pub use error::ServerError;
-pub use gate::{DEFAULT_CONCURRENCY, Gate, Throttling};
+pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttling};
 pub use link::NextLink;
 pub use openapi::{OpenApiLoadError, OpenApiLoader, OpenApiSource};
 pub use request::{BaseUrl, Body, Request};

@@ -10,7 +10,13 @@ use super::ServerError;
 
 /// The base URL of a managed server. No request built from it leaves its origin or its path.
 #[derive(Clone, PartialEq, Eq)]
-pub struct BaseUrl(Url);
+pub struct BaseUrl {
+    url: Url,
+    /// Without query, empty segments and trailing slash: what the path of a request is appended to.
+    root: Url,
+    /// The query of a request without one of its own.
+    query: Option<String>,
+}
 
 /// One request to a managed server. Its path is unencoded text; encoding happens once, on sending.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,12 +106,23 @@ impl BaseUrl {
         if url.fragment().is_some() {
             return refuse("a fragment (#…) is never sent; remove it".to_owned());
         }
-        Ok(Self(url))
+        let mut root = url.clone();
+        root.set_query(None);
+        if let Ok(mut segments) = root.path_segments_mut() {
+            segments.clear();
+            // Already encoded in the base URL; decoding first keeps it from being encoded twice.
+            segments.extend(segments_of(url.path()).map(percent_decoded));
+        }
+        let mut base = Self { url, root, query: None };
+        let mut plain = base.root.clone();
+        base.set_query(&mut plain, &[]);
+        base.query = plain.query().map(str::to_owned);
+        Ok(base)
     }
 
     /// The path of the URL, unencoded like those of requests; `/` if it has none.
     pub fn path(&self) -> String {
-        percent_decoded(self.0.path())
+        percent_decoded(self.url.path())
     }
 
     /// The URL that `request` goes to.
@@ -120,25 +137,18 @@ impl BaseUrl {
         if path.contains("://") {
             return Err(request.refused("the path must be relative to the base URL, without scheme"));
         }
-        let mut url = self.0.clone();
-        {
-            let base: Vec<&str> = self.0.path().split('/').filter(|segment| !segment.is_empty()).collect();
-            let added = path.split('/').filter(|segment| !segment.is_empty());
-            let mut segments =
-                url.path_segments_mut().map_err(|()| request.refused("the base URL cannot have a path"))?;
-            segments.clear();
-            for segment in base {
-                // Already encoded in the base URL; decoding first keeps it from being encoded twice.
-                segments.push(&percent_decoded(segment));
-            }
-            for segment in added {
-                if matches!(segment, "." | "..") {
-                    return Err(request.refused("the path must not contain \".\" or \"..\" segments"));
-                }
-                segments.push(segment);
-            }
+        if segments_of(path).any(|segment| matches!(segment, "." | "..")) {
+            return Err(request.refused("the path must not contain \".\" or \"..\" segments"));
         }
-        self.set_query(&mut url, &request.query);
+        let mut url = self.root.clone();
+        url.path_segments_mut()
+            .map_err(|()| request.refused("the base URL cannot have a path"))?
+            .extend(segments_of(path));
+        if request.query.is_empty() {
+            url.set_query(self.query.as_deref());
+        } else {
+            self.set_query(&mut url, &request.query);
+        }
         Ok(url)
     }
 
@@ -159,13 +169,13 @@ impl BaseUrl {
         if !self.origin_is(url) {
             return leaves("not of the origin of");
         }
-        let below = url.path().strip_prefix(self.0.path().trim_end_matches('/'));
+        let below = url.path().strip_prefix(self.url.path().trim_end_matches('/'));
         if !below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
             return leaves("not below");
         }
         let named: Vec<_> = url.query_pairs().map(|(name, _)| name.into_owned()).collect();
         let missing: Vec<_> =
-            self.0.query_pairs().filter(|(name, _)| !named.iter().any(|named| named == name)).collect();
+            self.url.query_pairs().filter(|(name, _)| !named.iter().any(|named| named == name)).collect();
         let mut url = url.clone();
         if !missing.is_empty() {
             url.query_pairs_mut().extend_pairs(missing);
@@ -181,12 +191,15 @@ impl BaseUrl {
 
     /// Whether `url` has the same scheme, host and port.
     pub(super) fn origin_is(&self, url: &Url) -> bool {
-        self.0.origin() == url.origin()
+        // Compared piece by piece, as `Url::origin` would copy the host of both.
+        self.url.scheme() == url.scheme()
+            && self.url.host_str() == url.host_str()
+            && self.url.port_or_known_default() == url.port_or_known_default()
     }
 
     fn set_query(&self, url: &mut Url, own: &[(String, String)]) {
         let mut pairs: Vec<(String, String)> = self
-            .0
+            .url
             .query_pairs()
             .filter(|(name, _)| own.iter().all(|(replaced, _)| replaced != name))
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
@@ -200,6 +213,10 @@ impl BaseUrl {
     }
 }
 
+fn segments_of(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|segment| !segment.is_empty())
+}
+
 fn percent_decoded(segment: &str) -> String {
     // A lone `%` or invalid UTF-8 cannot come out of a parsed URL path unencoded, so lossy never loses.
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned()
@@ -208,7 +225,7 @@ fn percent_decoded(segment: &str) -> String {
 impl fmt::Display for BaseUrl {
     /// The URL without its query, which may carry a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut url = self.0.clone();
+        let mut url = self.url.clone();
         url.set_query(None);
         write!(f, "{url}")
     }
@@ -234,6 +251,8 @@ mod tests {
     #[case("https://h.test/?k=1&a=0", "/x", &[("k", "2")], "https://h.test/x?a=0&k=2")]
     #[case("https://h.test", "/a?b#c", &[], "https://h.test/a%3Fb%23c")]
     #[case("https://h.test/api", "/", &[], "https://h.test/api")]
+    #[case("https://h.test//api//v1/?b=2&a=x%20y", "/", &[], "https://h.test/api/v1?a=x+y&b=2")]
+    #[case("https://h.test/a%2Fb", "/c", &[], "https://h.test/a%2Fb/c")]
     fn targets(
         #[case] base: &str,
         #[case] path: &str,
@@ -295,6 +314,18 @@ mod tests {
             }
             (linked, _) => panic!("{linked:?}"),
         }
+    }
+
+    #[rstest]
+    #[case("https://h.test/other?q=1", true)]
+    #[case("https://h.test:443/", true)]
+    #[case("http://h.test/", false)]
+    #[case("https://h.test:444/", false)]
+    #[case("https://evil.test/", false)]
+    #[case("https://h.test.evil.test/", false)]
+    fn origins(#[case] url: &str, #[case] same: bool) {
+        let base = BaseUrl::parse("https://H.test/api").unwrap();
+        assert_eq!(base.origin_is(&Url::parse(url).unwrap()), same);
     }
 
     #[rstest]

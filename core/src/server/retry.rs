@@ -9,45 +9,66 @@ use http::{Method, StatusCode};
 pub(super) const ATTEMPTS: u32 = 4;
 
 /// A server that asks for more patience than this gets its next request from a later sync.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// As long as the longest pause between attempts: a server that stumbles costs a request no more than if every
+/// attempt had contacted it.
+const LONGEST_WAIT_FOR_PROBE: Duration = Duration::from_secs(2);
 
 const BASE_DELAY: Duration = Duration::from_millis(250);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 
 /// How an attempt failed.
-pub(super) enum Failure<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Failure {
+    /// Our breaker is open, so nothing was sent; the probe is due in this time.
+    NotContacted(Duration),
     /// No connection was made, so nothing was sent.
     Connect,
+    /// The server is not who we trust. That does not mend itself.
+    Certificate,
     /// The connection broke or timed out; the request may have been received.
     Interrupted,
-    /// The server answered with this status.
-    Status(StatusCode, &'a HeaderMap),
+    /// The server answered with this status and, perhaps, with `Retry-After`.
+    Status(StatusCode, Option<Duration>),
+    /// Nothing that another attempt could mend.
+    Final,
 }
 
 /// The pause before the next attempt after the `attempt`-th (from 1) failed; `None` gives up.
 ///
 /// POST and PATCH are repeated only where the server cannot have acted: nothing was sent, or it said 429
 /// (RFC 6585 §4).
-pub(super) fn pause(method: &Method, attempt: u32, failure: &Failure<'_>) -> Option<Duration> {
+pub(super) fn pause(method: &Method, attempt: u32, failure: &Failure) -> Option<Duration> {
     if attempt >= ATTEMPTS {
         return None;
     }
     let idempotent =
         matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
-    let asked = match failure {
+    let asked = match *failure {
         Failure::Connect => None,
+        Failure::NotContacted(probe_in) if probe_in <= LONGEST_WAIT_FOR_PROBE => Some(probe_in),
         Failure::Interrupted if idempotent => None,
-        Failure::Status(StatusCode::TOO_MANY_REQUESTS, headers) => retry_after(headers, SystemTime::now()),
+        Failure::Status(StatusCode::TOO_MANY_REQUESTS, retry_after) => retry_after,
         Failure::Status(
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT,
-            headers,
-        ) if idempotent => retry_after(headers, SystemTime::now()),
-        Failure::Interrupted | Failure::Status(..) => return None,
+            retry_after,
+        ) if idempotent => retry_after,
+        Failure::NotContacted(_)
+        | Failure::Certificate
+        | Failure::Interrupted
+        | Failure::Status(..)
+        | Failure::Final => return None,
     };
     let ceiling = BASE_DELAY.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST_BACKOFF);
     // Full jitter: clients that failed together do not come back together.
     let delay = ceiling.mul_f64(fastrand::f64()).max(asked.unwrap_or_default());
     (delay <= LONGEST_WAIT).then_some(delay)
+}
+
+/// `Retry-After`, if there is one that can be read.
+pub(super) fn asked_patience(headers: &HeaderMap) -> Option<Duration> {
+    retry_after(headers, SystemTime::now())
 }
 
 /// `Retry-After` as seconds or as a date (RFC 9110 §10.2.3).
@@ -66,20 +87,16 @@ mod tests {
 
     use super::*;
 
-    fn headers(retry_after: &str) -> HeaderMap {
-        HeaderMap::from_iter([(RETRY_AFTER, retry_after.parse().unwrap())])
-    }
-
     #[rstest]
     #[case(Method::GET, 503, true)]
     #[case(Method::PUT, 502, true)]
+    #[case(Method::DELETE, 504, true)]
     #[case(Method::POST, 503, false)]
     #[case(Method::POST, 429, true)]
     #[case(Method::GET, 500, false)]
     #[case(Method::GET, 422, false)]
     fn statuses(#[case] method: Method, #[case] status: u16, #[case] again: bool) {
-        let headers = HeaderMap::new();
-        let failure = Failure::Status(StatusCode::from_u16(status).unwrap(), &headers);
+        let failure = Failure::Status(StatusCode::from_u16(status).unwrap(), None);
         assert_eq!(pause(&method, 1, &failure).is_some(), again);
     }
 
@@ -87,29 +104,49 @@ mod tests {
     fn a_post_is_never_sent_twice_once_it_may_have_arrived() {
         assert_eq!(pause(&Method::POST, 1, &Failure::Interrupted), None);
         assert!(pause(&Method::POST, 1, &Failure::Connect).is_some());
+        assert!(pause(&Method::POST, 1, &Failure::NotContacted(Duration::ZERO)).is_some());
         assert!(pause(&Method::PUT, 1, &Failure::Interrupted).is_some());
     }
 
+    #[rstest]
+    #[case(Failure::Connect)]
+    #[case(Failure::NotContacted(Duration::ZERO))]
+    fn attempts_are_bounded(#[case] failure: Failure) {
+        assert_eq!(pause(&Method::GET, ATTEMPTS, &failure), None);
+    }
+
+    #[rstest]
+    #[case(Failure::Certificate)]
+    #[case(Failure::Final)]
+    fn some_failures_are_final(#[case] failure: Failure) {
+        assert_eq!(pause(&Method::GET, 1, &failure), None);
+    }
+
     #[test]
-    fn attempts_are_bounded() {
-        assert_eq!(pause(&Method::GET, ATTEMPTS, &Failure::Connect), None);
+    fn a_probe_is_awaited_only_if_it_is_soon() {
+        let soon = Duration::from_millis(1900);
+        assert!(pause(&Method::POST, 1, &Failure::NotContacted(soon)).unwrap() >= soon);
+        assert_eq!(pause(&Method::GET, 1, &Failure::NotContacted(Duration::from_millis(2001))), None);
     }
 
     #[test]
     fn retry_after_is_obeyed_up_to_a_limit() {
-        let patient = headers("7");
-        let status = StatusCode::TOO_MANY_REQUESTS;
-        assert!(
-            pause(&Method::GET, 1, &Failure::Status(status, &patient)).unwrap() >= Duration::from_secs(7)
-        );
-        assert_eq!(pause(&Method::GET, 1, &Failure::Status(status, &headers("61"))), None);
+        let asked = |seconds| {
+            let patience = Some(Duration::from_secs(seconds));
+            pause(&Method::GET, 1, &Failure::Status(StatusCode::TOO_MANY_REQUESTS, patience))
+        };
+        assert!(asked(7).unwrap() >= Duration::from_secs(7));
+        assert_eq!(asked(61), None);
     }
 
-    #[test]
-    fn retry_after_dates() {
+    #[rstest]
+    #[case("7", Some(7))]
+    #[case("Sun, 06 Nov 1994 08:49:37 GMT", Some(7))]
+    #[case("Sun, 06 Nov 1994 08:49:00 GMT", Some(0))]
+    #[case("soon", None)]
+    fn retry_after_is_seconds_or_a_date(#[case] text: &str, #[case] expected: Option<u64>) {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_770);
-        let at = headers("Sun, 06 Nov 1994 08:49:37 GMT");
-        assert_eq!(retry_after(&at, now), Some(Duration::from_secs(7)));
-        assert_eq!(retry_after(&headers("soon"), now), None);
+        let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
+        assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs));
     }
 }

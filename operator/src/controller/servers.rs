@@ -53,6 +53,7 @@ impl Servers {
         let settings = settings(context, server).await?;
         let throttling = throttling(server.spec.http.request_throttling.as_ref());
         let gate = self.gate(&key, throttling)?;
+        context.metrics.show_gate(key.subject(), &gate);
         let observer = Arc::new(Observer { metrics: Arc::clone(&context.metrics), server: key.clone() });
         let client = Client::new(settings, gate, Some(observer)).map_err(|error| invalid(&error))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,8 +169,8 @@ struct Observer {
 
 impl RequestObserver for Observer {
     fn completed(&self, method: &Method, status: Option<StatusCode>, elapsed: Duration) {
-        let code = status.map_or_else(|| "none".to_owned(), |status| status.as_u16().to_string());
-        self.metrics.requested(self.server.subject(), method.as_str(), &code, elapsed);
+        let code = status.as_ref().map_or("none", StatusCode::as_str);
+        self.metrics.requested(self.server.subject(), method.as_str(), code, elapsed);
     }
 
     fn throttled(&self, by_server: bool) {

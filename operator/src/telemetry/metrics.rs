@@ -10,11 +10,14 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use declarest_core::server::Gate;
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
     Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
+
+use super::gates::Gates;
 
 const PREFIX: &str = "declarest_operator";
 
@@ -39,6 +42,7 @@ struct RepositoryMetrics {
 struct ServerMetrics {
     request_duration: HistogramVec,
     throttled: IntCounterVec,
+    gates: Gates,
 }
 
 #[derive(Clone, Debug)]
@@ -162,6 +166,11 @@ impl Metrics {
         self.servers.throttled.with_label_values(&[server.namespace, server.name, source]).inc();
     }
 
+    /// Publishes how the gate of a managed server stands, for as long as somebody uses it.
+    pub fn show_gate(&self, server: Subject<'_>, gate: &Arc<Gate>) {
+        self.servers.gates.show(server, gate);
+    }
+
     pub fn leads(&self, leading: bool) {
         self.leader.set(i64::from(leading));
     }
@@ -221,12 +230,14 @@ impl ServerMetrics {
                 "Requests held back here (client) or refused with 429 or 503 there (server)",
                 &["source"],
             )?,
+            gates: registered(registry, Gates::new()?)?,
         })
     }
 
     fn forget(&self, subject: Subject<'_>) {
         remove_series(&self.request_duration, subject, None);
         remove_series(&self.throttled, subject, None);
+        self.gates.forget(subject);
     }
 }
 
@@ -296,7 +307,7 @@ pub fn scrape(metrics: Arc<Metrics>) -> Router {
     Router::new().route("/metrics", get(handle)).with_state(metrics)
 }
 
-fn opts(name: &str, help: &str) -> Opts {
+pub(super) fn opts(name: &str, help: &str) -> Opts {
     Opts::new(name, help).namespace(PREFIX)
 }
 
@@ -355,6 +366,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use declarest_core::server::Throttling;
+
     use super::*;
 
     const A: Subject<'_> = Subject { namespace: "team", name: "a" };
@@ -394,6 +407,43 @@ mod tests {
         assert_eq!(of_a.len(), 1, "{of_a:?}");
         assert!(of_a[0].contains(r#"kind="ManagedServer""#));
         assert!(text.contains(r#"syncpolicy_resources_applied_total{name="b",namespace="team"} 2"#));
+    }
+
+    #[test]
+    fn the_gate_of_a_server_is_shown_while_there_is_one() {
+        let metrics = Metrics::new().unwrap();
+        let gate = |concurrency| {
+            let throttling = Throttling { max_concurrent_requests: concurrency, ..Throttling::default() };
+            Arc::new(Gate::new(&throttling).unwrap())
+        };
+        let (of_a, replaced, of_b) = (gate(None), gate(Some(2)), gate(Some(5)));
+        metrics.show_gate(A, &of_a);
+        metrics.show_gate(B, &replaced);
+        metrics.show_gate(B, &of_b);
+        let series = |metrics: &Metrics| {
+            let text = text(metrics);
+            let mut of_gates: Vec<String> = text
+                .lines()
+                .filter(|line| line.starts_with("declarest_operator_managed_server_"))
+                .map(|line| line.trim_start_matches("declarest_operator_managed_server_").to_owned())
+                .collect();
+            of_gates.sort();
+            of_gates
+        };
+        assert_eq!(
+            series(&metrics),
+            [
+                r#"breaker_open{name="a",namespace="team"} 0"#,
+                r#"breaker_open{name="b",namespace="team"} 0"#,
+                r#"concurrency_limit{name="a",namespace="team"} 16"#,
+                r#"concurrency_limit{name="b",namespace="team"} 5"#,
+                r#"requests_in_flight{name="a",namespace="team"} 0"#,
+                r#"requests_in_flight{name="b",namespace="team"} 0"#,
+            ]
+        );
+        metrics.forget("ManagedServer", A);
+        drop(of_b);
+        assert_eq!(series(&metrics), [] as [&str; 0], "neither the deleted object nor the unused gate");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the process tells about itself: log lines, metrics and probes.
 
+mod gates;
 mod health;
 mod listener;
 mod logs;

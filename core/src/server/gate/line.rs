@@ -1,0 +1,273 @@
+//! Who is inside the gate, who waits, and what lets the next one in. No clock and no waiting of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use super::breaker::{Breaker, Passage};
+use super::limit::Limit;
+use super::{Answer, Outcome, Refused};
+use crate::server::BaseUrl;
+use crate::server::retry::LONGEST_WAIT;
+
+/// However long a server asks for patience, after this it is asked again.
+const LONGEST_CLOSURE: Duration = Duration::from_hours(1);
+
+/// The state of a gate.
+///
+/// Tickets are numbered in the order of arrival, and whoever waits is let in in the order of tickets. A waiter
+/// whose sender is dropped looks again: that is how news reach those who wait.
+#[derive(Debug)]
+pub(super) struct Line {
+    limit: Limit,
+    breaker: Breaker,
+    closed: Option<Closed>,
+    /// What the state was learnt from.
+    learnt_from: Option<BaseUrl>,
+    queue_size: Option<usize>,
+    inside: usize,
+    waiting: BTreeMap<u64, oneshot::Sender<Passage>>,
+    /// Those who wait, also while they look again.
+    places: usize,
+    next_ticket: u64,
+}
+
+/// The server asked for no requests until then.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    until: Instant,
+    clock: SystemTime,
+    status: StatusCode,
+}
+
+/// One who was let in.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub ticket: u64,
+    pub passage: Passage,
+}
+
+impl Line {
+    pub(super) fn new(limit: Limit, queue_size: Option<usize>) -> Self {
+        Self {
+            limit,
+            breaker: Breaker::default(),
+            closed: None,
+            learnt_from: None,
+            queue_size,
+            inside: 0,
+            waiting: BTreeMap::new(),
+            places: 0,
+            next_ticket: 0,
+        }
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit.now()
+    }
+
+    pub(super) fn inside(&self) -> usize {
+        self.inside
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.inside == 0 && self.waiting.is_empty() && self.places == 0
+    }
+
+    pub(super) fn breaker_open(&self) -> bool {
+        self.breaker.is_open()
+    }
+
+    /// Lets one in if nobody waits and there is room; refuses where waiting would be in vain. A `ticket` is of
+    /// somebody who was here before.
+    pub(super) fn try_enter(&mut self, ticket: Option<u64>, now: Instant) -> Result<Option<Entry>, Refused> {
+        self.refusal(now).map_or(Ok(()), Err)?;
+        if !self.waiting.is_empty() || self.inside >= self.limit.now() || !self.is_open(now) {
+            return Ok(None);
+        }
+        let Some(passage) = self.breaker.ask(now) else { return Ok(None) };
+        self.inside += 1;
+        Ok(Some(Entry { ticket: ticket.unwrap_or_else(|| self.ticket()), passage }))
+    }
+
+    fn refusal(&self, now: Instant) -> Option<Refused> {
+        if let Some(closed) = self.closed.filter(|closed| closed.until > now + LONGEST_WAIT) {
+            return Some(Refused::AskedToWait { status: closed.status, until: closed.clock });
+        }
+        self.breaker.refusal(now)
+    }
+
+    fn is_open(&self, now: Instant) -> bool {
+        self.opens_at(now).is_none()
+    }
+
+    /// When the server wants to be asked again, if that is yet to come.
+    pub(super) fn opens_at(&self, now: Instant) -> Option<Instant> {
+        self.closed.map(|closed| closed.until).filter(|until| *until > now)
+    }
+
+    /// Whether those who wait now do so because of settings or because of the server.
+    pub(super) fn holds_back(&self, now: Instant) -> bool {
+        self.limit.holds_back() || !self.is_open(now)
+    }
+
+    /// A place in the queue, unless it is full; those who come back always get theirs.
+    pub(super) fn take_place(&mut self, ticket: Option<u64>) -> Result<u64, Refused> {
+        if let (None, Some(size)) = (ticket, self.queue_size.filter(|size| self.places >= *size)) {
+            return Err(Refused::QueueFull(size));
+        }
+        self.places += 1;
+        Ok(ticket.unwrap_or_else(|| self.ticket()))
+    }
+
+    fn ticket(&mut self) -> u64 {
+        self.next_ticket += 1;
+        self.next_ticket
+    }
+
+    /// Waits with a ticket, unless that would be in vain. The receiver errs when there is reason to look again.
+    pub(super) fn wait(&mut self, ticket: u64, now: Instant) -> Result<oneshot::Receiver<Passage>, Refused> {
+        self.refusal(now).map_or(Ok(()), Err)?;
+        let (sender, turn) = oneshot::channel();
+        self.waiting.insert(ticket, sender);
+        self.admit(now);
+        Ok(turn)
+    }
+
+    /// Lets in as many as there is room for.
+    fn admit(&mut self, now: Instant) {
+        while self.inside < self.limit.now() && self.is_open(now) {
+            let Some((_, turn)) = self.waiting.pop_first() else { break };
+            // Whoever the breaker refuses looks again and learns why.
+            let Some(passage) = self.breaker.ask(now) else { continue };
+            match turn.send(passage) {
+                Ok(()) => self.inside += 1,
+                Err(passage) => self.breaker.abandoned(passage, now),
+            }
+        }
+    }
+
+    /// Whether one who is inside, and has not sent anything yet, may still do so.
+    pub(super) fn may_stay(&self, passage: Passage, now: Instant) -> bool {
+        let reachable = passage == Passage::Probe || !self.breaker.is_open();
+        reachable && self.is_open(now) && self.inside <= self.limit.now()
+    }
+
+    /// One who was inside is not any more.
+    pub(super) fn leave(&mut self, now: Instant) {
+        self.inside = self.inside.saturating_sub(1);
+        self.admit(now);
+    }
+
+    /// One who was let in gives up without having learnt anything.
+    pub(super) fn abandon(&mut self, passage: Passage, now: Instant) {
+        self.breaker.abandoned(passage, now);
+        self.leave(now);
+    }
+
+    /// Takes note of how an attempt ended whose slot is still taken.
+    pub(super) fn learn(&mut self, started: Instant, passage: Passage, now: Instant, outcome: Outcome<'_>) {
+        match outcome {
+            Outcome::Answered(answer) => {
+                self.breaker.succeeded();
+                self.answered(started, now, answer);
+            }
+            Outcome::Failed(cause) => {
+                self.limit.overloaded(started, now);
+                if self.breaker.failed(passage, started, now, cause) {
+                    self.waiting.clear();
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, started: Instant, now: Instant, answer: Answer) {
+        match answer.status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                self.limit.overloaded(started, now);
+                if let Some(patience) = answer.retry_after.filter(|patience| !patience.is_zero()) {
+                    self.close(now, patience.min(LONGEST_CLOSURE), answer.status);
+                }
+            }
+            // A gateway's way to say that the server behind it did not answer in time.
+            StatusCode::GATEWAY_TIMEOUT => self.limit.overloaded(started, now),
+            // How long a failure takes tells nothing about how long work takes.
+            status if status.is_server_error() => {}
+            _ => self.limit.answered(started, now, self.inside, &answer),
+        }
+    }
+
+    /// The longest request for patience counts.
+    fn close(&mut self, now: Instant, patience: Duration, status: StatusCode) {
+        let until = now + patience;
+        if self.closed.is_none_or(|closed| closed.until < until) {
+            self.closed = Some(Closed { until, clock: SystemTime::now() + patience, status });
+            self.waiting.clear();
+        }
+    }
+
+    /// See [`super::Gate::serves`].
+    pub(super) fn serves(&mut self, base_url: &BaseUrl, now: Instant) {
+        self.breaker = Breaker::default();
+        if self.learnt_from.as_ref() != Some(base_url) {
+            self.limit.forget();
+            self.closed = None;
+            self.learnt_from = Some(base_url.clone());
+        }
+        self.admit(now);
+    }
+}
+
+pub(super) fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A place among those who wait, given back also when the waiting future is dropped; so is the slot, if it was
+/// given in that moment.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    line: &'a Mutex<Line>,
+    pub ticket: u64,
+    pub turn: Option<oneshot::Receiver<Passage>>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(line: &'a Mutex<Line>, ticket: u64) -> Self {
+        Self { line, ticket, turn: None }
+    }
+
+    /// Waits for the slot; without one there is reason to look again. While the gate is closed, those who wait
+    /// open it: `opens` is when.
+    pub(super) async fn turn(&mut self, opens: Option<Instant>) -> Option<Passage> {
+        let turn = self.turn.as_mut()?;
+        let given = match opens {
+            None => turn.await.ok(),
+            Some(opens) => match timeout_at(opens, turn).await {
+                Ok(given) => given.ok(),
+                Err(_) => return self.withdraw(&mut lock(self.line)),
+            },
+        };
+        self.turn = None;
+        given
+    }
+
+    fn withdraw(&mut self, line: &mut Line) -> Option<Passage> {
+        line.waiting.remove(&self.ticket);
+        self.turn.take().and_then(|mut turn| turn.try_recv().ok())
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut line = lock(self.line);
+        line.places = line.places.saturating_sub(1);
+        if let Some(passage) = self.withdraw(&mut line) {
+            line.abandon(passage, Instant::now());
+        }
+    }
+}

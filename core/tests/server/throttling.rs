@@ -1,0 +1,181 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use declarest_core::error::{Categorized, Category};
+use declarest_core::server::{DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Request, ServerError};
+use http::Method;
+use http::header::RETRY_AFTER;
+use tokio::sync::Barrier;
+
+use crate::server::{Ear, Server, gate, send, status};
+
+/// Answers nobody before so many have asked.
+fn together(requests: usize) -> impl Fn() -> futures::future::BoxFuture<'static, ()> + Send + Sync {
+    let barrier = Arc::new(Barrier::new(requests));
+    move || {
+        let barrier = Arc::clone(&barrier);
+        Box::pin(async move {
+            barrier.wait().await;
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_configured_number_is_reached_and_never_exceeded() {
+    let all = together(5);
+    let server = Server::start(move |sequence| {
+        let all = (sequence < 5).then(&all);
+        async {
+            if let Some(all) = all {
+                all.await;
+            }
+            status(200)
+        }
+    })
+    .await;
+    let gate = gate(Some(5));
+    let (one, other) = (server.client(&gate), server.client(&gate));
+    let sent = tokio::join!(send(&one, &Method::GET, 100), send(&other, &Method::PUT, 100));
+    assert_eq!(sent, (100, 100));
+    assert_eq!(server.take_peak(), 5, "two clients share one budget");
+}
+
+#[tokio::test]
+async fn without_configuration_the_number_stays_within_its_bounds() {
+    let server = Server::start(|_| async {
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        status(200)
+    })
+    .await;
+    let gate = gate(None);
+    let (ear, _) = Ear::new();
+    let client = server.observed(&gate, Some(ear.clone()));
+    assert_eq!(client.concurrency(), DEFAULT_CONCURRENCY);
+    assert_eq!(send(&client, &Method::GET, 1000).await, 1000);
+    let peak = server.take_peak();
+    assert!((DEFAULT_CONCURRENCY / 2..=MAX_CONCURRENCY).contains(&peak), "{peak} at once");
+    assert_eq!(ear.held_back.load(Ordering::SeqCst), 0, "waiting for one's turn is not being throttled");
+}
+
+#[tokio::test]
+async fn push_back_halves_the_number_and_success_restores_it() {
+    let all = together(16);
+    let server = Server::start(move |sequence| {
+        let all = (sequence < 16).then(&all);
+        async {
+            let Some(all) = all else { return status(200) };
+            all.await;
+            status(429)
+        }
+    })
+    .await;
+    let gate = gate(Some(16));
+    let client = server.client(&gate);
+    let (ear, mut pushed_back) = Ear::new();
+    let observed = server.observed(&gate, Some(ear.clone()));
+    let sixteen = tokio::spawn(async move { send(&observed, &Method::POST, 16).await });
+    for _ in 0..16 {
+        pushed_back.recv().await.unwrap();
+    }
+    assert_eq!(client.concurrency(), 8, "sixteen refusals of one round trip are one");
+    server.take_peak();
+    assert_eq!(sixteen.await.unwrap(), 16, "what was refused is sent again");
+    assert!(server.take_peak() < 16);
+    while client.concurrency() < 16 {
+        assert_eq!(send(&client, &Method::GET, 32).await, 32);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    send(&client, &Method::GET, 200).await;
+    assert!(server.take_peak() <= 16);
+}
+
+#[tokio::test]
+async fn retry_after_binds_every_client_of_the_server() {
+    let server = Server::start(|sequence| async move {
+        if sequence > 0 {
+            return status(200);
+        }
+        let mut answer = status(503);
+        answer.headers_mut().insert(RETRY_AFTER, "1".parse().unwrap());
+        answer
+    })
+    .await;
+    let gate = gate(None);
+    let (ear, mut pushed_back) = Ear::new();
+    let (one, other) = (server.observed(&gate, Some(ear.clone())), server.observed(&gate, Some(ear.clone())));
+    let told = tokio::spawn(async move { send(&one, &Method::GET, 1).await });
+    pushed_back.recv().await.unwrap();
+    assert_eq!(send(&other, &Method::GET, 5).await, 5);
+    assert_eq!(told.await.unwrap(), 1);
+    let arrivals = server.arrivals();
+    let early = arrivals[1..].iter().filter(|at| **at < arrivals[0] + Duration::from_secs(1)).count();
+    assert_eq!(early, 0, "requests within the second that the server asked for");
+    assert!(ear.held_back.load(Ordering::SeqCst) >= 5);
+}
+
+#[tokio::test]
+async fn patience_for_more_than_a_minute_is_an_error_that_says_until_when() {
+    let server = Server::start(|_| async {
+        let mut answer = status(429);
+        answer.headers_mut().insert(RETRY_AFTER, "600".parse().unwrap());
+        answer
+    })
+    .await;
+    let gate = gate(None);
+    let (one, other) = (server.client(&gate), server.client(&gate));
+    let request = Request::new(Method::POST, "/items");
+    assert!(matches!(one.send(&request).await, Err(ServerError::Status { .. })));
+    let error = other.send(&request).await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    let text = error.to_string();
+    let told = "POST /items: not contacted: with status 429 the server asked for no requests until ";
+    assert!(text.starts_with(told) && text.ends_with(" GMT"), "{text}");
+    assert_eq!(server.arrivals().len(), 1);
+}
+
+#[tokio::test]
+async fn a_dead_server_is_not_hammered() {
+    let server = Server::start(|_| async { status(200) }).await;
+    server.break_connections(true);
+    let gate = gate(None);
+    let client = server.client(&gate);
+    for _ in 0..5 {
+        let error = client.send(&Request::new(Method::POST, "/items")).await.unwrap_err();
+        assert!(matches!(error, ServerError::Transport { .. }), "{error}");
+    }
+    assert!(gate.status().breaker_open);
+    let before = server.connections();
+    // With four attempts each, 400 connections without a breaker; each probe after a longer time with it.
+    assert_eq!(send(&client, &Method::GET, 100).await, 0);
+    let probes = server.connections() - before;
+    assert!((1..=8).contains(&probes), "{probes} connections to a dead server");
+    let error = loop {
+        let error = client.send(&Request::new(Method::POST, "/items")).await.unwrap_err();
+        // The other ones are probes.
+        if matches!(error, ServerError::NotContacted { .. }) {
+            break error;
+        }
+    };
+    assert_eq!(error.category(), Category::Transport);
+    let text = error.to_string();
+    assert!(
+        text.starts_with("POST /items: not contacted: the last ") && text.contains("; the last one: "),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_back_is_noticed_by_the_next_request() {
+    let server = Server::start(|_| async { status(200) }).await;
+    server.break_connections(true);
+    let gate = gate(None);
+    let client = server.client(&gate);
+    assert_eq!(send(&client, &Method::POST, 1).await, 0);
+    while !gate.status().breaker_open {
+        send(&client, &Method::POST, 1).await;
+    }
+    server.break_connections(false);
+    assert_eq!(send(&client, &Method::POST, 20).await, 20, "they wait for the probe, which is soon");
+    assert!(!gate.status().breaker_open);
+}

@@ -1,0 +1,84 @@
+//! Gauges about the gates of managed servers, read when they are asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use declarest_core::server::Gate;
+use prometheus::IntGaugeVec;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+
+use super::metrics::{Subject, opts};
+
+/// Clones share the gates.
+#[derive(Clone, Debug)]
+pub struct Gates {
+    known: Arc<Mutex<Known>>,
+    limit: IntGaugeVec,
+    in_flight: IntGaugeVec,
+    breaker_open: IntGaugeVec,
+}
+
+/// By namespace and name. A gate that nobody uses any more has no series.
+type Known = HashMap<(String, String), Weak<Gate>>;
+
+impl Gates {
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let gauge = |name, help| IntGaugeVec::new(opts(name, help), &["namespace", "name"]);
+        Ok(Self {
+            known: Arc::default(),
+            limit: gauge("managed_server_concurrency_limit", "Requests that may run at once now")?,
+            in_flight: gauge("managed_server_requests_in_flight", "Requests that run")?,
+            breaker_open: gauge(
+                "managed_server_breaker_open",
+                "1 while requests fail without contacting a server that could not be reached",
+            )?,
+        })
+    }
+
+    /// Shows this gate as the one of `server` from now on.
+    pub fn show(&self, server: Subject<'_>, gate: &Arc<Gate>) {
+        self.known().insert(key(server), Arc::downgrade(gate));
+    }
+
+    pub fn forget(&self, server: Subject<'_>) {
+        self.known().remove(&key(server));
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gauges(&self) -> [&IntGaugeVec; 3] {
+        [&self.limit, &self.in_flight, &self.breaker_open]
+    }
+}
+
+impl Collector for Gates {
+    fn desc(&self) -> Vec<&Desc> {
+        self.gauges().into_iter().flat_map(Collector::desc).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        // Held to the end: two scrapes at once would take away each other's series.
+        let known = self.known();
+        self.gauges().into_iter().for_each(IntGaugeVec::reset);
+        for ((namespace, name), gate) in known.iter() {
+            let Some(gate) = gate.upgrade() else { continue };
+            let status = gate.status();
+            let labels = [namespace, name];
+            self.limit.with_label_values(&labels).set(count(status.concurrency_limit));
+            self.in_flight.with_label_values(&labels).set(count(status.in_flight));
+            self.breaker_open.with_label_values(&labels).set(i64::from(status.breaker_open));
+        }
+        self.gauges().into_iter().flat_map(Collector::collect).collect()
+    }
+}
+
+fn key(server: Subject<'_>) -> (String, String) {
+    (server.namespace.to_owned(), server.name.to_owned())
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
