@@ -174,13 +174,21 @@ impl Client {
     /// Sends `request` to a URL that need not be of the server. Only its own origin gets credentials.
     pub(super) async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         let mut attempt = 1;
+        // What the server may have acted on is told, and not that it was not asked again.
+        let mut received = None;
         loop {
             let Failed { error, failure } = match self.attempt(request, target).await {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
-            let Some(pause) = retry::pause(&request.method, attempt, &failure) else { return Err(error) };
+            let sent = !matches!(error, ServerError::NotContacted { .. } | ServerError::QueueFull { .. });
+            let Some(pause) = retry::pause(&request.method, attempt, &failure) else {
+                return Err(received.filter(|_| !sent).unwrap_or(error));
+            };
             tracing::debug!(%error, attempt, ?pause, "request will be repeated");
+            if failure.may_have_acted() {
+                received = Some(error);
+            }
             tokio::time::sleep(pause).await;
             attempt += 1;
         }

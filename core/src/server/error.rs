@@ -57,7 +57,8 @@ pub enum ServerError {
         /// Whether the server may have received the request.
         sent: bool,
     },
-    /// The request was not sent, because the server asked for patience or could not be reached just before.
+    /// The request was not sent, because the server asked for patience or could not be reached just before. If
+    /// an earlier attempt may have arrived, that one's error is told instead.
     #[error("{method} {path}: not contacted: {reason}")]
     NotContacted {
         /// The HTTP method.

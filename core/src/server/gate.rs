@@ -20,9 +20,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::StatusCode;
 use tokio::time::Instant;
 
-use self::breaker::Passage;
 use self::limit::Limit;
-use self::line::{Entry, Line, Place};
+use self::line::{Attempt, Entry, Line, Place};
 use super::{BaseUrl, ServerError};
 
 /// Requests at once to begin with when nothing else is configured.
@@ -145,7 +144,7 @@ impl Gate {
         let line = self.line();
         GateStatus {
             concurrency_limit: line.limit(),
-            in_flight: line.inside().saturating_sub(self.awaiting_rate.load(Ordering::Relaxed)),
+            in_flight: self.running(&line),
             breaker_open: line.breaker_open(),
         }
     }
@@ -167,10 +166,10 @@ impl Gate {
             pass.held_back = true;
             pass.started = Instant::now();
             // Meanwhile the server may have asked for patience, or for less at once.
-            if self.line().may_stay(pass.passage, pass.started) {
+            if self.line().may_stay(pass.entry.passage, pass.started) {
                 break;
             }
-            let ticket = pass.ticket;
+            let ticket = pass.entry.ticket;
             drop(pass);
             pass = self.slot(Some(ticket)).await?;
             pass.held_back = true;
@@ -183,15 +182,8 @@ impl Gate {
         let mut place = {
             let mut line = self.line();
             let now = Instant::now();
-            if let Some(Entry { ticket, passage }) = line.try_enter(ticket, now)? {
-                return Ok(Pass {
-                    gate: self,
-                    ticket,
-                    passage,
-                    held_back: false,
-                    started: now,
-                    settled: false,
-                });
+            if let Some(entry) = line.try_enter(ticket, now)? {
+                return Ok(self.pass(entry, false, now));
             }
             Place::new(&self.line, line.take_place(ticket)?)
         };
@@ -205,18 +197,27 @@ impl Gate {
                 line.opens_at(now)
             };
             if let Some(passage) = place.turn(opens).await {
-                let (ticket, started) = (place.ticket, Instant::now());
-                let pass = Pass { gate: self, ticket, passage, held_back, started, settled: false };
+                let now = Instant::now();
+                let pass = self.pass(Entry { ticket: place.ticket, passage }, held_back, now);
                 // What happened since the turn was given counts too.
-                if self.line().may_stay(passage, started) {
+                if self.line().may_stay(passage, now) {
                     return Ok(pass);
                 }
             }
         }
     }
 
+    fn pass(&self, entry: Entry, held_back: bool, started: Instant) -> Pass<'_> {
+        Pass { gate: self, entry, held_back, started, settled: false }
+    }
+
     fn line(&self) -> MutexGuard<'_, Line> {
         line::lock(&self.line)
+    }
+
+    /// How many of those inside have sent their request.
+    fn running(&self, line: &Line) -> usize {
+        line.inside().saturating_sub(self.awaiting_rate.load(Ordering::Relaxed))
     }
 }
 
@@ -224,8 +225,7 @@ impl Gate {
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
     gate: &'a Gate,
-    ticket: u64,
-    passage: Passage,
+    entry: Entry,
     held_back: bool,
     started: Instant,
     settled: bool,
@@ -243,7 +243,9 @@ impl Pass<'_> {
         self.settled = true;
         let now = Instant::now();
         let mut line = self.gate.line();
-        line.learn(self.started, self.passage, now, outcome);
+        let attempt = Attempt { passage: self.entry.passage, started: self.started, ended: now };
+        let running = self.gate.running(&line);
+        line.learn(&attempt, running, outcome);
         line.leave(now);
     }
 }
@@ -251,7 +253,7 @@ impl Pass<'_> {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if !self.settled {
-            self.gate.line().abandon(self.passage, Instant::now());
+            self.gate.line().abandon(self.entry.passage, Instant::now());
         }
     }
 }

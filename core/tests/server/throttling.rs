@@ -179,3 +179,22 @@ async fn a_server_that_is_back_is_noticed_by_the_next_request() {
     assert_eq!(send(&client, &Method::POST, 20).await, 20, "they wait for the probe, which is soon");
     assert!(!gate.status().breaker_open);
 }
+
+#[tokio::test]
+async fn what_may_have_arrived_is_never_called_not_contacted() {
+    let server = Server::start(|_| async { status(200) }).await;
+    server.break_connections(true);
+    let gate = gate(None);
+    let client = server.client(&gate);
+    // Broken off, then refused by the breaker that this opened.
+    let put = |number: usize| {
+        let request = Request::new(Method::PUT, format!("/items/{number}"));
+        let client = &client;
+        async move { client.send(&request).await.unwrap_err() }
+    };
+    let errors = futures::future::join_all((0..DEFAULT_CONCURRENCY).map(put)).await;
+    assert!(gate.status().breaker_open);
+    for error in errors {
+        assert!(matches!(error, ServerError::Transport { .. }), "{error}");
+    }
+}

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use super::latency::{Latency, Trend};
 use super::{Answer, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 
-/// A larger answer's time measures the wire.
+/// A larger answer's time measures the wire, so it says nothing for or against growth.
 const SMALL: usize = 64 << 10;
 
 /// How long nothing grows after the server asked for less. One that counts requests per second would else be
@@ -120,13 +120,13 @@ impl Limit {
         self.halve(now);
     }
 
-    /// The server answered a request that was one of `inside`.
-    pub(super) fn answered(&mut self, started: Instant, now: Instant, inside: usize, answer: &Answer) {
-        if self.is_outdated(started) {
+    /// The server answered a request that was one of `running`.
+    pub(super) fn answered(&mut self, started: Instant, now: Instant, running: usize, answer: &Answer) {
+        if self.is_outdated(started) || answer.length > SMALL {
             return;
         }
-        let used = inside >= self.now;
-        if !self.configured && answer.length <= SMALL {
+        let used = running >= self.now;
+        if !self.configured {
             self.time(started, now, used, answer.write);
         }
         let rested = self.rests_until.is_none_or(|until| until <= now);

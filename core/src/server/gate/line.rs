@@ -45,10 +45,18 @@ struct Closed {
 }
 
 /// One who was let in.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub ticket: u64,
     pub passage: Passage,
+}
+
+/// One attempt of one who was let in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempt {
+    pub passage: Passage,
+    pub started: Instant,
+    pub ended: Instant,
 }
 
 impl Line {
@@ -170,23 +178,24 @@ impl Line {
         self.leave(now);
     }
 
-    /// Takes note of how an attempt ended whose slot is still taken.
-    pub(super) fn learn(&mut self, started: Instant, passage: Passage, now: Instant, outcome: Outcome<'_>) {
+    /// Takes note of how an attempt ended that was one of `running`, and whose slot is still taken.
+    pub(super) fn learn(&mut self, attempt: &Attempt, running: usize, outcome: Outcome<'_>) {
+        let Attempt { passage, started, ended } = *attempt;
         match outcome {
             Outcome::Answered(answer) => {
                 self.breaker.succeeded();
-                self.answered(started, now, answer);
+                self.answered(started, ended, running, &answer);
             }
             Outcome::Failed(cause) => {
-                self.limit.overloaded(started, now);
-                if self.breaker.failed(passage, started, now, cause) {
+                self.limit.overloaded(started, ended);
+                if self.breaker.failed(passage, started, ended, cause) {
                     self.waiting.clear();
                 }
             }
         }
     }
 
-    fn answered(&mut self, started: Instant, now: Instant, answer: Answer) {
+    fn answered(&mut self, started: Instant, now: Instant, running: usize, answer: &Answer) {
         match answer.status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 self.limit.overloaded(started, now);
@@ -198,7 +207,7 @@ impl Line {
             StatusCode::GATEWAY_TIMEOUT => self.limit.overloaded(started, now),
             // How long a failure takes tells nothing about how long work takes.
             status if status.is_server_error() => {}
-            _ => self.limit.answered(started, now, self.inside, &answer),
+            _ => self.limit.answered(started, now, running, answer),
         }
     }
 

@@ -330,7 +330,7 @@ async fn never_more_than_the_limit_are_let_in(
                     _ => pass.settle(OK),
                 }
             };
-            if fate % 3 == 0 {
+            if fate.is_multiple_of(3) {
                 let _ = tokio::time::timeout(Duration::from_millis(patience), one).await;
             } else {
                 one.await;
