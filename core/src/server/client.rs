@@ -181,12 +181,11 @@ impl Client {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
-            let sent = !matches!(error, ServerError::NotContacted { .. } | ServerError::QueueFull { .. });
             let Some(pause) = retry::pause(&request.method, attempt, &failure) else {
-                return Err(received.filter(|_| !sent).unwrap_or(error));
+                return Err(received.filter(|_| error.is_unsent()).unwrap_or(error));
             };
             tracing::debug!(%error, attempt, ?pause, "request will be repeated");
-            if failure.may_have_acted() {
+            if error.may_be_done() {
                 received = Some(error);
             }
             tokio::time::sleep(pause).await;

@@ -137,6 +137,14 @@ impl ServerError {
         }
     }
 
+    /// Whether the server has not received this attempt.
+    pub(super) fn is_unsent(&self) -> bool {
+        matches!(
+            self,
+            Self::NotContacted { .. } | Self::QueueFull { .. } | Self::Transport { sent: false, .. }
+        )
+    }
+
     /// Whether the server said that the resource exists already (HTTP 409; a full queue is not that).
     pub fn is_already_exists(&self) -> bool {
         self.status() == Some(StatusCode::CONFLICT)

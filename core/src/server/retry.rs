@@ -35,18 +35,6 @@ pub(super) enum Failure {
     Final,
 }
 
-impl Failure {
-    /// Whether the server may have done what it was asked to do: it got the request, and did not refuse it
-    /// before looking at it (RFC 6585 §4).
-    pub(super) fn may_have_acted(&self) -> bool {
-        match self {
-            Self::Interrupted => true,
-            Self::Status(status, _) => *status != StatusCode::TOO_MANY_REQUESTS,
-            Self::NotContacted(_) | Self::Connect | Self::Certificate | Self::Final => false,
-        }
-    }
-}
-
 /// The pause before the next attempt after the `attempt`-th (from 1) failed; `None` gives up.
 ///
 /// POST and PATCH are repeated only where the server cannot have acted: nothing was sent, or it said 429
