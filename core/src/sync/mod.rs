@@ -14,6 +14,7 @@ mod lookup;
 mod observe;
 mod plan;
 mod prune;
+mod recurrence;
 mod remote;
 mod report;
 mod resource;
@@ -36,6 +37,7 @@ pub use lists::Members;
 pub use lookup::lookup;
 pub use plan::{Action, Plan, Reason, Step, decide};
 pub use prune::{PruneLimit, PruneRefused};
+pub use recurrence::{Recurrences, Unsettled};
 pub use remote::{Found, Remote};
 pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
 pub use resource::{Observed, Resource};
@@ -93,6 +95,8 @@ pub struct Options {
     pub prune_limit: PruneLimit,
     /// Whether a scope that declares nothing any more may be pruned to nothing.
     pub allow_empty: bool,
+    /// What the last run saw of what does not converge; `None` watches nothing.
+    pub recurrences: Option<Arc<Recurrences>>,
     /// Whether a placeholder can be resolved; without a store it fails its resource.
     pub secret_store: bool,
 }
@@ -106,6 +110,7 @@ impl Default for Options {
             keep_compared: false,
             prune_limit: PruneLimit::Percent(50),
             allow_empty: false,
+            recurrences: None,
             secret_store: false,
         }
     }

@@ -1,12 +1,14 @@
 //! Deciding what to do, without doing anything.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::call::Call;
 use super::observe::Observation;
 use super::prune::{self, PruneRefused};
+use super::recurrence::{Known, Mark, Recurrences, Shown};
 use super::report::Failure;
 use super::resource::{Observed, Resource};
 use super::{Intent, Options, SyncError};
@@ -32,6 +34,12 @@ pub struct Plan {
     /// Selected resources that the tree does not hold, should their desired state be needed once more.
     #[serde(skip)]
     pub(super) given: HashMap<LogicalPath, Resource>,
+    /// What earlier runs saw of what does not converge.
+    #[serde(skip)]
+    pub(super) recurrences: Option<Arc<Recurrences>>,
+    /// Whether all was selected that the scope declares.
+    #[serde(skip)]
+    pub(super) whole_scope: bool,
 }
 
 /// What will be done to one resource, and why.
@@ -57,6 +65,12 @@ pub struct Action {
     /// The request to send; `None` for a skip.
     #[serde(skip)]
     pub(super) call: Option<Box<Call>>,
+    /// Stands for the difference, where recurrences are watched.
+    #[serde(skip)]
+    pub(super) mark: Option<Mark>,
+    /// Whether the last run corrected the same difference.
+    #[serde(skip)]
+    pub(super) again: bool,
 }
 
 /// What an action does on the server.
@@ -89,6 +103,8 @@ pub enum Reason {
     Undeclared,
     /// Somebody asked for just this.
     Requested,
+    /// It differs as it did right after each of the last updates: the server does not keep what it is sent.
+    Unsettled,
 }
 
 /// Decides what one desired resource needs. Pure: same input, same action. Fails if metadata does not fit
@@ -132,32 +148,87 @@ pub(super) fn decide_for(
         let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
         action.compared = Some(Box::new(compared));
     }
-    conceal(&mut action, desired, observed);
+    let secrets = secrets_of(desired, observed);
+    let hides = conceal(&mut action, &secrets);
+    if let Some(recurrences) = &options.recurrences
+        && action.reason == Reason::Different
+    {
+        let mark = mark(recurrences, desired, &action, &secrets, hides);
+        action.mark = Some(mark);
+        match recurrences.known(&action.path, mark) {
+            Known::New => {}
+            Known::Again => action.again = true,
+            Known::Held => {
+                action = Action { step: Step::Skip, reason: Reason::Unsettled, call: None, ..action };
+            }
+        }
+    }
     Ok(action)
 }
 
-/// Takes declared secrets out of what an action shows. That they differ stays visible.
-fn conceal(action: &mut Action, desired: &Resource, observed: &Observed) {
-    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+/// How a resource that was just written differs, if it does.
+pub(super) fn difference(
+    recurrences: &Recurrences,
+    desired: &Resource,
+    observed: &Observed,
+) -> Result<Option<Mark>, SyncError> {
+    let mut action = decide(desired, observed, false)?;
+    let secrets = secrets_of(desired, observed);
+    let hides = conceal(&mut action, &secrets);
+    let differs = action.reason == Reason::Different;
+    Ok(differs.then(|| mark(recurrences, desired, &action, &secrets, hides)))
+}
+
+fn mark(
+    recurrences: &Recurrences,
+    desired: &Resource,
+    action: &Action,
+    secrets: &DeclaredSecrets,
+    hides: bool,
+) -> Mark {
+    let differences = &action.differences;
     if secrets.is_empty() {
-        return;
+        return recurrences.mark(desired, &Shown { payload: &desired.payload, differences, hides });
     }
-    secrets.learn(&desired.payload);
-    observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    let payload = &secrets.conceal(desired.payload.as_ref().clone());
+    recurrences.mark(desired, &Shown { payload, differences, hides })
+}
+
+fn secrets_of(desired: &Resource, observed: &Observed) -> DeclaredSecrets {
+    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    if !secrets.is_empty() {
+        secrets.learn(&desired.payload);
+        observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    }
+    secrets
+}
+
+/// Takes declared secrets out of what an action shows. That they differ stays visible. Tells whether the
+/// differences held any.
+fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
+    if secrets.is_empty() {
+        return false;
+    }
     let conceal = |differences: &mut Vec<Difference>| {
+        let mut hides = false;
         for difference in differences {
             // What compare made is a pointer.
             let at = Pointer::parse(&difference.path).unwrap_or_default();
-            difference.desired = secrets.conceal_at(&at, std::mem::take(&mut difference.desired));
-            difference.observed = secrets.conceal_at(&at, std::mem::take(&mut difference.observed));
+            for side in [&mut difference.desired, &mut difference.observed] {
+                let shown = secrets.conceal_at(&at, side.clone());
+                hides |= shown != *side;
+                *side = shown;
+            }
         }
+        hides
     };
-    conceal(&mut action.differences);
+    let hides = conceal(&mut action.differences);
     if let Some(compared) = &mut action.compared {
         compared.desired = secrets.conceal(std::mem::take(&mut compared.desired));
         compared.observed = compared.observed.take().map(|observed| secrets.conceal(observed));
         conceal(&mut compared.differences);
     }
+    hides
 }
 
 /// A creation that stays one: the server says whether it is possible.
@@ -202,6 +273,8 @@ impl Action {
             compared: None,
             address: None,
             call: None,
+            mark: None,
+            again: false,
         }
     }
 
@@ -257,14 +330,21 @@ impl Plan {
         if prune_refused.is_some() {
             actions.retain(|action| action.step != Step::Delete);
         }
-        Self { revision, actions, targeted, failures, prune_refused, given: HashMap::new() }
+        Self {
+            revision,
+            actions,
+            targeted,
+            failures,
+            prune_refused,
+            given: HashMap::new(),
+            recurrences: options.recurrences.clone(),
+            whole_scope,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use rstest::rstest;
 
     use super::super::PruneLimit;

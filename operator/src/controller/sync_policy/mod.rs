@@ -10,6 +10,7 @@ mod overlap;
 mod run;
 mod schedule;
 mod selection;
+mod unsettled;
 mod verdict;
 mod wakeups;
 
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use declarest_core::repository::Revision;
+use declarest_core::sync::Recurrences;
 use jiff::Timestamp;
 use kube::Resource as _;
 
@@ -27,8 +29,8 @@ use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::Key;
 use super::outcome::{Outcome, Reason};
-use crate::crd::SyncPolicy;
 use crate::crd::sync_policy::SyncMode;
+use crate::crd::{SyncPolicy, SyncPolicyStatus};
 use decision::{Decision, Fingerprint, Situation};
 use inputs::Inputs;
 use overlap::Claim;
@@ -42,6 +44,8 @@ pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
 pub struct SyncPolicies {
     /// What each policy and its dependencies looked like when this process last started a run of it.
     attempted: Mutex<HashMap<Key, Fingerprint>>,
+    /// What the last run of each policy saw of what does not converge.
+    recurrences: Mutex<HashMap<Key, Recurrences>>,
 }
 
 /// Runs the controller until `context.stop` is cancelled.
@@ -73,6 +77,7 @@ impl Reconciler for SyncPolicies {
 
     fn forget(&self, _: &Context, key: &Key) {
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
     fn concluded(&self, context: &Context, key: &Key, outcome: &Outcome, took: Duration) {
@@ -118,9 +123,30 @@ impl SyncPolicies {
             }
             Decision::Incremental { base, trigger } => (base.parse::<Revision>().ok(), trigger),
         };
-        let plan = run::RunPlan { inputs, fingerprint, trigger, base, schedule, sync_interval, attempted };
         let key = round.key();
-        run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone())).await
+        let recurrences = self.recurrences(&key, &round.status);
+        let plan = run::RunPlan {
+            inputs,
+            fingerprint,
+            trigger,
+            base,
+            schedule,
+            sync_interval,
+            attempted,
+            recurrences,
+        };
+        let (outcome, recurrences) =
+            run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone())).await?;
+        if let Some(recurrences) = recurrences {
+            self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).insert(key, recurrences);
+        }
+        Ok(outcome)
+    }
+
+    /// What the last run saw; after a restart, what it left on record.
+    fn recurrences(&self, key: &Key, status: &SyncPolicyStatus) -> Recurrences {
+        let known = self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        known.unwrap_or_else(|| unsettled::recorded(status))
     }
 
     fn attempted(&self, key: &Key) -> Option<Fingerprint> {

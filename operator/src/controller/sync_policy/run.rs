@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mirror, RepositoryError, Revision};
-use declarest_core::sync::{self, Mode, Options, Session, Stop};
+use declarest_core::sync::{self, Mode, Options, Recurrences, Session, Stop};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -36,16 +36,19 @@ pub struct RunPlan {
     pub sync_interval: Duration,
     /// What things looked like at the last run of this process.
     pub attempted: Option<Fingerprint>,
+    /// What the last run saw of what does not converge.
+    pub recurrences: Recurrences,
 }
 
 /// Runs the engine and writes what came of it into the round's status.
 ///
+/// The second part of the result is what this run saw of what does not converge, if it ran.
 /// `started` is called once the run is on record: only from then on does a failure wait for its backoff.
 pub async fn run(
     round: &mut Round<'_, SyncPolicy>,
     plan: RunPlan,
     started: impl FnOnce(&Fingerprint),
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let context = Arc::clone(round.context);
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
     let mirror = context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
@@ -57,7 +60,7 @@ pub async fn run(
     let selected = select(round, &plan, mirror.clone(), target.clone()).await?;
     round.status.inventory_base_revision = Some(selected.inventory_base.to_string());
     if selected.selection.is_empty() && plan.base.is_some() && !selected.selection.whole_scope {
-        return Ok(verdict::nothing_to_do(&mut round.status, &plan, &target));
+        return Ok((verdict::nothing_to_do(&mut round.status, &plan, &target), None));
     }
     let client = context.servers.client(&context, &plan.inputs.server).await;
     let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
@@ -71,7 +74,7 @@ pub async fn run(
     let metadata = Arc::new(artifacts.metadata(tree.clone()));
     let session = Session { tree, metadata, client };
     let stop = Stop::default();
-    let options = options(&round.object)?;
+    let options = Options { recurrences: watched(&round.object, &plan), ..options(&round.object)? };
     tracing::info!(
         revision = %target, mode = ?kind, trigger = trigger.as_str(),
         targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
@@ -97,7 +100,16 @@ pub async fn run(
     if round.status.last_applied_repo_revision.as_deref() == Some(target.as_str()) {
         pin_applied(Pins::of(&round.object.metadata), mirror, target).await;
     }
-    Ok(outcome)
+    Ok((outcome, report.recurrences))
+}
+
+/// What earlier runs saw of what does not converge. Whoever forces writes, or wants none, need not know.
+fn watched(policy: &SyncPolicy, plan: &RunPlan) -> Option<Arc<Recurrences>> {
+    let writes_what_differs = policy.spec.mode == SyncMode::Apply && !policy.spec.sync.force;
+    // Secrets may come with the commit or from a Secret.
+    let Fingerprint { revision, secrets, .. } = &plan.fingerprint;
+    let epoch = format!("{revision} {secrets}");
+    writes_what_differs.then(|| Arc::new(plan.recurrences.clone().in_epoch(epoch)))
 }
 
 /// Selects on the blocking pool and pins what is worked with.
