@@ -84,6 +84,13 @@ impl BaseUrl {
         Ok(Self(url))
     }
 
+    /// The URL without its query, which may hold what is not for everybody's eyes.
+    pub fn address(&self) -> String {
+        let mut url = self.0.clone();
+        url.set_query(None);
+        url.into()
+    }
+
     /// The path of the URL, unencoded like those of requests; `/` if it has none.
     pub fn path(&self) -> String {
         percent_decoded(self.0.path())

@@ -209,6 +209,7 @@ mod tests {
             call: None,
             mark: None,
             again: false,
+            content: None,
         };
         paths.iter().map(action).collect()
     }

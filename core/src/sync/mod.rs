@@ -18,6 +18,7 @@ mod recurrence;
 mod remote;
 mod report;
 mod resource;
+mod saved;
 mod selection;
 mod stop;
 mod version;
@@ -41,6 +42,7 @@ pub use recurrence::{Recurrences, Unsettled};
 pub use remote::{Found, Remote};
 pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
 pub use resource::{Observed, Resource};
+pub use saved::{SavedPlan, SavedPlanError, Subject, Summary};
 pub use selection::{Candidate, Selection};
 pub use stop::Stop;
 pub use version::Version;
@@ -91,6 +93,8 @@ pub struct Options {
     pub force: bool,
     /// Whether actions keep what was compared, which takes the memory of all payloads.
     pub keep_compared: bool,
+    /// Whether the plan can become a [`SavedPlan`], which takes a digest of each action.
+    pub sealable: bool,
     /// How many deletions are too many.
     pub prune_limit: PruneLimit,
     /// Whether a scope that declares nothing any more may be pruned to nothing.
@@ -108,6 +112,7 @@ impl Default for Options {
             intent: Intent::Converge,
             force: false,
             keep_compared: false,
+            sealable: false,
             prune_limit: PruneLimit::Percent(50),
             allow_empty: false,
             recurrences: None,

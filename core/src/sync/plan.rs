@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::observe::Observation;
@@ -11,7 +11,7 @@ use super::prune::{self, PruneRefused};
 use super::recurrence::{Known, Mark, Recurrences, Shown};
 use super::report::Failure;
 use super::resource::{Observed, Resource};
-use super::{Intent, Options, SyncError};
+use super::{Intent, Options, SyncError, saved};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
@@ -71,10 +71,13 @@ pub struct Action {
     /// Whether the last run corrected the same difference.
     #[serde(skip)]
     pub(super) again: bool,
+    /// Stands for all of it, secrets included, if [`Options::sealable`] asks for it.
+    #[serde(skip)]
+    pub(super) content: Option<Box<[u8; 32]>>,
 }
 
 /// What an action does on the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
     /// Makes the resource exist.
@@ -88,7 +91,7 @@ pub enum Step {
 }
 
 /// Why an action was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// The server does not have it.
@@ -147,6 +150,9 @@ pub(super) fn decide_for(
     if options.keep_compared {
         let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
         action.compared = Some(Box::new(compared));
+    }
+    if options.sealable {
+        action.content = Some(saved::content(&action));
     }
     let secrets = secrets_of(desired, observed);
     let hides = conceal(&mut action, &secrets);
@@ -275,6 +281,7 @@ impl Action {
             call: None,
             mark: None,
             again: false,
+            content: None,
         }
     }
 
@@ -469,6 +476,7 @@ mod tests {
     fn a_plan_of_very_many_actions_stays_small() {
         // 100,000 of them, most of which do nothing, have to fit into some ten MiB.
         assert!(size_of::<Action>() <= 96, "{} bytes", size_of::<Action>());
+        assert!(size_of::<Call>() <= 272, "{} bytes", size_of::<Call>());
     }
 
     #[test]

@@ -124,29 +124,31 @@ impl Writer {
     /// the create is sent once more, and only if surely nothing is there.
     async fn look_for(&self, action: &Action, call: &Call, lost: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired(&action.path).await?;
-        let mut lost = Some(lost);
-        for last in [false, true] {
-            let Some(error) = lost.take() else { break };
+        let (mut lost, mut sent_again) = (lost, false);
+        loop {
             let observed = self.surely(&desired).await.map_err(|why| SyncError::Unsure {
                 path: action.path.clone(),
-                lost: Box::new(error.clone()),
+                lost: Box::new(lost.clone()),
                 why: why.to_string(),
             })?;
             if observed.payload.is_some() {
-                return self.adopt(action, call, desired, observed, error).await;
+                return self.adopt(action, call, desired, observed, lost).await;
             }
-            if last {
-                return Err(error.into());
+            if sent_again {
+                return Err(lost.into());
             }
-            tracing::info!(path = %action.path, %error, "the answer to a create was lost and nothing was created");
+            tracing::info!(path = %action.path, error = %lost, "the answer to a create was lost, nothing is there");
+            sent_again = true;
             match self.session.client.send(&call.request).await {
-                Ok(response) => self.ids.learn(&action.path, call, &response),
+                Ok(response) => {
+                    self.ids.learn(&action.path, call, &response);
+                    return Ok(action.step);
+                }
                 // The first one may only just have arrived.
-                Err(again) if again.may_be_done() || again.is_already_exists() => lost = Some(again),
-                Err(again) => return Err(again.into()),
+                Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(action.step)
     }
 
     /// Reads a resource afresh. That nothing is there must be proven: where only the server knows the id, by
