@@ -6,6 +6,9 @@ use declarest_core::error::{Categorized, Category, with_causes};
 
 use crate::output::tell;
 
+/// The exit code that tells differences.
+const DIFFERENT: u8 = 7;
+
 /// The end of a command that did not succeed. The text goes to standard error, the category decides the
 /// exit code.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub enum Failure {
     Syntax(String),
     /// A required argument is missing: the usage goes before the text.
     Usage { usage: String, message: String },
+    /// Nothing failed: there are differences, and `--exit-code` asks to be told.
+    Differs,
     /// The command could not do what it should.
     Failed { category: Category, message: String },
 }
@@ -40,6 +45,7 @@ impl Failure {
     pub fn category(&self) -> Category {
         match self {
             Self::Syntax(_) => Category::Internal,
+            Self::Differs => Category::Conflict,
             Self::Usage { .. } => Category::Validation,
             Self::Failed { category, .. } => *category,
         }
@@ -51,6 +57,7 @@ impl Failure {
             Self::Syntax(message) | Self::Usage { message, .. } | Self::Failed { message, .. } => {
                 message.trim_end()
             }
+            Self::Differs => "there are differences",
         }
     }
 
@@ -58,13 +65,16 @@ impl Failure {
     pub fn usage(&self) -> Option<&str> {
         match self {
             Self::Usage { usage, .. } => Some(usage.trim_end()),
-            Self::Syntax(_) | Self::Failed { .. } => None,
+            Self::Syntax(_) | Self::Differs | Self::Failed { .. } => None,
         }
     }
 
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.category().exit_code())
+        match self {
+            Self::Differs => ExitCode::from(DIFFERENT),
+            other => ExitCode::from(other.category().exit_code()),
+        }
     }
 
     /// Tells the user, and gives the exit code.

@@ -3,6 +3,7 @@
 mod completion;
 mod context;
 mod metadata;
+mod plan;
 mod repository;
 mod resource;
 mod schemas;
@@ -11,6 +12,7 @@ mod version;
 use std::process::ExitCode;
 
 pub use context::ContextCommand;
+pub use plan::PlanArguments;
 pub use repository::RepositoryCommand;
 pub use resource::ResourceCommand;
 
@@ -28,6 +30,8 @@ pub fn run(args: &Args, invocation: &Invocation) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        // The result has told it.
+        Err(failure @ Failure::Differs) => failure.exit_code(),
         Err(failure) => {
             invocation.messages.failure(&failure, footer);
             failure.exit_code()
@@ -42,6 +46,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
         Command::Context(command) => context::run(command, invocation),
         Command::Repository(command) => repository::run(command, invocation),
         Command::Resource(command) => resource::run(command, invocation),
+        Command::Plan(arguments) => plan::run(arguments, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
         Command::Schemas { dir } => schemas::run(dir),
         Command::Version => version::run(invocation),
@@ -54,6 +59,10 @@ fn prints_footer(command: &Command) -> bool {
     match command {
         Command::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
         Command::Resource(command) => command.prints_footer(),
-        Command::Context(_) | Command::Completion(_) | Command::Schemas { .. } | Command::Version => false,
+        Command::Context(_)
+        | Command::Plan(_)
+        | Command::Completion(_)
+        | Command::Schemas { .. }
+        | Command::Version => false,
     }
 }

@@ -13,6 +13,7 @@ mod context_rows;
 mod environment;
 mod git;
 mod globals;
+mod plan;
 mod repository_discard;
 mod repository_filesystem;
 mod repository_git;

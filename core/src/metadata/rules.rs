@@ -166,6 +166,11 @@ impl Rules {
         Origin { field, file: stating.map(|(file, _)| file.clone()) }
     }
 
+    /// What each of the documents says, in the same order.
+    pub fn stated(&self) -> &[Arc<Document>] {
+        &self.stated
+    }
+
     /// What the documents say together.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved

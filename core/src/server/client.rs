@@ -134,6 +134,11 @@ impl Client {
         })
     }
 
+    /// The base URL without its query, for telling servers apart.
+    pub fn address(&self) -> String {
+        self.shared.base_url.to_string()
+    }
+
     /// The path of the base URL, unencoded; `/` if it has none.
     pub fn base_path(&self) -> String {
         self.shared.base_url.path()

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::plan::{Action, Plan, Reason, Step};
+use super::recurrence::{After, Done, Tally};
 use super::report::{Failure, PRUNE, Stats};
 use super::write::Writer;
 use super::{Report, Session, Stop, SyncError};
@@ -14,12 +15,21 @@ use crate::path::LogicalPath;
 
 /// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
-    let Plan { actions, targeted, mut failures, prune_refused, given, .. } = plan;
-    let writer = Writer::new(session, given);
-    let mut stats = Stats { targeted, ..Stats::default() };
+    let Plan { actions, unchanged, targeted, mut failures, prune_refused, .. } = plan;
+    let Plan { given, recurrences, whole_scope, .. } = plan;
+    let mut tally = Tally::new(recurrences.as_deref().cloned().unwrap_or_default(), whole_scope);
+    for failure in &failures {
+        tally.skipped(&failure.path);
+    }
+    let watched = recurrences.is_some();
+    let writer = Writer::new(session, given, recurrences);
+    let mut stats = Stats { targeted, unchanged, ..Stats::default() };
     let (mut writes, mut deletions) = (Vec::new(), Vec::new());
     for action in actions {
         match action.step {
+            Step::Skip if tally.done(&action, Done { step: Step::Skip, after: After::Unknown }) => {
+                stats.failed += 1;
+            }
             Step::Skip => stats.unchanged += 1,
             Step::Create | Step::Update => writes.push(action),
             Step::Delete => deletions.push(action),
@@ -33,10 +43,14 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     });
     for (action, outcome) in done.await {
         match outcome {
-            Ok(Step::Create) => stats.created += 1,
-            Ok(Step::Update) => stats.updated += 1,
+            Ok(done) if tally.done(action, done) => stats.failed += 1,
+            Ok(Done { step: Step::Create, .. }) => stats.created += 1,
+            Ok(Done { step: Step::Update, .. }) => stats.updated += 1,
             Ok(_) => stats.unchanged += 1,
-            Err(error) => failures.push(failure(action, &error)),
+            Err(error) => {
+                tally.skipped(&action.path);
+                failures.push(failure(action, &error));
+            }
         }
     }
     stats.applied = stats.created + stats.updated + stats.unchanged;
@@ -45,11 +59,14 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let done = execute(&deletions, order, concurrency, |action, _| delete(&writer, action, stop));
     for (action, outcome) in done.await {
         match outcome {
-            Ok(_) => stats.pruned += 1,
+            Ok(done) => {
+                tally.done(action, done);
+                stats.pruned += 1;
+            }
             Err(error) => failures.push(failure(action, &error)),
         }
     }
-    Report::new(stats, failures, prune_refused, stop)
+    Report::new(stats, failures, prune_refused, watched.then(|| tally.finish()), stop)
 }
 
 async fn write(
@@ -57,21 +74,21 @@ async fn write(
     action: &Action,
     failed_parent: Option<&LogicalPath>,
     stop: &Stop,
-) -> Result<Step, SyncError> {
+) -> Result<Done, SyncError> {
     if let Some(parent) = failed_parent {
         return Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() });
     }
     send(writer, action, stop).await
 }
 
-async fn delete(writer: &Writer, action: &Action, stop: &Stop) -> Result<Step, SyncError> {
+async fn delete(writer: &Writer, action: &Action, stop: &Stop) -> Result<Done, SyncError> {
     match send(writer, action, stop).await {
-        Err(error) if error.is_gone() => Ok(Step::Delete),
+        Err(error) if error.is_gone() => Ok(Done { step: Step::Delete, after: After::Unknown }),
         outcome => outcome,
     }
 }
 
-async fn send(writer: &Writer, action: &Action, stop: &Stop) -> Result<Step, SyncError> {
+async fn send(writer: &Writer, action: &Action, stop: &Stop) -> Result<Done, SyncError> {
     if let Some(reason) = stop.reason() {
         return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
     }
@@ -143,9 +160,9 @@ async fn execute<'a, F>(
     order: Order,
     concurrency: usize,
     work: impl Fn(&'a Action, Option<&'a LogicalPath>) -> F,
-) -> Vec<(&'a Action, Result<Step, SyncError>)>
+) -> Vec<(&'a Action, Result<Done, SyncError>)>
 where
-    F: Future<Output = Result<Step, SyncError>> + 'a,
+    F: Future<Output = Result<Done, SyncError>> + 'a,
 {
     let Order { mut waits_for, releases, condemns } = order;
     let mut failed_parents: Vec<Option<&LogicalPath>> = vec![None; actions.len()];
@@ -191,6 +208,9 @@ mod tests {
             compared: None,
             address: None,
             call: None,
+            mark: None,
+            again: false,
+            content: None,
         };
         paths.iter().map(action).collect()
     }
@@ -205,7 +225,7 @@ mod tests {
                 None if action.path.as_str() == failing => {
                     Err(SyncError::NotAttempted { path: action.path.clone(), reason: String::new() })
                 }
-                None => Ok(action.step),
+                None => Ok(Done { step: action.step, after: After::Unknown }),
             };
             let mark = if failed_parent.is_some() { "!" } else { "" };
             seen.lock().unwrap().push(format!("{mark}{}", action.path));

@@ -206,7 +206,7 @@ pub async fn recheck(session: &Session, stop: &Stop) -> Result<Report, Answers> 
         }
     }
     if same {
-        return Ok(Report::new(settled.stats, Vec::new(), None, stop));
+        return Ok(Report::new(settled.stats, Vec::new(), None, None, stop));
     }
     Err(Answers(Mutex::new(at_hand)))
 }

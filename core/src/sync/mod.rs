@@ -17,9 +17,11 @@ mod observe;
 mod pages;
 mod plan;
 mod prune;
+mod recurrence;
 mod remote;
 mod report;
 mod resource;
+mod saved;
 mod selection;
 mod stop;
 mod version;
@@ -41,9 +43,11 @@ pub use lists::Members;
 pub use lookup::lookup;
 pub use plan::{Action, Plan, Reason, Step, decide};
 pub use prune::{PruneLimit, PruneRefused};
+pub use recurrence::{Recurrences, Unsettled};
 pub use remote::{Found, Remote};
 pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
 pub use resource::{Observed, Resource};
+pub use saved::{SavedPlan, SavedPlanError, Subject, Summary};
 pub use selection::{Candidate, Selection};
 pub use stop::Stop;
 pub use version::Version;
@@ -117,10 +121,14 @@ pub struct Options {
     pub force: bool,
     /// Whether actions keep what was compared, which takes the memory of all payloads.
     pub keep_compared: bool,
+    /// Whether the plan can become a [`SavedPlan`], which takes a digest of each action.
+    pub sealable: bool,
     /// How many deletions are too many.
     pub prune_limit: PruneLimit,
     /// Whether a scope that declares nothing any more may be pruned to nothing.
     pub allow_empty: bool,
+    /// What the last run saw of what does not converge; `None` watches nothing.
+    pub recurrences: Option<Arc<Recurrences>>,
     /// Whether a placeholder can be resolved; without a store it fails its resource.
     pub secret_store: bool,
 }
@@ -133,8 +141,10 @@ impl Default for Options {
             intent: Intent::Converge,
             force: false,
             keep_compared: false,
+            sealable: false,
             prune_limit: PruneLimit::Percent(50),
             allow_empty: false,
+            recurrences: None,
             secret_store: false,
         }
     }
@@ -143,7 +153,7 @@ impl Default for Options {
 impl Options {
     /// A list cannot stand for a read whose payload is needed.
     fn effective_reading(&self) -> Reading {
-        if self.force || self.keep_compared || self.intent != Intent::Converge {
+        if self.force || self.keep_compared || self.sealable || self.intent != Intent::Converge {
             return Reading::Each;
         }
         self.reading
@@ -158,7 +168,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let whole_scope = selection.whole_scope;
     let transcript = Arc::<Transcript>::default();
     let plan = plan_noting(session, selection, options, stop, &transcript).await;
-    let had_work = plan.actions.iter().any(|action| action.step != Step::Skip);
+    let had_work = plan.actions.iter().any(|action| action.reason != Reason::Equal);
     let report = match options.mode {
         Mode::Observe => report::of_observation(&plan, stop),
         Mode::Apply => apply(session, plan, stop).await,

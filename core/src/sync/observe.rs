@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt};
 use super::bulk::{Bulk, Seen};
 use super::desired::desired;
 use super::knowledge::Transcript;
-use super::plan::{self, Action, decide_for};
+use super::plan::{self, Action, Reason, decide_for};
 use super::remote::Remote;
 use super::report::{Failure, PRUNE};
 use super::resource::{Observed, Resource};
@@ -24,6 +24,8 @@ use crate::secrets::find_placeholder;
 /// What a selection needs, before the brakes of the plan.
 pub(super) struct Observation {
     pub actions: Vec<Action>,
+    /// Equal resources that `actions` does not name.
+    pub unchanged: usize,
     pub targeted: usize,
     pub failures: Vec<Failure>,
     pub whole_scope: bool,
@@ -62,14 +64,18 @@ pub(super) async fn observe(
         .chain(futures::stream::iter(others))
         .map(|item| observe_one(session, &remote, item, (options, located), stop))
         .buffer_unordered(session.client.concurrency());
-    let mut actions = Vec::new();
+    // Equal resources are most of a large scope, and all that is left to tell of them is how many they are.
+    let counts_equal = whole_scope && !located && !options.keep_compared && !options.sealable;
+    let (mut actions, mut unchanged) = (Vec::new(), 0);
     while let Some(outcome) = observed.next().await {
         match outcome {
+            Ok(Some(action)) if counts_equal && action.reason == Reason::Equal => unchanged += 1,
             Ok(action) => actions.extend(action),
             Err(failure) => failures.push(failure),
         }
     }
-    Observation { actions, targeted, failures, whole_scope, declared: declared.unwrap_or(targeted) }
+    let declared = declared.unwrap_or(targeted);
+    Observation { actions, unchanged, targeted, failures, whole_scope, declared }
 }
 
 /// The resources in `files`, in their order. Trees block, so they are read on the blocking pool.

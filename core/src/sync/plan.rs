@@ -1,15 +1,17 @@
 //! Deciding what to do, without doing anything.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::observe::Observation;
 use super::prune::{self, PruneRefused};
+use super::recurrence::{Known, Mark, Recurrences, Shown};
 use super::report::Failure;
 use super::resource::{Observed, Resource};
-use super::{Intent, Options, SyncError};
+use super::{Intent, Options, SyncError, saved};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
@@ -21,8 +23,11 @@ use crate::secrets::DeclaredSecrets;
 pub struct Plan {
     /// The commit it was made from, if the tree is one.
     pub revision: Option<Revision>,
-    /// One action per observed resource, sorted by path.
+    /// One action per observed resource, sorted by path, but for those that are only counted.
     pub actions: Vec<Action>,
+    /// Resources that are equal and not among `actions`: in a plan for a whole scope, unless it is
+    /// [sealable](Options::sealable), keeps [what was compared](Options::keep_compared), or may delete.
+    pub unchanged: usize,
     /// Distinct desired resources selected.
     pub targeted: usize,
     /// What could not be read, rendered or observed.
@@ -32,6 +37,12 @@ pub struct Plan {
     /// Selected resources that the tree does not hold, should their desired state be needed once more.
     #[serde(skip)]
     pub(super) given: HashMap<LogicalPath, Resource>,
+    /// What earlier runs saw of what does not converge.
+    #[serde(skip)]
+    pub(super) recurrences: Option<Arc<Recurrences>>,
+    /// Whether all was selected that the scope declares.
+    #[serde(skip)]
+    pub(super) whole_scope: bool,
 }
 
 /// What will be done to one resource, and why.
@@ -57,10 +68,19 @@ pub struct Action {
     /// The request to send; `None` for a skip.
     #[serde(skip)]
     pub(super) call: Option<Box<Call>>,
+    /// Stands for the difference, where recurrences are watched.
+    #[serde(skip)]
+    pub(super) mark: Option<Mark>,
+    /// Whether the last run corrected the same difference.
+    #[serde(skip)]
+    pub(super) again: bool,
+    /// Stands for all of it, secrets included, if [`Options::sealable`] asks for it.
+    #[serde(skip)]
+    pub(super) content: Option<Box<[u8; 32]>>,
 }
 
 /// What an action does on the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
     /// Makes the resource exist.
@@ -74,7 +94,7 @@ pub enum Step {
 }
 
 /// Why an action was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// The server does not have it.
@@ -89,6 +109,8 @@ pub enum Reason {
     Undeclared,
     /// Somebody asked for just this.
     Requested,
+    /// It differs as it did right after each of the last updates: the server does not keep what it is sent.
+    Unsettled,
 }
 
 /// Decides what one desired resource needs. Pure: same input, same action. Fails if metadata does not fit
@@ -132,32 +154,90 @@ pub(super) fn decide_for(
         let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
         action.compared = Some(Box::new(compared));
     }
-    conceal(&mut action, desired, observed);
+    if options.sealable {
+        action.content = Some(saved::content(&action));
+    }
+    let secrets = secrets_of(desired, observed);
+    let hides = conceal(&mut action, &secrets);
+    if let Some(recurrences) = &options.recurrences
+        && action.reason == Reason::Different
+    {
+        let mark = mark(recurrences, desired, &action, &secrets, hides);
+        action.mark = Some(mark);
+        match recurrences.known(&action.path, mark) {
+            Known::New => {}
+            Known::Again => action.again = true,
+            Known::Held => {
+                action = Action { step: Step::Skip, reason: Reason::Unsettled, call: None, ..action };
+            }
+        }
+    }
     Ok(action)
 }
 
-/// Takes declared secrets out of what an action shows. That they differ stays visible.
-fn conceal(action: &mut Action, desired: &Resource, observed: &Observed) {
-    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+/// How a resource that was just written differs, if it does.
+pub(super) fn difference(
+    recurrences: &Recurrences,
+    desired: &Resource,
+    observed: &Observed,
+) -> Result<Option<Mark>, SyncError> {
+    let mut action = decide(desired, observed, false)?;
+    let secrets = secrets_of(desired, observed);
+    let hides = conceal(&mut action, &secrets);
+    let differs = action.reason == Reason::Different;
+    Ok(differs.then(|| mark(recurrences, desired, &action, &secrets, hides)))
+}
+
+fn mark(
+    recurrences: &Recurrences,
+    desired: &Resource,
+    action: &Action,
+    secrets: &DeclaredSecrets,
+    hides: bool,
+) -> Mark {
+    let differences = &action.differences;
     if secrets.is_empty() {
-        return;
+        return recurrences.mark(desired, &Shown { payload: &desired.payload, differences, hides });
     }
-    secrets.learn(&desired.payload);
-    observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    let payload = &secrets.conceal(desired.payload.as_ref().clone());
+    recurrences.mark(desired, &Shown { payload, differences, hides })
+}
+
+fn secrets_of(desired: &Resource, observed: &Observed) -> DeclaredSecrets {
+    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    if !secrets.is_empty() {
+        secrets.learn(&desired.payload);
+        observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    }
+    secrets
+}
+
+/// Takes declared secrets out of what an action shows. That they differ stays visible. Tells whether the
+/// differences held any.
+fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
+    if secrets.is_empty() {
+        return false;
+    }
     let conceal = |differences: &mut Vec<Difference>| {
+        let mut hides = false;
         for difference in differences {
             // What compare made is a pointer.
             let at = Pointer::parse(&difference.path).unwrap_or_default();
-            difference.desired = secrets.conceal_at(&at, std::mem::take(&mut difference.desired));
-            difference.observed = secrets.conceal_at(&at, std::mem::take(&mut difference.observed));
+            for side in [&mut difference.desired, &mut difference.observed] {
+                let shown = secrets.conceal_at(&at, side.clone());
+                hides |= shown != *side;
+                *side = shown;
+            }
         }
+        hides
     };
-    conceal(&mut action.differences);
+    let hides = conceal(&mut action.differences);
     if let Some(compared) = &mut action.compared {
         compared.desired = secrets.conceal(std::mem::take(&mut compared.desired));
         compared.observed = compared.observed.take().map(|observed| secrets.conceal(observed));
         conceal(&mut compared.differences);
     }
+    hides
 }
 
 /// Nothing to do for `desired`, which the server has at `at`.
@@ -208,6 +288,9 @@ impl Action {
             compared: None,
             address: None,
             call: None,
+            mark: None,
+            again: false,
+            content: None,
         }
     }
 
@@ -249,7 +332,7 @@ fn bind_late(actions: &mut [Action]) {
 impl Plan {
     /// Puts the decisions together: in path order, and without deletions when there are too many.
     pub(super) fn new(revision: Option<Revision>, observation: Observation, options: &Options) -> Self {
-        let Observation { mut actions, targeted, failures, whole_scope, declared } = observation;
+        let Observation { mut actions, unchanged, targeted, failures, whole_scope, declared } = observation;
         actions.sort_by(|a, b| a.path.cmp(&b.path));
         spare_occupied(&mut actions);
         let doomed: Vec<LogicalPath> = actions
@@ -263,14 +346,22 @@ impl Plan {
         if prune_refused.is_some() {
             actions.retain(|action| action.step != Step::Delete);
         }
-        Self { revision, actions, targeted, failures, prune_refused, given: HashMap::new() }
+        Self {
+            revision,
+            actions,
+            unchanged,
+            targeted,
+            failures,
+            prune_refused,
+            given: HashMap::new(),
+            recurrences: options.recurrences.clone(),
+            whole_scope,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use rstest::rstest;
 
     use super::super::PruneLimit;
@@ -349,6 +440,7 @@ mod tests {
             Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
         let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options, false).unwrap();
         let observation = Observation {
+            unchanged: 0,
             actions: (0..20).map(|_| delete()).collect(),
             targeted: 20,
             failures: Vec::new(),
@@ -395,6 +487,7 @@ mod tests {
     fn a_plan_of_very_many_actions_stays_small() {
         // 100,000 of them, most of which do nothing, have to fit into some ten MiB.
         assert!(size_of::<Action>() <= 96, "{} bytes", size_of::<Action>());
+        assert!(size_of::<Call>() <= 272, "{} bytes", size_of::<Call>());
     }
 
     #[test]
@@ -402,6 +495,7 @@ mod tests {
         let desired = desired(r#"{"a":1}"#);
         let action = decide(&desired, &observed(&desired, Some(r#"{"a":2}"#)), false).unwrap();
         let observation = Observation {
+            unchanged: 0,
             actions: vec![action],
             targeted: 1,
             failures: Vec::new(),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::plan::{Plan, Step};
-use super::{PruneRefused, Stop, SyncError};
+use super::{PruneRefused, Recurrences, Stop, SyncError};
 use crate::error::Category;
 use crate::path::LogicalPath;
 
@@ -16,6 +16,11 @@ pub struct Report {
     pub stats: Stats,
     /// What failed, sorted by path.
     pub failures: Vec<Failure>,
+    /// Resources that do not converge and are left alone, sorted by path, also those that earlier runs found.
+    pub unsettled: Vec<Failure>,
+    /// What the next run is to know of what does not converge, if that is watched.
+    #[serde(skip)]
+    pub recurrences: Option<Recurrences>,
     /// Set when pruning was refused as a whole.
     pub prune_refused: Option<PruneRefused>,
     /// Why the run ended early, if it did.
@@ -80,6 +85,8 @@ pub enum FailureReason {
     ParentFailed,
     /// The run ended first.
     NotAttempted,
+    /// The server does not keep what it is sent.
+    NeverConverges,
 }
 
 impl FailureReason {
@@ -88,7 +95,7 @@ impl FailureReason {
         match self {
             Self::Category(category) => category,
             Self::SecretStoreMissing => Category::Validation,
-            Self::ParentFailed => Category::Conflict,
+            Self::ParentFailed | Self::NeverConverges => Category::Conflict,
             Self::NotAttempted => Category::Transport,
         }
     }
@@ -100,6 +107,7 @@ impl FailureReason {
             Self::SecretStoreMissing => "SecretStoreMissing",
             Self::ParentFailed => "ParentFailed",
             Self::NotAttempted => "NotAttempted",
+            Self::NeverConverges => "NeverConverges",
         }
     }
 }
@@ -124,24 +132,29 @@ impl Failure {
 }
 
 impl Report {
-    /// Puts a report together; `failures` of deletions count on top of the targeted ones.
+    /// Puts a report together; `failures` of deletions count on top of the targeted ones, and all of them on
+    /// top of what `stats` counts as failed.
     pub(super) fn new(
         stats: Stats,
         mut failures: Vec<Failure>,
         refused: Option<PruneRefused>,
+        recurrences: Option<Recurrences>,
         stop: &Stop,
     ) -> Self {
         failures.sort_by(|a, b| a.path.cmp(&b.path));
         let stopped = stop.reason().map(str::to_owned);
-        let outcome = match (stopped.is_some(), failures.is_empty()) {
+        let unsettled = recurrences.as_ref().map(Recurrences::held).unwrap_or_default();
+        let outcome = match (stopped.is_some(), failures.is_empty() && unsettled.is_empty()) {
             (true, _) => Outcome::Failed,
             (false, true) => Outcome::Succeeded,
             (false, false) => Outcome::PartiallyFailed,
         };
         Self {
             outcome,
-            stats: Stats { failed: failures.len(), ..stats },
+            stats: Stats { failed: stats.failed + failures.len(), ..stats },
             failures,
+            unsettled,
+            recurrences,
             prune_refused: refused,
             stopped,
             aborted_by: stop.aborted_by(),
@@ -152,14 +165,15 @@ impl Report {
 /// The report of a run that only looked.
 pub(super) fn of_observation(plan: &Plan, stop: &Stop) -> Report {
     let count = |step| plan.actions.iter().filter(|action| action.step == step).count();
+    let unchanged = plan.unchanged + count(Step::Skip);
     let stats = Stats {
         targeted: plan.targeted,
-        applied: count(Step::Skip),
-        unchanged: count(Step::Skip),
+        applied: unchanged,
+        unchanged,
         drifted: count(Step::Create) + count(Step::Update) + count(Step::Delete),
         ..Stats::default()
     };
-    Report::new(stats, plan.failures.clone(), plan.prune_refused.clone(), stop)
+    Report::new(stats, plan.failures.clone(), plan.prune_refused.clone(), None, stop)
 }
 
 impl Outcome {

@@ -1,6 +1,7 @@
 //! Sending one action of a plan, and what follows from answers that a plan cannot foresee.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use http::header::HeaderValue;
 
@@ -8,6 +9,7 @@ use super::call::Call;
 use super::given::GivenIds;
 use super::lists::ListOutcome;
 use super::plan::{self, Action, Reason, Step};
+use super::recurrence::{After, Done, Recurrences};
 use super::remote::Remote;
 use super::resource::{Observed, Resource};
 use super::{Session, SyncError, blocking, desired};
@@ -22,15 +24,46 @@ pub(super) struct Writer {
     /// Desired resources that the tree does not hold.
     resources: HashMap<LogicalPath, Resource>,
     ids: GivenIds,
+    recurrences: Option<Arc<Recurrences>>,
 }
 
 impl Writer {
-    pub fn new(session: &Session, resources: HashMap<LogicalPath, Resource>) -> Self {
-        Self { session: session.clone(), resources, ids: GivenIds::default() }
+    pub fn new(
+        session: &Session,
+        resources: HashMap<LogicalPath, Resource>,
+        recurrences: Option<Arc<Recurrences>>,
+    ) -> Self {
+        Self { session: session.clone(), resources, ids: GivenIds::default(), recurrences }
     }
 
-    /// Sends what `action` holds. Tells what was done in the end.
-    pub async fn write(&self, action: &Action) -> Result<Step, SyncError> {
+    /// Sends what `action` holds. Tells what was done in the end, and what came of it where the last run did
+    /// the same.
+    pub async fn write(&self, action: &Action) -> Result<Done, SyncError> {
+        let step = self.send(action).await?;
+        let after = match &self.recurrences {
+            Some(recurrences) if action.again && step == Step::Update => {
+                self.look_again(action, Arc::clone(recurrences)).await
+            }
+            _ => After::Unknown,
+        };
+        Ok(Done { step, after })
+    }
+
+    /// How the resource differs right after it was written.
+    async fn look_again(&self, action: &Action, recurrences: Arc<Recurrences>) -> After {
+        let looked = async {
+            let desired = self.desired(&action.path).await?;
+            let observed = Remote::new(&self.session).read(&desired).await?;
+            blocking(desired.path.clone(), move || {
+                on_stack(&desired, |desired| plan::difference(&recurrences, desired, &observed))
+            })
+            .await
+        };
+        // The write itself succeeded; the next run looks at the resource anyway.
+        looked.await.map_or(After::Unknown, After::Known)
+    }
+
+    async fn send(&self, action: &Action) -> Result<Step, SyncError> {
         let Some(call) = &action.call else { return Ok(Step::Skip) };
         let rebound = self.rebind(action, call).await?;
         let call = rebound.as_ref().unwrap_or(call);
@@ -91,29 +124,31 @@ impl Writer {
     /// the create is sent once more, and only if surely nothing is there.
     async fn look_for(&self, action: &Action, call: &Call, lost: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired(&action.path).await?;
-        let mut lost = Some(lost);
-        for last in [false, true] {
-            let Some(error) = lost.take() else { break };
+        let (mut lost, mut sent_again) = (lost, false);
+        loop {
             let observed = self.surely(&desired).await.map_err(|why| SyncError::Unsure {
                 path: action.path.clone(),
-                lost: Box::new(error.clone()),
+                lost: Box::new(lost.clone()),
                 why: why.to_string(),
             })?;
             if observed.payload.is_some() {
-                return self.adopt(action, call, desired, observed, error).await;
+                return self.adopt(action, call, desired, observed, lost).await;
             }
-            if last {
-                return Err(error.into());
+            if sent_again {
+                return Err(lost.into());
             }
-            tracing::info!(path = %action.path, %error, "the answer to a create was lost and nothing was created");
+            tracing::info!(path = %action.path, error = %lost, "the answer to a create was lost, nothing is there");
+            sent_again = true;
             match self.session.client.send(&call.request).await {
-                Ok(response) => self.ids.learn(&action.path, call, &response),
+                Ok(response) => {
+                    self.ids.learn(&action.path, call, &response);
+                    return Ok(action.step);
+                }
                 // The first one may only just have arrived.
-                Err(again) if again.may_be_done() || again.is_already_exists() => lost = Some(again),
-                Err(again) => return Err(again.into()),
+                Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(action.step)
     }
 
     /// Reads a resource afresh. That nothing is there must be proven: where only the server knows the id, by

@@ -141,6 +141,7 @@ mod tests {
     #[case(Reason::PartialFailure, 5, "FFT")]
     #[case(Reason::ManagedServerAuthFailed, 1, "FFT")]
     #[case(Reason::PruneRefused, 1, "FFT")]
+    #[case(Reason::NeverConverges, 1, "FFT")]
     #[case(Reason::FetchFailed, 1, "FTF")]
     #[case(Reason::AuthFailed, 1, "FFT")]
     #[case(Reason::DecryptFailed, 1, "FFT")]

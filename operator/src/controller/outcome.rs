@@ -18,6 +18,7 @@ pub enum Reason {
     PartialFailure,
     ManagedServerAuthFailed,
     PruneRefused,
+    NeverConverges,
     FetchFailed,
     AuthFailed,
     ArtifactUnavailable,
@@ -70,6 +71,7 @@ impl Reason {
             Self::PartialFailure => "PartialFailure",
             Self::ManagedServerAuthFailed => "ManagedServerAuthFailed",
             Self::PruneRefused => "PruneRefused",
+            Self::NeverConverges => "NeverConverges",
             Self::FetchFailed => "FetchFailed",
             Self::AuthFailed => "AuthFailed",
             Self::ArtifactUnavailable => "ArtifactUnavailable",
@@ -89,6 +91,7 @@ impl Reason {
             | Self::DependencyInvalid
             | Self::ManagedServerAuthFailed
             | Self::PruneRefused
+            | Self::NeverConverges
             | Self::AuthFailed
             | Self::DecryptFailed => Standing::Stuck,
             Self::DependencyNotReady
@@ -105,7 +108,7 @@ impl Reason {
 
     pub const fn retry(self) -> Retry {
         match self {
-            Self::Ready | Self::PruneRefused => Retry::Interval,
+            Self::Ready | Self::PruneRefused | Self::NeverConverges => Retry::Interval,
             Self::Reconciling | Self::SpecInvalid | Self::Suspended | Self::OverlappingPolicy => {
                 Retry::OnChange
             }

@@ -151,6 +151,14 @@ pub struct SyncPolicyStatus {
     /// Whether failedResources does not name all of them.
     #[serde(skip_serializing_if = "is_false")]
     pub failed_resources_truncated: bool,
+    /// Resources that differ again although they were written, at most 50. After three writes in vain a
+    /// resource is left alone until Git or the metadata changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub unsettled_resources: Vec<UnsettledResource>,
+    /// Whether the last run deleted nothing because it would have been too much.
+    #[serde(skip_serializing_if = "is_false")]
+    pub prune_refused: bool,
     /// Runs in a row that did not succeed.
     pub consecutive_failures: i32,
     /// When the next run is due at the latest.
@@ -220,6 +228,23 @@ pub struct FailedResource {
     /// Runs in a row in which the resource failed.
     #[serde(default)]
     pub attempts: i32,
+}
+
+/// A resource that differs in the same way right after it was written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UnsettledResource {
+    /// Logical path of the resource.
+    pub path: String,
+    /// Where it differs, as JSON Pointers, at most 20.
+    #[schemars(length(max = 20))]
+    pub pointers: Vec<String>,
+    /// Stands for the difference, the desired payload and the metadata. In it no secret can be found.
+    pub digest: String,
+    /// Runs in a row that wrote it in vain.
+    pub writes: i32,
+    /// What to do; empty as long as the resource is still written.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 // The signature is serde's.

@@ -17,3 +17,4 @@ mod references;
 mod repositories;
 mod scale;
 mod settled;
+mod unsettled;

@@ -1,13 +1,17 @@
 //! `resource apply`, `create` and `update`.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use declarest_core::authoring::{Draft, Prepared, check_secrets};
+use declarest_core::error::Category;
 use declarest_core::metadata::OperationName;
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{self, Intent, Observed, Options, Resource, Step, Stop};
+use declarest_core::sync::{self, Intent, Observed, Options, Resource, SavedPlan, Step, Stop};
 
+use super::super::plan::subject;
 use super::source::MethodArgument;
 use super::targets::Targets;
 use super::{outcome, record};
@@ -41,12 +45,45 @@ pub struct ApplyArguments {
     /// Update resources that are equal, too
     #[arg(long)]
     force: bool,
+    /// Do what a plan of "declarest plan --out" says, or nothing if that does not hold any more
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["positional", "flag", "recursive", "force", "payload", "content_type", "http_method"]
+    )]
+    plan: Option<PathBuf>,
 }
 
 /// Brings resources to their desired state.
 pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), Failure> {
+    if let Some(file) = &arguments.plan {
+        return apply_plan(file, &arguments.write, invocation);
+    }
     let options = Options { force: arguments.force, ..Options::default() };
     write(&arguments.write, &options, &[OperationName::Create, OperationName::Update], invocation)
+}
+
+/// Does what the plan in `file` says.
+fn apply_plan(file: &Path, arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let shown = file.display().to_string();
+    let content = std::fs::read(file).map_err(|error| {
+        let message = format!("cannot read {shown}: {error}");
+        if error.kind() == ErrorKind::NotFound {
+            Failure::Failed { category: Category::NotFound, message }
+        } else {
+            Failure::internal(message)
+        }
+    })?;
+    let saved = SavedPlan::decode(&shown, &content)?;
+    let path = LogicalPath::parse(&saved.subject.path)?;
+    let options = &Options { sealable: true, ..Options::default() };
+    block_on(async {
+        let workspace = Workspace::connected(invocation).await?;
+        let targets = Targets::declared(&workspace, &path, saved.subject.recursive)?;
+        let run = Run { arguments, options, workspace: &workspace, output: &output, invocation };
+        run.write_targets(targets, Some(&saved)).await
+    })
 }
 
 /// Creates resources.
@@ -98,12 +135,23 @@ impl Run<'_> {
             Some(input) => Targets::written(&session, &target.path, input)?,
             None => Targets::declared(self.workspace, &target.path, self.arguments.recursive)?,
         };
+        self.write_targets(targets, None).await
+    }
+
+    /// Plans and does it; if `saved` is given, only if that is the same.
+    async fn write_targets(&self, targets: Targets, saved: Option<&SavedPlan>) -> Result<(), Failure> {
+        let session = self.workspace.session()?;
         let shows = self.invocation.settings.verbosity > 0;
         let resources =
             if shows || self.arguments.refresh { targets.resources(&session) } else { Vec::new() };
         let (targeted, single) = (targets.selection.targeted(), targets.single);
         let stop = Stop::default();
         let plan = sync::plan(&session, targets.selection, self.options, &stop).await;
+        if let Some(saved) = saved {
+            outcome::check(&plan.failures, targeted)?;
+            let about = subject(&session, &saved.subject.path, saved.subject.recursive);
+            saved.check(&about, &plan)?;
+        }
         for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {
             self.invocation.messages.verbose(2, &format!("{:?} {}", action.step, action.path).to_lowercase());
         }

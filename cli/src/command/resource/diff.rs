@@ -24,6 +24,9 @@ pub struct DiffArguments {
     /// Print the paths of resources that differ, and nothing else
     #[arg(long)]
     list: bool,
+    /// Exit with 7 if there are differences
+    #[arg(long)]
+    exit_code: bool,
     /// When to colour
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     color: When,
@@ -68,7 +71,9 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
             let shown = text(arguments, invocation, &plan.actions, path, single);
             output.show(&records(&plan), Some(&shown))?;
         }
-        outcome::check(&plan.failures, targeted)
+        outcome::check(&plan.failures, targeted)?;
+        let differs = plan.actions.iter().any(|action| drift(action) != Drift::Unchanged);
+        if arguments.exit_code && differs { Err(Failure::Differs) } else { Ok(()) }
     })
 }
 

@@ -7,12 +7,14 @@ mod fetch;
 mod get;
 mod item;
 mod list;
-mod outcome;
+pub mod outcome;
 mod read;
 mod record;
 mod save;
 mod source;
 mod targets;
+
+pub use targets::Targets;
 
 use clap::Subcommand;
 

@@ -158,7 +158,7 @@ fn first_due(situation: &Situation<'_>) -> Decision {
 fn loses_track(status: &SyncPolicyStatus) -> bool {
     match status.last_run_outcome {
         Some(RunOutcome::Failed) => status.last_attempted_repo_revision != status.last_applied_repo_revision,
-        Some(RunOutcome::PartiallyFailed) => status.failed_resources.is_empty(),
+        Some(RunOutcome::PartiallyFailed) => status.prune_refused,
         Some(RunOutcome::Succeeded) | None => false,
     }
 }
@@ -286,9 +286,26 @@ mod tests {
 
     #[test]
     fn refused_deletions_are_not_forgotten_by_the_next_commit() {
-        let status = SyncPolicyStatus { last_run_outcome: Some(RunOutcome::PartiallyFailed), ..settled() };
+        let status = SyncPolicyStatus {
+            last_run_outcome: Some(RunOutcome::PartiallyFailed),
+            prune_refused: true,
+            ..settled()
+        };
         let fingerprint = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
         assert_eq!(run(&status, &fingerprint, true), Decision::Full(Trigger::LowDiffConfidence));
+    }
+
+    #[test]
+    fn what_never_converges_is_no_reason_to_hurry_or_to_look_at_everything() {
+        let status = SyncPolicyStatus {
+            last_run_outcome: Some(RunOutcome::PartiallyFailed),
+            next_sync_time: Some(Time(at("2026-11-21T12:04:00Z"))),
+            ..settled()
+        };
+        assert_eq!(run(&status, &fingerprint(), true), Decision::Settled);
+        let fingerprint = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
+        let expected = Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged };
+        assert_eq!(run(&status, &fingerprint, true), expected);
     }
 
     #[rstest]

@@ -10,6 +10,7 @@ mod overlap;
 mod run;
 mod schedule;
 mod selection;
+mod unsettled;
 mod verdict;
 mod wakeups;
 
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use declarest_core::repository::Revision;
-use declarest_core::sync::Knowledge;
+use declarest_core::sync::{Knowledge, Recurrences};
 use jiff::Timestamp;
 use kube::Resource as _;
 
@@ -28,8 +29,8 @@ use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::Key;
 use super::outcome::{Outcome, Reason};
-use crate::crd::SyncPolicy;
 use crate::crd::sync_policy::SyncMode;
+use crate::crd::{SyncPolicy, SyncPolicyStatus};
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 use overlap::Claim;
@@ -45,6 +46,8 @@ pub struct SyncPolicies {
     attempted: Mutex<HashMap<Key, Fingerprint>>,
     /// What the runs of each policy learned about its server, and under which configuration.
     learned: Mutex<HashMap<Key, (Configuration, Arc<Knowledge>)>>,
+    /// What the last run of each policy saw of what does not converge.
+    recurrences: Mutex<HashMap<Key, Recurrences>>,
 }
 
 /// What makes knowledge about a server worthless when it changes: the specs and artifacts that a policy
@@ -81,6 +84,7 @@ impl Reconciler for SyncPolicies {
     fn forget(&self, _: &Context, key: &Key) {
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.learned.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
     fn concluded(&self, context: &Context, key: &Key, outcome: &Outcome, took: Duration) {
@@ -128,6 +132,7 @@ impl SyncPolicies {
         };
         let key = round.key();
         let knowledge = self.knowledge(&key, &fingerprint);
+        let recurrences = self.recurrences(&key, &round.status);
         let plan = run::RunPlan {
             inputs,
             fingerprint,
@@ -137,8 +142,20 @@ impl SyncPolicies {
             sync_interval,
             attempted,
             knowledge,
+            recurrences,
         };
-        Box::pin(run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone()))).await
+        let (outcome, recurrences) =
+            Box::pin(run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone()))).await?;
+        if let Some(recurrences) = recurrences {
+            self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).insert(key, recurrences);
+        }
+        Ok(outcome)
+    }
+
+    /// What the last run saw; after a restart, what it left on record.
+    fn recurrences(&self, key: &Key, status: &SyncPolicyStatus) -> Recurrences {
+        let known = self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        known.unwrap_or_else(|| unsettled::recorded(status))
     }
 
     fn attempted(&self, key: &Key) -> Option<Fingerprint> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
-use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Report, Session, Stop};
+use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Recurrences, Report, Session, Stop};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -38,16 +38,19 @@ pub struct RunPlan {
     pub attempted: Option<Fingerprint>,
     /// What earlier runs of this process learned about the server.
     pub knowledge: Arc<Knowledge>,
+    /// What the last run saw of what does not converge.
+    pub recurrences: Recurrences,
 }
 
 /// Runs the engine and writes what came of it into the round's status.
 ///
+/// The second part of the result is what this run saw of what does not converge, if it ran.
 /// `started` is called once the run is on record: only from then on does a failure wait for its backoff.
 pub async fn run(
     round: &mut Round<'_, SyncPolicy>,
     plan: RunPlan,
     started: impl FnOnce(&Fingerprint),
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
     let mirror = round.context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
         Failure::new(
@@ -62,12 +65,22 @@ pub async fn run(
     }
     let selected = running.select().await?;
     if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.whole_scope {
-        return Ok(verdict::nothing_to_do(&mut running.round.status, &running.plan, &running.target));
+        let outcome = verdict::nothing_to_do(&mut running.round.status, &running.plan, &running.target);
+        return Ok((outcome, None));
     }
     let session = running.session(Arc::clone(&selected.tree)).await?;
     running.begin(selected.kind, selected.trigger).await?;
     started(&running.plan.fingerprint);
     Box::pin(running.execute(&session, selected)).await
+}
+
+/// What earlier runs saw of what does not converge. Whoever forces writes, or wants none, need not know.
+fn earlier(policy: &SyncPolicy, plan: &RunPlan) -> Option<Arc<Recurrences>> {
+    let writes_what_differs = policy.spec.mode == SyncMode::Apply && !policy.spec.sync.force;
+    // Secrets may come with the commit or from a Secret.
+    let Fingerprint { revision, secrets, .. } = &plan.fingerprint;
+    let epoch = format!("{revision} {secrets}");
+    writes_what_differs.then(|| Arc::new(plan.recurrences.clone().in_epoch(epoch)))
 }
 
 /// A run under way.
@@ -84,7 +97,10 @@ struct Running<'r, 'o> {
 impl Running<'_, '_> {
     /// Asks the server of a settled scope what it was asked before, for which Git need not be read. The whole
     /// scope is compared if an answer is another one.
-    async fn recheck(mut self, started: impl FnOnce(&Fingerprint)) -> Result<Outcome, Failure> {
+    async fn recheck(
+        mut self,
+        started: impl FnOnce(&Fingerprint),
+    ) -> Result<(Outcome, Option<Recurrences>), Failure> {
         let (mirror, target) = (self.mirror.clone(), self.target.clone());
         let tree = blocking("open the revision", move || mirror.tree(&target)).await?;
         let mut session = self.session(Arc::new(tree)).await?;
@@ -92,7 +108,9 @@ impl Running<'_, '_> {
         self.begin(RunKind::Full, trigger).await?;
         started(&self.plan.fingerprint);
         match self.watched(sync::recheck(&session, &self.stop)).await? {
-            Ok(report) => return Ok(self.conclude(RunKind::Full, trigger, &report).await),
+            Ok(report) => {
+                return Ok((self.conclude(RunKind::Full, trigger, &report).await, report.recurrences));
+            }
             Err(answers) => session.answers = Arc::new(answers),
         }
         let selected = self.select().await?;
@@ -159,15 +177,20 @@ impl Running<'_, '_> {
         published.map_err(|error| Failure::api("write the status", &error)).map(drop)
     }
 
-    async fn execute(self, session: &Session, selected: Selected) -> Result<Outcome, Failure> {
+    async fn execute(
+        self,
+        session: &Session,
+        selected: Selected,
+    ) -> Result<(Outcome, Option<Recurrences>), Failure> {
         let Selected { selection, kind, trigger, .. } = selected;
         let options = options(&self.round.object, trigger)?;
+        let options = Options { recurrences: earlier(&self.round.object, &self.plan), ..options };
         tracing::info!(
             revision = %self.target, mode = ?kind, trigger = trigger.as_str(),
             targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
         );
         let report = self.watched(sync::run(session, selection, &options, &self.stop)).await?;
-        Ok(self.conclude(kind, trigger, &report).await)
+        Ok((self.conclude(kind, trigger, &report).await, report.recurrences))
     }
 
     /// Awaits `work` of this run, and has it stopped when nobody wants it any more.

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::decision::Trigger;
 use super::run::RunPlan;
 use super::schedule::{self, Schedule, until};
+use super::unsettled;
 use crate::controller::backoff;
 use crate::controller::conditions;
 use crate::controller::context::Context;
@@ -68,6 +69,8 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         _ => RunOutcome::PartiallyFailed,
     });
     remember_failures(status, report);
+    status.prune_refused = report.prune_refused.is_some();
+    status.unsettled_resources = unsettled::to_status(report);
     if report.outcome != sync::Outcome::Failed {
         let seen = &run.plan.fingerprint;
         status.last_applied_config_hash = Some(seen.config.to_status());
@@ -100,9 +103,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
 pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Revision) -> Outcome {
     let now = whole_seconds(Timestamp::now());
     status.last_attempted_repo_revision = Some(target.to_string());
-    let prune_refused =
-        status.last_run_outcome == Some(RunOutcome::PartiallyFailed) && status.failed_resources.is_empty();
-    if prune_refused {
+    if status.prune_refused || unsettled::is_any_held(status) {
         return restored(status, plan.schedule.as_ref(), plan.sync_interval, now);
     }
     status.failed_resources.clear();
@@ -176,9 +177,10 @@ fn standing(status: &SyncPolicyStatus) -> Outcome {
 }
 
 /// Reasons that only a run gives.
-const RUN_REASONS: [Reason; 4] = [
+const RUN_REASONS: [Reason; 5] = [
     Reason::PartialFailure,
     Reason::PruneRefused,
+    Reason::NeverConverges,
     Reason::ManagedServerAuthFailed,
     Reason::ManagedServerUnavailable,
 ];
@@ -197,10 +199,13 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
     let revision = status.last_attempted_repo_revision.as_deref().unwrap_or_default();
     if status.failed_resources.is_empty() {
         return match status.last_run_outcome {
-            Some(RunOutcome::PartiallyFailed) => Outcome::new(
+            Some(RunOutcome::PartiallyFailed) if status.prune_refused => Outcome::new(
                 Reason::PruneRefused,
                 "pruning was refused; see sync.pruneLimit and sync.allowEmpty for the approval",
             ),
+            Some(RunOutcome::PartiallyFailed) => {
+                Outcome::new(Reason::NeverConverges, unsettled::message(&status.unsettled_resources))
+            }
             _ => Outcome::new(Reason::ReconcileFailed, format!("the run at revision {revision} did not end")),
         };
     }
@@ -217,6 +222,7 @@ fn told(report: &Report, target: &Revision) -> Outcome {
     let failures: Vec<(&str, &str, &str)> = report
         .failures
         .iter()
+        .chain(&report.unsettled)
         .map(|failure| (failure.path.as_str(), failure.reason.as_str(), failure.message.as_str()))
         .collect();
     let failed = || failure_message(report.stats.failed, target.as_str(), &failures);
@@ -240,6 +246,9 @@ fn told(report: &Report, target: &Revision) -> Outcome {
             refused.why
         );
         return Outcome::new(Reason::PruneRefused, message);
+    }
+    if !report.unsettled.is_empty() {
+        return Outcome::new(Reason::NeverConverges, unsettled::message(&unsettled::to_status(report)));
     }
     Outcome::ready(ready_message(target.as_str()))
 }

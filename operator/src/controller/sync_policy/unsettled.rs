@@ -1,0 +1,56 @@
+//! Resources that never converge, in status: a new process goes on from there.
+
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{Recurrences, Report, Unsettled};
+
+use crate::crd::SyncPolicyStatus;
+use crate::crd::sync_policy::UnsettledResource;
+
+/// How many of them status names.
+const NAMED: usize = 50;
+/// How many places of one status names.
+const POINTERS: usize = 20;
+/// How many the condition's message names.
+const TOLD: usize = 3;
+
+/// What `status` has on record.
+pub fn recorded(status: &SyncPolicyStatus) -> Recurrences {
+    let recorded = status.unsettled_resources.iter().filter_map(|resource| {
+        let unsettled = Unsettled {
+            pointers: resource.pointers.clone(),
+            digest: resource.digest.clone(),
+            writes: u32::try_from(resource.writes).ok()?,
+        };
+        Some((LogicalPath::parse(&resource.path).ok()?, unsettled))
+    });
+    Recurrences::recorded(recorded)
+}
+
+/// What the next process has to know of a run: those that are left alone first.
+pub fn to_status(report: &Report) -> Vec<UnsettledResource> {
+    let Some(recurrences) = &report.recurrences else { return Vec::new() };
+    let mut unsettled: Vec<_> = recurrences.unsettled().collect();
+    unsettled.sort_by_key(|(_, unsettled)| std::cmp::Reverse(unsettled.writes));
+    let named = unsettled.into_iter().take(NAMED).map(|(path, unsettled)| UnsettledResource {
+        path: path.to_string(),
+        pointers: unsettled.pointers.iter().take(POINTERS).cloned().collect(),
+        digest: unsettled.digest.clone(),
+        writes: i32::try_from(unsettled.writes).unwrap_or(i32::MAX),
+        message: if unsettled.is_held() { unsettled.message(path) } else { String::new() },
+    });
+    named.collect()
+}
+
+/// Whether a resource is left alone.
+pub fn is_any_held(status: &SyncPolicyStatus) -> bool {
+    status.unsettled_resources.iter().any(|resource| !resource.message.is_empty())
+}
+
+/// The message of the condition.
+pub fn message(resources: &[UnsettledResource]) -> String {
+    let held: Vec<&str> =
+        resources.iter().map(|resource| resource.message.as_str()).filter(|text| !text.is_empty()).collect();
+    let more = if held.len() > TOLD { "; …" } else { "" };
+    let noun = if held.len() == 1 { "resource never converges" } else { "resources never converge" };
+    format!("{} {noun}: {}{more}", held.len(), held[..held.len().min(TOLD)].join("; "))
+}
