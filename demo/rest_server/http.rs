@@ -131,15 +131,13 @@ fn decide(
         None => perform(shared, method, path, Value::Null),
         Some(Ok(body)) => perform(shared, method, path, body),
     };
-    match failure {
-        Some((status, _)) => failed(status, "the server was told to fail after the effect"),
-        None => {
-            if shared.config.etags && method == Method::GET {
-                versions::state(response.headers_mut(), lock(&shared.store).get(path));
-            }
-            response
-        }
+    if let Some((status, _)) = failure {
+        return failed(status, "the server was told to fail after the effect");
     }
+    if shared.config.etags && method == Method::GET {
+        versions::state(response.headers_mut(), lock(&shared.store).get(path));
+    }
+    response
 }
 
 fn perform(shared: &Shared, method: &Method, path: &str, body: Value) -> Response {
