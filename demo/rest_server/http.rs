@@ -127,7 +127,7 @@ fn decide(
     if let Some((status, Moment::Before)) = failure {
         return failed(status, "the server was told to fail");
     }
-    if shared.config.etags && !versions::admits(headers, lock(&shared.store).text(path)) {
+    if shared.config.etags && !versions::admits(headers, lock(&shared.store).text(path).as_deref()) {
         return refused(412, "the resource has another version");
     }
     let mut response = match body {
@@ -135,15 +135,13 @@ fn decide(
         None => perform(shared, method, path, Value::Null),
         Some(Ok(body)) => perform(shared, method, path, body),
     };
-    match failure {
-        Some((status, _)) => failed(status, "the server was told to fail after the effect"),
-        None => {
-            if shared.config.etags && method == Method::GET {
-                versions::state(response.headers_mut(), lock(&shared.store).text(path));
-            }
-            response
-        }
+    if let Some((status, _)) = failure {
+        return failed(status, "the server was told to fail after the effect");
     }
+    if shared.config.etags && method == Method::GET {
+        versions::state(response.headers_mut(), lock(&shared.store).text(path).as_deref());
+    }
+    response
 }
 
 fn perform(shared: &Shared, method: &Method, path: &str, body: Value) -> Response {

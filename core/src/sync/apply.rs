@@ -36,7 +36,7 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
         }
     }
 
-    let concurrency = session.client.concurrency();
+    let concurrency = session.client.max_concurrency();
     let order = Order::parents_first(&writes);
     let done = execute(&writes, order, concurrency, |action, failed_parent| {
         write(&writer, action, failed_parent, stop)

@@ -192,7 +192,7 @@ pub async fn recheck(session: &Session, stop: &Stop) -> Result<Report, Answers> 
         }
     };
     let requests = futures::stream::iter(&settled.exchanges).map(ask);
-    let mut answers = requests.buffer_unordered(session.client.concurrency());
+    let mut answers = requests.buffer_unordered(session.client.max_concurrency());
     let mut at_hand = HashMap::new();
     let mut same = true;
     while let Some((request, is_same, answer)) = answers.next().await {

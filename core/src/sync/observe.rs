@@ -63,7 +63,7 @@ pub(super) async fn observe(
     let mut observed = loaded(session, resources)
         .chain(futures::stream::iter(others))
         .map(|item| observe_one(session, &remote, item, (options, located), stop))
-        .buffer_unordered(session.client.concurrency());
+        .buffer_unordered(session.client.max_concurrency());
     // Equal resources are most of a large scope, and all that is left to tell of them is how many they are.
     let counts_equal = whole_scope && !located && !options.keep_compared && !options.sealable;
     let (mut actions, mut unchanged) = (Vec::new(), 0);

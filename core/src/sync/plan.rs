@@ -155,7 +155,7 @@ pub(super) fn decide_for(
         action.compared = Some(Box::new(compared));
     }
     if options.sealable {
-        action.content = Some(saved::content(&action));
+        action.content = Some(Box::new(saved::content(&action)));
     }
     let secrets = secrets_of(desired, observed);
     let hides = conceal(&mut action, &secrets);

@@ -264,7 +264,7 @@ const fn done(step: Step) -> &'static str {
 }
 
 /// What an action does and rests on, secrets included; never to be shown as it is.
-pub(super) fn content(action: &Action) -> Box<[u8; 32]> {
+pub(super) fn content(action: &Action) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
         hash.update(part.len().to_le_bytes());
@@ -288,7 +288,7 @@ pub(super) fn content(action: &Action) -> Box<[u8; 32]> {
             add(&body.bytes);
         }
     }
-    Box::new(hash.finalize().into())
+    hash.finalize().into()
 }
 
 fn seal(subject: &Subject, plan: &Plan, salt: &str) -> Result<String, SavedPlanError> {

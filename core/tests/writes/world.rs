@@ -35,7 +35,9 @@ impl World {
         let gate = Arc::new(Gate::new(&Throttling::default()).unwrap());
         let client = Client::new(settings, gate, None).unwrap();
         let world = Self { server, directory: tempfile::tempdir().unwrap(), client };
-        files.iter().for_each(|(file, content)| world.declare(file, content));
+        for (file, content) in files {
+            world.declare(file, content);
+        }
         world
     }
 

@@ -26,7 +26,7 @@ pub struct Table {
 
 impl Table {
     pub fn begin() -> Self {
-        println!("\n    {:<66} {:>10} {:>10}         {}", "figure", "target", "measured", "from");
+        println!("\n    {:<66} {:>10} {:>10}         from", "figure", "target", "measured");
         Self { missed: 0 }
     }
 
