@@ -33,7 +33,9 @@ impl Writer {
         resources: HashMap<LogicalPath, Resource>,
         recurrences: Option<Arc<Recurrences>>,
     ) -> Self {
-        Self { session: session.clone(), resources, ids: GivenIds::default(), recurrences }
+        // What is read here is about what happened since the plan was made.
+        let session = Session { answers: Arc::default(), ..session.clone() };
+        Self { session, resources, ids: GivenIds::default(), recurrences }
     }
 
     /// Sends what `action` holds. Tells what was done in the end, and what came of it where the last run did

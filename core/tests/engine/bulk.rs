@@ -36,7 +36,7 @@ async fn one_list_tells_of_a_whole_collection_that_it_is_missing() {
     let scene = widgets(300, Config::default());
     let report = scene.run(Reading::Each).await;
     assert_eq!(report.stats.created, 300, "{report:?}");
-    let counts = scene.server.counts();
+    let counts = scene.server().counts();
     assert_eq!((counts.of("GET", "/widgets"), counts.method("POST")), (1, 300));
     let reads = counts.method("GET") - 1;
     assert!(reads <= 48, "no more are read than are under way when the first is found missing: {reads}");
@@ -54,13 +54,13 @@ async fn the_first_check_compares_the_list_with_one_member() {
     let scene = widgets(30, Config::default());
     scene.run(Reading::Each).await;
     assert_eq!(unchanged(&scene.interval().await), 30);
-    assert_eq!(scene.server.counts().total(), 2, "{:?}", scene.asked());
+    assert_eq!(scene.server().counts().total(), 2, "{:?}", scene.asked());
 }
 
 #[tokio::test]
 async fn what_differs_is_read_by_itself_and_the_list_is_not_asked_for_again() {
     let scene = settled(30, Config::default()).await;
-    scene.server.put_by_hand("/widgets/w7", json!({"id": "w7", "size": 0}));
+    scene.server().put_by_hand("/widgets/w7", json!({"id": "w7", "size": 0}));
     let report = scene.interval().await;
     assert_eq!((report.stats.updated, report.stats.unchanged), (1, 29), "{report:?}");
     assert_eq!(scene.asked(), ["1 GET /widgets", "1 GET /widgets/w7", "1 PUT /widgets/w7"]);
@@ -71,11 +71,11 @@ async fn what_differs_is_read_by_itself_and_the_list_is_not_asked_for_again() {
 async fn the_first_that_is_missing_is_looked_for_by_itself() {
     let scene = settled(31, Config::default()).await;
     for index in 0..4 {
-        scene.server.delete_by_hand(&format!("/widgets/w{index}"));
+        scene.server().delete_by_hand(&format!("/widgets/w{index}"));
     }
     let report = scene.interval().await;
     assert_eq!((report.stats.created, report.stats.unchanged), (4, 27), "{report:?}");
-    let counts = scene.server.counts();
+    let counts = scene.server().counts();
     assert_eq!((counts.of("GET", "/widgets"), counts.method("GET"), counts.method("POST")), (1, 2, 4));
 }
 
@@ -83,11 +83,11 @@ async fn the_first_that_is_missing_is_looked_for_by_itself() {
 async fn a_list_as_long_as_a_page_proves_no_absence() {
     let scene = settled(104, Config::default()).await;
     for index in 0..4 {
-        scene.server.delete_by_hand(&format!("/widgets/w{index}"));
+        scene.server().delete_by_hand(&format!("/widgets/w{index}"));
     }
     let report = scene.interval().await;
     assert_eq!((report.stats.created, report.stats.unchanged), (4, 100), "{report:?}");
-    assert_eq!(scene.server.counts().method("GET"), 5, "{:?}", scene.asked());
+    assert_eq!(scene.server().counts().method("GET"), 5, "{:?}", scene.asked());
 }
 
 #[tokio::test]
@@ -100,23 +100,23 @@ async fn a_list_of_summaries_answers_for_nobody() {
     for _ in 0..2 {
         assert_eq!(unchanged(&scene.interval().await), 20);
     }
-    assert_eq!(scene.server.counts().method("GET"), 21, "{:?}", scene.asked());
+    assert_eq!(scene.server().counts().method("GET"), 21, "{:?}", scene.asked());
 }
 
 #[tokio::test]
 async fn a_list_that_omits_members_is_found_out() {
     let scene = settled(30, Config::default()).await;
-    scene.server.paginate("/widgets");
+    scene.server().paginate("/widgets");
     assert_eq!(unchanged(&scene.interval().await), 30);
-    assert_eq!(scene.server.counts().writes(), 0, "{:?}", scene.asked());
+    assert_eq!(scene.server().counts().writes(), 0, "{:?}", scene.asked());
 }
 
 #[tokio::test]
 async fn a_list_that_fails_is_no_reason_to_write() {
     let scene = settled(30, Config::default()).await;
-    scene.server.fail(Matcher::new("GET", "/widgets"), 500, 10);
+    scene.server().fail(Matcher::new("GET", "/widgets"), 500, 10);
     assert_eq!(unchanged(&scene.interval().await), 30);
-    assert_eq!(scene.server.counts().writes(), 0, "{:?}", scene.asked());
+    assert_eq!(scene.server().counts().writes(), 0, "{:?}", scene.asked());
 }
 
 #[rstest]
@@ -130,7 +130,7 @@ async fn metadata_that_lets_reads_differ_from_lists_has_them_read(#[case] metada
     scene.write("widgets/_/metadata.yaml", metadata);
     scene.run(Reading::Each).await;
     assert_eq!(unchanged(&scene.interval().await), 20);
-    assert!(scene.server.counts().method("GET") >= 20, "{:?}", scene.asked());
+    assert!(scene.server().counts().method("GET") >= 20, "{:?}", scene.asked());
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn other_metadata_has_the_list_proven_again() {
         "operations: {compare: {transforms: [{excludeAttributes: [/size]}]}}",
     );
     assert_eq!(unchanged(&scene.interval().await), 30);
-    assert_eq!(scene.server.counts().total(), 2, "{:?}", scene.asked());
+    assert_eq!(scene.server().counts().total(), 2, "{:?}", scene.asked());
 }
 
 #[tokio::test]

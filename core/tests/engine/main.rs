@@ -1,9 +1,14 @@
-//! The engine against a real server: how much it asks, and what it believes.
+//! The engine against a real server: how much it asks, what it believes, and what it writes when answers are
+//! lost and others change resources, too.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 
 mod bulk;
+mod lost_answers;
+mod recurrences;
 mod scene;
+mod versions;
+mod world;
