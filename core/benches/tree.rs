@@ -1,4 +1,4 @@
-//! How long it takes to open and list a tree of many resources, and how much memory; and whether finding out
+//! How long it takes to open, list and read a tree of many resources, and how much memory; and whether finding out
 //! what a commit of ten files affects depends on the size of the tree. Prints tables; run by
 //! `make bench-core`. The first argument is the number of resources, 100,000 if there is none.
 //!
@@ -13,7 +13,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{Changes, DirTree, Mirror, Revision, Tree, classify, resources};
+use declarest_core::repository::{
+    Changes, DirTree, Mirror, Revision, Tree, classify, read_payload, resources,
+};
 use git2::{Buf, Index, IndexEntry, IndexTime, Oid, Repository, Signature, Time};
 
 /// Members of one collection, and collections of one region. Reading a directory costs what it holds, so only
@@ -59,7 +61,10 @@ fn compare(count: usize) {
     let (base, target) = commits(Path::new(&large), count);
     let (few_base, few_target) = commits(Path::new(&small), few);
 
-    println!("{:>10} {:>10} {:>12} {:>12} {:>10}", "resources", "tree", "open", "list all", "peak RSS");
+    println!(
+        "{:>10} {:>10} {:>12} {:>12} {:>12} {:>10}",
+        "resources", "tree", "open", "list all", "read all", "peak RSS"
+    );
     listing(count, "directory", &["list-directory", &directory]);
     listing(count, "git", &["list-git", &large, &base]);
 
@@ -71,8 +76,10 @@ fn compare(count: usize) {
 }
 
 fn listing(count: usize, tree: &str, arguments: &[&str]) {
-    let [open, list, peak] = measured(arguments)[..] else { panic!("{arguments:?} gives no three numbers") };
-    println!("{count:>10} {tree:>10} {:>9.3} ms {list:>10.3} s {peak:>6} MiB", open * 1e3);
+    let [open, list, read, peak] = measured(arguments)[..] else {
+        panic!("{arguments:?} gives no four numbers")
+    };
+    println!("{count:>10} {tree:>10} {:>9.3} ms {list:>10.3} s {read:>10.3} s {peak:>6} MiB", open * 1e3);
 }
 
 /// Seconds for the difference, the classification, and both.
@@ -99,7 +106,12 @@ fn list(open: impl FnOnce() -> Box<dyn Tree>) {
     let listing = resources(tree.as_ref(), &LogicalPath::root(), true).unwrap();
     let listed = started.elapsed();
     assert!(!listing.resources.is_empty() && listing.broken.is_empty());
-    println!("{} {} {}", opened.as_secs_f64(), listed.as_secs_f64(), peak_memory());
+    let started = Instant::now();
+    for resource in &listing.resources {
+        read_payload(tree.as_ref(), resource).unwrap();
+    }
+    let read = started.elapsed();
+    println!("{} {} {} {}", opened.as_secs_f64(), listed.as_secs_f64(), read.as_secs_f64(), peak_memory());
 }
 
 /// Trees are opened anew in every round, as for every sync.

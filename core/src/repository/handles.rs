@@ -1,5 +1,5 @@
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 use git2::{Config, ConfigLevel, Repository};
 
@@ -8,7 +8,7 @@ use super::RepositoryError;
 /// Open handles of one bare repository, lent to one thread at a time.
 ///
 /// libgit2 objects may move between threads but not be shared, so each concurrent caller gets a handle
-/// of its own; a handle that comes back keeps its caches for the next one.
+/// of its own; a handle that comes back keeps its open packs for the next one.
 #[derive(Debug)]
 pub(super) struct Handles {
     directory: PathBuf,
@@ -50,12 +50,17 @@ impl Handles {
     }
 }
 
+/// libgit2 would keep every directory that it ever parsed, in each handle: much memory for what walks meet
+/// once. What is looked at often has an index of its own, see `GitTree`. The setting is of the process.
+static CACHING: Once = Once::new();
+
 /// Opens a bare repository that reads no configuration but its own file.
 ///
 /// The user's and the system's Git configuration could rewrite URLs (`url.insteadOf`), add proxies or
 /// turn off TLS verification. Opening as bare also skips the check that the directory belongs to the
 /// current user, which fails on volumes written under another user id.
 pub(super) fn open(directory: &Path) -> Result<Repository, RepositoryError> {
+    CACHING.call_once(|| git2::opts::enable_caching(false));
     let action = || format!("open the repository {}", directory.display());
     let repository = Repository::open_bare(directory).map_err(RepositoryError::git(action()))?;
     let mut config = Config::new().map_err(RepositoryError::git(action()))?;
