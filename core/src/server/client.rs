@@ -15,7 +15,7 @@ use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
 use crate::http_failure::{causes, tls_error};
 use crate::secrets::{Redactor, Secret};
 
-/// One attempt, from connecting to the last byte of the body; waiting at the gate does not count.
+/// [`Client::with_attempt_timeout`], where nothing else is said.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -65,6 +65,7 @@ pub trait RequestObserver: Send + Sync {
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
+    attempt_timeout: Duration,
 }
 
 struct Shared {
@@ -121,6 +122,7 @@ impl Client {
         let credentials = settings.auth.headers()?;
         gate.serves(&settings.base_url);
         Ok(Self {
+            attempt_timeout: ATTEMPT_TIMEOUT,
             shared: Arc::new(Shared {
                 http,
                 redactor: Redactor::new(&settings.auth.secrets()),
@@ -137,6 +139,13 @@ impl Client {
     /// The base URL without its query, for telling servers apart.
     pub fn address(&self) -> String {
         self.shared.base_url.to_string()
+    }
+
+    /// The same client with other patience than 30 s for one attempt, from connecting to the last byte of the
+    /// answer; waiting at the gate does not count.
+    #[must_use]
+    pub fn with_attempt_timeout(self, attempt_timeout: Duration) -> Self {
+        Self { attempt_timeout, ..self }
     }
 
     /// The path of the base URL, unencoded; `/` if it has none.
@@ -208,9 +217,10 @@ impl Client {
             self.observe(|observer| observer.throttled(false));
         }
         let started = Instant::now();
-        let outcome = tokio::time::timeout(ATTEMPT_TIMEOUT, self.exchange(request, target)).await;
+        let outcome = tokio::time::timeout(self.attempt_timeout, self.exchange(request, target)).await;
         let outcome = outcome.unwrap_or_else(|_| {
-            let error = request.failed(format!("no complete answer within {} s", ATTEMPT_TIMEOUT.as_secs()));
+            let error =
+                request.failed(format!("no complete answer within {} s", self.attempt_timeout.as_secs_f64()));
             Err(Failed { error, failure: Failure::Interrupted })
         });
         // What a server elsewhere does is no news of this one.
