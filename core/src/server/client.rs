@@ -288,6 +288,7 @@ impl Client {
                 Failed { error, failure }
             })?;
             if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
+                self.check_word(request, url, target, answer.status())?;
                 return self.read(request, answer).await;
             }
             redirected = Some(self.redirected(request, url, &answer)?);
@@ -342,6 +343,24 @@ impl Client {
             return Ok(to);
         }
         Err(refuse("is not followed for a write"))
+    }
+
+    /// What another server, to which a redirect of ours led, has not got or refuses is no word of ours: taken for
+    /// it, what exists would be created again, and what is to be deleted would count as gone.
+    fn check_word(
+        &self,
+        request: &Request,
+        url: &Url,
+        target: &Url,
+        status: StatusCode,
+    ) -> Result<(), Failed> {
+        let elsewhere = self.shared.base_url.origin_is(target) && !self.shared.base_url.origin_is(url);
+        if elsewhere && (status.is_client_error() || status.is_server_error()) {
+            let (origin, status) = (url.origin().ascii_serialization(), status.as_u16());
+            let reason = format!("redirected to {origin}, which answers with status {status}");
+            return Err(Failed::finally(request.failed(reason)));
+        }
+        Ok(())
     }
 
     async fn read(&self, request: &Request, mut answer: reqwest::Response) -> Result<Response, Failed> {

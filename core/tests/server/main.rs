@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
 mod connections;
+mod redirects;
 mod server;
 mod throttling;
