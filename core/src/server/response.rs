@@ -40,7 +40,8 @@ impl Response {
     }
 
     /// Decodes the body. Empty is null. The type comes from the Content-Type; where that is absent, unknown
-    /// or plain text around something structured, `expected` decides, or without it the shape of the body.
+    /// or plain text around something structured, `expected` decides, or without it the shape of the body. An
+    /// HTML page counts only where text is expected.
     pub fn decode(&self, expected: Option<PayloadType>) -> Result<Value, ServerError> {
         if self.body.is_empty() {
             return Ok(Value::Null);
@@ -61,7 +62,24 @@ impl Response {
             method: self.method.clone(),
             path: self.path.clone(),
             content_type: self.content_type.clone().unwrap_or_else(|| "no content type".to_owned()),
-            reason: first_error.map(|error| error.to_string()).unwrap_or_default(),
+            reason: match first_error {
+                Some(_) if self.is_page() => {
+                    "an HTML page; resources that are pages need `format: text`".to_owned()
+                }
+                Some(error) => error.to_string(),
+                None => String::new(),
+            },
+        })
+    }
+
+    /// Whether the answer claims to be a page for people. Portals, forms to log in and gateways answer with one
+    /// whatever they are asked, with status 200, so it says nothing about a resource that is none.
+    fn is_page(&self) -> bool {
+        let essence = self.content_type.as_deref().and_then(|text| text.split(';').next());
+        essence.is_some_and(|essence| {
+            ["text/html", "application/xhtml+xml"]
+                .iter()
+                .any(|page| essence.trim().eq_ignore_ascii_case(page))
         })
     }
 
@@ -70,6 +88,10 @@ impl Response {
             Some(b'{' | b'[') => PayloadType::Json,
             _ => PayloadType::OctetStream,
         };
+        let class = expected.map(PayloadType::class);
+        if self.is_page() && matches!(class, None | Some(Class::Structured)) {
+            return vec![expected.unwrap_or(PayloadType::Json)];
+        }
         let fallback = expected.unwrap_or_else(by_shape);
         let declared = self.content_type.as_deref().and_then(Descriptor::from_media_type);
         match declared.map(|descriptor| descriptor.payload_type) {
@@ -143,6 +165,32 @@ mod tests {
             map.append(name, value);
         }
         assert_eq!(strong_etag(&map).as_ref().map(|tag| tag.to_str().unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case(None, "<p>Log in</p>", None)]
+    #[case(Some(PayloadType::Json), "<p>Log in</p>", None)]
+    #[case(Some(PayloadType::Json), "[1]", Some(Value::Array(vec![Value::Int(1)])))]
+    #[case(None, "[1]", Some(Value::Array(vec![Value::Int(1)])))]
+    #[case(Some(PayloadType::Text), "<p>Ours</p>", Some(Value::from("<p>Ours</p>")))]
+    fn a_page_is_no_resource_but_where_text_is_expected(
+        #[case] expected: Option<PayloadType>,
+        #[case] body: &str,
+        #[case] value: Option<Value>,
+    ) {
+        for content_type in ["text/html; charset=utf-8", "Text/HTML"] {
+            assert_eq!(response(Some(content_type), body).decode(expected).ok(), value);
+        }
+    }
+
+    #[test]
+    fn a_page_is_told_to_be_one() {
+        let error = response(Some("text/html"), "<p>Log in</p>").decode(None).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "GET /x: cannot decode the answer (text/html): an HTML page; resources that are pages need \
+             `format: text`"
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::metadata::inference::is_collection;
 use crate::metadata::transform::Context;
 use crate::metadata::{Entry, MetadataError, OperationName, Rules};
 use crate::path::LogicalPath;
-use crate::payload::Value;
+use crate::payload::{PayloadType, Value};
 use crate::repository;
 use crate::server::{Request, Response, ServerError};
 
@@ -364,8 +364,10 @@ impl Remote {
         let request = request(&evaluation, OperationName::Get, &Value::Null)?;
         let response = self.ask(&request).await?;
         let version = Version::of(&request, &response);
-        let fallback = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
-        let answer = response.decode(fallback.or(at.rules.payload_type()))?;
+        let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
+        // What was declared once is known by its payload alone.
+        let text = || at.payload.as_str().map(|_| PayloadType::Text);
+        let answer = response.decode(stored.or(at.rules.payload_type()).or_else(text))?;
         if !at.rules.runs_jq() {
             let payload = evaluation.transform(OperationName::Get, answer, Context::default())?;
             return Ok(Content { payload, version });
