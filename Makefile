@@ -53,6 +53,21 @@ bench: ## Measure syncs beside their targets, all or some rows (ROWS="a b"); see
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode
 	cargo bench -p declarest-core --bench plan --bench tree
 
+# CHAOS_SEEDS runs for each fault, of about CHAOS_RESOURCES resources each, and CHAOS_KILLS kills.
+CHAOS_SEEDS ?= 20
+CHAOS_RESOURCES ?= 150
+CHAOS_KILLS ?= 100
+
+.PHONY: chaos
+chaos: ## Inject faults into syncs, kill the operator, and print what was survived; see docs/reliability.md
+	@table=$$(mktemp) && trap 'rm -f "$$table"' EXIT && result=0 && \
+	export CHAOS_TABLE="$$table" CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_RESOURCES=$(CHAOS_RESOURCES) && \
+	export CHAOS_KILLS=$(CHAOS_KILLS) && unset KUBEBUILDER_ASSETS && \
+	{ cargo test --workspace --test chaos -- --test-threads=1 || result=1; } && \
+	{ cargo test --workspace --test operator chaos:: || result=1; } && \
+	echo '| fault | seeds or kills | requests | injected | runs until converged, median / worst | duplicates | lost deletes | peak / budget |' && \
+	echo '|---|---|---|---|---|---|---|---|' && cat "$$table" && exit $$result
+
 # Further variables: FUZZ_RUNS inputs or FUZZ_SECONDS end a target, whichever is reached first.
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers of foreign input, all or some (FUZZ_TARGETS="json yaml"); see docs/fuzzing.md

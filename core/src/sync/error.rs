@@ -66,6 +66,8 @@ pub enum SyncError {
         category: Category,
         /// Whether the server answered 401.
         unauthorized: bool,
+        /// Whether the server lists nothing here, however often it is asked.
+        refused: bool,
         /// What failed.
         message: String,
     },

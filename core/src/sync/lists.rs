@@ -30,6 +30,8 @@ pub(super) enum ListOutcome {
     Failed {
         category: Category,
         unauthorized: bool,
+        /// Whether the server refuses such a request as such, and so will refuse the next one, too.
+        refused: bool,
         message: String,
     },
 }
@@ -74,6 +76,7 @@ impl Remote {
             Err(error) => ListOutcome::Failed {
                 category: error.category(),
                 unauthorized: error.is_unauthorized(),
+                refused: error.is_unreadable(),
                 message: error.to_string(),
             },
         }

@@ -176,8 +176,9 @@ async fn observe_undeclared(
     };
     match remote.look_for(&declared).await {
         Ok(observed) => plan::decide_prune(&declared, &observed),
-        // The resource itself is not there, and a list that cannot tell more is no ground for deleting.
-        Err(SyncError::PartialList { .. } | SyncError::List { .. }) => Ok(None),
+        // The resource itself is not there, and a list that can never tell more is no ground for deleting. One
+        // that failed is asked again in the next run.
+        Err(SyncError::PartialList { .. } | SyncError::List { refused: true, .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -219,8 +219,9 @@ impl Remote {
         if moved.payload.is_some() {
             return Ok(moved);
         }
-        match self.find_sibling(wanted).await? {
-            Some(entry) => self.read_listed(wanted, &entry).await,
+        // Where its parents have other ids than names, that is where its siblings are.
+        match self.find_sibling(&moved.at).await? {
+            Some(entry) => self.read_listed(&moved.at, &entry).await,
             None => Ok(moved),
         }
     }
@@ -301,6 +302,10 @@ impl Remote {
             let entry = match self.listed(&prefix, prefix.name()).await {
                 Ok(Some(entry)) => entry,
                 Err(error) if error.category() == Category::Conflict => return Err(error),
+                // Without the id of a parent, everything below it would seem to be absent.
+                Err(error @ SyncError::List { refused: false, .. }) if error.category() != Category::Auth => {
+                    return Err(error);
+                }
                 Ok(None) | Err(_) => continue,
             };
             let collection = prefix.parent().unwrap_or_else(LogicalPath::root);
@@ -348,10 +353,11 @@ impl Remote {
                 None => Err(SyncError::PartialList { path: path.clone(), collection: collection.clone() }),
             },
             ListOutcome::NoList => Ok(None),
-            ListOutcome::Failed { category, unauthorized, message } => Err(SyncError::List {
+            ListOutcome::Failed { category, unauthorized, refused, message } => Err(SyncError::List {
                 path: path.clone(),
                 category: *category,
                 unauthorized: *unauthorized,
+                refused: *refused,
                 message: message.clone(),
             }),
         });
@@ -389,7 +395,7 @@ impl SyncError {
 
     /// Whether a single read is not possible this way: the server refuses the request as such, or its path
     /// cannot be rendered.
-    fn is_unreadable(&self) -> bool {
+    pub(super) fn is_unreadable(&self) -> bool {
         match self {
             Self::Server(error @ ServerError::Status { .. }) => error.category() == Category::Validation,
             Self::Metadata(error) => matches!(

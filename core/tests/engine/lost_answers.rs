@@ -1,6 +1,6 @@
 //! A write whose answer is lost may have been carried out.
 
-use declarest_core::sync::{Intent, Options};
+use declarest_core::sync::{Intent, Options, PRUNE};
 use rstest::rstest;
 
 use crate::rest_server::{Config, Matcher};
@@ -129,4 +129,64 @@ async fn a_deletion_that_was_carried_out_is_done() {
     let report = world.prune("/shops/rio").await;
     assert_eq!((report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
     assert_eq!(world.writes(), ["DELETE /shops/rio 200", "DELETE /shops/rio 404"]);
+}
+
+/// A shop that was declared once, whose id is the server's.
+fn closed_shop() -> World {
+    let world = shops();
+    world.server.put_by_hand("/shops/w-9", json(r#"{"id":"w-9","name":"lima"}"#));
+    world
+}
+
+#[tokio::test]
+async fn a_deletion_waits_for_the_list_that_names_it() {
+    let world = closed_shop();
+    world.server.fail(Matcher::new("GET", "/shops"), 503, 4);
+    let report = world.prune_declared("/shops/lima", r#"{"name":"lima"}"#).await;
+    let (reason, message) = failure(&report);
+    assert_eq!((reason, report.failures[0].operation), ("TransportError", PRUNE));
+    assert!(message.starts_with("cannot tell whether /shops/lima exists: GET /shops: "), "{message}");
+    assert_eq!(world.prune_declared("/shops/lima", r#"{"name":"lima"}"#).await.stats.pruned, 1);
+    assert_eq!(world.live("/shops/w-9"), "absent");
+}
+
+#[tokio::test]
+async fn where_nothing_is_ever_listed_no_deletion_waits() {
+    let world = closed_shop();
+    world.server.fail(Matcher::new("GET", "/shops"), 405, 9);
+    let report = world.prune_declared("/shops/lima", r#"{"name":"lima"}"#).await;
+    assert_eq!((report.stats.pruned, report.failures.len()), (0, 0), "{report:?}");
+}
+
+/// A shop with a till, both with ids of the server's.
+fn shop_with_till() -> World {
+    let world = shops();
+    world.declare("shops/_/tills/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    world.declare("shops/rio/tills/t1/resource.json", r#"{"name":"t1"}"#);
+    world.server.put_by_hand("/shops/w-8", json(r#"{"id":"w-8","name":"rio","tier":"gold"}"#));
+    world.server.put_by_hand("/shops/w-8/tills/w-9", json(r#"{"id":"w-9","name":"t1"}"#));
+    world
+}
+
+#[rstest]
+#[case::of_the_siblings("/shops/w-8/tills", 1)]
+#[case::of_the_parent("/shops", 2)]
+#[tokio::test]
+async fn what_a_failed_list_does_not_show_is_not_absent(#[case] list: &str, #[case] failed: usize) {
+    let world = shop_with_till();
+    world.server.fail(Matcher::new("GET", list), 503, 4);
+    let report = world.sync().await;
+    assert_eq!((report.stats.failed, world.writes().len()), (failed, 0), "{report:?} {:?}", world.writes());
+    assert_eq!(world.sync().await.stats.unchanged, 2);
+}
+
+#[tokio::test]
+async fn a_deletion_waits_for_the_list_that_names_its_parent() {
+    let world = shop_with_till();
+    world.server.put_by_hand("/shops/w-8/tills/w-10", json(r#"{"id":"w-10","name":"t2"}"#));
+    world.server.fail(Matcher::new("GET", "/shops"), 503, 4);
+    let report = world.prune_declared("/shops/rio/tills/t2", r#"{"name":"t2"}"#).await;
+    assert_eq!(failure(&report).0, "TransportError");
+    assert_eq!(world.prune_declared("/shops/rio/tills/t2", r#"{"name":"t2"}"#).await.stats.pruned, 1);
+    assert_eq!(world.live("/shops/w-8/tills/w-10"), "absent");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::Value::Null;
+use declarest_core::payload::{PayloadType, decode};
 use declarest_core::repository::{DirTree, Tree};
 use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling, TlsSettings};
 use declarest_core::sync::{self, Candidate, Options, Plan, Report, Selection, Session, Stop};
@@ -71,7 +71,13 @@ impl World {
 
     /// Deletes what was declared at `path` once.
     pub async fn prune(&self, path: &str) -> Report {
-        let candidate = Candidate { path: LogicalPath::parse(path).unwrap(), payload: Null };
+        self.prune_declared(path, "null").await
+    }
+
+    /// Deletes what was declared at `path` once, with this payload.
+    pub async fn prune_declared(&self, path: &str, payload: &str) -> Report {
+        let payload = decode(PayloadType::Json, payload.as_bytes()).unwrap();
+        let candidate = Candidate { path: LogicalPath::parse(path).unwrap(), payload };
         let selection = Selection { prune: vec![candidate], ..Selection::default() };
         sync::run(&self.session(), selection, &Options::default(), &Stop::default()).await
     }

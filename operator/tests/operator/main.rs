@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod chaos;
 mod election;
 mod faults;
 mod in_process;

@@ -1,0 +1,136 @@
+//! Runs until nothing is left to do, with what the operator does in between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use declarest_core::secrets::Secret;
+use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling, TlsSettings};
+use declarest_core::sync::{self, Knowledge, Options, Outcome, Reading, Report, Selection, Session, Stop};
+
+use crate::fault::{Chance, Fault};
+use crate::proxy::Proxy;
+use crate::scene::{PASSWORD, Scene, USER};
+use crate::table::Tally;
+
+/// How long one attempt may take here. Long enough for a busy machine, as a request that times out for any other
+/// reason than a fault proves nothing.
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What one server is to be asked at once, per second, and in one go.
+const CONCURRENCY: usize = 8;
+const RATE: u32 = 100;
+const BURST: u32 = 10;
+
+/// More runs than this are no convergence.
+const MOST_RUNS: usize = 40;
+
+/// The pause between two runs. The operator's is longer.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// One scene under faults.
+pub struct Trial {
+    pub seed: u64,
+    pub percent: u8,
+    pub faults: &'static [Fault],
+    pub resources: usize,
+}
+
+/// Brings a server to its desired state in spite of `trial.faults`; tells what went wrong, and what it took.
+pub async fn converge(trial: Trial) -> (Vec<String>, Tally) {
+    let scene = Scene::new(trial.resources);
+    let server = scene.server.url().trim_start_matches("http://").parse().unwrap();
+    let proxy = Proxy::start(server, TIMEOUT, Chance::new(trial.seed, trial.percent, trial.faults)).await;
+    let engine = Engine::new(&scene, client(&proxy), trial.seed);
+    let mut violations = Vec::new();
+    let mut runs = 0;
+    let mut selection = scene.everything(engine.session.tree.as_ref());
+    loop {
+        runs += 1;
+        let report = engine.run(selection).await;
+        if report.outcome == Outcome::Succeeded && report.prune_refused.is_none() {
+            break;
+        }
+        if runs == MOST_RUNS {
+            violations.push(format!("not converged after {MOST_RUNS} runs: {report:#?}"));
+            break;
+        }
+        selection = scene.failed(engine.session.tree.as_ref(), &report);
+        tokio::time::sleep(BACKOFF).await;
+    }
+    violations.extend(scene.violations());
+    violations.extend(proxy.leaks());
+    violations.extend(over_budget(&proxy));
+    let traffic = proxy.traffic();
+    let tally = Tally {
+        requests: traffic.requests(),
+        injected: traffic.injected(),
+        runs,
+        duplicates: scene.duplicates(),
+        lost_deletes: scene.lost_deletes(),
+        peak: traffic.peak(),
+        budget: CONCURRENCY,
+    };
+    proxy.calm();
+    let report = engine.run(scene.everything(engine.session.tree.as_ref())).await;
+    let stats = report.stats;
+    if report.outcome != Outcome::Succeeded || stats.unchanged != stats.targeted || stats.pruned > 0 {
+        violations.push(format!("something was left to do: {report:#?}"));
+    }
+    (violations, tally)
+}
+
+fn client(proxy: &Proxy) -> Client {
+    // Another test of this process may have been first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let settings = Settings {
+        base_url: BaseUrl::parse(&format!("http://{}", proxy.address)).unwrap(),
+        auth: Auth::Basic {
+            username: Secret::from(USER.to_owned()),
+            password: Secret::from(PASSWORD.to_owned()),
+        },
+        tls: TlsSettings::default(),
+        default_headers: vec![("X-Team".to_owned(), "platform".to_owned())],
+        health_check: None,
+    };
+    let gate = Gate::new(&Throttling {
+        max_concurrent_requests: Some(CONCURRENCY),
+        queue_size: None,
+        requests_per_second: Some(f64::from(RATE)),
+        burst: Some(BURST),
+    });
+    Client::new(settings, Arc::new(gate.unwrap()), None).unwrap().with_attempt_timeout(TIMEOUT)
+}
+
+/// Requests beyond what was agreed. Those under way when a second begins may arrive late, in it.
+fn over_budget(proxy: &Proxy) -> Vec<String> {
+    let (peak, fastest) = (proxy.traffic().peak(), proxy.traffic().most_within(Duration::from_secs(1)));
+    let allowed = usize::try_from(RATE + BURST).unwrap() + 2 * CONCURRENCY;
+    let mut found = Vec::new();
+    if peak > CONCURRENCY {
+        found.push(format!("{peak} requests at once, {CONCURRENCY} are allowed"));
+    }
+    if fastest > allowed {
+        found.push(format!("{fastest} requests within a second, {allowed} are allowed"));
+    }
+    found
+}
+
+struct Engine {
+    session: Session,
+    options: Options,
+}
+
+impl Engine {
+    /// Every other seed looks from afar where that is enough.
+    fn new(scene: &Scene, client: Client, seed: u64) -> Self {
+        let (tree, metadata) = scene.tree();
+        let knowledge = Arc::<Knowledge>::default();
+        let session = Session { knowledge, ..Session::new(tree, metadata, client) };
+        let reading = if seed % 2 == 0 { Reading::Each } else { Reading::Bulk };
+        Self { session, options: Options { reading, ..Options::default() } }
+    }
+
+    async fn run(&self, selection: Selection) -> Report {
+        sync::run(&self.session, selection, &self.options, &Stop::default()).await
+    }
+}
