@@ -35,7 +35,7 @@ pub struct Request {
     pub body: Option<Body>,
     /// Where it goes instead of to `path` and `query`: what an answer of the server linked to. It is sent only
     /// if that is of the base URL's origin and below its path.
-    pub link: Option<Url>,
+    pub link: Option<Box<Url>>,
 }
 
 /// An encoded request body.
@@ -66,7 +66,7 @@ impl Request {
         let joined = base.join(reference.trim());
         let mut url = joined.map_err(|error| self.refused(format!("the next page is no URL: {error}")))?;
         url.set_fragment(None);
-        Ok(Self { link: Some(url), ..self.clone() })
+        Ok(Self { link: Some(Box::new(url)), ..self.clone() })
     }
 
     pub(super) fn refused(&self, reason: impl Into<String>) -> ServerError {

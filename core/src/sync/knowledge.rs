@@ -164,7 +164,7 @@ impl Transcript {
 pub struct Answers(Mutex<HashMap<Key, Response>>);
 
 /// What tells reads of one server apart.
-type Key = (String, Vec<(String, String)>, Option<String>, Option<Url>);
+type Key = (String, Vec<(String, String)>, Option<String>, Option<Box<Url>>);
 
 fn key(request: &Request) -> Key {
     (request.path.clone(), request.query.clone(), request.accept.clone(), request.link.clone())

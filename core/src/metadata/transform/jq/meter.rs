@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jaq_json::Val;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::super::ResourceReader;
 use super::{Failure, OUTPUT_LIMIT, STACK_LIMIT, TIME_LIMIT, VOLUME_LIMIT};
@@ -53,7 +54,8 @@ pub(super) struct Ended;
 /// Counts for one evaluation, on the thread that it was started on.
 pub(super) struct Meter<'a> {
     pub(super) resources: Option<&'a dyn ResourceReader>,
-    deadline: Cell<Instant>,
+    /// As [`computed`] tells it.
+    deadline: Cell<Duration>,
     steps: Cell<u32>,
     volume_left: Cell<usize>,
     stack_base: usize,
@@ -64,7 +66,7 @@ impl<'a> Meter<'a> {
     pub(super) fn start(resources: Option<&'a dyn ResourceReader>, time: Duration) -> Self {
         Self {
             resources,
-            deadline: Cell::new(Instant::now() + time),
+            deadline: Cell::new(computed() + time),
             steps: Cell::new(0),
             volume_left: Cell::new(VOLUME_LIMIT),
             stack_base: stack_position(),
@@ -99,7 +101,7 @@ impl<'a> Meter<'a> {
     }
 
     fn look_at_the_clock(&self) -> Result<(), Ended> {
-        if Instant::now() > self.deadline.get() { Err(self.stop(StopReason::Time)) } else { Ok(()) }
+        if computed() > self.deadline.get() { Err(self.stop(StopReason::Time)) } else { Ok(()) }
     }
 
     /// `bytes` more are built.
@@ -127,11 +129,19 @@ impl<'a> Meter<'a> {
 
     /// Time that others need does not count.
     pub(super) fn without_clock<T>(&self, work: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
+        let start = computed();
         let result = work();
-        self.deadline.set(self.deadline.get() + start.elapsed());
+        self.deadline.set(self.deadline.get() + computed().saturating_sub(start));
         result
     }
+}
+
+/// How long this thread has been computing. Time in which others had the processor does not count: a busy machine
+/// makes no expression worse.
+fn computed() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // Neither is negative.
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 /// What a copy of `value` takes that shares its parts.

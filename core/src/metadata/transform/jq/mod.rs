@@ -8,7 +8,7 @@
 //!
 //! What this guarantees, whatever the expression:
 //!
-//! - *Time*: an evaluation ends within [`TIME_LIMIT`], plus what one native function needs for one value.
+//! - *Time*: an evaluation computes for at most [`TIME_LIMIT`], plus what one native function needs for one value.
 //! - *Stack*: expressions run with a stack of known size; tolls compare its use to a bound.
 //! - *Memory*: building a value costs its size, and the costs of one evaluation are bounded by
 //!   [`VOLUME_LIMIT`]. Costs count shared parts as often as they occur, so that no small value can be huge
