@@ -105,7 +105,7 @@ async fn when<K: Object>(world: &World, mut wanted: impl FnMut(&K) -> bool) -> I
             return Instant::now();
         }
     }
-    panic!("waited in vain\n{}", world.log())
+    panic!("waited in vain for a {}\n{}", K::kind(&()), world.log_tail())
 }
 
 /// Commits of ten files in a small and in a large scope.
@@ -173,7 +173,7 @@ pub async fn policies() -> Figure {
 
 async fn cold_start(git: &GitRemote) -> Duration {
     let collections = desired::collections(POLICIES * OF_EACH, OF_EACH);
-    let server = Rest::start(&["/*".to_owned()], 0);
+    let server = Rest::start(&collections, 0);
     let repository = json!({"type": "git", "git": {"url": git.file_url()}});
     let mut objects = vec![
         declarest("ResourceRepository", "repo", &repository),

@@ -441,7 +441,8 @@ impl World {
         .to_owned()
     }
 
-    fn log_tail(&self) -> String {
+    /// The last lines of it.
+    pub fn log_tail(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
