@@ -55,7 +55,7 @@ bench-core: ## Measure planning, and listing and classifying trees of 100,000 re
 
 # CHAOS_SEEDS runs for each fault, of about CHAOS_RESOURCES resources each, and CHAOS_KILLS kills.
 CHAOS_SEEDS ?= 20
-CHAOS_RESOURCES ?= 150
+CHAOS_RESOURCES ?= 100
 CHAOS_KILLS ?= 100
 
 .PHONY: chaos

@@ -84,6 +84,9 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let mut client = BufReader::new(stream);
     while let Ok(Some(request)) = wire::read(&mut client).await {
+        if is_abandoned(&client) {
+            return;
+        }
         let open = shared.traffic.arrive();
         let calm = shared.calm.load(Ordering::SeqCst);
         let injection = if calm { None } else { shared.chance.draw(&request) };
@@ -101,6 +104,11 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
             return;
         }
     }
+}
+
+/// Whether the client has given up: this machine was too busy to read its request in time.
+fn is_abandoned(client: &Connection) -> bool {
+    matches!(client.get_ref().try_read(&mut [0]), Ok(0))
 }
 
 /// Sends an answer; the request counts as answered from its first byte on. `None` where nobody takes it.
@@ -195,18 +203,16 @@ fn truncated(mut answer: Message) -> Vec<u8> {
     bytes[..bytes.len() - answer.body.len().div_ceil(2)].to_vec()
 }
 
-/// The answer of something that takes itself for a web site.
-fn mislabelled(answer: Message, page: bool) -> Message {
-    let mut mislabelled = answer;
+/// The answer as something in between shows it that takes everything for a web site; its status stays.
+fn mislabelled(mut answer: Message, page: bool) -> Message {
     if page {
-        mislabelled.first_line = "HTTP/1.1 200 OK".to_owned();
-        mislabelled.fields.clear();
-        HTML.as_bytes().clone_into(&mut mislabelled.body);
+        answer.fields.clear();
+        HTML.as_bytes().clone_into(&mut answer.body);
     }
-    if !mislabelled.body.is_empty() {
-        mislabelled.set("content-type", "text/html; charset=utf-8");
+    if !answer.body.is_empty() {
+        answer.set("content-type", "text/html; charset=utf-8");
     }
-    mislabelled
+    answer
 }
 
 async fn trickle(client: &mut Connection, open: Open, bytes: &[u8]) -> Option<()> {

@@ -83,24 +83,26 @@ impl Scene {
             1 => {
                 self.has(&format!("/shops/{shop}"), json!({"id": shop, "tier": "gold", "unit": unit}));
                 self.has(&format!("/shops/{shop}/tills/t"), json!({"id": "t", "open": true}));
-                self.had(&format!("/shops/{shop}/tills/gone"), json!({"id": "gone"}));
+                self.had(&format!("/shops/{shop}/tills/gone"), &json!({"id": "gone"}));
                 self.had_order(&format!("gone{unit}"));
             }
             2 => {
                 self.has(&format!("/shops/{shop}"), json!({"id": shop, "tier": "free", "unit": unit}));
                 self.has(&format!("/plans/p{unit}"), json!({"id": format!("p{unit}"), "text": "drifted"}));
-                self.has_order(&order, &json!({"name": order, "size": 999}));
+                let at = self.has_order(&order, &json!({"name": order, "size": 999}));
+                self.had_line(&order, &at);
             }
             3 => {
                 self.has(
                     &format!("/plans/p{unit}"),
                     json!({"id": format!("p{unit}"), "text": "x".repeat(unit)}),
                 );
-                self.has_order(&order, &json!({"name": order, "size": unit}));
-                self.had(&format!("/shops/gone{unit}"), json!({"id": format!("gone{unit}")}));
-                self.had(&format!("/shops/gone{unit}/tills/t"), json!({"id": "t"}));
+                let at = self.has_order(&order, &json!({"name": order, "size": unit}));
+                self.had_line(&order, &at);
+                self.had(&format!("/shops/gone{unit}"), &json!({"id": format!("gone{unit}")}));
+                self.had(&format!("/shops/gone{unit}/tills/t"), &json!({"id": "t"}));
             }
-            _ => self.had(&format!("/plans/gone{unit}"), json!({"id": format!("gone{unit}")})),
+            _ => self.had(&format!("/plans/gone{unit}"), &json!({"id": format!("gone{unit}")})),
         }
     }
 
@@ -132,15 +134,23 @@ impl Scene {
     }
 
     /// The server has what was declared once.
-    fn had(&mut self, path: &str, body: Value) {
+    fn had(&mut self, path: &str, body: &Value) {
         self.server.put_by_hand(path, body.clone());
-        self.doom(path, path.to_owned(), &body);
+        self.doom(path, path.to_owned(), body);
     }
 
     fn had_order(&mut self, name: &str) {
         let body = json!({"name": name, "size": 0});
         let at = self.has_order(name, &body);
         self.doom(&format!("/orders/{name}"), at, &body);
+    }
+
+    /// The server has a line of an order, below the id that it gave to that.
+    fn had_line(&mut self, order: &str, at: &str) {
+        let body = json!({"name": "gone"});
+        let at = format!("{at}/lines/old");
+        self.server.put_by_hand(&at, json!({"id": "old", "name": "gone"}));
+        self.doom(&format!("/orders/{order}/lines/gone"), at, &body);
     }
 
     fn doom(&mut self, path: &str, at: String, body: &Value) {

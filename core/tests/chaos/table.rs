@@ -69,7 +69,10 @@ impl std::fmt::Display for Row {
 }
 
 /// A number from the environment.
-pub fn size<N: std::str::FromStr>(variable: &str, otherwise: N) -> N {
+pub fn size<N>(variable: &str, otherwise: N) -> N
+where
+    N: std::str::FromStr<Err: std::fmt::Debug>,
+{
     let set = env::var(variable).ok().filter(|text| !text.is_empty());
-    set.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
+    set.map_or(otherwise, |text| text.parse().unwrap())
 }
