@@ -128,7 +128,7 @@ impl Engine {
         let (tree, metadata) = scene.tree();
         let knowledge = Arc::<Knowledge>::default();
         let session = Session { knowledge, ..Session::new(tree, metadata, client) };
-        let reading = if seed % 2 == 0 { Reading::Each } else { Reading::Bulk };
+        let reading = if seed.is_multiple_of(2) { Reading::Each } else { Reading::Bulk };
         Self { session, options: Options { reading, ..Options::default() } }
     }
 

@@ -31,8 +31,9 @@ const AT_LAST: Duration = Duration::from_secs(5);
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_request_it_converges() {
     let (kills, seed) = (size("CHAOS_KILLS", KILLS), size("CHAOS_SEED", 0));
-    let scenes =
-        (0..SCENES).map(|scene| survive(seed + scene as u64, kills.saturating_sub(scene).div_ceil(SCENES)));
+    let scenes = (0..SCENES).map(|scene| {
+        survive(seed + u64::try_from(scene).unwrap(), kills.saturating_sub(scene).div_ceil(SCENES))
+    });
     let mut survived = Survived::default();
     for scene in join_all(scenes).await {
         survived.merge(scene);
@@ -115,8 +116,8 @@ impl Scene {
         let (last, round) = (self.round, self.round + 1);
         self.round = round;
         if last > 0 {
-            self.drop(&format!("/shops/s{last}"));
-            self.drop(&format!("/orders/o{last}"));
+            self.undeclare(&format!("/shops/s{last}"));
+            self.undeclare(&format!("/orders/o{last}"));
         }
         let (shop, order) = (format!("s{round}"), format!("o{round}"));
         self.declare(&format!("/shops/{shop}"), json!({"id": shop}));
@@ -137,7 +138,7 @@ impl Scene {
         self.expected.insert(path.to_owned(), vec![body]);
     }
 
-    fn drop(&mut self, path: &str) {
+    fn undeclare(&mut self, path: &str) {
         self.git.remove(path.trim_start_matches('/'));
         let dropped = |other: &String| other == path || other.starts_with(&format!("{path}/"));
         self.doomed.extend(self.expected.keys().filter(|other| dropped(other)).cloned());
@@ -186,7 +187,9 @@ impl Scene {
         violations.extend(created_twice(&self.server.writes()));
         let lost_deletes = self.doomed.iter().filter(|path| state.contains_key(*path)).count();
         let round = format!("round {}", self.round);
-        violations.iter_mut().for_each(|violation| violation.insert_str(0, &format!("{round}: ")));
+        for violation in &mut violations {
+            violation.insert_str(0, &format!("{round}: "));
+        }
         Settled {
             violations,
             lost_deletes,
@@ -232,7 +235,9 @@ impl Survived {
     /// The operator was killed and started again.
     fn kill(&mut self, moment: &'static str) {
         self.open.push((moment, 0));
-        self.open.iter_mut().for_each(|(_, launches)| *launches += 1);
+        for (_, launches) in &mut self.open {
+            *launches += 1;
+        }
     }
 
     fn settle(&mut self, settled: Settled) {
@@ -266,7 +271,9 @@ impl Survived {
     fn publish(&self) {
         for (moment, tallies) in &self.moments {
             let mut row = Row::new(&format!("`kill -9` while {moment}"));
-            tallies.iter().for_each(|tally| row.add(tally.clone()));
+            for tally in tallies {
+                row.add(tally.clone());
+            }
             row.publish();
         }
     }
