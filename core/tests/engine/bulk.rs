@@ -1,5 +1,6 @@
 //! Lists that answer for their members.
 
+use declarest_core::server::MAX_CONCURRENCY;
 use declarest_core::sync::{Reading, Report, Stats};
 use rstest::rstest;
 use serde_json::json;
@@ -39,7 +40,10 @@ async fn one_list_tells_of_a_whole_collection_that_it_is_missing() {
     let counts = scene.server().counts();
     assert_eq!((counts.of("GET", "/widgets"), counts.method("POST")), (1, 300));
     let reads = counts.method("GET") - 1;
-    assert!(reads <= 48, "no more are read than are under way when the first is found missing: {reads}");
+    assert!(
+        reads <= MAX_CONCURRENCY,
+        "no more are read than are under way when the first is found missing: {reads}"
+    );
 }
 
 #[tokio::test]
