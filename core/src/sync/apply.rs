@@ -38,34 +38,30 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
 
     let concurrency = session.client.max_concurrency();
     let order = Order::parents_first(&writes);
-    let done = execute(&writes, order, concurrency, |action, failed_parent| {
-        write(&writer, action, failed_parent, stop)
-    });
-    for (action, outcome) in done.await {
-        match outcome {
-            Ok(done) if tally.done(action, done) => stats.failed += 1,
-            Ok(Done { step: Step::Create, .. }) => stats.created += 1,
-            Ok(Done { step: Step::Update, .. }) => stats.updated += 1,
-            Ok(_) => stats.unchanged += 1,
-            Err(error) => {
-                tally.skipped(&action.path);
-                failures.push(failure(action, &error));
-            }
+    let work = |action, failed_parent| write(&writer, action, failed_parent, stop);
+    let note = |action: &Action, outcome| match outcome {
+        Ok(done) if tally.done(action, done) => stats.failed += 1,
+        Ok(Done { step: Step::Create, .. }) => stats.created += 1,
+        Ok(Done { step: Step::Update, .. }) => stats.updated += 1,
+        Ok(_) => stats.unchanged += 1,
+        Err(error) => {
+            tally.skipped(&action.path);
+            failures.push(failure(action, &error));
         }
-    }
+    };
+    execute(&writes, order, concurrency, work, note).await;
     stats.applied = stats.created + stats.updated + stats.unchanged;
 
     let order = Order::children_first(&deletions);
-    let done = execute(&deletions, order, concurrency, |action, _| delete(&writer, action, stop));
-    for (action, outcome) in done.await {
-        match outcome {
-            Ok(done) => {
-                tally.done(action, done);
-                stats.pruned += 1;
-            }
-            Err(error) => failures.push(failure(action, &error)),
+    let work = |action, _| delete(&writer, action, stop);
+    let note = |action: &Action, outcome| match outcome {
+        Ok(done) => {
+            tally.done(action, done);
+            stats.pruned += 1;
         }
-    }
+        Err(error) => failures.push(failure(action, &error)),
+    };
+    execute(&deletions, order, concurrency, work, note).await;
     Report::new(stats, failures, prune_refused, watched.then(|| tally.finish()), stop)
 }
 
@@ -153,22 +149,21 @@ fn nearest_ancestors(actions: &[Action]) -> Vec<(usize, usize)> {
     actions.iter().enumerate().filter_map(|(place, action)| Some((place, nearest(&action.path)?))).collect()
 }
 
-/// Runs `work` over `actions` in `order`, at most `concurrency` at once. `work` is told the ancestor whose
-/// creation failed, if one did.
+/// Runs `work` over `actions` in `order`, at most `concurrency` at once, and tells `note` what came of each.
+/// `work` is told the ancestor whose creation failed, if one did.
 async fn execute<'a, F>(
     actions: &'a [Action],
     order: Order,
     concurrency: usize,
     work: impl Fn(&'a Action, Option<&'a LogicalPath>) -> F,
-) -> Vec<(&'a Action, Result<Done, SyncError>)>
-where
+    mut note: impl FnMut(&'a Action, Result<Done, SyncError>),
+) where
     F: Future<Output = Result<Done, SyncError>> + 'a,
 {
     let Order { mut waits_for, releases, condemns } = order;
     let mut failed_parents: Vec<Option<&LogicalPath>> = vec![None; actions.len()];
     let mut ready: VecDeque<usize> = (0..actions.len()).filter(|place| waits_for[*place] == 0).collect();
     let mut running = FuturesUnordered::new();
-    let mut done = Vec::with_capacity(actions.len());
     loop {
         while running.len() < concurrency
             && let Some(place) = ready.pop_front()
@@ -188,9 +183,8 @@ where
                 ready.push_back(next);
             }
         }
-        done.push((action, outcome));
+        note(action, outcome);
     }
-    done
 }
 
 #[cfg(test)]
@@ -217,7 +211,7 @@ mod tests {
 
     async fn sequence(actions: &[Action], order: Order, failing: &str) -> Vec<String> {
         let seen = Mutex::new(Vec::new());
-        execute(actions, order, 2, |action, failed_parent| {
+        let work = |action: &Action, failed_parent: Option<&LogicalPath>| {
             let outcome = match failed_parent {
                 Some(parent) => {
                     Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() })
@@ -230,8 +224,8 @@ mod tests {
             let mark = if failed_parent.is_some() { "!" } else { "" };
             seen.lock().unwrap().push(format!("{mark}{}", action.path));
             async move { outcome }
-        })
-        .await;
+        };
+        execute(actions, order, 2, work, |_, _| ()).await;
         seen.into_inner().unwrap()
     }
 
