@@ -81,6 +81,7 @@ fn json() {
           ]
         }
       ],
+      "unchanged": 0,
       "targeted": 1,
       "failures": [],
       "prune_refused": null

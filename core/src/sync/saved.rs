@@ -50,7 +50,7 @@ impl std::fmt::Display for Summary {
 impl Plan {
     /// How many resources it creates, updates, deletes and leaves alone.
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary::default();
+        let mut summary = Summary { unchanged: self.unchanged, ..Summary::default() };
         for action in &self.actions {
             *match action.step {
                 Step::Create => &mut summary.create,
