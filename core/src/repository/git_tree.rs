@@ -1,8 +1,8 @@
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use git2::{Oid, Repository, TreeEntry};
+use git2::{Oid, Repository};
 
+use super::directories::{Directories, Directory, Found};
 use super::handles::Handles;
 use super::tree::segments;
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
@@ -15,46 +15,7 @@ pub struct GitTree {
     handles: Arc<Handles>,
     revision: Revision,
     root: Oid,
-    large: Arc<LargeDirectories>,
-}
-
-/// Directories with more entries than this are indexed: libgit2 parses trees above 4 KiB anew each time,
-/// which makes reading all members of a large collection quadratic.
-const LARGE: usize = 64;
-
-/// Indexes kept at the same time; walks go collection by collection.
-const KEPT: usize = 16;
-
-type Index = HashMap<Vec<u8>, Found>;
-
-/// What a name stands for.
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    id: Oid,
-    kind: EntryKind,
-}
-
-#[derive(Debug, Default)]
-struct LargeDirectories(Mutex<HashMap<Oid, Arc<Index>>>);
-
-impl Found {
-    fn of(entry: &TreeEntry<'_>) -> Self {
-        Self { id: entry.id(), kind: entry_kind(entry.filemode()) }
-    }
-}
-
-impl LargeDirectories {
-    fn get(&self, directory: Oid) -> Option<Arc<Index>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&directory).cloned()
-    }
-
-    fn keep(&self, directory: Oid, index: Index) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(directory, Arc::new(index));
-    }
+    directories: Arc<Directories>,
 }
 
 impl GitTree {
@@ -66,7 +27,8 @@ impl GitTree {
             let objects = repository.odb().map_err(failed())?;
             if objects.exists(root) { Ok(root) } else { Err(missing(revision)) }
         })?;
-        Ok(Self { handles, revision: revision.clone(), root, large: Arc::default() })
+        let directories = handles.directories();
+        Ok(Self { handles, revision: revision.clone(), root, directories })
     }
 
     /// What `file` names; the root for the empty name.
@@ -76,7 +38,8 @@ impl GitTree {
             if found.kind != EntryKind::Directory {
                 return Ok(None);
             }
-            match self.child(repository, found.id, segment).map_err(self.failed("find", file))? {
+            let directory = self.directory(repository, found.id).map_err(self.failed("find", file))?;
+            match directory.get(segment.as_bytes()) {
                 Some(child) => found = child,
                 None => return Ok(None),
             }
@@ -84,26 +47,14 @@ impl GitTree {
         Ok(Some(found))
     }
 
-    /// What `name` stands for in a directory. A directory that the commit names but the mirror lacks is an
-    /// error: damage is not absence.
-    fn child(
-        &self,
-        repository: &Repository,
-        directory: Oid,
-        name: &str,
-    ) -> Result<Option<Found>, git2::Error> {
-        if let Some(index) = self.large.get(directory) {
-            return Ok(index.get(name.as_bytes()).copied());
+    /// A directory that the commit names but the mirror lacks is an error: damage is not absence.
+    fn directory(&self, repository: &Repository, id: Oid) -> Result<Arc<Directory>, git2::Error> {
+        if let Some(directory) = self.directories.get(id) {
+            return Ok(directory);
         }
-        let tree = repository.find_tree(directory)?;
-        if tree.len() <= LARGE {
-            return Ok(tree.get_name_bytes(name.as_bytes()).map(|entry| Found::of(&entry)));
-        }
-        let index: Index =
-            tree.iter().map(|entry| (entry.name_bytes().to_vec(), Found::of(&entry))).collect();
-        let found = index.get(name.as_bytes()).copied();
-        self.large.keep(directory, index);
-        Ok(found)
+        let directory = Arc::new(Directory::of(&repository.find_tree(id)?));
+        self.directories.keep(id, Arc::clone(&directory));
+        Ok(directory)
     }
 
     fn failed(&self, action: &str, file: &str) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
@@ -147,11 +98,8 @@ impl Tree for GitTree {
             let Some(Found { id, kind: EntryKind::Directory }) = self.find(repository, directory)? else {
                 return Ok(None);
             };
-            let tree = repository.find_tree(id).map_err(self.failed("list", directory))?;
-            let mut entries: Vec<Entry> =
-                tree.iter().map(|item| Entry::new(item.name_bytes(), entry_kind(item.filemode()))).collect();
-            // Git sorts directories as if their names ended in a slash.
-            entries.sort_by(|a, b| a.name.cmp(&b.name));
+            let listed = self.directory(repository, id).map_err(self.failed("list", directory))?;
+            let entries = listed.iter().map(|(name, found)| Entry::new(name, found.kind)).collect();
             Ok(Some(entries))
         })
     }

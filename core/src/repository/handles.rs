@@ -1,9 +1,10 @@
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 
 use git2::{Config, ConfigLevel, Repository};
 
 use super::RepositoryError;
+use super::directories::Directories;
 
 /// Open handles of one bare repository, lent to one thread at a time.
 ///
@@ -13,6 +14,8 @@ use super::RepositoryError;
 pub(super) struct Handles {
     directory: PathBuf,
     idle: Mutex<Vec<IdleHandle>>,
+    /// What the trees that are in use have read; most of what one commit holds is in another one, too.
+    directories: Mutex<Weak<Directories>>,
 }
 
 struct IdleHandle(Repository);
@@ -28,7 +31,17 @@ const KEPT: usize = 8;
 
 impl Handles {
     pub fn new(directory: PathBuf) -> Self {
-        Self { directory, idle: Mutex::default() }
+        Self { directory, idle: Mutex::default(), directories: Mutex::default() }
+    }
+
+    /// Directories for all trees that live at the same time.
+    pub fn directories(&self) -> Arc<Directories> {
+        let mut shared = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let new = Arc::default();
+            *shared = Arc::downgrade(&new);
+            new
+        })
     }
 
     /// Runs `work` with a handle that nobody else uses meanwhile.
@@ -50,9 +63,13 @@ impl Handles {
     }
 }
 
-/// libgit2 would keep every directory that it ever parsed, in each handle: much memory for what walks meet
-/// once. What is looked at often has an index of its own, see `GitTree`. The setting is of the process.
-static CACHING: Once = Once::new();
+/// Settings of libgit2, which are of the process.
+///
+/// It would keep every directory that it ever parsed, in each handle: much memory for what walks meet a few
+/// times; see [`Directories`] instead. And it would hash each object each time it is read. A fetch hashes
+/// everything that it brings, and damage on disk does not get past the checksums of zlib; `git` reads no more
+/// carefully.
+static SETTINGS: Once = Once::new();
 
 /// Opens a bare repository that reads no configuration but its own file.
 ///
@@ -60,7 +77,10 @@ static CACHING: Once = Once::new();
 /// turn off TLS verification. Opening as bare also skips the check that the directory belongs to the
 /// current user, which fails on volumes written under another user id.
 pub(super) fn open(directory: &Path) -> Result<Repository, RepositoryError> {
-    CACHING.call_once(|| git2::opts::enable_caching(false));
+    SETTINGS.call_once(|| {
+        git2::opts::enable_caching(false);
+        git2::opts::strict_hash_verification(false);
+    });
     let action = || format!("open the repository {}", directory.display());
     let repository = Repository::open_bare(directory).map_err(RepositoryError::git(action()))?;
     let mut config = Config::new().map_err(RepositoryError::git(action()))?;

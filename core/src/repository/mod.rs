@@ -13,6 +13,7 @@ mod changes;
 mod connection;
 mod diff;
 mod dir_tree;
+mod directories;
 mod error;
 mod fetch;
 mod git_tree;

@@ -66,13 +66,13 @@ async fn measure(rows: &Rows) {
     }
     if rows.want("d") || rows.want("e") {
         // Both rows need a scope this large, which takes a while to make.
-        let mut many = Settled::new(100_000, &[]).await;
+        let mut many = Settled::new(100_000, 100, &[]).await;
         if rows.want("d") {
-            let mut few = Settled::new(1_000, &[]).await;
+            let mut few = Settled::new(1_000, 100, &[]).await;
             operator::ten_files(&mut few, &mut many).await.into_iter().for_each(|figure| table.add(figure));
         }
         if rows.want("e") {
-            table.add(operator::memory(&Settled::new(10_000, &[]).await, 64.0));
+            table.add(operator::memory(&Settled::new(10_000, 1_000, &[]).await, 64.0));
             table.add(operator::memory(&many, 256.0));
         }
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::desired;
 use crate::rest::Rest;
+use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
 use crate::support::world::{Object, World, declarest, is_true};
 use crate::table::{Figure, ROUNDS, median, milliseconds, ratio};
@@ -30,6 +31,7 @@ const ENOUGH: Duration = Duration::from_secs(90);
 pub struct Settled {
     world: World,
     git: GitRemote,
+    _remote: GitHttp,
     server: Rest,
     resources: usize,
     members: usize,
@@ -40,16 +42,17 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Lets a new operator create `resources` on an empty server, and then read each of them once more;
-    /// `policy` adds to the spec.
-    pub async fn new(resources: usize, policy: &[(&str, Value)]) -> Self {
-        let members = resources / 10;
+    /// Lets a new operator create `resources`, in collections of `members` each, on an empty server, and then
+    /// read each of them once more; `policy` adds to the spec.
+    pub async fn new(resources: usize, members: usize, policy: &[(&str, Value)]) -> Self {
         let git = GitRemote::new();
+        // For a remote on disk libgit2 would pack in the operator what a server packs elsewhere.
+        let remote = GitHttp::start(git.root(), None);
         let revision = desired::commit(&git.bare(), desired::spread(resources, members));
         let server = Rest::start(&desired::collections(resources, members), 0);
         let mut world = World::start_with(&["--log-level", "info"]).await;
         world.patience = PATIENCE;
-        world.create_repository(&git.file_url(), Value::Null).await;
+        world.create_repository(&remote.url("desired.git"), Value::Null).await;
         world.create_server(json!({"baseURL": server.url})).await;
         let started = Instant::now();
         world.create_policy(policy.iter().cloned().collect()).await;
@@ -59,7 +62,7 @@ impl Settled {
         world.request_sync().await;
         world.finished("ManualRequest").await;
         let (full_check, peak) = (started.elapsed(), world.peak_memory());
-        Self { world, git, server, resources, members, first_sync, full_check, peak }
+        Self { world, git, _remote: remote, server, resources, members, first_sync, full_check, peak }
     }
 
     /// Restarts the operator, so that its memory is that of what comes now.
@@ -204,7 +207,7 @@ async fn cold_start(git: &GitRemote) -> Duration {
 
 /// What a drift check asks the server when all is as it should be.
 pub async fn settled_check() -> Figure {
-    let settled = Settled::new(10_000, &[("syncInterval", json!("10s"))]).await;
+    let settled = Settled::new(10_000, 1_000, &[("syncInterval", json!("10s"))]).await;
     let mut last = None;
     let mut requests = 0.0;
     // The first check may still learn what lists are good for.

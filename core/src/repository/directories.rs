@@ -1,0 +1,157 @@
+//! The directories of a commit that were looked into lately, in little memory.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use git2::Oid;
+
+use super::EntryKind;
+use super::git_tree::entry_kind;
+
+/// What a name in a directory stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub id: Oid,
+    pub kind: EntryKind,
+}
+
+/// One directory. libgit2 parses large ones anew whenever it is asked for a name.
+#[derive(Debug)]
+pub(super) struct Directory {
+    /// All names, one after the other.
+    names: Box<[u8]>,
+    /// Sorted by the bytes of their names.
+    entries: Box<[Named]>,
+}
+
+#[derive(Debug)]
+struct Named {
+    start: u32,
+    end: u32,
+    found: Found,
+}
+
+impl Directory {
+    pub fn of(tree: &git2::Tree<'_>) -> Self {
+        let mut names = Vec::new();
+        let mut end = 0;
+        let mut entries: Vec<Named> = Vec::with_capacity(tree.len());
+        for entry in tree {
+            let start = end;
+            names.extend_from_slice(entry.name_bytes());
+            // Git refuses trees of this size; what does not fit would be found under no name.
+            end = u32::try_from(names.len()).unwrap_or(u32::MAX);
+            let found = Found { id: entry.id(), kind: entry_kind(entry.filemode()) };
+            entries.push(Named { start, end, found });
+        }
+        let mut directory = Self { names: names.into_boxed_slice(), entries: entries.into_boxed_slice() };
+        // Git sorts directories as if their names ended in a slash.
+        let names = &directory.names;
+        directory.entries.sort_unstable_by(|a, b| named(names, a).cmp(named(names, b)));
+        directory
+    }
+
+    pub fn get(&self, name: &[u8]) -> Option<Found> {
+        let place = self.entries.binary_search_by(|entry| named(&self.names, entry).cmp(name));
+        place.ok().and_then(|place| self.entries.get(place)).map(|entry| entry.found)
+    }
+
+    /// Names and what they stand for, sorted by the bytes of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Found)> {
+        self.entries.iter().map(|entry| (named(&self.names, entry), entry.found))
+    }
+
+    /// What it takes to keep it, in entries.
+    fn size(&self) -> usize {
+        self.entries.len() + 4
+    }
+}
+
+fn named<'n>(names: &'n [u8], entry: &Named) -> &'n [u8] {
+    names.get(entry.start as usize..entry.end as usize).unwrap_or_default()
+}
+
+/// Entries kept in one of two generations, 3 MiB or so. A walk meets most directories two or three times
+/// within a short while, and the directory of a collection once for each of its members.
+const KEPT: usize = 1 << 16;
+
+/// Directories by their ids; those not asked for lately are forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Directories(Mutex<Generations>);
+
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<Oid, Arc<Directory>>,
+    old: HashMap<Oid, Arc<Directory>>,
+    /// Of the young ones.
+    size: usize,
+}
+
+impl Directories {
+    pub fn get(&self, id: Oid) -> Option<Arc<Directory>> {
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = generations.young.get(&id) {
+            return Some(Arc::clone(directory));
+        }
+        let directory = generations.old.remove(&id)?;
+        generations.keep(id, Arc::clone(&directory));
+        Some(directory)
+    }
+
+    pub fn keep(&self, id: Oid, directory: Arc<Directory>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keep(id, directory);
+    }
+}
+
+impl Generations {
+    fn keep(&mut self, id: Oid, directory: Arc<Directory>) {
+        if self.size + directory.size() > KEPT {
+            self.old = std::mem::take(&mut self.young);
+            self.size = 0;
+        }
+        let size = directory.size();
+        if self.young.insert(id, directory).is_none() {
+            self.size += size;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: usize) -> Oid {
+        Oid::from_str(&format!("{number:040x}")).unwrap()
+    }
+
+    fn empty() -> Arc<Directory> {
+        Arc::new(Directory { names: Box::default(), entries: Box::default() })
+    }
+
+    #[test]
+    fn what_is_asked_for_stays_and_the_rest_goes() {
+        let directories = Directories::default();
+        directories.keep(id(0), empty());
+        directories.keep(id(1), empty());
+        for number in 2..KEPT {
+            directories.keep(id(number), empty());
+            assert!(directories.get(id(0)).is_some(), "asked for all the time");
+        }
+        assert!(directories.get(id(1)).is_none(), "not asked for since");
+        let generations = directories.0.lock().unwrap();
+        assert!(generations.young.len() + generations.old.len() <= KEPT / 2);
+    }
+
+    #[test]
+    fn a_directory_larger_than_all_is_kept_as_long_as_it_is_used() {
+        let directories = Directories::default();
+        let names: Box<[u8]> = Box::from(*b"x");
+        let named = || Named { start: 0, end: 1, found: Found { id: id(0), kind: EntryKind::File } };
+        let entries = (0..=KEPT).map(|_| named()).collect();
+        directories.keep(id(0), Arc::new(Directory { names, entries }));
+        for number in 1..100 {
+            directories.keep(id(number), empty());
+            assert!(directories.get(id(0)).is_some());
+        }
+    }
+}
