@@ -27,7 +27,7 @@ async fn killed_twenty_times_it_converges_without_duplicates_or_losses() {
     })
     .unwrap();
     // Slow enough that kills hit creations, and not only the time before or after them.
-    server.latency(Duration::from_millis(10));
+    server.latency(Duration::from_millis(25));
     let mut world = World::start().await;
     world.create_repository(&git.file_url(), Value::Null).await;
     world
