@@ -194,18 +194,7 @@ mod tests {
     use super::*;
 
     fn actions(paths: &[&str], step: Step) -> Vec<Action> {
-        let action = |path: &&str| Action {
-            path: LogicalPath::parse(path).unwrap(),
-            step,
-            reason: Reason::Missing,
-            differences: Vec::new(),
-            compared: None,
-            address: None,
-            call: None,
-            mark: None,
-            again: false,
-            content: None,
-        };
+        let action = |path: &&str| Action::new(LogicalPath::parse(path).unwrap(), step, Reason::Missing);
         paths.iter().map(action).collect()
     }
 

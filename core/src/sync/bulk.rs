@@ -14,8 +14,9 @@ use super::lists::ListOutcome;
 use super::remote::Remote;
 use super::resource::{Observed, Resource};
 use super::{Reading, Selection, SyncError};
-use crate::metadata::Listing;
+use crate::metadata::{Entry, Listing, MetadataError};
 use crate::path::LogicalPath;
+use crate::payload::Value;
 
 /// Fewer members than this are read by themselves: the list may show thousands of others.
 const WORTH_A_LIST: usize = 3;
@@ -100,7 +101,7 @@ impl Remote {
             Shown::Equal(remote_id) => self.equal(&collection, proof, wanted, &remote_id).await,
             Shown::Different => {
                 let observed = self.read(wanted).await?;
-                if is_desired(wanted, &observed) {
+                if observed.payload.as_ref().is_some_and(|payload| is_desired(wanted, payload)) {
                     // The list shows something else than a read does.
                     self.session.knowledge.judge(&collection, &wanted.rules, false);
                 }
@@ -185,7 +186,7 @@ impl Remote {
     ) -> bool {
         self.with_list(collection, |outcome| {
             let ListOutcome::Listed(listing) = outcome else { return false };
-            let entry = listing.find(&wanted.path, &wanted.identity.remote_id);
+            let entry = member(listing, wanted);
             entry.is_ok_and(|entry| entry.map(|entry| &entry.payload) == observed.payload.as_ref())
         })
         .await
@@ -200,22 +201,24 @@ impl Remote {
     }
 }
 
+/// The entry of a member: by its id, else by the name of its path.
+fn member<'l>(listing: &'l Listing, wanted: &Resource) -> Result<Option<&'l Entry>, MetadataError> {
+    match listing.find(&wanted.path, &wanted.identity.remote_id)? {
+        Some(entry) => Ok(Some(entry)),
+        None => listing.find(&wanted.path, wanted.path.name()),
+    }
+}
+
 fn shown_on(listing: &Listing, wanted: &Resource, compares: bool) -> Shown {
     let identity = &wanted.identity;
-    let found = match listing.find(&wanted.path, &identity.remote_id) {
-        Ok(None) => listing.find(&wanted.path, wanted.path.name()),
-        found => found,
-    };
-    match found {
+    match member(listing, wanted) {
         Ok(None) if is_usual_page(listing.entries().len()) => Shown::Nothing,
         Ok(None) => Shown::Absent,
         Ok(Some(_)) if !compares || !listing.is_unique(&identity.remote_id, &identity.alias) => {
             Shown::Nothing
         }
-        Ok(Some(entry)) => match wanted.evaluation().and_then(|it| Ok(it.compare(&entry.payload)?)) {
-            Ok(differences) if differences.is_empty() => Shown::Equal(entry.remote_id.clone()),
-            _ => Shown::Different,
-        },
+        Ok(Some(entry)) if is_desired(wanted, &entry.payload) => Shown::Equal(entry.remote_id.clone()),
+        Ok(Some(_)) => Shown::Different,
         Err(_) => Shown::Nothing,
     }
 }
@@ -225,8 +228,7 @@ const fn is_usual_page(entries: usize) -> bool {
     entries >= 10 && (entries.is_multiple_of(10) || entries.is_multiple_of(25) || entries.is_power_of_two())
 }
 
-fn is_desired(wanted: &Resource, observed: &Observed) -> bool {
-    let Some(payload) = &observed.payload else { return false };
+fn is_desired(wanted: &Resource, payload: &Value) -> bool {
     let compared = wanted.evaluation().and_then(|evaluation| Ok(evaluation.compare(payload)?));
     compared.is_ok_and(|differences| differences.is_empty())
 }

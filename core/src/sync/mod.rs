@@ -165,31 +165,32 @@ impl Options {
 /// Work runs concurrently up to the server's gate. `stop` is looked at before each resource; a request in
 /// flight is finished. The report covers every selected resource.
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
-    let whole_scope = selection.whole_scope;
-    let transcript = Arc::<Transcript>::default();
-    let plan = plan_noting(session, selection, options, stop, &transcript).await;
+    let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
+    // Only such a run can be repeated by its answers alone.
+    let transcript = (whole_scope && reading == Reading::Bulk).then(Arc::<Transcript>::default);
+    let plan = plan_noting(session, selection, options, stop, transcript.clone()).await;
     let had_work = plan.actions.iter().any(|action| action.reason != Reason::Equal);
     let report = match options.mode {
         Mode::Observe => report::of_observation(&plan, stop),
         Mode::Apply => apply(session, plan, stop).await,
     };
     let settled = report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work;
-    match (options.reading, whole_scope, settled) {
-        (Reading::Bulk, true, true) => {
+    match transcript.filter(|_| settled) {
+        Some(transcript) => {
             session.knowledge.settle(session.tree.revision(), report.stats, &transcript);
         }
-        (Reading::Each, true, _) => session.knowledge.doubt(),
-        _ => {}
+        None if !settled => session.knowledge.unsettle(),
+        None => {}
     }
-    if !settled {
-        session.knowledge.unsettle();
+    if whole_scope && reading == Reading::Each {
+        session.knowledge.doubt();
     }
     report
 }
 
 /// Observes `selection` and decides what to do, without doing it.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
-    plan_noting(session, selection, options, stop, &Arc::default()).await
+    plan_noting(session, selection, options, stop, None).await
 }
 
 async fn plan_noting(
@@ -197,7 +198,7 @@ async fn plan_noting(
     selection: Selection,
     options: &Options,
     stop: &Stop,
-    transcript: &Arc<Transcript>,
+    transcript: Option<Arc<Transcript>>,
 ) -> Plan {
     let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
     let observation = observe::observe(session, selection, options, stop, transcript).await;

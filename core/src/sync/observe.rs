@@ -44,17 +44,17 @@ const BATCH: usize = 32;
 const AHEAD: usize = 2;
 
 /// Observes everything selected, concurrently up to the server's gate. What is read from the server is noted
-/// in `transcript`.
+/// in `transcript`, if there is one.
 pub(super) async fn observe(
     session: &Session,
     selection: Selection,
     options: &Options,
     stop: &Stop,
-    transcript: &Arc<Transcript>,
+    transcript: Option<Arc<Transcript>>,
 ) -> Observation {
     let targeted = selection.targeted();
     let bulk = Bulk::of(&selection, options.effective_reading());
-    let remote = Remote::observing(session, bulk, Arc::clone(transcript));
+    let remote = Remote::observing(session, bulk, transcript);
     let Selection { resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
     // Who occupies what matters only where something may be deleted.
     let located = !prune.is_empty();

@@ -117,15 +117,14 @@ pub enum Reason {
 /// the payload, or if it cannot be encoded for the wire.
 pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
     let Some(payload) = &observed.payload else {
-        return Ok(
-            Action::new(desired, Step::Create, Reason::Missing).with(Call::create(desired, &observed.at)?)
-        );
+        return Ok(Action::new(desired.path.clone(), Step::Create, Reason::Missing)
+            .with(Call::create(desired, &observed.at)?));
     };
     let differences = desired.evaluation()?.compare(payload)?;
     let action = match (differences.is_empty(), force) {
-        (true, false) => return Ok(Action::new(desired, Step::Skip, Reason::Equal)),
-        (true, true) => Action::new(desired, Step::Update, Reason::Forced),
-        (false, _) => Action::new(desired, Step::Update, Reason::Different),
+        (true, false) => return Ok(Action::new(desired.path.clone(), Step::Skip, Reason::Equal)),
+        (true, true) => Action::new(desired.path.clone(), Step::Update, Reason::Forced),
+        (false, _) => Action::new(desired.path.clone(), Step::Update, Reason::Different),
     };
     Ok(Action { differences, ..action.with(Call::update(desired, observed)?) })
 }
@@ -243,24 +242,25 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
 /// Nothing to do for `desired`, which the server has at `at`.
 pub(super) fn unchanged(desired: &Resource, at: &Resource, located: bool) -> Action {
     let address = located.then(|| at.address().into());
-    Action { address, ..Action::new(desired, Step::Skip, Reason::Equal) }
+    Action { address, ..Action::new(desired.path.clone(), Step::Skip, Reason::Equal) }
 }
 
 /// A creation that stays one: the server says whether it is possible.
 fn requested_create(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
     let call = Call::create(desired, &observed.at)?;
-    Ok(Action::new(desired, Step::Create, Reason::Requested).with(call))
+    Ok(Action::new(desired.path.clone(), Step::Create, Reason::Requested).with(call))
 }
 
 /// An update, also of what is equal, and of what the server seems not to have: it says whether it is possible.
 fn requested_update(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
-    Ok(Action::new(desired, Step::Update, Reason::Requested).with(Call::update(desired, observed)?))
+    Ok(Action::new(desired.path.clone(), Step::Update, Reason::Requested)
+        .with(Call::update(desired, observed)?))
 }
 
 /// The deletion of a resource that is not declared any more; `None` when the server has not got it.
 pub(super) fn decide_prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
     let Some((call, at)) = Call::delete(declared, observed)? else { return Ok(None) };
-    let action = Action::new(declared, Step::Delete, Reason::Undeclared).with(call);
+    let action = Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared).with(call);
     Ok(Some(Action { address: Some(at.address().into()), ..action }))
 }
 
@@ -279,9 +279,9 @@ pub(super) fn decide_again(
 }
 
 impl Action {
-    fn new(resource: &Resource, step: Step, reason: Reason) -> Self {
+    pub(super) fn new(path: LogicalPath, step: Step, reason: Reason) -> Self {
         Self {
-            path: resource.path.clone(),
+            path,
             step,
             reason,
             differences: Vec::new(),

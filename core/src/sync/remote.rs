@@ -44,20 +44,14 @@ pub struct Remote {
 impl Remote {
     /// The server of `session`, of which nothing is known yet.
     pub fn new(session: &Session) -> Arc<Self> {
-        Arc::new(Self {
-            session: session.clone(),
-            lists: Arc::default(),
-            within: Vec::new(),
-            bulk: Bulk::default(),
-            transcript: None,
-        })
+        Self::observing(session, Bulk::default(), None)
     }
 
     /// The server as a run looks at it: lists of `bulk` may answer for their members, and all that is read
-    /// is noted in `transcript`.
-    pub(super) fn observing(session: &Session, bulk: Bulk, transcript: Arc<Transcript>) -> Arc<Self> {
+    /// is noted in `transcript`, if there is one.
+    pub(super) fn observing(session: &Session, bulk: Bulk, transcript: Option<Arc<Transcript>>) -> Arc<Self> {
         let (lists, within) = (Arc::default(), Vec::new());
-        Arc::new(Self { session: session.clone(), lists, within, bulk, transcript: Some(transcript) })
+        Arc::new(Self { session: session.clone(), lists, within, bulk, transcript })
     }
 
     /// For a read that may only prove what a list says; it is noted once [`Self::adopt`] says so.
@@ -67,7 +61,7 @@ impl Remote {
             lists: Arc::clone(&self.lists),
             within: self.within.clone(),
             bulk: Bulk::default(),
-            transcript: Some(Arc::default()),
+            transcript: self.transcript.as_ref().map(|_| Arc::default()),
         })
     }
 
