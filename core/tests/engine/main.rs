@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../support/client.rs"]
+mod client;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 

@@ -6,11 +6,12 @@ use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, decode};
 use declarest_core::repository::{DirTree, Tree};
-use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling, TlsSettings};
+use declarest_core::server::Client;
 use declarest_core::sync::{self, Candidate, Options, Plan, Report, Selection, Session, Stop};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::client::client;
 use crate::rest_server::{Config, RestServer};
 
 pub struct World {
@@ -22,18 +23,8 @@ pub struct World {
 impl World {
     /// A server without resources, and a repository with these files.
     pub fn new(config: Config, files: &[(&str, &str)]) -> Self {
-        // Another test of this process may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let server = RestServer::start(config).unwrap();
-        let settings = Settings {
-            base_url: BaseUrl::parse(&server.url()).unwrap(),
-            auth: Auth::None,
-            tls: TlsSettings::default(),
-            default_headers: Vec::new(),
-            health_check: None,
-        };
-        let gate = Arc::new(Gate::new(&Throttling::default()).unwrap());
-        let client = Client::new(settings, gate, None).unwrap();
+        let client = client(&server.url());
         let world = Self { server, directory: tempfile::tempdir().unwrap(), client };
         for (file, content) in files {
             world.declare(file, content);

@@ -9,13 +9,13 @@ use declarest_core::metadata::{Change, Metadata, Source};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::Value;
 use declarest_core::repository::{ApplyTarget, DirTree, Tree};
-use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling, TlsSettings};
 use declarest_core::sync::{
     self, Candidate, FailureReason, Options, Remote, Report, Selection, Session, Stop,
 };
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
+use crate::client::client;
 use crate::server::value;
 use crate::table::{Case, Departure, Listed, Operation, Outcome};
 
@@ -190,19 +190,6 @@ fn write_repository(root: &Path, case: &Case) {
     for (file, document) in &case.metadata {
         write(file.clone(), document.as_bytes());
     }
-}
-
-fn client(base_url: &str) -> Client {
-    // Fails where a test of the same process was first, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let settings = Settings {
-        base_url: BaseUrl::parse(base_url).unwrap(),
-        auth: Auth::None,
-        tls: TlsSettings::default(),
-        default_headers: Vec::new(),
-        health_check: None,
-    };
-    Client::new(settings, Arc::new(Gate::new(&Throttling::default()).unwrap()), None).unwrap()
 }
 
 fn problems_of(report: &Report, done: bool, otherwise: &str) -> Vec<String> {

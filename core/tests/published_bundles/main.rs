@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
 mod bundles;
+#[path = "../support/client.rs"]
+mod client;
 mod engine;
 mod server;
 mod table;
