@@ -1,8 +1,9 @@
-//! Secret values: a type that cannot be printed, the redactor, placeholders in payloads, and what of a payload
-//! looks like a secret.
+//! Secret values: a type that cannot be printed, their names in stores, the redactor, placeholders in payloads,
+//! and what of a payload looks like a secret.
 
 mod declared;
 mod detect;
+mod key;
 mod mask;
 mod placeholder;
 mod redact;
@@ -13,6 +14,7 @@ use zeroize::Zeroizing;
 
 pub use declared::DeclaredSecrets;
 pub use detect::{detect, is_secret_name};
+pub use key::{KeyError, SecretKey};
 pub use mask::{PLACEHOLDER, mask};
 pub use placeholder::{find_placeholder, is_placeholder};
 pub use redact::Redactor;

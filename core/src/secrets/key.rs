@@ -1,0 +1,113 @@
+//! The names of secrets in a store.
+
+use std::fmt;
+
+use crate::error::{Categorized, Category};
+use crate::path::LogicalPath;
+
+/// The name of a secret as every store keeps it: `db/main:/users/0/pw`.
+///
+/// It is relative, and no `/`-separated segment is empty, `.` or `..`, so that it cannot leave the place that a
+/// store keeps its secrets below.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SecretKey(String);
+
+/// Why a text names no secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Nothing is left of it.
+    #[error("a secret's key must not be empty")]
+    Empty,
+    /// A part of it is empty or leads elsewhere.
+    #[error("secret key {key:?} has an empty, . or .. segment; write plain names between its slashes")]
+    Segment {
+        /// The key.
+        key: String,
+    },
+}
+
+impl Categorized for KeyError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Empty | Self::Segment { .. } => Category::Validation,
+        }
+    }
+}
+
+impl SecretKey {
+    /// The key as stores keep it: without white space and slashes around it.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        // A slash at the end is no part of the name, except after a colon: there the pointer `/` names the member
+        // with the empty name, which must not become its parent.
+        let key = text.trim().trim_start_matches('/');
+        if key.trim_end_matches('/').is_empty() {
+            return Err(KeyError::Empty);
+        }
+        let key = if key.ends_with(":/") { key } else { key.trim_end_matches('/') };
+        if key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+            return Err(KeyError::Segment { key: key.to_owned() });
+        }
+        Ok(Self(key.to_owned()))
+    }
+
+    /// The key of `name` in the resource at `path`: a JSON Pointer (RFC 6901) for the value that stands there,
+    /// `.` for the whole payload, or a name of the author's choice.
+    pub fn of_resource(path: &LogicalPath, name: &str) -> Result<Self, KeyError> {
+        // The pointer of a member with an empty name would be that of its parent without the last slash.
+        if name.starts_with('/') && name.ends_with('/') {
+            return Err(KeyError::Segment { key: format!("{path}:{name}") });
+        }
+        Self::parse(&format!("{path}:{name}"))
+    }
+
+    /// The text of the key.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("/db/main:/users/0/pw", "db/main:/users/0/pw")]
+    #[case("/db/main:ci", "db/main:ci")]
+    #[case("/certs/a:.", "certs/a:.")]
+    #[case(" /token/ ", "token")]
+    #[case("/a~1b", "a~1b")]
+    fn keeps(#[case] text: &str, #[case] stored: &str) {
+        assert_eq!(SecretKey::parse(text).unwrap().as_str(), stored);
+    }
+
+    #[rstest]
+    #[case::nothing("")]
+    #[case::slashes(" // ")]
+    #[case::empty_segment("a//b")]
+    #[case::current("a/./b")]
+    #[case::parent("a/../b")]
+    #[case::parent_first("../b")]
+    #[case::member_without_name("a:/")]
+    fn refuses(#[case] text: &str) {
+        assert_eq!(SecretKey::parse(text).unwrap_err().category(), Category::Validation);
+    }
+
+    #[rstest]
+    #[case("/db/main", "/users/0/pw", Some("db/main:/users/0/pw"))]
+    #[case("/certs/a", ".", Some("certs/a:."))]
+    #[case("/certs/a", "ci", Some("certs/a:ci"))]
+    #[case("/certs/a", "/users/", None)]
+    #[case("/certs/a", "/", None)]
+    fn of_resources(#[case] path: &str, #[case] name: &str, #[case] stored: Option<&str>) {
+        let key = SecretKey::of_resource(&LogicalPath::parse(path).unwrap(), name);
+        assert_eq!(key.ok().as_ref().map(SecretKey::as_str), stored);
+    }
+}
