@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
+use tokio::task::JoinSet;
 
 use super::plan::{Action, Plan, Reason, Step};
 use super::recurrence::{After, Done, Tally};
 use super::report::{Failure, PRUNE, Stats};
 use super::write::Writer;
-use super::{Report, Session, Stop, SyncError};
+use super::{Report, Session, Stop, SyncError, joined};
 use crate::path::LogicalPath;
 
 /// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
@@ -22,7 +22,7 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
         tally.skipped(&failure.path);
     }
     let watched = recurrences.is_some();
-    let writer = Writer::new(session, given, recurrences);
+    let sender = Arc::new(Sender { writer: Writer::new(session, given, recurrences), stop: stop.clone() });
     let mut stats = Stats { targeted, unchanged, ..Stats::default() };
     let (mut writes, mut deletions) = (Vec::new(), Vec::new());
     for action in actions {
@@ -37,8 +37,9 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     }
 
     let concurrency = session.client.max_concurrency();
+    let (writes, deletions) = (shared(writes), shared(deletions));
     let order = Order::parents_first(&writes);
-    let work = |action, failed_parent| write(&writer, action, failed_parent, stop);
+    let work = |action, failed_parent| Arc::clone(&sender).write(action, failed_parent);
     let note = |action: &Action, outcome| match outcome {
         Ok(done) if tally.done(action, done) => stats.failed += 1,
         Ok(Done { step: Step::Create, .. }) => stats.created += 1,
@@ -49,11 +50,11 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
             failures.push(failure(action, &error));
         }
     };
-    execute(&writes, order, concurrency, work, note).await;
+    execute(writes, order, concurrency, work, note).await;
     stats.applied = stats.created + stats.updated + stats.unchanged;
 
     let order = Order::children_first(&deletions);
-    let work = |action, _| delete(&writer, action, stop);
+    let work = |action, _| Arc::clone(&sender).delete(action);
     let note = |action: &Action, outcome| match outcome {
         Ok(done) => {
             tally.done(action, done);
@@ -61,37 +62,49 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
         }
         Err(error) => failures.push(failure(action, &error)),
     };
-    execute(&deletions, order, concurrency, work, note).await;
+    execute(deletions, order, concurrency, work, note).await;
     Report::new(stats, failures, prune_refused, watched.then(|| tally.finish()), stop)
 }
 
-async fn write(
-    writer: &Writer,
-    action: &Action,
-    failed_parent: Option<&LogicalPath>,
-    stop: &Stop,
-) -> Result<Done, SyncError> {
-    if let Some(parent) = failed_parent {
-        return Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() });
-    }
-    send(writer, action, stop).await
+/// Each goes to the task that sends it.
+fn shared(actions: Vec<Action>) -> Vec<Arc<Action>> {
+    actions.into_iter().map(Arc::new).collect()
 }
 
-async fn delete(writer: &Writer, action: &Action, stop: &Stop) -> Result<Done, SyncError> {
-    match send(writer, action, stop).await {
-        Err(error) if error.is_gone() => Ok(Done { step: Step::Delete, after: After::Unknown }),
-        outcome => outcome,
-    }
+/// What the tasks of one run share.
+struct Sender {
+    writer: Writer,
+    stop: Stop,
 }
 
-async fn send(writer: &Writer, action: &Action, stop: &Stop) -> Result<Done, SyncError> {
-    if let Some(reason) = stop.reason() {
-        return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
+impl Sender {
+    async fn write(
+        self: Arc<Self>,
+        action: Arc<Action>,
+        failed_parent: Option<LogicalPath>,
+    ) -> Result<Done, SyncError> {
+        match failed_parent {
+            Some(parent) => Err(SyncError::ParentFailed { path: action.path.clone(), parent }),
+            None => self.send(&action).await,
+        }
     }
-    let outcome = writer.write(action).await;
-    stop.note(outcome.as_ref().err());
-    tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
-    outcome
+
+    async fn delete(self: Arc<Self>, action: Arc<Action>) -> Result<Done, SyncError> {
+        match self.send(&action).await {
+            Err(error) if error.is_gone() => Ok(Done { step: Step::Delete, after: After::Unknown }),
+            outcome => outcome,
+        }
+    }
+
+    async fn send(&self, action: &Action) -> Result<Done, SyncError> {
+        if let Some(reason) = self.stop.reason() {
+            return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
+        }
+        let outcome = self.writer.write(action).await;
+        self.stop.note(outcome.as_ref().err());
+        tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
+        outcome
+    }
 }
 
 fn failure(action: &Action, error: &SyncError) -> Failure {
@@ -117,7 +130,7 @@ struct Order {
 
 impl Order {
     /// Each action waits for its nearest ancestor among the actions.
-    fn parents_first(actions: &[Action]) -> Self {
+    fn parents_first(actions: &[Arc<Action>]) -> Self {
         let mut order = Self::unordered(actions.len(), true);
         for (child, parent) in nearest_ancestors(actions) {
             order.waits_for[child] = 1;
@@ -127,7 +140,7 @@ impl Order {
     }
 
     /// Each action waits for its descendants among the actions.
-    fn children_first(actions: &[Action]) -> Self {
+    fn children_first(actions: &[Arc<Action>]) -> Self {
         let mut order = Self::unordered(actions.len(), false);
         for (child, parent) in nearest_ancestors(actions) {
             order.waits_for[parent] += 1;
@@ -142,42 +155,42 @@ impl Order {
 }
 
 /// Pairs of (descendant, nearest ancestor) by index.
-fn nearest_ancestors(actions: &[Action]) -> Vec<(usize, usize)> {
+fn nearest_ancestors(actions: &[Arc<Action>]) -> Vec<(usize, usize)> {
     let places: HashMap<&LogicalPath, usize> =
         actions.iter().enumerate().map(|(place, action)| (&action.path, place)).collect();
     let nearest = |path: &LogicalPath| path.ancestors().find_map(|ancestor| places.get(&ancestor).copied());
     actions.iter().enumerate().filter_map(|(place, action)| Some((place, nearest(&action.path)?))).collect()
 }
 
-/// Runs `work` over `actions` in `order`, at most `concurrency` at once, and tells `note` what came of each.
-/// `work` is told the ancestor whose creation failed, if one did.
-async fn execute<'a, F>(
-    actions: &'a [Action],
+/// Runs `work` over `actions` in `order`, each in a task of its own and at most `concurrency` at once, and tells
+/// `note` what came of each. `work` is told the ancestor whose creation failed, if one did.
+async fn execute<F>(
+    actions: Vec<Arc<Action>>,
     order: Order,
     concurrency: usize,
-    work: impl Fn(&'a Action, Option<&'a LogicalPath>) -> F,
-    mut note: impl FnMut(&'a Action, Result<Done, SyncError>),
+    work: impl Fn(Arc<Action>, Option<LogicalPath>) -> F,
+    mut note: impl FnMut(&Action, Result<Done, SyncError>),
 ) where
-    F: Future<Output = Result<Done, SyncError>> + 'a,
+    F: Future<Output = Result<Done, SyncError>> + Send + 'static,
 {
     let Order { mut waits_for, releases, condemns } = order;
-    let mut failed_parents: Vec<Option<&LogicalPath>> = vec![None; actions.len()];
+    let mut failed_parents: HashMap<usize, LogicalPath> = HashMap::new();
     let mut ready: VecDeque<usize> = (0..actions.len()).filter(|place| waits_for[*place] == 0).collect();
-    let mut running = FuturesUnordered::new();
+    let mut running = JoinSet::new();
     loop {
         while running.len() < concurrency
             && let Some(place) = ready.pop_front()
         {
-            let future = work(&actions[place], failed_parents[place]);
-            running.push(async move { (place, future.await) });
+            let future = work(Arc::clone(&actions[place]), failed_parents.remove(&place));
+            running.spawn(async move { (place, future.await) });
         }
-        let Some((place, outcome)) = running.next().await else { break };
+        let Some((place, outcome)) = running.join_next().await.and_then(joined) else { break };
         let action = &actions[place];
         let lost = condemns && outcome.is_err() && action.step == Step::Create;
         for &next in &releases[place] {
             waits_for[next] -= 1;
             if lost {
-                failed_parents[next] = Some(&action.path);
+                failed_parents.insert(next, action.path.clone());
             }
             if waits_for[next] == 0 {
                 ready.push_back(next);
@@ -193,56 +206,61 @@ mod tests {
 
     use super::*;
 
-    fn actions(paths: &[&str], step: Step) -> Vec<Action> {
-        let action = |path: &&str| Action::new(LogicalPath::parse(path).unwrap(), step, Reason::Missing);
+    fn actions(paths: &[&str], step: Step) -> Vec<Arc<Action>> {
+        let action =
+            |path: &&str| Arc::new(Action::new(LogicalPath::parse(path).unwrap(), step, Reason::Missing));
         paths.iter().map(action).collect()
     }
 
-    async fn sequence(actions: &[Action], order: Order, failing: &str) -> Vec<String> {
+    async fn sequence(actions: Vec<Arc<Action>>, order: Order, failing: &str) -> Vec<String> {
         let seen = Mutex::new(Vec::new());
-        let work = |action: &Action, failed_parent: Option<&LogicalPath>| {
+        let work = |action: Arc<Action>, failed_parent: Option<LogicalPath>| {
+            let mark = if failed_parent.is_some() { "!" } else { "" };
+            seen.lock().unwrap().push(format!("{mark}{}", action.path));
+            let path = action.path.clone();
             let outcome = match failed_parent {
-                Some(parent) => {
-                    Err(SyncError::ParentFailed { path: action.path.clone(), parent: parent.clone() })
-                }
-                None if action.path.as_str() == failing => {
-                    Err(SyncError::NotAttempted { path: action.path.clone(), reason: String::new() })
+                Some(parent) => Err(SyncError::ParentFailed { path, parent }),
+                None if path.as_str() == failing => {
+                    Err(SyncError::NotAttempted { path, reason: String::new() })
                 }
                 None => Ok(Done { step: action.step, after: After::Unknown }),
             };
-            let mark = if failed_parent.is_some() { "!" } else { "" };
-            seen.lock().unwrap().push(format!("{mark}{}", action.path));
             async move { outcome }
         };
-        execute(actions, order, 2, work, |_, _| ()).await;
+        // One at a time: of two tasks, either may end first.
+        execute(actions, order, 1, work, |_, _| ()).await;
         seen.into_inner().unwrap()
     }
 
     #[tokio::test]
     async fn parents_before_children_whatever_the_gap() {
         let actions = actions(&["/a", "/a/x/y", "/b", "/a/x/y/z"], Step::Create);
-        let seen = sequence(&actions, Order::parents_first(&actions), "").await;
+        let order = Order::parents_first(&actions);
+        let seen = sequence(actions, order, "").await;
         assert_eq!(seen, ["/a", "/b", "/a/x/y", "/a/x/y/z"]);
     }
 
     #[tokio::test]
     async fn a_failed_creation_condemns_all_its_descendants() {
         let actions = actions(&["/a", "/a/b", "/a/b/c", "/d"], Step::Create);
-        let seen = sequence(&actions, Order::parents_first(&actions), "/a").await;
+        let order = Order::parents_first(&actions);
+        let seen = sequence(actions, order, "/a").await;
         assert_eq!(seen, ["/a", "/d", "!/a/b", "!/a/b/c"]);
     }
 
     #[tokio::test]
     async fn a_failed_update_condemns_nobody() {
         let actions = actions(&["/a", "/a/b"], Step::Update);
-        let seen = sequence(&actions, Order::parents_first(&actions), "/a").await;
+        let order = Order::parents_first(&actions);
+        let seen = sequence(actions, order, "/a").await;
         assert_eq!(seen, ["/a", "/a/b"]);
     }
 
     #[tokio::test]
     async fn deletions_go_children_first_and_on_after_a_failure() {
         let actions = actions(&["/a", "/a/b", "/a/c/d"], Step::Delete);
-        let seen = sequence(&actions, Order::children_first(&actions), "/a/b").await;
+        let order = Order::children_first(&actions);
+        let seen = sequence(actions, order, "/a/b").await;
         assert_eq!(seen, ["/a/b", "/a/c/d", "/a"]);
     }
 }

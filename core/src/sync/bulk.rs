@@ -89,6 +89,7 @@ impl Remote {
         }
     }
 
+    /// What most resources do not need is boxed: the future of a read is moved around for each of them.
     async fn look_up(self: &Arc<Self>, wanted: &Resource, compares: bool) -> Result<Seen, SyncError> {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
         let Some(proof) = self.bulk.collections.get(&collection) else {
@@ -97,8 +98,8 @@ impl Remote {
         let listed = self.bulk.reading == Reading::Bulk || proof.absence.get() == Some(&true);
         let shown = if listed { self.shown(&collection, wanted, compares).await } else { Shown::Nothing };
         match shown {
-            Shown::Absent => self.absent(proof, wanted).await,
-            Shown::Equal(remote_id) => self.equal(&collection, proof, wanted, &remote_id).await,
+            Shown::Absent => Box::pin(self.absent(proof, wanted)).await,
+            Shown::Equal(remote_id) => Box::pin(self.equal(&collection, proof, wanted, &remote_id)).await,
             Shown::Different => {
                 let observed = self.read(wanted).await?;
                 if observed.payload.as_ref().is_some_and(|payload| is_desired(wanted, payload)) {

@@ -64,7 +64,7 @@ impl Remote {
         answer: impl FnOnce(&ListOutcome) -> T,
     ) -> T {
         let cell = self.lists.cell(collection);
-        answer(cell.get_or_init(|| self.outcome(collection)).await)
+        answer(cell.get_or_init(|| Box::pin(self.outcome(collection))).await)
     }
 
     async fn outcome(self: &Arc<Self>, collection: &LogicalPath) -> ListOutcome {

@@ -29,6 +29,8 @@ mod write;
 
 use std::sync::Arc;
 
+use tokio::task::JoinError;
+
 use crate::metadata::Metadata;
 use crate::path::LogicalPath;
 use crate::repository::Tree;
@@ -203,6 +205,16 @@ async fn plan_noting(
     let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
     let observation = observe::observe(session, selection, options, stop, transcript).await;
     Plan { given, ..Plan::new(session.tree.revision().cloned(), observation, options) }
+}
+
+/// What a task of a run made; its panic goes on in the run. `None` if it was aborted, which only the end of the run
+/// does.
+fn joined<T>(ended: Result<T, JoinError>) -> Option<T> {
+    match ended.map_err(JoinError::try_into_panic) {
+        Ok(made) => Some(made),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => None,
+    }
 }
 
 /// Does work that blocks or computes for long, for the resource at `path`.

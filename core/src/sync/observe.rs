@@ -1,9 +1,11 @@
 //! Reading desired and live state, and deciding resource by resource, so that a run holds the payloads of
 //! what changes and not of what exists.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
+use tokio::task::JoinSet;
 
 use super::bulk::{Bulk, Seen};
 use super::desired::desired;
@@ -12,7 +14,7 @@ use super::plan::{self, Action, Reason, decide_for};
 use super::remote::Remote;
 use super::report::{Failure, PRUNE};
 use super::resource::{Observed, Resource};
-use super::{Candidate, Intent, Options, Selection, Session, Stop, SyncError, blocking};
+use super::{Candidate, Intent, Options, Selection, Session, Stop, SyncError, blocking, joined};
 use crate::error::{Categorized, Category};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::metadata::{Identity, Rules};
@@ -41,7 +43,17 @@ enum Item {
 /// How many resources are read from the tree at once: each trip to the blocking pool costs more than one.
 const BATCH: usize = 32;
 /// How many batches are read ahead of the server.
-const AHEAD: usize = 2;
+const AHEAD: usize = 8;
+
+/// What the tasks of one observation share.
+struct Observer {
+    session: Session,
+    remote: Arc<Remote>,
+    options: Options,
+    /// Who occupies what matters only where something may be deleted.
+    located: bool,
+    stop: Stop,
+}
 
 /// Observes everything selected, concurrently up to the server's gate. What is read from the server is noted
 /// in `transcript`, if there is one.
@@ -56,26 +68,50 @@ pub(super) async fn observe(
     let bulk = Bulk::of(&selection, options.effective_reading());
     let remote = Remote::observing(session, bulk, transcript);
     let Selection { resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
-    // Who occupies what matters only where something may be deleted.
     let located = !prune.is_empty();
+    let (session, options, stop) = (session.clone(), options.clone(), stop.clone());
+    let observer = Arc::new(Observer { session, remote, options, located, stop });
     let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
     let others = given.chain(prune.into_iter().map(Item::Undeclared));
-    let mut observed = loaded(session, resources)
-        .chain(futures::stream::iter(others))
-        .map(|item| observe_one(session, &remote, item, (options, located), stop))
-        .buffer_unordered(session.client.max_concurrency());
+    let items = loaded(&observer.session, resources).chain(futures::stream::iter(others));
     // Equal resources are most of a large scope, and all that is left to tell of them is how many they are.
-    let counts_equal = whole_scope && !located && !options.keep_compared && !options.sealable;
+    let counts_equal =
+        whole_scope && !located && !observer.options.keep_compared && !observer.options.sealable;
     let (mut actions, mut unchanged) = (Vec::new(), 0);
-    while let Some(outcome) = observed.next().await {
-        match outcome {
-            Ok(Some(action)) if counts_equal && action.reason == Reason::Equal => unchanged += 1,
-            Ok(action) => actions.extend(action),
-            Err(failure) => failures.push(failure),
-        }
-    }
+    let note = |outcome| match outcome {
+        Ok(Some(action)) if counts_equal && is_equal(&action) => unchanged += 1,
+        Ok(action) => actions.extend(action),
+        Err(failure) => failures.push(failure),
+    };
+    each_in_a_task(items, &observer, note).await;
     let declared = declared.unwrap_or(targeted);
     Observation { actions, unchanged, targeted, failures, whole_scope, declared }
+}
+
+fn is_equal(action: &Action) -> bool {
+    action.reason == Reason::Equal
+}
+
+/// Observes each item in a task of its own, so that all cores decode and compare, and tells `note` what came of
+/// it. No more are begun at once than the gate may ever let through, so that a stop reaches the others in time.
+async fn each_in_a_task(
+    items: impl Stream<Item = Item>,
+    observer: &Arc<Observer>,
+    mut note: impl FnMut(Result<Option<Action>, Failure>),
+) {
+    let at_once = observer.session.client.max_concurrency();
+    let mut items = pin!(items.fuse());
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(item) = items.next(), if running.len() < at_once => {
+                let observer = Arc::clone(observer);
+                running.spawn(async move { observer.observe(item).await });
+            }
+            Some(observed) = running.join_next() => joined(observed).into_iter().for_each(&mut note),
+            else => return,
+        }
+    }
 }
 
 /// The resources in `files`, in their order. Trees block, so they are read on the blocking pool.
@@ -108,78 +144,68 @@ fn loaded(session: &Session, files: Vec<ResourceFile>) -> impl Stream<Item = Ite
     futures::stream::iter(batches).map(load).buffered(AHEAD).flat_map(futures::stream::iter)
 }
 
-async fn observe_one(
-    session: &Session,
-    remote: &Arc<Remote>,
-    item: Item,
-    options: (&Options, bool),
-    stop: &Stop,
-) -> Result<Option<Action>, Failure> {
-    let (path, operation) = match &item {
-        Item::Desired(path, _) => (path.clone(), "read"),
-        Item::Undeclared(candidate) => (candidate.path.clone(), PRUNE),
-    };
-    if let Some(reason) = stop.reason() {
-        let error = SyncError::NotAttempted { path: path.clone(), reason: reason.to_owned() };
-        return Err(Failure::new(path, operation, &error));
-    }
-    let outcome = match item {
-        Item::Desired(_, Ok(desired)) => observe_resource(remote, desired, options).await.map(Some),
-        Item::Desired(_, Err(error)) => Err(error),
-        Item::Undeclared(candidate) => observe_undeclared(session, remote, candidate).await,
-    };
-    stop.note(outcome.as_ref().err());
-    outcome.map_err(|error| Failure::new(path, operation, &error))
-}
-
-async fn observe_resource(
-    remote: &Arc<Remote>,
-    desired: Resource,
-    (options, located): (&Options, bool),
-) -> Result<Action, SyncError> {
-    if !options.secret_store
-        && options.intent != Intent::Delete
-        && let Some(pointer) = find_placeholder(&desired.payload)
-    {
-        return Err(SyncError::SecretStoreMissing { path: desired.path, pointer });
-    }
-    let observed = match remote.look(&desired).await {
-        Ok(Seen::Equal(at)) => return Ok(plan::unchanged(&desired, &at, located)),
-        Ok(Seen::Observed(observed)) => *observed,
-        // What cannot be read can still be written; that it has to be is not for us to tell.
-        Err(error) if options.intent != Intent::Converge && error.category() == Category::Validation => {
-            let unknown = (options.intent == Intent::Delete).then_some(Value::Null);
-            Observed::new(desired.clone(), unknown)
+impl Observer {
+    async fn observe(&self, item: Item) -> Result<Option<Action>, Failure> {
+        let (path, operation) = match &item {
+            Item::Desired(path, _) => (path.clone(), "read"),
+            Item::Undeclared(candidate) => (candidate.path.clone(), PRUNE),
+        };
+        if let Some(reason) = self.stop.reason() {
+            let error = SyncError::NotAttempted { path: path.clone(), reason: reason.to_owned() };
+            return Err(Failure::new(path, operation, &error));
         }
-        Err(error) => return Err(error),
-    };
-    if !desired.rules.runs_jq() {
-        return decide_for(&desired, &observed, options, located);
+        let outcome = match item {
+            Item::Desired(_, Ok(desired)) => self.observe_resource(desired).await.map(Some),
+            Item::Desired(_, Err(error)) => Err(error),
+            Item::Undeclared(candidate) => self.observe_undeclared(candidate).await,
+        };
+        self.stop.note(outcome.as_ref().err());
+        outcome.map_err(|error| Failure::new(path, operation, &error))
     }
-    let options = options.clone();
-    blocking(desired.path.clone(), move || {
-        on_evaluation_stack(|| decide_for(&desired, &observed, &options, located))
-            .map_err(|source| SyncError::Task { path: desired.path.clone(), reason: source.to_string() })?
-    })
-    .await
-}
 
-async fn observe_undeclared(
-    session: &Session,
-    remote: &Arc<Remote>,
-    candidate: Candidate,
-) -> Result<Option<Action>, SyncError> {
-    let path = candidate.path.clone();
-    let Some(declared) = name_candidate(session, candidate).await? else {
-        tracing::info!(%path, "not pruned: Git still declares it under another path, or something below it");
-        return Ok(None);
-    };
-    match remote.look_for(&declared).await {
-        Ok(observed) => plan::decide_prune(&declared, &observed),
-        // The resource itself is not there, and a list that can never tell more is no ground for deleting. One
-        // that failed is asked again in the next run.
-        Err(SyncError::PartialList { .. } | SyncError::List { refused: true, .. }) => Ok(None),
-        Err(error) => Err(error),
+    async fn observe_resource(&self, desired: Resource) -> Result<Action, SyncError> {
+        let (options, located) = (&self.options, self.located);
+        if !options.secret_store
+            && options.intent != Intent::Delete
+            && let Some(pointer) = find_placeholder(&desired.payload)
+        {
+            return Err(SyncError::SecretStoreMissing { path: desired.path, pointer });
+        }
+        let observed = match self.remote.look(&desired).await {
+            Ok(Seen::Equal(at)) => return Ok(plan::unchanged(&desired, &at, located)),
+            Ok(Seen::Observed(observed)) => *observed,
+            // What cannot be read can still be written; that it has to be is not for us to tell.
+            Err(error) if options.intent != Intent::Converge && error.category() == Category::Validation => {
+                let unknown = (options.intent == Intent::Delete).then_some(Value::Null);
+                Observed::new(desired.clone(), unknown)
+            }
+            Err(error) => return Err(error),
+        };
+        if !desired.rules.runs_jq() {
+            return decide_for(&desired, &observed, options, located);
+        }
+        let options = options.clone();
+        blocking(desired.path.clone(), move || {
+            on_evaluation_stack(|| decide_for(&desired, &observed, &options, located)).map_err(|source| {
+                SyncError::Task { path: desired.path.clone(), reason: source.to_string() }
+            })?
+        })
+        .await
+    }
+
+    async fn observe_undeclared(&self, candidate: Candidate) -> Result<Option<Action>, SyncError> {
+        let path = candidate.path.clone();
+        let Some(declared) = name_candidate(&self.session, candidate).await? else {
+            tracing::info!(%path, "not pruned: Git still declares it under another path, or something below it");
+            return Ok(None);
+        };
+        match self.remote.look_for(&declared).await {
+            Ok(observed) => plan::decide_prune(&declared, &observed),
+            // The resource itself is not there, and a list that can never tell more is no ground for deleting.
+            // One that failed is asked again in the next run.
+            Err(SyncError::PartialList { .. } | SyncError::List { refused: true, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

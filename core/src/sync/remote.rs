@@ -188,13 +188,18 @@ impl Remote {
 
     /// Reads one resource. Absence is an answer and no error.
     pub async fn read(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
-        let error = match self.read_at(wanted).await {
+        match self.read_at(wanted).await {
             Ok(content) => {
                 self.check_unique(wanted).await?;
-                return Ok(Observed::found(wanted.clone(), content));
+                Ok(Observed::found(wanted.clone(), content))
             }
-            Err(error) => error,
-        };
+            // Boxed, as it needs much more room than the one read that is mostly all.
+            Err(error) => Box::pin(self.search(wanted, error)).await,
+        }
+    }
+
+    /// Looks for a resource elsewhere than where it should be, which ended in `error`.
+    async fn search(self: &Arc<Self>, wanted: &Resource, error: SyncError) -> Result<Observed, SyncError> {
         if error.is_unreadable() {
             // Some servers answer 400 or 405 where they cannot read a single resource. If the list does
             // not help either, what they said first is what the user should see.
