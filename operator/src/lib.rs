@@ -9,3 +9,7 @@ pub mod leader;
 pub mod runtime;
 pub mod standalone;
 pub mod telemetry;
+
+/// Built in with the settings in `.cargo/config.toml`; it stands here so that benchmarks measure what runs.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
