@@ -2,6 +2,7 @@
 
 mod client;
 mod cluster;
+mod memory;
 mod operate;
 mod signals;
 mod standalone;
@@ -64,6 +65,9 @@ pub fn standalone(options: StandaloneOptions) -> ExitCode {
 
 fn run(options: &ManagerOptions, work: impl Future<Output = Result<(), RuntimeError>>) -> ExitCode {
     telemetry::install_logs(options.log_level, options.log_format);
+    if let Err(error) = memory::keep_private() {
+        tracing::warn!(%error, "memory with secrets in it may end up in core dumps");
+    }
     let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
             let result = runtime.block_on(work);

@@ -7,6 +7,7 @@
 mod support;
 
 mod chaos;
+mod confinement;
 mod election;
 mod faults;
 mod in_process;

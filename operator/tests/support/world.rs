@@ -205,10 +205,15 @@ impl World {
 
     /// Peak resident memory of the running operator in MiB.
     pub fn peak_memory(&self) -> u64 {
-        let pid = self.operator.as_ref().unwrap().id();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let status = self.process("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
+    }
+
+    /// What the system tells of the operator's process (`proc(5)`).
+    pub fn process(&self, file: &str) -> String {
+        let pid = self.operator.as_ref().unwrap().id();
+        fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap()
     }
 
     /// What the operator logged so far, all its lives together.
