@@ -30,7 +30,6 @@ mod remote;
 mod revision;
 mod sidecar;
 mod store;
-mod tls;
 mod tree;
 mod worktree;
 
@@ -52,7 +51,6 @@ pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
-pub use tls::{Pem, RemoteTls, TlsFiles};
 pub use tree::{EmptyTree, Entry, EntryKind, Tree};
 pub use worktree::{
     Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,

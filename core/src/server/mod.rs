@@ -11,7 +11,7 @@ mod response;
 mod retry;
 
 pub use auth::{Auth, HeaderCredential};
-pub use client::{Client, RequestObserver, Settings, TlsSettings};
+pub use client::{Client, RequestObserver, Settings};
 pub use error::ServerError;
 pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttling};
 pub use link::NextLink;
