@@ -10,10 +10,10 @@ use url::Url;
 
 use super::gate::{Answer, Outcome, Refused};
 use super::response::strong_etag;
-use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
 use crate::proxy::Proxy;
 use crate::secrets::Redactor;
+use crate::transport::retry::{self, Failure};
 use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, TlsSettings, causes, is_proxy_refusal, refusal};
 
 /// [`Client::with_attempt_timeout`], where nothing else is said.

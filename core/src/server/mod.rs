@@ -8,7 +8,6 @@ mod link;
 mod openapi;
 mod request;
 mod response;
-mod retry;
 
 pub use auth::{Auth, HeaderCredential};
 pub use client::{Client, RequestObserver, Settings};

@@ -7,6 +7,7 @@
 
 mod connector;
 mod failure;
+pub(crate) mod retry;
 mod tls;
 
 use std::time::Duration;
