@@ -3,6 +3,7 @@
 //! Data flows through the modules in this order; each may use only those before it:
 //! [`path`] → [`payload`] → [`secrets`] → [`proxy`] → [`transport`] → [`repository`] → [`metadata`] → [`server`] →
 //! [`sync`].
+//! Only the secret store in [`secrets::vault`] reaches ahead, as its Vault is behind HTTP.
 //! Nothing here knows Kubernetes or a terminal.
 #![warn(missing_docs)]
 

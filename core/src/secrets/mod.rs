@@ -7,6 +7,7 @@ mod key;
 mod mask;
 mod placeholder;
 mod redact;
+pub mod vault;
 
 use std::fmt;
 
