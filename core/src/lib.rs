@@ -7,6 +7,7 @@
 //! Nothing here knows Kubernetes or a terminal.
 #![warn(missing_docs)]
 
+mod atomic;
 pub mod authoring;
 pub mod digest;
 pub mod error;

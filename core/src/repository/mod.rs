@@ -8,7 +8,6 @@
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
-mod atomic;
 mod changes;
 mod connection;
 mod diff;
@@ -33,7 +32,7 @@ mod store;
 mod tree;
 mod worktree;
 
-pub use atomic::{Mode, write_atomically};
+pub use crate::atomic::{Mode, write_atomically};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
