@@ -12,6 +12,8 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Need a real API server or sshd, so plain `cargo test` leaves them out.
 CLUSTER_TESTS = cluster conformance operator fixtures_ssh ssh
+# Need a real Vault, likewise.
+REAL_TESTS = vault
 # Comments behind `##` are the help text.
 HELP = awk -F ':.*\#\# ' '/^[a-z-]+:.*\#\# / { printf "  %-20s %s\n", $$1, $$2 }'
 
@@ -35,6 +37,15 @@ test: ## Run all tests that need no cluster
 test-cluster: ## Run the tests on a real kube-apiserver and sshd (needs Go and openssh-server)
 	assets=$$(hack/envtest/build.sh) && \
 	KUBEBUILDER_ASSETS=$$assets cargo test --workspace $(CLUSTER_TESTS:%=--test %)
+
+.PHONY: test-real
+test-real: ## Run the tests against a real Vault (needs Go; or VAULT_BIN=/path/to/vault)
+	vault=$$(hack/vault/build.sh) && \
+	VAULT_BIN=$$vault cargo test --workspace $(REAL_TESTS:%=--test %)
+
+.PHONY: vault
+vault: ## Build a small Vault once into the cache and print where it is
+	@hack/vault/build.sh
 
 .PHONY: envtest
 envtest: ## Build kube-apiserver, etcd and kubectl once into the cache and print where they are
@@ -85,7 +96,7 @@ lint-fmt:
 .PHONY: lint-clippy
 lint-clippy:
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy --workspace $(CLUSTER_TESTS:%=--test %) -- -D warnings
+	cargo clippy --workspace $(CLUSTER_TESTS:%=--test %) $(REAL_TESTS:%=--test %) -- -D warnings
 
 .PHONY: lint-doc
 lint-doc:

@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::command::{ContextCommand, PlanArguments, RepositoryCommand, ResourceCommand};
+use crate::command::{ContextCommand, PlanArguments, RepositoryCommand, ResourceCommand, SecretCommand};
 use crate::environment::Environment;
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -53,6 +53,9 @@ pub enum Command {
     /// Read, compare and change resources
     #[command(subcommand, arg_required_else_help = true)]
     Resource(ResourceCommand),
+    /// Keep secrets in a store, and placeholders for them in files
+    #[command(subcommand, arg_required_else_help = true)]
+    Secret(SecretCommand),
     /// Show what applying would create, update and delete, and save it to be applied as it is
     Plan(PlanArguments),
     /// Print a completion script for a shell

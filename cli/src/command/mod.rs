@@ -7,6 +7,7 @@ mod plan;
 mod repository;
 mod resource;
 mod schemas;
+mod secret;
 mod version;
 
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ pub use context::ContextCommand;
 pub use plan::PlanArguments;
 pub use repository::RepositoryCommand;
 pub use resource::ResourceCommand;
+pub use secret::SecretCommand;
 
 use crate::args::{Args, Command};
 use crate::error::Failure;
@@ -46,6 +48,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
         Command::Context(command) => context::run(command, invocation),
         Command::Repository(command) => repository::run(command, invocation),
         Command::Resource(command) => resource::run(command, invocation),
+        Command::Secret(command) => secret::run(command, invocation),
         Command::Plan(arguments) => plan::run(arguments, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
         Command::Schemas { dir } => schemas::run(dir),
@@ -60,6 +63,7 @@ fn prints_footer(command: &Command) -> bool {
         Command::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
         Command::Resource(command) => command.prints_footer(),
         Command::Context(_)
+        | Command::Secret(_)
         | Command::Plan(_)
         | Command::Completion(_)
         | Command::Schemas { .. }

@@ -11,6 +11,7 @@ mod reference;
 mod resolve;
 mod schema;
 mod section;
+mod store;
 mod value;
 mod warnings;
 

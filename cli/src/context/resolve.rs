@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use declarest_core::proxy::{Proxy as Proxies, ProxyCredentials};
-use declarest_core::repository::{Remote, RemoteAuth, RemoteTls, RemoteUrl, RepositoryError, TlsFiles};
+use declarest_core::repository::{Remote, RemoteAuth, RemoteUrl};
 use declarest_core::secrets::Secret;
 use declarest_core::server::{
-    Auth, BaseUrl, Client, Gate, HeaderCredential, Settings as ServerSettings, Throttling, TlsSettings,
+    Auth, BaseUrl, Client, Gate, HeaderCredential, Settings as ServerSettings, Throttling,
 };
+use declarest_core::transport::{TlsConfig, TlsError, TlsFiles};
 
 use super::catalogue::Stored;
 use super::checks::{check_context, parse_proxy};
 use super::credential::Credentials;
 use super::error::CatalogueError;
 use super::model::{
-    Catalogue, Context, Git, GitAuth, HttpAuth, Metadata, Proxy, RequestThrottling, SecretStore, Tls,
+    Catalogue, Context, Git, GitAuth, Http, HttpAuth, Metadata, Proxy, RequestThrottling, SecretStore, Tls,
 };
 use super::overrides;
 use super::value::Text;
@@ -64,6 +65,7 @@ struct ProxySet {
 /// A component that may be reached through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxiedComponent {
+    Server,
     Git,
     Metadata,
 }
@@ -132,7 +134,7 @@ impl ResolvedContext {
             url: RemoteUrl::parse_local_allowed(&remote.url.0)?,
             branch: remote.branch.as_ref().map_or("main", |branch| branch.0.as_str()).to_owned(),
             auth: RemoteAuth::None,
-            tls: RemoteTls::default(),
+            tls: TlsConfig::default(),
             proxy: Proxies::default(),
         }))
     }
@@ -203,6 +205,7 @@ impl ResolvedContext {
     /// The proxy of a component, with its credentials, which are asked for if they have to be.
     pub fn proxy(&self, component: ProxiedComponent) -> Result<Proxies, Failure> {
         let proxy = match component {
+            ProxiedComponent::Server => &self.proxies.server,
             ProxiedComponent::Git => &self.proxies.git,
             ProxiedComponent::Metadata => &self.proxies.metadata,
         };
@@ -216,21 +219,34 @@ impl ResolvedContext {
     pub fn server(&self) -> Result<Client, Failure> {
         let server = self.context.managed_server.as_ref();
         let http = &server.ok_or_else(|| self.missing("managed server", "managedServer"))?.http;
-        let target = url::Url::parse(http.url.0.trim()).ok();
-        if target.is_some_and(|target| self.proxies.server.serving(&target).is_some()) {
-            let reason = "the managed server cannot be reached through a proxy by this version yet; turn it off \
-                          with an empty block (proxy: {})";
-            return Err(self.setting("managedServer.http.proxy", reason).into());
-        }
+        let base_url = BaseUrl::parse(&http.url.0)?;
         let settings = ServerSettings {
-            base_url: BaseUrl::parse(&http.url.0)?,
+            base_url,
             auth: self.server_auth(&http.auth)?,
-            tls: self.server_tls(http.tls.as_ref())?,
+            tls: tls_files(http.tls.as_ref()).into(),
+            proxy: self.server_proxy(http)?,
             default_headers: http.default_headers.clone().into_iter().collect(),
             health_check: http.health_check.as_ref().map(|check| check.0.clone()),
         };
         let gate = Gate::new(&throttling(http.request_throttling.as_ref()))?;
         Ok(Client::new(settings, Arc::new(gate), None)?)
+    }
+
+    /// The proxy on the way to the server. Its credentials are asked for only if it serves an address that
+    /// requests are known to go to.
+    fn server_proxy(&self, http: &Http) -> Result<Proxies, Failure> {
+        let token = http.auth.oauth2.as_ref().map(|oauth2| oauth2.token_url.0.as_str());
+        let openapi = http.openapi.as_ref().map(|openapi| openapi.0.as_str());
+        let mut targets = [Some(http.url.0.as_str()), token, openapi].into_iter().flatten();
+        let proxies = &self.proxies.server;
+        let is_served = |target: &str| {
+            url::Url::parse(target.trim()).is_ok_and(|target| proxies.serving(&target).is_some())
+        };
+        if targets.any(is_served) {
+            self.proxy(ProxiedComponent::Server)
+        } else {
+            Ok(proxies.clone().without_auth())
+        }
     }
 
     fn server_auth(&self, auth: &HttpAuth) -> Result<Auth, Failure> {
@@ -248,21 +264,6 @@ impl ResolvedContext {
         }
         let reason = "is not supported by this version yet; use basic or customHeaders";
         Err(self.setting("managedServer.http.auth.oauth2", reason).into())
-    }
-
-    fn server_tls(&self, tls: Option<&Tls>) -> Result<TlsSettings, CatalogueError> {
-        const FIELD: &str = "managedServer.http.tls";
-        let Some(tls) = tls else { return Ok(TlsSettings::default()) };
-        if tls.client_cert_file.is_some() {
-            let reason = "client certificates are not supported by this version yet; remove it";
-            return Err(self.setting(&format!("{FIELD}.clientCertFile"), reason));
-        }
-        let authorities = tls.ca_cert_file.as_ref();
-        let authorities = authorities.map(|file| self.read(&format!("{FIELD}.caCertFile"), &file.0));
-        Ok(TlsSettings {
-            ca_certificates: authorities.transpose()?.map(Secret::from),
-            insecure_skip_verify: tls.insecure_skip_verify.unwrap_or_default(),
-        })
     }
 
     /// The content of a file that a setting names.
@@ -336,13 +337,17 @@ fn throttling(settings: Option<&RequestThrottling>) -> Throttling {
     }
 }
 
-fn git_tls(tls: Option<&Tls>) -> Result<RemoteTls, RepositoryError> {
-    let Some(tls) = tls else { return Ok(RemoteTls::default()) };
+fn git_tls(tls: Option<&Tls>) -> Result<TlsConfig, TlsError> {
+    TlsConfig::from_files(&tls_files(tls))
+}
+
+fn tls_files(tls: Option<&Tls>) -> TlsFiles {
+    let Some(tls) = tls else { return TlsFiles::default() };
     let file = |text: &Option<Text>| text.as_ref().map(|text| PathBuf::from(&*text.0));
-    RemoteTls::from_files(&TlsFiles {
+    TlsFiles {
         ca_cert_file: file(&tls.ca_cert_file),
         client_cert_file: file(&tls.client_cert_file),
         client_key_file: file(&tls.client_key_file),
         insecure_skip_verify: tls.insecure_skip_verify.unwrap_or_default(),
-    })
+    }
 }

@@ -2,9 +2,11 @@
 
 use crate::error::{Categorized, Category, with_causes};
 use crate::metadata::MetadataError;
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathError};
+use crate::payload::PayloadError;
 use crate::payload::pointer::Pointer;
 use crate::repository::RepositoryError;
+use crate::secrets::KeyError;
 
 /// Why a payload cannot become files of the repository. Values are never shown.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +76,70 @@ pub enum AuthoringError {
         /// Its attribute, or all of it.
         what: String,
     },
+    /// Attributes are to be secrets of what has none.
+    #[error(
+        "the payload for {path} is no object, so that --secret-attributes finds nothing in it; --secret keeps it in \
+         the secret store as a whole"
+    )]
+    NoAttributes {
+        /// The resource.
+        path: LogicalPath,
+    },
+    /// What is to be kept in the store does not look like a secret.
+    #[error(
+        "{path}: --secret-attributes names {at}, which neither looks like a secret nor is declared as one; declare \
+         it in resource.secretAttributes of the metadata"
+    )]
+    NotASecret {
+        /// The resource or collection.
+        path: LogicalPath,
+        /// The attribute.
+        at: Pointer,
+    },
+    /// What was asked for looks like a secret nowhere.
+    #[error("--secret-attribute {at} was not detected: no value there looks like a secret")]
+    NeverDetected {
+        /// The attribute.
+        at: Pointer,
+    },
+    /// Metadata says already that all of it is a secret.
+    #[error("{path} is a secret as a whole, as its metadata says; leave out --secret-attributes")]
+    WholeAndAttributes {
+        /// The resource.
+        path: LogicalPath,
+    },
+    /// An attribute that no secret can be named after.
+    #[error("{path}: {source}")]
+    SecretKey {
+        /// The resource.
+        path: LogicalPath,
+        /// What is wrong.
+        #[source]
+        source: KeyError,
+    },
+    /// The payload does not fit the format that it would be stored in.
+    #[error("{path}: {source}")]
+    Encode {
+        /// The resource.
+        path: LogicalPath,
+        /// What does not fit.
+        #[source]
+        source: PayloadError,
+    },
+    /// The metadata that should name a secret cannot.
+    #[error("cannot declare secrets in {stem}: {reason}")]
+    Declare {
+        /// The document, without its extension.
+        stem: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A path that no metadata can be about.
+    #[error(transparent)]
+    Path {
+        /// What is wrong with it.
+        source: PathError,
+    },
     /// A declared secret that would change its type in a store of texts.
     #[error(
         "{path}: the secret {at} is {kind}, and a secret store holds texts only; make it a string, or save it \
@@ -101,6 +167,14 @@ impl Categorized for AuthoringError {
             | Self::SeveralItems { .. }
             | Self::Plaintext { .. }
             | Self::SecretStoreMissing { .. }
+            | Self::NoAttributes { .. }
+            | Self::NotASecret { .. }
+            | Self::NeverDetected { .. }
+            | Self::WholeAndAttributes { .. }
+            | Self::SecretKey { .. }
+            | Self::Encode { .. }
+            | Self::Declare { .. }
+            | Self::Path { .. }
             | Self::SecretType { .. } => Category::Validation,
         }
     }

@@ -1,17 +1,21 @@
 //! Turning payloads that somebody wants to keep into the files that declare them.
 //!
-//! [`drafts_of`] takes a list apart into one [`Draft`] per resource. [`check_secrets`] refuses drafts that would
-//! write secrets into files. A [`Prepared`] draft is what its files will hold: externalized attributes taken out,
+//! [`drafts_of`] takes a list apart into one [`Draft`] per resource. [`conceal`] takes secrets out of drafts and
+//! refuses those that would write some into files; [`detect_stored`] finds what is there already. A [`Prepared`] draft is what its files will hold: externalized attributes taken out,
 //! defaults left out. Nothing but [`Prepared::write`] writes, so that all of them can be prepared before the first
 //! is written.
 
+mod conceal;
+mod declare;
+mod detection;
 mod error;
 mod items;
-mod secrecy;
 
+pub use conceal::{Attributes, Concealed, SecretOptions, conceal};
+pub use declare::Declaration;
+pub use detection::{Detected, detect_stored};
 pub use error::AuthoringError;
 pub use items::{drafts_of, is_list};
-pub use secrecy::check_secrets;
 
 use std::sync::Arc;
 
@@ -21,7 +25,7 @@ use crate::metadata::{Metadata, MetadataError};
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, PayloadType, Value};
 use crate::repository::{self, RepositoryError, ResourceFile, Save, Store};
-use crate::secrets::is_placeholder;
+use crate::secrets::find_placeholder;
 
 /// A payload for a resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,12 +39,22 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The draft without what its defaults say anyway.
-    pub fn without_defaults(mut self, metadata: &Metadata) -> Result<Self, AuthoringError> {
+    /// Leaves out what its defaults say anyway.
+    pub fn prune_defaults(&mut self, metadata: &Metadata) -> Result<(), AuthoringError> {
         let rules = metadata.rules(&self.path)?;
-        self.payload = compact(self.payload, &Value::Object(rules.resolved().defaults.clone()));
-        Ok(self)
+        let defaults = Value::Object(rules.resolved().defaults.clone());
+        self.payload = compact(std::mem::take(&mut self.payload), &defaults);
+        Ok(())
     }
+}
+
+/// Drafts that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The collection that they are the items of; `None` if each was meant by itself.
+    pub collection: Option<LogicalPath>,
+    /// The drafts.
+    pub drafts: Vec<Draft>,
 }
 
 /// What the files of a resource will hold.
@@ -102,7 +116,8 @@ fn without_defaults(
     payload: Value,
     resolved: &Resolved,
 ) -> Result<Value, AuthoringError> {
-    if resolved.defaults.is_empty() || payload.as_str().is_some_and(is_placeholder) {
+    let is_whole_secret = find_placeholder(&payload).is_some_and(|at| at.is_empty());
+    if resolved.defaults.is_empty() || is_whole_secret {
         return Ok(payload);
     }
     // What could not be read again must not be written.
@@ -129,5 +144,7 @@ pub fn check_absent<'p>(
     Ok(())
 }
 
+#[cfg(test)]
+mod conceal_tests;
 #[cfg(test)]
 mod tests;

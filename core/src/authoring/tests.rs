@@ -7,14 +7,14 @@ use crate::error::{Categorized, Category};
 use crate::payload::decode;
 
 /// A repository with metadata and resources.
-struct Fixture {
-    root: tempfile::TempDir,
-    store: Store,
-    metadata: Metadata,
+pub(super) struct Fixture {
+    pub root: tempfile::TempDir,
+    pub store: Store,
+    pub metadata: Metadata,
 }
 
 impl Fixture {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub fn new(files: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
         for (file, content) in files {
             let place = root.path().join(file);
@@ -30,20 +30,20 @@ impl Fixture {
         Ok(Prepared::new(&self.store, &self.metadata, draft)?.write(&self.store)?)
     }
 
-    fn read(&self, file: &str) -> Option<String> {
+    pub fn read(&self, file: &str) -> Option<String> {
         fs::read_to_string(self.root.path().join(file)).ok()
     }
 }
 
-fn yaml(text: &str) -> Value {
+pub(super) fn yaml(text: &str) -> Value {
     decode(PayloadType::Yaml, text.as_bytes()).unwrap()
 }
 
-fn path(text: &str) -> LogicalPath {
+pub(super) fn path(text: &str) -> LogicalPath {
     LogicalPath::parse(text).unwrap()
 }
 
-fn draft(at: &str, payload: &str) -> Draft {
+pub(super) fn draft(at: &str, payload: &str) -> Draft {
     Draft { path: path(at), payload: yaml(payload), descriptor: None }
 }
 
@@ -119,47 +119,6 @@ fn bad_items(#[case] payload: &str, #[case] message: &str) {
     let error = drafts_of(&Fixture::new(&[]).metadata, &path("/shops"), &yaml(payload)).unwrap_err();
     assert_eq!(error.category(), Category::Validation);
     assert!(error.to_string().contains(message), "{error}");
-}
-
-const SECRECY: (&str, &str) = ("apps/_/metadata.yaml", "resource: {secretAttributes: [/pin]}");
-
-#[rstest]
-#[case::undeclared("{apiKey: k1, retryToken: r1}", false, "in /apps/a: /apiKey, /retryToken; ")]
-#[case::undeclared_before_declared("{apiKey: k1, pin: '0420'}", false, "in /apps/a: /apiKey; ")]
-#[case::declared("{pin: '0420'}", false, "secret provider is not configured: /apps/a has the secret /pin")]
-#[case::declared_whatever_is_allowed("{pin: '0420', apiKey: k}", true, "secret provider is not configured")]
-#[case::declared_number("{pin: 420}", false, "/apps/a: the secret /pin is an integer")]
-#[case::allowed("{apiKey: k1}", true, "")]
-#[case::allowed_number("{pin: 420}", true, "")]
-#[case::placeholders("{pin: '{{secret .}}', apiKey: '{{secret ci}}'}", false, "")]
-#[case::nothing("{pin: null}", false, "")]
-#[case::empty("{pin: ''}", false, "")]
-#[case::harmless("{name: a, tokenTTL: '5m'}", false, "")]
-fn secrets(#[case] payload: &str, #[case] allow_plaintext: bool, #[case] message: &str) {
-    let fixture = Fixture::new(&[SECRECY]);
-    match check_secrets(&fixture.metadata, &[draft("/apps/a", payload)], allow_plaintext) {
-        Ok(()) => assert_eq!(message, ""),
-        Err(error) => {
-            assert_eq!(error.category(), Category::Validation);
-            assert!(!message.is_empty() && error.to_string().contains(message), "{error}");
-        }
-    }
-}
-
-#[rstest]
-#[case("{a: 1}", false)]
-#[case("'{{secret .}}'", true)]
-fn whole_secrets(#[case] payload: &str, #[case] fine: bool) {
-    let fixture = Fixture::new(&[("apps/_/metadata.yaml", "resource: {secret: true}")]);
-    let checked = check_secrets(&fixture.metadata, &[draft("/apps/a", payload)], true);
-    assert_eq!(checked.is_ok(), fine);
-}
-
-#[test]
-fn all_resources_with_secrets_are_named() {
-    let drafts = [draft("/a/x", "{password: pw}"), draft("/a/y", "{ok: 1}"), draft("/a/z", "{apiKey: k}")];
-    let error = check_secrets(&Fixture::new(&[]).metadata, &drafts, false).unwrap_err();
-    assert!(error.to_string().contains("detected in /a/x: /password, /a/z: /apiKey; "), "{error}");
 }
 
 #[rstest]

@@ -170,6 +170,13 @@ impl<A> Proxy<A> {
         (!excepted && !no_proxy::is_loopback(target)).then_some(proxy)
     }
 
+    /// The same without the credentials beside the URLs.
+    #[must_use]
+    pub fn without_auth<B>(self) -> Proxy<B> {
+        let Self { http, https, no_proxy, auth: _ } = self;
+        Proxy { http, https, no_proxy, auth: None }
+    }
+
     /// Exchanges how the credentials are given.
     pub fn try_map_auth<B, E>(self, map: impl FnOnce(A) -> Result<B, E>) -> Result<Proxy<B>, E> {
         let Self { http, https, no_proxy, auth } = self;

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use rstest::rstest;
 
-use super::super::{RemoteTls, RemoteUrl};
+use super::super::RemoteUrl;
 use super::*;
 use crate::error::{Categorized, Category};
+use crate::transport::TlsConfig;
 
 fn remote(url: &str, auth: RemoteAuth) -> Remote {
     Remote::new(RemoteUrl::parse(url).unwrap(), "main", auth)
@@ -137,7 +138,7 @@ fn what_cannot_work_is_not_tried(
     #[case] insecure: bool,
     #[case] expected: Category,
 ) {
-    let tls = if insecure { RemoteTls::insecure() } else { RemoteTls::default() };
+    let tls = if insecure { TlsConfig::insecure() } else { TlsConfig::default() };
     let remote = Remote { branch: branch.into(), tls, ..remote(url, auth) };
     let error = Connection::new(&remote, Purpose::Fetch, Instant::now()).err().unwrap();
     assert_eq!(error.category(), expected, "{error}");

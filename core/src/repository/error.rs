@@ -2,6 +2,7 @@ use super::{DEFAULTS_EXTENSIONS, HostKeyError};
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
+use crate::transport::TlsError;
 
 /// Why desired state could not be read, written or fetched.
 ///
@@ -238,22 +239,9 @@ pub enum RepositoryError {
         /// The remote.
         url: String,
     },
-    /// Certificates of authorities cannot be used.
-    #[error("{origin}: {reason}")]
-    Authorities {
-        /// Where they come from.
-        origin: String,
-        /// What is wrong with them.
-        reason: String,
-    },
-    /// A client certificate or its key cannot be used.
-    #[error("{origin}: {reason}")]
-    ClientCertificate {
-        /// Where it comes from.
-        origin: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The TLS settings cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The remote refused the configured client certificate.
     #[error("repository {url} refused the configured client certificate (TLS alert {alert})")]
     ClientCertificateRejected {
@@ -417,8 +405,7 @@ impl Categorized for RepositoryError {
             | Self::InvalidPin { .. }
             | Self::InvalidUrl { .. }
             | Self::InvalidBranch { .. }
-            | Self::Authorities { .. }
-            | Self::ClientCertificate { .. }
+            | Self::Tls(_)
             | Self::TlsUnused { .. }
             | Self::Bare { .. }
             | Self::NoRemote { .. }

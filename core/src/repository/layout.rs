@@ -4,7 +4,8 @@ use super::payload_name::{extension, is_payload, is_reserved_directory};
 use super::tree::join;
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::path::LogicalPath;
-use crate::payload::{Descriptor, Value, decode};
+use crate::payload::{Descriptor, Value};
+use crate::secrets::decode_file;
 
 /// The payload file of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ pub fn read_payload(tree: &dyn Tree, file: &ResourceFile) -> Result<Value, Repos
         path: file.path.clone(),
         file: file.file.clone(),
     })?;
-    decode(file.descriptor.payload_type, &content)
+    decode_file(file.descriptor.payload_type, &content)
         .map_err(|source| RepositoryError::Payload { file: file.file.clone(), source })
 }
 

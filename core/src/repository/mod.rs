@@ -8,7 +8,6 @@
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
 
-mod atomic;
 mod changes;
 mod connection;
 mod diff;
@@ -30,11 +29,10 @@ mod remote;
 mod revision;
 mod sidecar;
 mod store;
-mod tls;
 mod tree;
 mod worktree;
 
-pub use atomic::{Mode, write_atomically};
+pub use crate::atomic::{Mode, write_atomically};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
@@ -52,7 +50,6 @@ pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
-pub use tls::{Pem, RemoteTls, TlsFiles};
 pub use tree::{EmptyTree, Entry, EntryKind, Tree};
 pub use worktree::{
     Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::{RemoteTls, RepositoryError, relay};
+use super::{RepositoryError, relay};
 use crate::proxy::Proxy;
 use crate::secrets::Secret;
+use crate::transport::TlsConfig;
 
 /// What to fetch from or push to, and how to get in.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub struct Remote {
     /// The credentials.
     pub auth: RemoteAuth,
     /// Which certificates are trusted and which one is presented; https only.
-    pub tls: RemoteTls,
+    pub tls: TlsConfig,
     /// The proxies, for http and https.
     pub proxy: Proxy,
 }
@@ -258,13 +259,15 @@ impl fmt::Display for RemoteUrl {
 impl Remote {
     /// A remote reached directly and trusted as the system does.
     pub fn new(url: RemoteUrl, branch: impl Into<String>, auth: RemoteAuth) -> Self {
-        Self { url, branch: branch.into(), auth, tls: RemoteTls::default(), proxy: Proxy::default() }
+        Self { url, branch: branch.into(), auth, tls: TlsConfig::default(), proxy: Proxy::default() }
     }
 
     /// The address for a [`Relay`](super::relay::Relay), if the way there is one that libgit2 cannot go.
     pub(super) fn relayed(&self) -> Option<&Url> {
         let Form::Url(target) = &self.url.form else { return None };
-        let needed = self.tls.needs_relay() || relay::is_proxied(&self.proxy, target);
+        // Over OpenSSL, libgit2 presents no certificates and shows us no more of a server's chain than the first.
+        let beyond_libgit2 = self.tls.presents() || self.tls.replaces_authorities();
+        let needed = beyond_libgit2 || relay::is_proxied(&self.proxy, target);
         (self.url.kind == RemoteKind::Http && needed).then_some(target)
     }
 

@@ -22,6 +22,18 @@ impl DeclaredSecrets {
         Self { whole: resolved.secret, attributes: resolved.secret_attributes.clone(), values: Vec::new() }
     }
 
+    /// Adds the places where secrets were put, as [`Resolved`](super::Resolved) tells them: they are secret
+    /// whether declared or not.
+    pub fn add(&mut self, places: &[Pointer]) {
+        for place in places {
+            if place.is_root() {
+                self.whole = true;
+            } else if !self.attributes.contains(place) {
+                self.attributes.push(place.clone());
+            }
+        }
+    }
+
     /// Whether nothing is secret.
     pub fn is_empty(&self) -> bool {
         !self.whole && self.attributes.is_empty()
@@ -127,6 +139,15 @@ mod tests {
     fn parts(#[case] at: &str, #[case] part: &str, #[case] expected: &str) {
         let secrets = secrets(&["/login/token"]);
         assert_eq!(secrets.conceal_at(&Pointer::parse(at).unwrap(), yaml(part)), yaml(expected));
+    }
+
+    #[test]
+    fn places_of_placeholders_are_secret_as_well() {
+        let mut secrets = secrets(&[]);
+        secrets.add(&[Pointer::parse("/a/0").unwrap()]);
+        assert_eq!(secrets.conceal(yaml("{a: [x], b: y}")), yaml("{a: ['{{secret .}}'], b: y}"));
+        secrets.add(&[Pointer::default()]);
+        assert_eq!(secrets.conceal(yaml("{b: y}")), yaml("'{{secret .}}'"));
     }
 
     #[test]

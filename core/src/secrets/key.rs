@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
+use crate::payload::pointer::Pointer;
 
 /// The name of a secret as every store keeps it: `db/main:/users/0/pw`.
 ///
@@ -35,6 +36,9 @@ impl Categorized for KeyError {
 }
 
 impl SecretKey {
+    /// What the payload of a resource is called as a whole.
+    pub const WHOLE: &str = ".";
+
     /// The key as stores keep it: without white space and slashes around it.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         // A slash at the end is no part of the name, except after a colon: there the pointer `/` names the member
@@ -58,6 +62,15 @@ impl SecretKey {
             return Err(KeyError::Segment { key: format!("{path}:{name}") });
         }
         Self::parse(&format!("{path}:{name}"))
+    }
+
+    /// The key of the value at `at` in a payload that is of no resource.
+    pub fn of_pointer(at: &Pointer) -> Result<Self, KeyError> {
+        let text = at.to_string();
+        if text.ends_with('/') {
+            return Err(KeyError::Segment { key: text });
+        }
+        Self::parse(&text)
     }
 
     /// The text of the key.

@@ -1,23 +1,42 @@
-//! Secret values: a type that cannot be printed, their names in stores, the redactor, placeholders in payloads,
-//! and what of a payload looks like a secret.
+//! Secret values: a type that cannot be printed, the stores that keep them under names, the placeholders that
+//! stand for them in payloads, and what of a payload looks like one.
+//!
+//! A [`SecretReader`] puts values in the place of placeholders; [`DeclaredSecrets`] and the [`Redactor`] take them
+//! out of what is shown.
 
+mod bare;
 mod declared;
 mod detect;
+pub mod file;
 mod key;
 mod mask;
 mod placeholder;
+mod reader;
 mod redact;
+mod scope;
+mod store;
+pub mod vault;
+mod walk;
+mod whole;
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
+pub use bare::{ExtractError, extract};
 pub use declared::DeclaredSecrets;
 pub use detect::{detect, is_secret_name};
 pub use key::{KeyError, SecretKey};
 pub use mask::{PLACEHOLDER, mask};
-pub use placeholder::{find_placeholder, is_placeholder};
+pub use placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
+pub use reader::{ResolveError, Resolved, SecretReader};
 pub use redact::Redactor;
+pub use scope::Scope;
+pub use store::{SecretStore, StoreError};
+pub use walk::{
+    MAX_NESTING, WalkError, find_placeholder, normalize, placeholder_places, with_placeholders_of,
+};
+pub use whole::{WholeError, decode_file, encode_file, whole_placeholder, whole_secret};
 
 /// A secret text. It has no `Display` and no `Serialize`, its `Debug` is `<redacted>`, and its memory is
 /// zeroed when the last owner drops it.

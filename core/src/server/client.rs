@@ -10,14 +10,14 @@ use url::Url;
 
 use super::gate::{Answer, Outcome, Refused};
 use super::response::strong_etag;
-use super::retry::{self, Failure};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
-use crate::http_failure::{causes, tls_error};
-use crate::secrets::{Redactor, Secret};
+use crate::proxy::Proxy;
+use crate::secrets::Redactor;
+use crate::transport::retry::{self, Failure};
+use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, TlsSettings, causes, is_proxy_refusal, refusal};
 
 /// [`Client::with_attempt_timeout`], where nothing else is said.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const REDIRECTS: usize = 10;
@@ -36,21 +36,28 @@ pub struct Settings {
     pub base_url: BaseUrl,
     /// How they are authenticated.
     pub auth: Auth,
-    /// Whom to trust.
+    /// Whom to trust, and who we are.
     pub tls: TlsSettings,
+    /// The way there.
+    pub proxy: Proxy,
     /// Headers of every request; operation headers and credentials beat them.
     pub default_headers: Vec<(String, String)>,
     /// A path that tells whether the server is well; the base URL itself when absent.
     pub health_check: Option<String>,
 }
 
-/// Whom a client trusts. TLS 1.2 is the least.
-#[derive(Clone, Debug, Default)]
-pub struct TlsSettings {
-    /// PEM certificates that replace the system's roots.
-    pub ca_certificates: Option<Secret>,
-    /// Accept any certificate: whoever sits in between can read and change everything.
-    pub insecure_skip_verify: bool,
+impl Settings {
+    /// Direct connections without credentials to a server that the system trusts.
+    pub fn new(base_url: BaseUrl) -> Self {
+        Self {
+            base_url,
+            auth: Auth::None,
+            tls: TlsSettings::default(),
+            proxy: Proxy::default(),
+            default_headers: Vec::new(),
+            health_check: None,
+        }
+    }
 }
 
 /// Hears about every attempt, for metrics. Called from request tasks; must not block.
@@ -69,7 +76,9 @@ pub struct Client {
 }
 
 struct Shared {
-    http: reqwest::Client,
+    http: Connector,
+    /// Whether we present a certificate.
+    certified: bool,
     base_url: BaseUrl,
     credentials: Vec<(HeaderName, HeaderValue)>,
     default_headers: Vec<(HeaderName, HeaderValue)>,
@@ -99,21 +108,9 @@ impl Client {
         gate: Arc<Gate>,
         observer: Option<Arc<dyn RequestObserver>>,
     ) -> Result<Self, ServerError> {
-        let http = trusting(&settings.tls)?
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            // Every connection that the gate lets us use is kept, though not as long as servers commonly keep
-            // theirs, so that we are the ones to close them.
-            .pool_max_idle_per_host(gate.max_concurrency())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .tcp_nodelay(true)
-            .tcp_keepalive(KEEPALIVE)
-            // One connection carries all requests, so its silent death must be noticed before they time out.
-            .http2_keep_alive_interval(KEEPALIVE)
-            .http2_keep_alive_timeout(CONNECT_TIMEOUT)
-            .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| ServerError::Setting { setting: "http", reason: causes(&error) })?;
+        let connections = gate.max_concurrency();
+        let certified = settings.tls.presents();
+        let http = Connector::new(settings.tls, settings.proxy, move |builder| pooled(builder, connections))?;
         let default_headers = settings
             .default_headers
             .iter()
@@ -125,6 +122,7 @@ impl Client {
             attempt_timeout: ATTEMPT_TIMEOUT,
             shared: Arc::new(Shared {
                 http,
+                certified,
                 redactor: Redactor::new(&settings.auth.secrets()),
                 credentials,
                 base_url: settings.base_url,
@@ -275,18 +273,9 @@ impl Client {
         let mut redirected: Option<Url> = None;
         for _ in 0..=REDIRECTS {
             let url = redirected.as_ref().unwrap_or(target);
-            let sent = self.shared.http.execute(self.prepare(request, url)).await;
-            let answer = sent.map_err(|error| {
-                let failure = match &error {
-                    error if is_certificate_error(error) => Failure::Certificate,
-                    error if error.is_connect() => Failure::Connect,
-                    _ => Failure::Interrupted,
-                };
-                let reason = self.shared.redactor.redact(&causes(&error));
-                let connected = !error.is_connect();
-                let error = if connected { request.failed(reason) } else { request.unsent(reason) };
-                Failed { error, failure }
-            })?;
+            let sent = self.shared.http.client().execute(self.prepare(request, url)).await;
+            let answer = sent.map_err(|error| self.unanswered(request, url, &error))?;
+            self.check_proxy(request, url, answer.status())?;
             if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
                 self.check_word(request, url, target, answer.status())?;
                 return self.read(request, answer).await;
@@ -294,6 +283,47 @@ impl Client {
             redirected = Some(self.redirected(request, url, &answer)?);
         }
         Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
+    }
+
+    /// What it means that no answer came.
+    fn unanswered(&self, request: &Request, url: &Url, error: &reqwest::Error) -> Failed {
+        let proxy = self.shared.http.proxy().serving(url);
+        if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
+            return Failed::finally(request.refused_by_proxy(proxy));
+        }
+        let way = proxy.map(|proxy| format!("through the proxy {proxy}: ")).unwrap_or_default();
+        let (reason, failure) = match refusal(error) {
+            Some(Refusal::Theirs(why)) => {
+                (format!("its certificate is not trusted: {why}"), Failure::Certificate)
+            }
+            Some(Refusal::Ours(alert)) if self.shared.certified => (
+                format!("it refused the configured client certificate (TLS alert {alert:?})"),
+                Failure::Certificate,
+            ),
+            Some(Refusal::Ours(alert)) => (
+                format!("it wants a client certificate, but none is configured (TLS alert {alert:?})"),
+                Failure::Certificate,
+            ),
+            None if error.is_connect() => (causes(error), Failure::Connect),
+            None => (causes(error), Failure::Interrupted),
+        };
+        let reason = self.shared.redactor.redact(&format!("{way}{reason}"));
+        // Whom we do not trust, or who does not trust us, was told nothing.
+        let sent = matches!(failure, Failure::Interrupted);
+        let error = if sent { request.failed(reason) } else { request.unsent(reason) };
+        Failed { error, failure }
+    }
+
+    /// A proxy that is asked without tunnel refuses credentials with an answer of its own (RFC 9110 section
+    /// 15.5.8).
+    fn check_proxy(&self, request: &Request, url: &Url, status: StatusCode) -> Result<(), Failed> {
+        let proxy = self.shared.http.proxy().serving(url).filter(|_| url.scheme() == "http");
+        match proxy {
+            Some(proxy) if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                Err(Failed::finally(request.refused_by_proxy(proxy)))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn prepare(&self, request: &Request, url: &Url) -> reqwest::Request {
@@ -479,20 +509,20 @@ fn lesson<'a>(request: &Request, outcome: &'a Result<Response, Failed>) -> Outco
     }
 }
 
-fn trusting(tls: &TlsSettings) -> Result<reqwest::ClientBuilder, ServerError> {
-    let refuse = |reason: String| ServerError::Setting { setting: "http.tls", reason };
-    let mut builder = reqwest::Client::builder()
-        .tls_version_min(reqwest::tls::Version::TLS_1_2)
-        .tls_danger_accept_invalid_certs(tls.insecure_skip_verify);
-    if let Some(pem) = &tls.ca_certificates {
-        let roots = reqwest::Certificate::from_pem_bundle(pem.expose().as_bytes())
-            .map_err(|error| refuse(format!("the CA certificates do not parse: {error}")))?;
-        if roots.is_empty() {
-            return Err(refuse("the CA certificates hold no PEM certificate".to_owned()));
-        }
-        builder = builder.tls_certs_only(roots);
-    }
-    Ok(builder)
+/// A client for as many connections to one server as its gate lets us use.
+fn pooled(builder: reqwest::ClientBuilder, connections: usize) -> reqwest::ClientBuilder {
+    builder
+        .redirect(reqwest::redirect::Policy::none())
+        // Every connection that the gate lets us use is kept, though not as long as servers commonly keep
+        // theirs, so that we are the ones to close them.
+        .pool_max_idle_per_host(connections)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .tcp_nodelay(true)
+        .tcp_keepalive(KEEPALIVE)
+        // One connection carries all requests, so its silent death must be noticed before they time out.
+        .http2_keep_alive_interval(KEEPALIVE)
+        .http2_keep_alive_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
 }
 
 fn default_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), ServerError> {
@@ -509,8 +539,4 @@ fn insert_all(headers: &mut HeaderMap, added: &[(HeaderName, HeaderValue)]) {
     for (name, value) in added {
         headers.insert(name.clone(), value.clone());
     }
-}
-
-fn is_certificate_error(error: &reqwest::Error) -> bool {
-    matches!(tls_error(error), Some(rustls::Error::InvalidCertificate(_)))
 }

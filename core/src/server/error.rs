@@ -3,6 +3,7 @@
 use http::{Method, StatusCode};
 
 use crate::error::{Categorized, Category};
+use crate::transport::TransportError;
 
 /// A failed request, or settings that can never make one.
 ///
@@ -23,6 +24,9 @@ pub enum ServerError {
         /// What is wrong with it.
         reason: String,
     },
+    /// There is no HTTP client for the TLS and proxy settings.
+    #[error(transparent)]
+    Connector(#[from] TransportError),
     /// A request that must not be sent: its path would leave the base URL, or a header cannot be encoded.
     #[error("{method} {path}: {reason}")]
     Request {
@@ -56,6 +60,16 @@ pub enum ServerError {
         reason: String,
         /// Whether the server may have received the request.
         sent: bool,
+    },
+    /// The proxy on the way wants credentials, or other ones (HTTP 407).
+    #[error("{method} {path}: the proxy {proxy} refuses the configured credentials, or misses some")]
+    ProxyCredentials {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// The proxy, without credentials.
+        proxy: String,
     },
     /// The request was not sent, because the server asked for patience or could not be reached just before. If
     /// an earlier attempt may have arrived, that one's error is told instead.
@@ -157,8 +171,10 @@ impl Categorized for ServerError {
             Self::BaseUrl { .. } | Self::Setting { .. } | Self::Request { .. } | Self::Decode { .. } => {
                 Category::Validation
             }
+            Self::Connector(error) => error.category(),
             Self::Status { status, .. } => status_category(*status),
             Self::Transport { .. } | Self::NotContacted { .. } | Self::TooLarge { .. } => Category::Transport,
+            Self::ProxyCredentials { .. } => Category::Auth,
             Self::QueueFull { .. } => Category::Conflict,
         }
     }

@@ -8,10 +8,9 @@ mod link;
 mod openapi;
 mod request;
 mod response;
-mod retry;
 
 pub use auth::{Auth, HeaderCredential};
-pub use client::{Client, RequestObserver, Settings, TlsSettings};
+pub use client::{Client, RequestObserver, Settings};
 pub use error::ServerError;
 pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttling};
 pub use link::NextLink;

@@ -7,6 +7,7 @@ use http::header::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::ServerError;
+use crate::proxy::ProxyUrl;
 
 /// The base URL of a managed server. No request built from it leaves its origin or its path.
 #[derive(Clone, PartialEq, Eq)]
@@ -71,6 +72,12 @@ impl Request {
 
     pub(super) fn refused(&self, reason: impl Into<String>) -> ServerError {
         ServerError::Request { method: self.method.clone(), path: self.path.clone(), reason: reason.into() }
+    }
+
+    /// The failure of a request that `proxy` did not let through.
+    pub(super) fn refused_by_proxy(&self, proxy: &ProxyUrl) -> ServerError {
+        let (method, path, proxy) = (self.method.clone(), self.path.clone(), proxy.to_string());
+        ServerError::ProxyCredentials { method, path, proxy }
     }
 
     /// The failure of a request that the server may have received.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::secrets::Secret;
-use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling, TlsSettings};
+use declarest_core::server::{Auth, BaseUrl, Client, Gate, Settings, Throttling};
 use declarest_core::sync::{self, Knowledge, Options, Outcome, Reading, Report, Selection, Session, Stop};
 
 use crate::fault::{Chance, Fault};
@@ -85,14 +85,12 @@ fn client(proxy: &Proxy, timeout: Duration) -> Client {
     // Another test of this process may have been first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = Settings {
-        base_url: BaseUrl::parse(&format!("http://{}", proxy.address)).unwrap(),
         auth: Auth::Basic {
             username: Secret::from(USER.to_owned()),
             password: Secret::from(PASSWORD.to_owned()),
         },
-        tls: TlsSettings::default(),
         default_headers: vec![("X-Team".to_owned(), "platform".to_owned())],
-        health_check: None,
+        ..Settings::new(BaseUrl::parse(&format!("http://{}", proxy.address)).unwrap())
     };
     let gate = Gate::new(&Throttling {
         max_concurrent_requests: Some(CONCURRENCY),

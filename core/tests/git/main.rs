@@ -17,6 +17,7 @@ mod authors;
 mod checkout;
 mod history;
 mod init;
+#[path = "../support/network.rs"]
 mod network;
 mod push;
 mod refresh;

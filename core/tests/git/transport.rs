@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use declarest_core::proxy::{Proxy, ProxyFields};
 use declarest_core::repository::{
-    Pem, Remote, RemoteAuth, RemoteTls, RemoteUrl, RepositoryError, SshFiles, SyncState, TlsFiles, Worktree,
+    Remote, RemoteAuth, RemoteUrl, RepositoryError, SshFiles, SyncState, Worktree,
 };
+use declarest_core::transport::{Pem, TlsConfig, TlsFiles};
 use rstest::rstest;
 use url::Url;
 
@@ -47,11 +48,11 @@ fn round_trip(checkout: &Checkout, remote: &Remote) {
     assert_eq!(checkout.read(".git/FETCH_HEAD").unwrap_or_default(), "");
 }
 
-fn trusting(authority: &Authority) -> RemoteTls {
-    RemoteTls::trusting(Pem { origin: "bundle", text: authority.pem().as_bytes() }).unwrap()
+fn trusting(authority: &Authority) -> TlsConfig {
+    TlsConfig::trusting(Pem { origin: "bundle", text: authority.pem().as_bytes() }).unwrap()
 }
 
-fn presenting(tls: RemoteTls, identity: &Identity) -> RemoteTls {
+fn presenting(tls: TlsConfig, identity: &Identity) -> TlsConfig {
     let (certificate, key) = (identity.pem(), identity.key());
     let certificate = Pem { origin: "certificate", text: certificate.as_bytes() };
     tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
@@ -117,7 +118,7 @@ fn ssh_with_a_passphrase_and_known_hosts_in_files() {
 }
 
 /// How a checkout fares with a TLS server called `localhost`.
-fn tls_failure(checkout: &Checkout, authority: &Authority, name: &str, tls: RemoteTls) -> Option<String> {
+fn tls_failure(checkout: &Checkout, authority: &Authority, name: &str, tls: TlsConfig) -> Option<String> {
     let server = GitHttp::start(checkout.remote.root(), Some("hunter2"));
     let front = authority.serve(name, address(&server));
     let url = format!("https://localhost:{}/desired.git", front.address.port());
@@ -136,7 +137,7 @@ fn tls_failure(checkout: &Checkout, authority: &Authority, name: &str, tls: Remo
 fn an_own_authority_is_trusted_and_only_for_its_servers() {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let checkout = Checkout::of_one_commit();
-    let unknown = tls_failure(&checkout, &ours, "localhost", RemoteTls::default()).unwrap();
+    let unknown = tls_failure(&checkout, &ours, "localhost", TlsConfig::default()).unwrap();
     assert!(unknown.contains("certificate"), "{unknown}");
     let foreign = tls_failure(&checkout, &ours, "localhost", trusting(&theirs)).unwrap();
     assert!(foreign.contains("its certificate: "), "{foreign}");
@@ -148,7 +149,7 @@ fn an_own_authority_is_trusted_and_only_for_its_servers() {
 #[test]
 fn verification_can_be_turned_off() {
     let checkout = Checkout::of_one_commit();
-    assert_eq!(tls_failure(&checkout, &Authority::new(), "git.test", RemoteTls::insecure()), None);
+    assert_eq!(tls_failure(&checkout, &Authority::new(), "git.test", TlsConfig::insecure()), None);
 }
 
 /// A remote behind a TLS server called `localhost`, whose certificate an intermediate authority signed. It
@@ -170,12 +171,12 @@ impl Chained {
         Chained { checkout, server, front, root }
     }
 
-    fn remote(&self, tls: RemoteTls) -> Remote {
+    fn remote(&self, tls: TlsConfig) -> Remote {
         let url = format!("https://localhost:{}/desired.git", self.front.address.port());
         Remote { tls, ..remote(&url, basic("hunter2")) }
     }
 
-    fn refusal(&self, tls: RemoteTls) -> (&'static str, String) {
+    fn refusal(&self, tls: TlsConfig) -> (&'static str, String) {
         let worktree = self.checkout.worktree_with(self.remote(tls));
         let (fetched, pushed) =
             (failure(worktree.status(deadline())), failure(worktree.push(false, deadline())));
@@ -209,8 +210,8 @@ fn a_client_certificate_opens() {
         client_key_file: file("client.key", &own.key()),
         insecure_skip_verify: false,
     };
-    round_trip(&chained.checkout, &chained.remote(RemoteTls::from_files(&files).unwrap()));
-    let trusting_anybody = chained.remote(presenting(RemoteTls::insecure(), &own));
+    round_trip(&chained.checkout, &chained.remote(TlsConfig::from_files(&files).unwrap()));
+    let trusting_anybody = chained.remote(presenting(TlsConfig::insecure(), &own));
     let status = chained.checkout.worktree_with(trusting_anybody).status(deadline());
     assert_eq!(status.unwrap().state, SyncState::UpToDate);
 }
@@ -222,7 +223,7 @@ fn a_client_certificate_goes_with_the_password() {
     let tls = presenting(trusting(&chained.root), &clients.identity("client", &[]));
     let wrong = Remote { auth: basic("hunter3"), ..chained.remote(tls) };
     let (category, text) = failure(chained.checkout.worktree_with(wrong).status(deadline()));
-    let url = chained.remote(RemoteTls::default()).url;
+    let url = chained.remote(TlsConfig::default()).url;
     let expected = format!("repository {url} refused the configured credentials");
     assert_eq!((category, text), ("AuthError", expected));
 }

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
 mod connections;
+#[path = "../support/network.rs"]
+mod network;
 mod redirects;
 mod server;
 mod throttling;
+mod tls;

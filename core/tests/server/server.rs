@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use declarest_core::secrets::Secret;
-use declarest_core::server::{
-    Auth, BaseUrl, Client, Gate, Request, RequestObserver, Settings, Throttling, TlsSettings,
-};
+use declarest_core::server::{BaseUrl, Client, Gate, Request, RequestObserver, Settings, Throttling};
+use declarest_core::transport::{Pem, TlsConfig, TlsSettings};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use http::{Method, Response, StatusCode, Version};
@@ -93,14 +91,10 @@ impl Server {
     pub fn observed(&self, gate: &Arc<Gate>, observer: Option<Arc<dyn RequestObserver>>) -> Client {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         let settings = Settings {
-            base_url: BaseUrl::parse(&format!("{scheme}://{}", self.address)).unwrap(),
-            auth: Auth::None,
-            tls: TlsSettings {
-                ca_certificates: self.certificate.clone().map(Secret::from),
-                insecure_skip_verify: false,
-            },
-            default_headers: Vec::new(),
-            health_check: None,
+            tls: self.certificate.as_deref().map_or_else(TlsSettings::default, |pem| {
+                TlsConfig::trusting(Pem { origin: "ca", text: pem.as_bytes() }).unwrap().into()
+            }),
+            ..Settings::new(BaseUrl::parse(&format!("{scheme}://{}", self.address)).unwrap())
         };
         Client::new(settings, Arc::clone(gate), observer).unwrap()
     }

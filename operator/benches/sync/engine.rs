@@ -6,9 +6,7 @@ use std::time::Duration;
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mirror, Revision, Tree};
-use declarest_core::server::{
-    Auth, BaseUrl, Client, DEFAULT_CONCURRENCY, Gate, Settings, Throttling, TlsSettings,
-};
+use declarest_core::server::{BaseUrl, Client, DEFAULT_CONCURRENCY, Gate, Settings, Throttling};
 use declarest_core::sync::{self, Knowledge, Options, Outcome, Reading, Report, Selection, Session, Stop};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -38,13 +36,7 @@ impl Engine {
         let directory = tempfile::tempdir().unwrap();
         let mirror = Mirror::open(directory.path(), "benchmark").unwrap();
         let revision = desired::commit(&directory.path().join("git"), resources).parse().unwrap();
-        let settings = Settings {
-            base_url: BaseUrl::parse(&server.url).unwrap(),
-            auth: Auth::default(),
-            tls: TlsSettings::default(),
-            default_headers: Vec::new(),
-            health_check: None,
-        };
+        let settings = Settings::new(BaseUrl::parse(&server.url).unwrap());
         let throttling =
             Throttling { max_concurrent_requests: Some(DEFAULT_CONCURRENCY), ..Throttling::default() };
         let client = Client::new(settings, Arc::new(Gate::new(&throttling).unwrap()), None).unwrap();

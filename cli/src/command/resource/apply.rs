@@ -5,13 +5,15 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use declarest_core::authoring::{Draft, Prepared, check_secrets};
+use declarest_core::authoring::{Batch, Draft, SecretOptions};
 use declarest_core::error::Category;
 use declarest_core::metadata::OperationName;
 use declarest_core::path::LogicalPath;
+use declarest_core::secrets::with_placeholders_of;
 use declarest_core::sync::{self, Intent, Observed, Options, Resource, SavedPlan, Step, Stop};
 
 use super::super::plan::subject;
+use super::change::Change;
 use super::source::MethodArgument;
 use super::targets::Targets;
 use super::{outcome, record};
@@ -170,7 +172,7 @@ impl Run<'_> {
         }
         let observed = record::observe(&self.workspace.remote()?, written).await?;
         if self.arguments.refresh {
-            self.refresh(&observed)?;
+            self.refresh(&observed).await?;
         }
         match shown {
             Some(single) => record::show(self.output, &observed, single),
@@ -178,19 +180,17 @@ impl Run<'_> {
         }
     }
 
-    /// Saves what the server has, with the guards of every save.
-    fn refresh(&self, observed: &[(Resource, Observed)]) -> Result<(), Failure> {
+    /// Saves what the server has, with the guards of every save. Where the repository has placeholders they stay.
+    async fn refresh(&self, observed: &[(Resource, Observed)]) -> Result<(), Failure> {
         let store = self.workspace.store()?;
         let draft = |(resource, observed): &(Resource, Observed)| {
-            let payload = observed.payload.clone()?;
+            let payload = with_placeholders_of(&resource.payload, observed.payload.clone()?);
             Some(Draft { path: resource.path.clone(), payload, descriptor: None })
         };
-        let drafts: Vec<Draft> = observed.iter().filter_map(draft).collect();
-        check_secrets(&self.workspace.metadata, &drafts, false)?;
-        let prepared = drafts.into_iter().map(|draft| Prepared::new(&store, &self.workspace.metadata, draft));
-        for prepared in prepared.collect::<Result<Vec<_>, _>>()? {
-            prepared.write(&store)?;
-        }
-        Ok(())
+        let drafts = observed.iter().filter_map(draft).collect();
+        let has_store = self.workspace.context.secret_store().is_ok();
+        let options = SecretOptions { has_store, ..SecretOptions::default() };
+        let batch = Batch { collection: None, drafts };
+        Change::new(self.workspace, &store, vec![batch], &options)?.carry_out(self.invocation).await
     }
 }

@@ -41,30 +41,35 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
     let target = arguments.path.target(invocation)?;
     let source = arguments.source.source()?;
     let secrets = Secrets::new(arguments.show_secrets, invocation)?;
-    let prepare = |item: &mut item::Item| {
-        if arguments.prune_defaults {
-            item.prune_defaults();
+    let (read, rules, metadata) = block_on(async {
+        let (mut read, rules) = read(arguments, source, &target, invocation).await?;
+        // Before secrets are put in, as metadata shows what is stored.
+        let metadata = match &read {
+            Read::Resource(item) if arguments.show_metadata => Some(item.metadata()?),
+            _ => None,
+        };
+        if let Read::Collection(items) = &mut read {
+            arguments.exclusions.apply(items);
         }
-        secrets.apply(item)
-    };
-    let (read, rules) = block_on(read(arguments, source, &target, invocation))?;
+        for item in read.items_mut() {
+            if arguments.prune_defaults {
+                item.prune_defaults();
+            }
+            secrets.apply(item).await?;
+        }
+        Ok((read, rules, metadata))
+    })?;
     let with_metadata = |payload: Value, metadata: Document| {
         let members = [("payload", payload), ("metadata", metadata.to_value())];
         let both = Value::Object(members.map(|(key, value)| (key.to_owned(), value)).into());
         output.show_payload(&both, &Descriptor::of(PayloadType::Json))
     };
     match read {
-        Read::Resource(mut item) => {
-            let metadata = arguments.show_metadata.then(|| item.metadata()).transpose()?;
-            prepare(&mut item)?;
-            match metadata {
-                Some(metadata) => Ok(with_metadata(item.payload, metadata)?),
-                None => Ok(output.show_payload(&item.payload, &item.descriptor())?),
-            }
-        }
-        Read::Collection(mut items) => {
-            arguments.exclusions.apply(&mut items);
-            items.iter_mut().try_for_each(prepare)?;
+        Read::Resource(item) => match metadata {
+            Some(metadata) => Ok(with_metadata(item.payload, metadata)?),
+            None => Ok(output.show_payload(&item.payload, &item.descriptor())?),
+        },
+        Read::Collection(items) => {
             if arguments.show_metadata {
                 let metadata = rules.on_collection(&target.path)?.document();
                 return Ok(with_metadata(item::payloads(items), metadata)?);

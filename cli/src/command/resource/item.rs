@@ -8,7 +8,7 @@ use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, PayloadType, Value};
-use declarest_core::secrets::{PLACEHOLDER, find_placeholder, mask};
+use declarest_core::secrets::{PLACEHOLDER, Scope, SecretReader, mask};
 use declarest_core::sync::{Members, Observed, Resource};
 
 use crate::error::Failure;
@@ -165,10 +165,11 @@ impl Exclusions {
 }
 
 /// What becomes of secrets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Secrets {
     Masked,
-    Shown,
+    /// They show, also those that placeholders stand for.
+    Shown(SecretReader),
 }
 
 impl Secrets {
@@ -177,21 +178,18 @@ impl Secrets {
         if !show {
             return Ok(Self::Masked);
         }
-        invocation.context()?.secret_store()?;
-        Ok(Self::Shown)
+        let store = invocation.context()?.open_secret_store(&invocation.messages)?;
+        Ok(Self::Shown(SecretReader::new(Some(store))))
     }
 
-    pub fn apply(self, item: &mut Item) -> Result<(), Failure> {
+    pub async fn apply(&self, item: &mut Item) -> Result<(), Failure> {
         match self {
             Self::Masked => item.mask(),
-            Self::Shown => {
-                if let Some(pointer) = find_placeholder(&item.payload) {
-                    return Err(Failure::invalid(format!(
-                        "{}: the value at \"{pointer}\" is a placeholder, and this version reads no secret \
-                         stores; leave out --show-secrets",
-                        item.path
-                    )));
-                }
+            Self::Shown(reader) => {
+                let payload = Arc::new(std::mem::take(&mut item.payload));
+                let scope = Scope::Resource(item.path.clone());
+                let resolved = reader.resolve(&scope, item.descriptor.as_ref(), payload).await?;
+                item.payload = Arc::unwrap_or_clone(resolved.payload);
             }
         }
         Ok(())

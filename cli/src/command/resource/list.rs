@@ -3,7 +3,7 @@
 use clap::Args;
 use declarest_core::metadata::OperationName;
 
-use super::item::{self, Exclusions, Secrets};
+use super::item::{self, Exclusions};
 use super::read;
 use super::source::{Source, SourceArguments};
 use crate::error::Failure;
@@ -43,7 +43,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
         }
     })?;
     arguments.exclusions.apply(&mut items);
-    items.iter_mut().try_for_each(|item| Secrets::Masked.apply(item))?;
+    items.iter_mut().for_each(item::Item::mask);
     let lines = item::lines(&items);
     Ok(output.show_list(&item::payloads(items), &lines)?)
 }

@@ -1,6 +1,7 @@
 //! `declarest resource`.
 
 mod apply;
+mod change;
 mod delete;
 mod diff;
 mod fetch;

@@ -19,6 +19,16 @@ pub enum Read {
     Collection(Vec<Item>),
 }
 
+impl Read {
+    /// All that was read, for changing it.
+    pub fn items_mut(&mut self) -> &mut [Item] {
+        match self {
+            Self::Resource(item) => std::slice::from_mut(item),
+            Self::Collection(items) => items,
+        }
+    }
+}
+
 /// Reads from the server. What is written as a collection is listed, unless its answer is no list.
 pub async fn remote(
     workspace: &Workspace<'_>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use declarest_core::payload::{Descriptor, PayloadType, Value};
-use declarest_core::secrets::DeclaredSecrets;
+use declarest_core::secrets::{DeclaredSecrets, placeholder_places};
 use declarest_core::sync::{Observed, Remote, Resource};
 use serde::Serialize;
 
@@ -33,12 +33,14 @@ struct RecordDescriptor {
 }
 
 impl Record {
-    /// The record of `resource` as the server has it. Declared secrets do not show.
+    /// The record of `resource` as the server has it. Neither declared secrets nor what placeholders stand for
+    /// show.
     pub fn new(resource: &Resource, observed: &Observed) -> Self {
         let payload = observed.payload.clone().unwrap_or_default();
         let rules = &observed.at.rules;
         let remote_id = rules.observed_id(&payload).unwrap_or_else(|| observed.at.identity.remote_id.clone());
-        let secrets = DeclaredSecrets::of(resource.rules.resolved());
+        let mut secrets = DeclaredSecrets::of(resource.rules.resolved());
+        secrets.add(&placeholder_places(&resource.payload));
         let json = || Descriptor::of(PayloadType::Json);
         let descriptor = resource.descriptor.clone().unwrap_or_else(json);
         Self {

@@ -1,12 +1,13 @@
 //! `resource save`.
 
 use clap::{Args, ValueEnum};
-use declarest_core::authoring::{Draft, Prepared, check_absent, check_secrets, drafts_of, is_list};
+use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_absent, drafts_of, is_list};
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
+use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, PayloadType, Value};
-use declarest_core::repository::Store;
 
+use super::change::Change;
 use super::fetch::fetch;
 use super::item::{self, Exclusions, Item};
 use super::read::Read;
@@ -66,6 +67,7 @@ enum Mode {
 pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Failure> {
     let target = arguments.path.selector(invocation)?;
     arguments.check()?;
+    let secrets = arguments.secret_options(invocation)?;
     let input = arguments.input.payload(Literals::WithAssignments)?;
     if input.is_some() && has_wildcard(&target) {
         return Err(Failure::invalid(format!(
@@ -81,16 +83,21 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
             Some(_) => Workspace::local(invocation).await?,
             None => Workspace::connected(invocation).await?,
         };
-        let drafts = match input {
-            Some(input) => arguments.given(&workspace.metadata, &target, input)?,
+        let batches = match input {
+            Some(input) => vec![arguments.given(&workspace.metadata, &target, input)?],
             None => arguments.fetched(&workspace, &target, invocation).await?,
         };
-        let drafts = arguments.without_excluded(&workspace.metadata, drafts)?;
-        let store = authoring.store()?;
-        for prepared in arguments.prepare(&workspace.metadata, &store, drafts)? {
-            prepared.write(&store)?;
-            invocation.messages.verbose(1, &format!("saved {}", prepared.path()));
+        let mut batches = arguments.without_excluded(&workspace.metadata, batches)?;
+        if arguments.prune_defaults {
+            for draft in batches.iter_mut().flat_map(|batch| &mut batch.drafts) {
+                draft.prune_defaults(&workspace.metadata)?;
+            }
         }
+        let store = authoring.store()?;
+        if !arguments.force {
+            check_absent(&store, batches.iter().flat_map(|batch| &batch.drafts).map(|draft| &draft.path))?;
+        }
+        Change::new(&workspace, &store, batches, &secrets)?.carry_out(invocation).await?;
         authoring.finish()?;
         Ok(())
     })
@@ -115,14 +122,29 @@ impl SaveArguments {
         if self.mode == Mode::Single && !self.exclusions.is_empty() {
             return Err(Failure::invalid("--exclude leaves out items; remove it or --mode single"));
         }
-        if self.secret || self.secret_attributes.is_some() {
-            return Err(Failure::invalid("secret provider is not configured"));
-        }
         Ok(())
     }
 
+    /// What the flags say about secrets. Those that keep some need a store.
+    fn secret_options(&self, invocation: &Invocation) -> Result<SecretOptions, Failure> {
+        let store = invocation.context()?.secret_store();
+        let has_store = store.is_ok();
+        if self.secret || self.secret_attributes.is_some() {
+            store?;
+        }
+        let attributes = match self.secret_attributes.as_deref().map(str::trim) {
+            None => Attributes::Declared,
+            Some("") => Attributes::Likely,
+            Some(list) => {
+                let pointers = list.split(',').map(|pointer| Pointer::parse(pointer.trim()));
+                Attributes::Listed(pointers.collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(SecretOptions { whole: self.secret, attributes, allow_plaintext: self.allow_plaintext, has_store })
+    }
+
     /// The drafts of a payload that somebody gave.
-    fn given(&self, metadata: &Metadata, target: &RawPath, input: Payload) -> Result<Vec<Draft>, Failure> {
+    fn given(&self, metadata: &Metadata, target: &RawPath, input: Payload) -> Result<Batch, Failure> {
         let path = LogicalPath::parse(target.as_str())?;
         let Payload { value, descriptor } = input;
         // JSON is also what input is taken for that nobody said anything about.
@@ -136,23 +158,27 @@ impl SaveArguments {
         workspace: &Workspace<'_>,
         target: &RawPath,
         invocation: &Invocation,
-    ) -> Result<Vec<Draft>, Failure> {
-        let mut drafts = Vec::new();
+    ) -> Result<Vec<Batch>, Failure> {
+        let mut batches = Vec::new();
         for (path, found) in fetch(workspace, target, invocation).await? {
-            match found {
-                Read::Collection(items) if self.mode == Mode::Single => {
-                    drafts.push(Draft { path, payload: item::payloads(items), descriptor: None });
-                }
-                Read::Collection(items) => drafts.extend(items.into_iter().map(|item| {
-                    let Item { path, payload, .. } = item;
-                    Draft { path, payload, descriptor: None }
-                })),
-                Read::Resource(item) => {
-                    drafts.extend(self.drafts(&workspace.metadata, path, item.payload, None)?);
-                }
-            }
+            batches.push(match found {
+                Read::Collection(items) if self.saves_one() => single(path, item::payloads(items), None),
+                Read::Collection(items) => Batch {
+                    collection: Some(path),
+                    drafts: items
+                        .into_iter()
+                        .map(|Item { path, payload, .. }| Draft { path, payload, descriptor: None })
+                        .collect(),
+                },
+                Read::Resource(item) => self.drafts(&workspace.metadata, path, item.payload, None)?,
+            });
         }
-        Ok(drafts)
+        Ok(batches)
+    }
+
+    /// Whether lists are saved as one resource.
+    fn saves_one(&self) -> bool {
+        self.secret || self.mode == Mode::Single
     }
 
     /// The drafts that a payload for `path` becomes.
@@ -162,52 +188,37 @@ impl SaveArguments {
         path: LogicalPath,
         payload: Value,
         descriptor: Option<&Descriptor>,
-    ) -> Result<Vec<Draft>, Failure> {
-        let as_items = match self.mode {
-            Mode::Auto => is_list(&payload),
-            Mode::Items => true,
-            Mode::Single => false,
-        };
-        if !as_items {
-            return Ok(vec![Draft { path, payload, descriptor: descriptor.cloned() }]);
+    ) -> Result<Batch, Failure> {
+        if self.saves_one() || (self.mode == Mode::Auto && !is_list(&payload)) {
+            return Ok(single(path, payload, descriptor.cloned()));
         }
         let drafts = drafts_of(metadata, &path, &payload)?.into_iter();
-        Ok(drafts.map(|draft| Draft { descriptor: descriptor.cloned(), ..draft }).collect())
+        let drafts = drafts.map(|draft| Draft { descriptor: descriptor.cloned(), ..draft }).collect();
+        Ok(Batch { collection: Some(path), drafts })
     }
 
-    fn without_excluded(&self, metadata: &Metadata, drafts: Vec<Draft>) -> Result<Vec<Draft>, Failure> {
+    fn without_excluded(&self, metadata: &Metadata, mut batches: Vec<Batch>) -> Result<Vec<Batch>, Failure> {
         if self.exclusions.is_empty() {
-            return Ok(drafts);
+            return Ok(batches);
         }
-        let mut kept = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            let named = metadata.rules(&draft.path)?.identify(&draft.path, &draft.payload);
-            let (alias, id) = named.map(|names| (names.alias, names.remote_id)).unwrap_or_default();
-            if !self.exclusions.cover(&draft.path, &alias, &id) {
-                kept.push(draft);
+        for batch in &mut batches {
+            let mut kept = Vec::with_capacity(batch.drafts.len());
+            for draft in std::mem::take(&mut batch.drafts) {
+                let named = metadata.rules(&draft.path)?.identify(&draft.path, &draft.payload);
+                let (alias, id) = named.map(|names| (names.alias, names.remote_id)).unwrap_or_default();
+                if !self.exclusions.cover(&draft.path, &alias, &id) {
+                    kept.push(draft);
+                }
             }
+            batch.drafts = kept;
         }
-        Ok(kept)
+        Ok(batches)
     }
+}
 
-    /// Passes all guards, so that afterwards everything can be written.
-    fn prepare(
-        &self,
-        metadata: &Metadata,
-        store: &Store,
-        mut drafts: Vec<Draft>,
-    ) -> Result<Vec<Prepared>, Failure> {
-        if self.prune_defaults {
-            let pruned = drafts.into_iter().map(|draft| draft.without_defaults(metadata));
-            drafts = pruned.collect::<Result<_, _>>()?;
-        }
-        if !self.force {
-            check_absent(store, drafts.iter().map(|draft| &draft.path))?;
-        }
-        check_secrets(metadata, &drafts, self.allow_plaintext)?;
-        let prepared = drafts.into_iter().map(|draft| Prepared::new(store, metadata, draft));
-        Ok(prepared.collect::<Result<_, _>>()?)
-    }
+/// The batch of one payload.
+fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> Batch {
+    Batch { collection: None, drafts: vec![Draft { path, payload, descriptor }] }
 }
 
 fn has_wildcard(target: &RawPath) -> bool {

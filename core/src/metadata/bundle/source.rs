@@ -17,6 +17,7 @@ use super::reference::{OciReference, OciVersion, absolute};
 use super::{Build, Bundle, BundleError, BundleWarning, MAX_TOTAL, RELEASES, Reference};
 use crate::error::with_causes;
 use crate::proxy::Proxy;
+use crate::transport;
 
 /// How bundles are opened.
 #[derive(Clone, Debug)]
@@ -50,16 +51,7 @@ impl Options {
     /// The same, with downloads through `proxy` where it serves their target.
     #[must_use]
     pub fn through(self, proxy: Proxy) -> Self {
-        let route = move |target: &Url| {
-            let via = proxy.route(target)?;
-            let mut url = via.url.clone();
-            if let Some(credentials) = via.credentials {
-                url.set_username(&credentials.username).ok()?;
-                url.set_password(Some(credentials.password.expose())).ok()?;
-            }
-            Some(url)
-        };
-        Self { proxies: vec![reqwest::Proxy::custom(route)], ..self }
+        Self { proxies: vec![transport::through(proxy)], ..self }
     }
 }
 

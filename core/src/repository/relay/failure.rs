@@ -2,13 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use rustls::AlertDescription;
-
 use super::super::RepositoryError;
-use crate::http_failure::{causes, tls_error};
-
-/// What hyper-util says, in a type that it does not export, when a proxy refuses a tunnel with status 407.
-const TUNNEL_REFUSED: &str = "proxy authorization required";
+use crate::transport::{Refusal, causes, is_proxy_refusal, refusal};
 
 /// The first failure of a relay.
 #[derive(Default)]
@@ -39,15 +34,14 @@ impl Way {
     /// What it means that no answer came.
     pub fn explain(&self, error: &reqwest::Error) -> RepositoryError {
         let url = self.url.clone();
-        let reason = causes(error);
-        if self.proxy.is_some() && reason.contains(TUNNEL_REFUSED) {
+        if self.proxy.is_some() && is_proxy_refusal(error) {
             return RepositoryError::ProxyCredentials { url };
         }
-        match tls_error(error) {
-            Some(rustls::Error::InvalidCertificate(why)) => {
+        match refusal(error) {
+            Some(Refusal::Theirs(why)) => {
                 RepositoryError::Network { url, reason: format!("its certificate: {why}") }
             }
-            Some(rustls::Error::AlertReceived(alert)) if concerns_client(*alert) => {
+            Some(Refusal::Ours(alert)) => {
                 let alert = format!("{alert:?}");
                 if self.certified {
                     RepositoryError::ClientCertificateRejected { url, alert }
@@ -55,7 +49,7 @@ impl Way {
                     RepositoryError::ClientCertificateMissing { url, alert }
                 }
             }
-            _ => self.network(&reason),
+            None => self.network(&causes(error)),
         }
     }
 
@@ -71,21 +65,4 @@ impl Way {
         };
         RepositoryError::Network { url: self.url.clone(), reason }
     }
-}
-
-/// Whether a server sends this alert because of a client's certificate or the lack of one (RFC 8446 section
-/// 6.2; our own refusals of its certificate are no alerts that we receive).
-fn concerns_client(alert: AlertDescription) -> bool {
-    matches!(
-        alert,
-        AlertDescription::CertificateRequired
-            | AlertDescription::NoCertificate
-            | AlertDescription::BadCertificate
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::UnknownCA
-            | AlertDescription::AccessDenied
-    )
 }

@@ -1,7 +1,6 @@
 //! One request to the relay, and what it becomes on its way to the remote and back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
@@ -11,7 +10,6 @@ use http::{Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use reqwest::Body;
-use rustls::crypto::ring;
 use sha2::{Digest, Sha256};
 use url::{Position, Url};
 
@@ -19,8 +17,7 @@ use super::super::{Remote, RepositoryError};
 use super::failure::{FirstFailure, Way};
 use crate::error::with_causes;
 use crate::proxy::Proxy;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::transport::client_builder;
 
 /// What of a request goes on. The body's framing is that of each connection, and an `Expect` is answered here.
 const REQUEST_HEADERS: [HeaderName; 6] = [
@@ -82,7 +79,7 @@ impl Forwarder {
             token: Sha256::digest(token).into(),
             origins: origins(target).into_iter().map(origin).collect(),
             shown: remote.url.to_string(),
-            certified: remote.tls.identity().is_some(),
+            certified: remote.tls.presents(),
             failure: Arc::default(),
         })
     }
@@ -203,38 +200,13 @@ pub(in super::super) fn is_proxied(proxy: &Proxy, target: &Url) -> bool {
 
 /// Answers are passed on as they are: nothing is unpacked, no redirect is followed.
 fn client(remote: &Remote) -> Result<reqwest::Client, String> {
-    // Refused if the process has chosen one already, which then counts.
-    let _ = ring::default_provider().install_default();
-    let proxy = remote.proxy.clone();
-    let mut builder = reqwest::Client::builder()
-        .no_proxy()
-        .proxy(reqwest::Proxy::custom(move |target| proxy_address(&proxy, target)))
-        .tls_version_min(reqwest::tls::Version::TLS_1_2)
-        .tls_danger_accept_invalid_certs(remote.tls.trusts_anybody())
+    let builder = client_builder(&remote.tls, &remote.proxy)
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
         .no_gzip()
+        .no_brotli()
         // As libgit2 does, whose requests these are.
         .http1_only();
-    if let Some(authorities) = remote.tls.authorities() {
-        builder = builder.tls_certs_only(authorities.iter().cloned());
-    }
-    if let Some(identity) = remote.tls.identity() {
-        builder = builder.identity(identity.clone());
-    }
     builder.build().map_err(|error| with_causes(&error))
-}
-
-/// The proxy on the way to `target`, with its credentials as userinfo.
-fn proxy_address(proxy: &Proxy, target: &Url) -> Option<Url> {
-    let via = proxy.route(target)?;
-    let mut address = via.url.clone();
-    if let Some(credentials) = via.credentials {
-        // Refused only for URLs without host, which no proxy has.
-        let _ = address.set_username(&credentials.username);
-        let _ = address.set_password(Some(credentials.password.expose()));
-    }
-    Some(address)
 }
 
 fn copy(from: &HeaderMap, to: &mut HeaderMap, names: &[HeaderName]) {

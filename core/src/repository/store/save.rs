@@ -1,11 +1,12 @@
 use super::Store;
 use super::disk::{Pending, remove};
 use crate::path::LogicalPath;
-use crate::payload::{Descriptor, PayloadType, Value, decode, encode};
+use crate::payload::{Descriptor, PayloadType, Value};
 use crate::repository::payload_name::extension;
 use crate::repository::sidecar::beside;
 use crate::repository::tree::join;
 use crate::repository::{RepositoryError, ResourceFile, Sidecar, Tree};
+use crate::secrets::{decode_file, encode_file};
 
 /// How a payload is saved. The default decides the format by what is there already.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +67,16 @@ impl Store {
         Ok(stored)
     }
 
+    /// The file that [`Store::save`] would write `value` to.
+    pub fn target(
+        &self,
+        path: &LogicalPath,
+        value: &Value,
+        save: &Save<'_>,
+    ) -> Result<ResourceFile, RepositoryError> {
+        save.target(path, value, self.resource_file(path)?.as_ref())
+    }
+
     /// The bytes to write; `None` if the existing file says the same.
     fn content(
         &self,
@@ -74,15 +85,15 @@ impl Store {
         existing: Option<&ResourceFile>,
     ) -> Result<Option<Vec<u8>>, RepositoryError> {
         let payload_type = stored.descriptor.payload_type;
-        let content = encode(payload_type, value)
+        let content = encode_file(payload_type, value)
             .map_err(|source| RepositoryError::Payload { file: stored.file.clone(), source })?;
         if existing.is_none_or(|old| old.file != stored.file) {
             return Ok(Some(content));
         }
-        let before = self.tree().read(&stored.file)?.and_then(|bytes| decode(payload_type, &bytes).ok());
+        let before = self.tree().read(&stored.file)?.and_then(|bytes| decode_file(payload_type, &bytes).ok());
         // Formats of strings only give a number back as its text.
         let same = before.is_some_and(|before| {
-            before == *value || decode(payload_type, &content).is_ok_and(|after| before == after)
+            before == *value || decode_file(payload_type, &content).is_ok_and(|after| before == after)
         });
         Ok((!same).then_some(content))
     }

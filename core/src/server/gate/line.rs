@@ -12,7 +12,7 @@ use super::breaker::{Breaker, Passage};
 use super::limit::Limit;
 use super::{Answer, Outcome, Refused};
 use crate::server::BaseUrl;
-use crate::server::retry::LONGEST_WAIT;
+use crate::transport::retry::LONGEST_WAIT;
 
 /// However long a server asks for patience, after this it is asked again.
 const LONGEST_CLOSURE: Duration = Duration::from_hours(1);

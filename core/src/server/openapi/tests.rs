@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::secrets::Secret;
-use crate::server::{Auth, BaseUrl, Gate, HeaderCredential, Settings, Throttling, TlsSettings};
+use crate::server::{Auth, BaseUrl, Gate, HeaderCredential, Settings, Throttling};
 
 const DOCUMENT: &str = "{\"openapi\": \"3.1.0\", \"paths\": {\"/shops\": {\"get\": {}}}}";
 
@@ -23,15 +23,13 @@ fn client(base_url: &str) -> Client {
     // Fails where another test was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = Settings {
-        base_url: BaseUrl::parse(base_url).unwrap(),
         auth: Auth::Headers(vec![HeaderCredential {
             header: "X-Key".to_owned(),
             prefix: String::new(),
             value: Secret::from("s3cret".to_owned()),
         }]),
-        tls: TlsSettings::default(),
         default_headers: vec![("X-Tenant".to_owned(), "blue".to_owned())],
-        health_check: None,
+        ..Settings::new(BaseUrl::parse(base_url).unwrap())
     };
     Client::new(settings, Arc::new(Gate::new(&Throttling::default()).unwrap()), None).unwrap()
 }

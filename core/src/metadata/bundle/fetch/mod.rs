@@ -53,6 +53,7 @@ pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> 
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
         // An archive is itself gzip, and some servers call that a content encoding.
         .no_gzip()
+        .no_brotli()
         .redirect(Policy::custom(|attempt| {
             if attempt.previous().last().is_some_and(|from| drops_encryption(from, attempt.url())) {
                 attempt.error("a redirect leads from https to http")

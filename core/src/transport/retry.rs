@@ -6,10 +6,10 @@ use http::header::{HeaderMap, RETRY_AFTER};
 use http::{Method, StatusCode};
 
 /// Attempts in all, the first included.
-pub(super) const ATTEMPTS: u32 = 4;
+pub(crate) const ATTEMPTS: u32 = 4;
 
 /// A server that asks for more patience than this gets its next request from a later sync.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_mins(1);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// As long as the longest pause between attempts: a server that stumbles costs a request no more than if every
 /// attempt had contacted it.
@@ -20,7 +20,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 
 /// How an attempt failed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// Our breaker is open, so nothing was sent; the probe is due in this time.
     NotContacted(Duration),
     /// No connection was made, so nothing was sent.
@@ -39,7 +39,7 @@ pub(super) enum Failure {
 ///
 /// POST and PATCH are repeated only where the server cannot have acted: nothing was sent, or it said 429
 /// (RFC 6585 §4).
-pub(super) fn pause(method: &Method, attempt: u32, failure: &Failure) -> Option<Duration> {
+pub(crate) fn pause(method: &Method, attempt: u32, failure: &Failure) -> Option<Duration> {
     if attempt >= ATTEMPTS {
         return None;
     }
@@ -67,7 +67,7 @@ pub(super) fn pause(method: &Method, attempt: u32, failure: &Failure) -> Option<
 }
 
 /// `Retry-After`, if there is one that can be read.
-pub(super) fn asked_patience(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn asked_patience(headers: &HeaderMap) -> Option<Duration> {
     retry_after(headers, SystemTime::now())
 }
 

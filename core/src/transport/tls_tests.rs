@@ -31,7 +31,7 @@ fn unusable_bundles(#[case] text: &str, #[case] expected: &str) {
     let file = directory.path().join("ca.pem");
     std::fs::write(&file, text).unwrap();
     let files = TlsFiles { ca_cert_file: Some(file.clone()), ..TlsFiles::default() };
-    let error = RemoteTls::from_files(&files).unwrap_err();
+    let error = TlsConfig::from_files(&files).unwrap_err();
     assert_eq!(error.category(), Category::Validation);
     let text = error.to_string().replace(&file.display().to_string(), "FILE");
     assert!(text.starts_with(expected), "{text}");
@@ -43,15 +43,16 @@ fn files_say_whom_to_trust() {
     let file = directory.path().join("ca.pem");
     let files =
         TlsFiles { ca_cert_file: Some(file.clone()), insecure_skip_verify: true, ..TlsFiles::default() };
-    assert!(RemoteTls::from_files(&files).unwrap_err().to_string().contains("No such file"));
+    assert!(TlsConfig::from_files(&files).unwrap_err().to_string().contains("No such file"));
     std::fs::write(&file, format!("# two\n{}{}", authority().pem(), authority().pem())).unwrap();
-    let tls = RemoteTls::from_files(&files).unwrap();
-    assert!(tls.trusts_anybody() && tls.is_set() && !tls.needs_relay());
-    let tls = RemoteTls::from_files(&TlsFiles { insecure_skip_verify: false, ..files }).unwrap();
-    assert_eq!(tls.authorities().map(<[_]>::len), Some(2));
-    assert!(tls.is_set() && tls.needs_relay() && !tls.trusts_anybody());
-    let tls = RemoteTls::from_files(&TlsFiles::default()).unwrap();
-    assert!(!tls.is_set() && !tls.needs_relay());
+    let tls = TlsConfig::from_files(&files).unwrap();
+    assert!(tls.trusts_anybody() && tls.is_set());
+    let tls = TlsConfig::from_files(&TlsFiles { insecure_skip_verify: false, ..files }).unwrap();
+    let Trust::Authorities(authorities) = &tls.trust else { panic!("{tls:?}") };
+    assert_eq!(authorities.len(), 2);
+    assert!(tls.is_set() && !tls.trusts_anybody());
+    let tls = TlsConfig::from_files(&TlsFiles::default()).unwrap();
+    assert!(!tls.is_set());
 }
 
 #[rstest]
@@ -69,8 +70,8 @@ fn files_say_who_we_are(#[case] insecure: bool) {
         insecure_skip_verify: insecure,
         ..TlsFiles::default()
     };
-    let tls = RemoteTls::from_files(&files).unwrap();
-    assert!(tls.identity().is_some() && tls.is_set() && tls.needs_relay());
+    let tls = TlsConfig::from_files(&files).unwrap();
+    assert!(tls.presents() && tls.is_set());
     assert_eq!(tls.trusts_anybody(), insecure);
     assert!(!format!("{tls:?}").contains("PRIVATE"), "{tls:?}");
 }
@@ -93,7 +94,7 @@ fn client_certificates_in_files_that_cannot_be_had(
         client_key_file: key.map(PathBuf::from),
         ..TlsFiles::default()
     };
-    let error = RemoteTls::from_files(&files).unwrap_err();
+    let error = TlsConfig::from_files(&files).unwrap_err();
     assert_eq!((error.category(), error.to_string().as_str()), (Category::Validation, expected));
 }
 
@@ -114,7 +115,7 @@ fn unusable_client_certificates() {
     ];
     for (certificate, key, expected) in cases {
         let (certificate, key) = (certificate.as_bytes(), key.as_bytes());
-        let refused = RemoteTls::default()
+        let refused = TlsConfig::default()
             .presenting(Pem { origin: "cert", text: certificate }, Pem { origin: "key", text: key });
         let error = refused.unwrap_err();
         assert_eq!(error.category(), Category::Validation);

@@ -7,6 +7,9 @@ use std::path::Path;
 /// How the names of unfinished files start. They are never part of desired state.
 const TEMPORARY: &str = ".declarest-";
 
+/// How those of files with secrets start.
+const TEMPORARY_SECRET: &str = ".declarest-secret-";
+
 /// Who may read a file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -22,22 +25,38 @@ pub enum Mode {
 /// then renamed. A failure removes the temporary file and leaves `file` as it was; so does the end of the
 /// process, except that a file `.declarest-*` stays. A symbolic link is replaced, not followed. Blocks.
 pub fn write_atomically(file: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
-    replace(file, mode, |temporary| temporary.write_all(content))
+    replace(file, TEMPORARY, mode, |temporary| temporary.write_all(content))
 }
 
-fn replace(file: &Path, mode: Mode, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+/// [`write_atomically`] for a file that only the owner may read and that must not be lost once this returns,
+/// also if the power fails: the directory is flushed, too. Temporary files are called `.declarest-secret-*`.
+pub(crate) fn write_secret_file(file: &Path, content: &[u8]) -> io::Result<()> {
+    replace(file, TEMPORARY_SECRET, Mode::Private, |temporary| temporary.write_all(content))?;
+    File::open(directory_of(file))?.sync_all()
+}
+
+/// Where temporary files go, so that they can be renamed.
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn replace(
+    file: &Path,
+    prefix: &str,
+    mode: Mode,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let kept = match mode {
         Mode::Shared => permissions_of(file)?,
         Mode::Private => None,
     };
     let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY);
+    builder.prefix(prefix);
     if mode == Mode::Shared {
         share(&mut builder);
     }
     // Dropping it, as every `?` does, removes the file.
-    let mut temporary = builder.tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    let mut temporary = builder.tempfile_in(directory_of(file))?;
     if let Some(permissions) = kept {
         temporary.as_file().set_permissions(permissions)?;
     }
@@ -131,7 +150,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a");
         fs::write(&file, "old").unwrap();
-        let full = replace(&file, Mode::Shared, |temporary| {
+        let full = replace(&file, TEMPORARY, Mode::Shared, |temporary| {
             temporary.write_all(b"ha")?;
             Err(io::Error::from(io::ErrorKind::StorageFull))
         });

@@ -1,4 +1,5 @@
-//! What may stand between a client and a Git server: TLS, and a proxy.
+//! What may stand between a client and a server: TLS, and a proxy.
+#![allow(dead_code, reason = "no test uses all of it")]
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Which certificates of an https remote are trusted, and which one is presented to it.
+//! Which certificates are trusted, and which one is presented.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::RepositoryError;
+use crate::error::{Categorized, Category};
 use crate::secrets::Secret;
 
 const CA_FIELD: &str = "tls.caCertFile";
 const CERT_FIELD: &str = "tls.clientCertFile";
 const KEY_FIELD: &str = "tls.clientKeyFile";
 
-/// Whose word about the identity of an https remote counts, and who we are to it.
+/// Whose word about the identity of a server counts, and who we are to it. TLS 1.2 is the least.
 ///
 /// By default that of the system's authorities, and nobody.
 #[derive(Clone, Debug, Default)]
-pub struct RemoteTls {
+pub struct TlsConfig {
     trust: Trust,
     identity: Option<Identity>,
 }
@@ -41,6 +41,35 @@ impl fmt::Debug for Trust {
             Self::Authorities(_) => "Authorities",
             Self::Anybody => "Anybody",
         })
+    }
+}
+
+/// TLS settings that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlsError {
+    /// Certificates of authorities cannot be used.
+    #[error("{origin}: {reason}")]
+    Authorities {
+        /// Where they come from.
+        origin: String,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// A client certificate or its key cannot be used.
+    #[error("{origin}: {reason}")]
+    ClientCertificate {
+        /// Where it comes from.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Categorized for TlsError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Authorities { .. } | Self::ClientCertificate { .. } => Category::Validation,
+        }
     }
 }
 
@@ -66,22 +95,22 @@ pub struct TlsFiles {
     pub insecure_skip_verify: bool,
 }
 
-impl RemoteTls {
+impl TlsConfig {
     /// Accepts any certificate: whoever sits in between can read and change everything.
     pub fn insecure() -> Self {
         Self { trust: Trust::Anybody, identity: None }
     }
 
     /// Trusts only these authorities, one or more PEM certificates, for whatever chain the server presents.
-    pub fn trusting(pem: Pem<'_>) -> Result<Self, RepositoryError> {
+    pub fn trusting(pem: Pem<'_>) -> Result<Self, TlsError> {
         let authorities = authorities(pem.text)
-            .map_err(|reason| RepositoryError::Authorities { origin: pem.origin.to_owned(), reason })?;
+            .map_err(|reason| TlsError::Authorities { origin: pem.origin.to_owned(), reason })?;
         Ok(Self { trust: Trust::Authorities(authorities), identity: None })
     }
 
     /// Presents a client certificate: its chain, itself first, and its key, which must not be encrypted.
-    pub fn presenting(mut self, certificate: Pem<'_>, key: Pem<'_>) -> Result<Self, RepositoryError> {
-        let refused = |pem: &Pem<'_>, reason: String| RepositoryError::ClientCertificate {
+    pub fn presenting(mut self, certificate: Pem<'_>, key: Pem<'_>) -> Result<Self, TlsError> {
+        let refused = |pem: &Pem<'_>, reason: String| TlsError::ClientCertificate {
             origin: pem.origin.to_owned(),
             reason,
         };
@@ -106,10 +135,10 @@ impl RemoteTls {
     }
 
     /// Reads the settings from their files. A client certificate and its key need each other.
-    pub fn from_files(files: &TlsFiles) -> Result<Self, RepositoryError> {
+    pub fn from_files(files: &TlsFiles) -> Result<Self, TlsError> {
         let authorities = files.ca_cert_file.as_deref().map(Self::from_ca_file).transpose()?;
         let tls = if files.insecure_skip_verify { Self::insecure() } else { authorities.unwrap_or_default() };
-        let half = |field: &str, other: &str| RepositoryError::ClientCertificate {
+        let half = |field: &str, other: &str| TlsError::ClientCertificate {
             origin: field.to_owned(),
             reason: format!("it needs {other}; set both or neither"),
         };
@@ -121,20 +150,20 @@ impl RemoteTls {
         }
     }
 
-    fn from_ca_file(file: &Path) -> Result<Self, RepositoryError> {
+    fn from_ca_file(file: &Path) -> Result<Self, TlsError> {
         let origin = format!("{CA_FIELD} {}", file.display());
         match std::fs::read(file) {
             Ok(pem) => Self::trusting(Pem { origin: &origin, text: &pem }),
-            Err(error) => Err(RepositoryError::Authorities { origin, reason: error.to_string() }),
+            Err(error) => Err(TlsError::Authorities { origin, reason: error.to_string() }),
         }
     }
 
-    fn with_client_files(self, certificate: &Path, key: &Path) -> Result<Self, RepositoryError> {
+    fn with_client_files(self, certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let read = |field: &str, file: &Path| {
             let origin = format!("{field} {}", file.display());
             match std::fs::read_to_string(file) {
                 Ok(text) => Ok((origin, Secret::from(text))),
-                Err(error) => Err(RepositoryError::ClientCertificate { origin, reason: error.to_string() }),
+                Err(error) => Err(TlsError::ClientCertificate { origin, reason: error.to_string() }),
             }
         };
         let (cert_origin, certificate) = read(CERT_FIELD, certificate)?;
@@ -144,31 +173,35 @@ impl RemoteTls {
     }
 
     /// Whether anything differs from the default.
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.identity.is_some() || !matches!(self.trust, Trust::System)
     }
 
-    /// Whether libgit2 cannot do it: over OpenSSL it presents no certificates, and shows us no more of a
-    /// server's chain than the first.
-    pub(super) fn needs_relay(&self) -> bool {
-        self.identity.is_some() || self.authorities().is_some()
-    }
-
-    pub(super) fn trusts_anybody(&self) -> bool {
+    pub(crate) fn trusts_anybody(&self) -> bool {
         matches!(self.trust, Trust::Anybody)
     }
 
-    /// What replaces the system's authorities.
-    pub(super) fn authorities(&self) -> Option<&[Certificate]> {
-        match &self.trust {
-            Trust::Authorities(authorities) => Some(authorities),
-            Trust::System | Trust::Anybody => None,
-        }
+    /// Whether only certain authorities are trusted.
+    pub(crate) fn replaces_authorities(&self) -> bool {
+        matches!(self.trust, Trust::Authorities(_))
     }
 
-    /// The client certificate with its key.
-    pub(super) fn identity(&self) -> Option<&Identity> {
-        self.identity.as_ref()
+    /// Whether there is a client certificate.
+    pub(crate) fn presents(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    /// A client with these settings.
+    pub(super) fn apply(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+        let builder = builder.tls_danger_accept_invalid_certs(self.trusts_anybody());
+        let builder = match &self.trust {
+            Trust::Authorities(authorities) => builder.tls_certs_only(authorities.iter().cloned()),
+            Trust::System | Trust::Anybody => builder,
+        };
+        match &self.identity {
+            Some(identity) => builder.identity(identity.clone()),
+            None => builder,
+        }
     }
 }
 

@@ -1,0 +1,127 @@
+//! `secret detect`.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use declarest_core::authoring::{AuthoringError, Declaration, Detected, detect_stored};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::Value;
+use declarest_core::payload::pointer::Pointer;
+use declarest_core::secrets;
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::input::PayloadArguments;
+use crate::invocation::{Invocation, block_on};
+use crate::output::{Output, OutputPolicy};
+use crate::target::PathArguments;
+use crate::workspace::Workspace;
+
+#[derive(Debug, Args)]
+pub struct DetectArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    #[command(flatten)]
+    input: PayloadArguments,
+    /// Declare what is found in metadata, so that it is kept out of files from now on
+    #[arg(long)]
+    fix: bool,
+    /// Look for this attribute only
+    #[arg(long, value_name = "POINTER")]
+    secret_attribute: Option<String>,
+}
+
+/// A resource of the repository with readable secrets.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Hit {
+    logical_path: String,
+    attributes: Vec<String>,
+}
+
+/// Prints what looks like a secret.
+pub fn run(arguments: &DetectArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let path = arguments.path.optional_target()?.map(|target| target.path);
+    let only = arguments.secret_attribute.as_deref().map(str::trim).map(Pointer::parse).transpose()?;
+    match arguments.input.document()? {
+        Some(content) => {
+            let payload = content.decode()?.value;
+            arguments.in_payload(&payload, path, only.as_ref(), invocation, &output)
+        }
+        None => arguments.in_repository(path, only.as_ref(), invocation, &output),
+    }
+}
+
+impl DetectArguments {
+    fn in_payload(
+        &self,
+        payload: &Value,
+        path: Option<LogicalPath>,
+        only: Option<&Pointer>,
+        invocation: &Invocation,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        match (self.fix, &path) {
+            (true, None) => {
+                return Err(Failure::invalid("--fix needs the path of the resource that the payload is of"));
+            }
+            (false, Some(path)) => {
+                return Err(Failure::invalid(format!(
+                    "a payload is searched whatever its path is; leave out {path}, or the payload to search the \
+                     repository, or add --fix"
+                )));
+            }
+            _ => {}
+        }
+        invocation.context()?;
+        let found = secrets::detect(payload).into_iter();
+        let found: BTreeSet<Pointer> = found.filter(|at| only.is_none_or(|only| only == at)).collect();
+        if let (true, Some(only)) = (found.is_empty(), only) {
+            return Err(AuthoringError::NeverDetected { at: only.clone() }.into());
+        }
+        let pointers: Vec<String> = found.iter().map(ToString::to_string).collect();
+        if let Some(path) = path {
+            let workspace = block_on(Workspace::local(invocation))?;
+            fix(&workspace, vec![Detected { path, attributes: found }])?;
+        }
+        Ok(output.show(&pointers, None)?)
+    }
+
+    fn in_repository(
+        &self,
+        path: Option<LogicalPath>,
+        only: Option<&Pointer>,
+        invocation: &Invocation,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        let workspace = block_on(Workspace::local(invocation))?;
+        // A context may be without a repository; then there is nothing to search.
+        workspace.store()?;
+        let scope = path.unwrap_or_else(LogicalPath::root);
+        let found = detect_stored(workspace.tree.as_ref(), &scope, only)?;
+        let hit = |detected: &Detected| Hit {
+            logical_path: detected.path.to_string(),
+            attributes: detected.attributes.iter().map(ToString::to_string).collect(),
+        };
+        let hits: Vec<Hit> = found.iter().map(hit).collect();
+        if self.fix {
+            fix(&workspace, found)?;
+        }
+        Ok(output.show(&hits, None)?)
+    }
+}
+
+/// Declares what was found in the metadata of each resource.
+fn fix(workspace: &Workspace<'_>, found: Vec<Detected>) -> Result<(), Failure> {
+    let declarations = found
+        .into_iter()
+        .filter(|detected| !detected.attributes.is_empty())
+        .map(|detected| Declaration::attributes(&workspace.metadata, &detected.path, detected.attributes));
+    let declarations: Vec<Declaration> = declarations.collect::<Result<_, _>>()?;
+    if declarations.is_empty() {
+        return Ok(());
+    }
+    let store = workspace.metadata_store()?;
+    Ok(declarations.iter().try_for_each(|declaration| declaration.write(&store))?)
+}

@@ -1,0 +1,67 @@
+//! `declarest secret`.
+
+mod detect;
+mod key;
+mod list;
+mod payload;
+mod value;
+
+use clap::Subcommand;
+use declarest_core::secrets::SecretStore;
+
+use crate::error::Failure;
+use crate::input::PayloadArguments;
+use crate::invocation::{Invocation, block_on};
+use crate::output::OutputPolicy;
+
+#[derive(Debug, Subcommand)]
+pub enum SecretCommand {
+    /// Make the secret store ready for use, or prove that it is
+    Init,
+    /// Store a value
+    #[command(visible_alias = "store")]
+    Set(value::SetArguments),
+    /// Print a value
+    Get(key::KeyArguments),
+    /// List keys
+    List(list::ListArguments),
+    /// Delete a value
+    Delete(key::KeyArguments),
+    /// Find what looks like a secret and is readable, in a payload or in the repository
+    Detect(detect::DetectArguments),
+    /// Store what looks like a secret in a payload, and print the payload with placeholders
+    Mask(PayloadArguments),
+    /// Print a payload with values in place of its placeholders
+    Resolve(PayloadArguments),
+    /// Print a payload with its placeholders in their canonical form
+    Normalize(PayloadArguments),
+}
+
+/// Runs a command of the group.
+pub fn run(command: &SecretCommand, invocation: &Invocation) -> Result<(), Failure> {
+    match command {
+        SecretCommand::Init => block_on(async { Ok(open(invocation)?.init().await?) }),
+        SecretCommand::Set(arguments) => value::set(arguments, invocation),
+        SecretCommand::Get(arguments) => get(arguments, invocation),
+        SecretCommand::List(arguments) => list::run(arguments, invocation),
+        SecretCommand::Delete(arguments) => {
+            let key = arguments.key(invocation)?;
+            block_on(async { Ok(open(invocation)?.delete(&key).await?) })
+        }
+        SecretCommand::Detect(arguments) => detect::run(arguments, invocation),
+        SecretCommand::Mask(input) => payload::mask(input, invocation),
+        SecretCommand::Resolve(input) => payload::resolve(input, invocation),
+        SecretCommand::Normalize(input) => payload::normalize(input, invocation),
+    }
+}
+
+fn get(arguments: &key::KeyArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Text)?;
+    let key = arguments.key(invocation)?;
+    let secret = block_on(async { Ok(open(invocation)?.get(&key).await?) })?;
+    Ok(output.show(&secret.expose(), Some(secret.expose()))?)
+}
+
+fn open(invocation: &Invocation) -> Result<SecretStore, Failure> {
+    invocation.context()?.open_secret_store(&invocation.messages)
+}

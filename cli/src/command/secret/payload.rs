@@ -1,0 +1,46 @@
+//! Commands that turn a payload into another one.
+
+use std::sync::Arc;
+
+use declarest_core::payload::Value;
+use declarest_core::secrets::{self, Scope, SecretReader};
+
+use super::open;
+use crate::error::Failure;
+use crate::input::{Payload, PayloadArguments};
+use crate::invocation::{Invocation, block_on};
+use crate::output::{Output, OutputPolicy};
+
+/// Stores what looks like a secret, and prints placeholders in its place.
+pub fn mask(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let (output, Payload { value, .. }) = read(input, invocation)?;
+    let (masked, extracted) = secrets::extract(value)?;
+    block_on(async { Ok(open(invocation)?.set_all(extracted).await?) })?;
+    show(&output, &masked)
+}
+
+/// Prints values in place of placeholders.
+pub fn resolve(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let (output, Payload { value, descriptor }) = read(input, invocation)?;
+    let resolved = block_on(async {
+        let reader = SecretReader::new(Some(open(invocation)?));
+        Ok(reader.resolve(&Scope::Payload, Some(&descriptor), Arc::new(value)).await?)
+    })?;
+    show(&output, &resolved.payload)
+}
+
+/// Prints placeholders in their canonical form.
+pub fn normalize(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let (output, Payload { value, .. }) = read(input, invocation)?;
+    invocation.context()?;
+    show(&output, &secrets::normalize(value)?)
+}
+
+fn read(input: &PayloadArguments, invocation: &Invocation) -> Result<(Output, Payload), Failure> {
+    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    Ok((output, input.required_document()?.decode()?))
+}
+
+fn show(output: &Output, payload: &Value) -> Result<(), Failure> {
+    Ok(output.show(payload, None)?)
+}

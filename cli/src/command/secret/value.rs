@@ -1,0 +1,101 @@
+//! `secret set`.
+
+use std::io::Read as _;
+
+use clap::Args;
+use declarest_core::secrets::Secret;
+
+use super::key::KeyFlags;
+use super::open;
+use crate::error::Failure;
+use crate::invocation::{Invocation, block_on};
+use crate::terminal;
+
+/// As much as the payload of a resource may hold.
+const LARGEST: u64 = 4 << 20;
+
+#[derive(Debug, Args)]
+pub struct SetArguments {
+    /// KEY, PATH KEY or PATH:KEY, and then the value
+    #[arg(value_name = "KEY VALUE", num_args = 0..=3, allow_hyphen_values = false)]
+    positional: Vec<String>,
+
+    #[command(flatten)]
+    flags: KeyFlags,
+
+    #[command(flatten)]
+    source: ValueSource,
+}
+
+/// Where a value comes from that is not to show in lists of processes and histories of shells.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct ValueSource {
+    /// File to take the value from; a line break at its end is left out
+    #[arg(long, value_name = "FILE")]
+    from_file: Option<std::path::PathBuf>,
+
+    /// Take the value from standard input; a line break at its end is left out
+    #[arg(long)]
+    stdin: bool,
+
+    /// Ask for the value
+    #[arg(long)]
+    prompt: bool,
+}
+
+/// Stores a value.
+pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let mut positional: Vec<&str> = arguments.positional.iter().map(String::as_str).collect();
+    let value = if arguments.source.is_given() {
+        None
+    } else {
+        let key_is_given = positional.len() > 1 || arguments.flags.are_complete();
+        match positional.pop() {
+            Some(value) if key_is_given => Some(Secret::from(value.to_owned())),
+            _ => return Err(invocation.usage("secret key and value are required: give them as KEY VALUE")),
+        }
+    };
+    let key = arguments.flags.key(&positional, invocation)?;
+    let value = match value {
+        Some(value) => value,
+        None => arguments.source.read(key.as_str())?,
+    };
+    block_on(async { Ok(open(invocation)?.set(&key, &value).await?) })
+}
+
+impl ValueSource {
+    fn is_given(&self) -> bool {
+        self.from_file.is_some() || self.stdin || self.prompt
+    }
+
+    fn read(&self, key: &str) -> Result<Secret, Failure> {
+        if self.prompt {
+            return Ok(terminal::ask(&format!("Value of {key}"), true)?);
+        }
+        let (origin, mut bytes) = (self.origin(), Vec::new());
+        let read = match &self.from_file {
+            Some(file) => {
+                std::fs::File::open(file).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+            }
+            None => std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes),
+        };
+        let length = read.map_err(|error| Failure::internal(format!("cannot read {origin}: {error}")))?;
+        if length as u64 > LARGEST {
+            return Err(Failure::invalid(format!("the value from {origin} is larger than 4 MiB")));
+        }
+        let mut text = String::from_utf8(bytes).map_err(|_| {
+            Failure::invalid(format!("the value from {origin} is not UTF-8, and secret stores hold texts"))
+        })?;
+        for end in ['\n', '\r'] {
+            if text.ends_with(end) {
+                text.pop();
+            }
+        }
+        Ok(Secret::from(text))
+    }
+
+    fn origin(&self) -> String {
+        self.from_file.as_ref().map_or_else(|| "standard input".to_owned(), |file| file.display().to_string())
+    }
+}

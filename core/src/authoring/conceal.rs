@@ -1,0 +1,280 @@
+//! Keeping secrets out of files: finding them in drafts and putting placeholders in their place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::declare::{self, Declaration};
+use super::{AuthoringError, Batch, Draft};
+use crate::metadata::document::Format;
+use crate::metadata::{Metadata, Rules};
+use crate::path::LogicalPath;
+use crate::payload::pointer::{Pointer, array_index};
+use crate::payload::{Descriptor, Value, encode};
+use crate::repository::{Save, Store};
+use crate::secrets::{
+    PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, whole_placeholder, whole_secret,
+};
+
+/// Which attributes of payloads go to the secret store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Attributes {
+    /// Those that metadata declares.
+    #[default]
+    Declared,
+    /// Those, and all that look like secrets. They are declared from then on.
+    Likely,
+    /// The declared ones and these, each of which must look like a secret. They are declared from then on.
+    Listed(Vec<Pointer>),
+}
+
+/// What becomes of the secrets of drafts.
+#[derive(Clone, Debug, Default)]
+pub struct SecretOptions {
+    /// Whether each draft is a secret as a whole, whatever metadata says.
+    pub whole: bool,
+    /// Which of its attributes are secrets.
+    pub attributes: Attributes,
+    /// Whether what else looks like a secret may be written readably.
+    pub allow_plaintext: bool,
+    /// Whether there is a store that secrets can go to.
+    pub has_store: bool,
+}
+
+/// Drafts without their secrets, and what has to be done with these.
+///
+/// To be carried out in this order: store the secrets, declare attributes, write the drafts, declare whole
+/// resources. So no file ever names a secret that is not there, and no metadata hides a file that is readable.
+#[derive(Debug, Default)]
+pub struct Concealed {
+    /// The drafts, with placeholders.
+    pub drafts: Vec<Draft>,
+    /// What to put into the secret store.
+    pub secrets: Vec<(SecretKey, Secret)>,
+    /// What metadata has to say about attributes before the drafts are written.
+    pub attributes: Vec<Declaration>,
+    /// What metadata has to say about whole resources after the drafts were written.
+    pub whole: Vec<Declaration>,
+    /// Secrets within arrays, whose keys hold an index: they are others once the array is reordered.
+    pub in_arrays: Vec<(LogicalPath, Pointer)>,
+}
+
+/// Takes the secrets out of `batches`. Nothing is written anywhere; it fails if
+///
+/// - a draft holds what looks like a secret and is neither declared nor selected, unless that is allowed;
+/// - there is no store for what has to go to one;
+/// - a secret is neither a text nor nothing, as stores hold texts;
+/// - a listed attribute looks like no secret, or attributes are asked for in what has none.
+///
+/// Placeholders stay what they are. Blocks.
+pub fn conceal(
+    store: &Store,
+    metadata: &Metadata,
+    batches: Vec<Batch>,
+    options: &SecretOptions,
+) -> Result<Concealed, AuthoringError> {
+    let batches: Vec<_> = batches
+        .into_iter()
+        .map(|batch| Candidates::of(metadata, batch, options))
+        .collect::<Result<_, _>>()?;
+    if !options.allow_plaintext {
+        let found: Vec<String> = batches.iter().flat_map(Candidates::readable).collect();
+        if !found.is_empty() {
+            return Err(AuthoringError::Plaintext { found });
+        }
+    }
+    let mut concealed = Concealed::default();
+    for batch in batches {
+        batch.conceal(store, metadata, options, &mut concealed)?;
+    }
+    Ok(concealed)
+}
+
+/// A batch, and which attributes of its drafts are secrets.
+struct Candidates {
+    collection: Option<LogicalPath>,
+    drafts: Vec<Candidate>,
+    /// What is taken out of every draft besides what is declared for it.
+    selected: BTreeSet<Pointer>,
+}
+
+struct Candidate {
+    draft: Draft,
+    rules: std::sync::Arc<Rules>,
+    /// Whether all of it is a secret.
+    whole: bool,
+    /// What looks like a secret.
+    likely: Vec<Pointer>,
+}
+
+impl Candidate {
+    fn of(metadata: &Metadata, draft: Draft, options: &SecretOptions) -> Result<Self, AuthoringError> {
+        let rules = metadata.rules(&draft.path)?;
+        let declared_whole = rules.resolved().secret;
+        if declared_whole && options.attributes != Attributes::Declared {
+            return Err(AuthoringError::WholeAndAttributes { path: draft.path });
+        }
+        let whole = options.whole || declared_whole;
+        let nothing = draft.payload.is_null() || is_whole_placeholder(&draft.payload);
+        let likely = if whole || nothing { Vec::new() } else { detect(&draft.payload) };
+        Ok(Self { draft, rules, whole: whole && !nothing, likely })
+    }
+
+    fn declared(&self) -> &[Pointer] {
+        &self.rules.resolved().secret_attributes
+    }
+}
+
+impl Candidates {
+    fn of(metadata: &Metadata, batch: Batch, options: &SecretOptions) -> Result<Self, AuthoringError> {
+        let Batch { collection, drafts } = batch;
+        let drafts = drafts.into_iter().map(|draft| Candidate::of(metadata, draft, options));
+        let drafts: Vec<Candidate> = drafts.collect::<Result<_, _>>()?;
+        if options.attributes != Attributes::Declared
+            && let Some(other) = drafts.iter().find(|candidate| candidate.draft.payload.as_object().is_none())
+            && !is_whole_placeholder(&other.draft.payload)
+        {
+            return Err(AuthoringError::NoAttributes { path: other.draft.path.clone() });
+        }
+        let all = || drafts.iter().flat_map(|candidate| candidate.likely.iter().chain(candidate.declared()));
+        let selected = match &options.attributes {
+            Attributes::Declared => BTreeSet::new(),
+            Attributes::Likely => all().cloned().collect(),
+            Attributes::Listed(listed) => {
+                let present =
+                    |at: &Pointer| drafts.iter().any(|candidate| at.get(&candidate.draft.payload).is_some());
+                let unknown = listed.iter().find(|at| {
+                    !all().any(|candidate| candidate == *at) && (collection.is_none() || present(at))
+                });
+                if let Some(at) = unknown {
+                    let path = collection.as_ref().unwrap_or(&drafts[0].draft.path).clone();
+                    return Err(AuthoringError::NotASecret { path, at: at.clone() });
+                }
+                listed.iter().cloned().collect()
+            }
+        };
+        Ok(Self { collection, drafts, selected })
+    }
+
+    /// Each draft with what in it would become readable.
+    fn readable(&self) -> impl Iterator<Item = String> {
+        self.drafts.iter().filter_map(|candidate| {
+            let kept = |at: &&Pointer| !self.selected.contains(*at) && !candidate.declared().contains(*at);
+            let left: Vec<String> = candidate.likely.iter().filter(kept).map(ToString::to_string).collect();
+            (!left.is_empty()).then(|| format!("{}: {}", candidate.draft.path, left.join(", ")))
+        })
+    }
+
+    fn conceal(
+        self,
+        store: &Store,
+        metadata: &Metadata,
+        options: &SecretOptions,
+        concealed: &mut Concealed,
+    ) -> Result<(), AuthoringError> {
+        let mut handled: BTreeMap<LogicalPath, BTreeSet<Pointer>> = BTreeMap::new();
+        for Candidate { mut draft, rules, whole, .. } in self.drafts {
+            if whole {
+                conceal_whole(store, &mut draft, &rules, options, concealed)?;
+            } else {
+                let attributes = self.selected.iter().chain(&rules.resolved().secret_attributes);
+                let attributes: BTreeSet<&Pointer> = attributes.collect();
+                let found = conceal_attributes(&mut draft, attributes, options, concealed)?;
+                handled.insert(draft.path.clone(), found);
+            }
+            concealed.drafts.push(draft);
+        }
+        if options.attributes == Attributes::Declared {
+            return Ok(());
+        }
+        concealed.attributes.extend(declare::attributes(metadata, self.collection.as_ref(), handled)?);
+        Ok(())
+    }
+}
+
+/// Whether the payload is a placeholder and nothing else.
+fn is_whole_placeholder(payload: &Value) -> bool {
+    find_placeholder(payload).is_some_and(|at| at.is_empty())
+}
+
+/// Takes the whole payload out.
+fn conceal_whole(
+    store: &Store,
+    draft: &mut Draft,
+    rules: &Rules,
+    options: &SecretOptions,
+    concealed: &mut Concealed,
+) -> Result<(), AuthoringError> {
+    let path = &draft.path;
+    if !options.has_store {
+        let what = "payload as a whole".to_owned();
+        return Err(AuthoringError::SecretStoreMissing { path: path.clone(), what });
+    }
+    let descriptor = descriptor_of(store, draft, rules)?;
+    let content = encode(descriptor.payload_type, &draft.payload)
+        .map_err(|source| AuthoringError::Encode { path: path.clone(), source })?;
+    let key = key(path, SecretKey::WHOLE)?;
+    concealed.secrets.push((key, whole_secret(&content)));
+    if !rules.resolved().secret {
+        concealed.whole.push(Declaration::whole(path)?);
+    }
+    draft.payload = whole_placeholder(descriptor.payload_type);
+    draft.descriptor = Some(descriptor);
+    Ok(())
+}
+
+/// What the file of `draft` would be.
+fn descriptor_of(store: &Store, draft: &Draft, rules: &Rules) -> Result<Descriptor, AuthoringError> {
+    let format = match rules.resolved().format {
+        Some(Format::Concrete(payload_type)) => Some(payload_type),
+        Some(Format::Any) | None => None,
+    };
+    let save = Save { descriptor: draft.descriptor.as_ref(), format, ..Save::default() };
+    Ok(store.target(&draft.path, &draft.payload, &save)?.descriptor)
+}
+
+/// Takes `attributes` out of the payload; tells which of them it has.
+fn conceal_attributes(
+    draft: &mut Draft,
+    attributes: BTreeSet<&Pointer>,
+    options: &SecretOptions,
+    concealed: &mut Concealed,
+) -> Result<BTreeSet<Pointer>, AuthoringError> {
+    let mut handled = BTreeSet::new();
+    let path = draft.path.clone();
+    for at in attributes {
+        let Some(value) = at.get_mut(&mut draft.payload) else { continue };
+        match value {
+            Value::Null => continue,
+            Value::String(text) if text.is_empty() || is_placeholder(text) => {}
+            Value::String(text) => {
+                if !options.has_store {
+                    return Err(AuthoringError::SecretStoreMissing { path, what: at.to_string() });
+                }
+                let secret = Secret::from(std::mem::replace(text, PLACEHOLDER.to_owned()));
+                concealed.secrets.push((key(&path, &at.to_string())?, secret));
+                if at.tokens().iter().any(|token| array_index(token).is_some())
+                    && within_array(&draft.payload, at)
+                {
+                    concealed.in_arrays.push((path.clone(), at.clone()));
+                }
+            }
+            _ if options.allow_plaintext => {}
+            other => {
+                return Err(AuthoringError::SecretType { path, at: at.clone(), kind: other.kind() });
+            }
+        }
+        handled.insert(at.clone());
+    }
+    Ok(handled)
+}
+
+/// Whether the way to `at` leads through an array.
+fn within_array(payload: &Value, at: &Pointer) -> bool {
+    let above =
+        (0..at.tokens().len()).map(|length| at.tokens()[..length].iter().cloned().collect::<Pointer>());
+    above.into_iter().any(|above| above.get(payload).is_some_and(|value| value.as_array().is_some()))
+}
+
+fn key(path: &LogicalPath, name: &str) -> Result<SecretKey, AuthoringError> {
+    SecretKey::of_resource(path, name)
+        .map_err(|source| AuthoringError::SecretKey { path: path.clone(), source })
+}

@@ -1,0 +1,141 @@
+//! Saying in metadata what is secret.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::AuthoringError;
+use crate::metadata::document::Document;
+use crate::metadata::{self, Metadata};
+use crate::path::{LogicalPath, Selector};
+use crate::payload::pointer::Pointer;
+use crate::repository::{DefaultsEdit, RepositoryError, Store};
+
+/// What one metadata document has to say about secrets.
+#[derive(Debug)]
+pub struct Declaration {
+    selector: Selector,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// The whole resource is one.
+    Whole,
+    /// These attributes are, besides those that the document names already.
+    Attributes(BTreeSet<Pointer>),
+}
+
+impl Declaration {
+    /// That the resource at `path` is a secret as a whole.
+    pub(super) fn whole(path: &LogicalPath) -> Result<Self, AuthoringError> {
+        Ok(Self { selector: selector(path.as_str())?, what: What::Whole })
+    }
+
+    /// That these attributes of the resource at `path` are secret. What `metadata` declares for it so far stays:
+    /// the list of a resource replaces the one that it inherits.
+    pub fn attributes(
+        metadata: &Metadata,
+        path: &LogicalPath,
+        mut attributes: BTreeSet<Pointer>,
+    ) -> Result<Self, AuthoringError> {
+        attributes.extend(metadata.rules(path)?.resolved().secret_attributes.iter().cloned());
+        Ok(Self { selector: selector(path.as_str())?, what: What::Attributes(attributes) })
+    }
+
+    /// Writes it into the document in `store`, the directory of metadata. A document that says it already is not
+    /// touched. Blocks.
+    pub fn write(&self, store: &Store) -> Result<(), AuthoringError> {
+        let before = match store.read_metadata(&self.selector) {
+            Ok(file) => Document::decode(file.format, &file.content)
+                .map_err(|error| self.failed(&error.located(file.format, &file.content)))?,
+            Err(RepositoryError::MetadataMissing { .. }) => Document::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let mut document = before.clone();
+        let resource = document.resource.get_or_insert_default();
+        match &self.what {
+            What::Whole => {
+                resource.secret = Some(true);
+                resource.secret_attributes = None;
+            }
+            What::Attributes(attributes) => {
+                let stated = resource.secret_attributes.take().into_iter().flatten();
+                let all: BTreeSet<Pointer> = stated.chain(attributes.iter().cloned()).collect();
+                resource.secret_attributes = Some(all.into_iter().collect());
+            }
+        }
+        if document == before {
+            return Ok(());
+        }
+        metadata::check(&document, self.selector.is_collection()).map_err(|error| self.failed(&error))?;
+        let yaml = document.encode_yaml().map_err(|error| self.failed(&error))?;
+        store.write_metadata(&self.selector, &yaml, &DefaultsEdit::default())?;
+        Ok(())
+    }
+
+    fn failed(&self, error: &dyn std::error::Error) -> AuthoringError {
+        AuthoringError::Declare { stem: self.selector.document_stem(), reason: error.to_string() }
+    }
+}
+
+/// The documents that have to name the attributes that were `handled` in the resources of a batch: those of the
+/// resources, or the one of their collection and those that replace what it says.
+pub(super) fn attributes(
+    metadata: &Metadata,
+    collection: Option<&LogicalPath>,
+    handled: BTreeMap<LogicalPath, BTreeSet<Pointer>>,
+) -> Result<Vec<Declaration>, AuthoringError> {
+    let handled = handled.into_iter().filter(|(_, attributes)| !attributes.is_empty());
+    let Some(collection) = collection else {
+        let own = handled.map(|(path, attributes)| Declaration::attributes(metadata, &path, attributes));
+        return own.collect();
+    };
+    let (mut all, mut declarations) = (BTreeSet::new(), Vec::new());
+    for (path, attributes) in handled {
+        let own = metadata.stored(&selector(path.as_str())?)?;
+        let states = |document: &Document| {
+            document.resource.as_ref().is_some_and(|resource| resource.secret_attributes.is_some())
+        };
+        if own.iter().any(|document| states(document)) {
+            declarations.push(Declaration::attributes(metadata, &path, attributes.clone())?);
+        }
+        all.extend(attributes);
+    }
+    if all.is_empty() {
+        return Ok(declarations);
+    }
+    all.extend(metadata.rules(collection)?.resolved().secret_attributes.iter().cloned());
+    let selector = of_collection(metadata, collection)?;
+    declarations.push(Declaration { selector, what: What::Attributes(all) });
+    Ok(declarations)
+}
+
+/// The document of a collection that speaks about its items: the most specific one that exists, with wildcards or
+/// without. If there is none, that of the collection itself, where the name of a realm, as all realms are alike,
+/// gives way to a wildcard.
+fn of_collection(metadata: &Metadata, collection: &LogicalPath) -> Result<Selector, AuthoringError> {
+    /// Of longer paths only the last segments are tried as wildcards.
+    const MOST: usize = 8;
+
+    let names: Vec<&str> = collection.segments().collect();
+    let free = names.len().min(MOST);
+    let mut patterns: Vec<u32> = (0..1 << free).collect();
+    patterns.sort_by_key(|pattern| (pattern.count_ones(), *pattern));
+    let with = |wild: &dyn Fn(usize) -> bool| {
+        let segments = names.iter().enumerate().map(|(at, name)| if wild(at) { "_" } else { *name });
+        let text: Vec<&str> = segments.collect();
+        selector(&format!("/{}/_", text.join("/")).replace("//", "/"))
+    };
+    for pattern in patterns {
+        let first = names.len() - free;
+        let candidate = with(&|at| at >= first && pattern >> (at - first) & 1 == 1)?;
+        if !metadata.stored(&candidate)?.is_empty() {
+            return Ok(candidate);
+        }
+    }
+    let realm = names.iter().position(|name| *name == "realms").filter(|at| at + 1 < names.len());
+    with(&|at| realm.is_some_and(|realms| at == realms + 1))
+}
+
+fn selector(text: &str) -> Result<Selector, AuthoringError> {
+    Selector::parse(text).map_err(|source| AuthoringError::Path { source })
+}

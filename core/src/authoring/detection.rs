@@ -1,0 +1,49 @@
+//! Finding secrets that are in files already.
+
+use std::collections::BTreeSet;
+
+use super::AuthoringError;
+use crate::path::LogicalPath;
+use crate::payload::pointer::Pointer;
+use crate::repository::{RepositoryError, Tree, read_payload, resources};
+use crate::secrets::detect;
+
+/// A resource with attributes that look like secrets and are readable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detected {
+    /// The resource.
+    pub path: LogicalPath,
+    /// Its attributes, sorted.
+    pub attributes: BTreeSet<Pointer>,
+}
+
+/// What looks like a secret in the payload files at `scope` and below, sorted by path. With `only`, no other
+/// attribute counts, and one that is nowhere is [`AuthoringError::NeverDetected`]. Blocks.
+pub fn detect_stored(
+    tree: &dyn Tree,
+    scope: &LogicalPath,
+    only: Option<&Pointer>,
+) -> Result<Vec<Detected>, AuthoringError> {
+    let listing = resources(tree, scope, true)?;
+    if let Some((_, error)) = listing.broken.into_iter().next() {
+        return Err(error.into());
+    }
+    let mut found = Vec::new();
+    for file in listing.resources {
+        let payload = match read_payload(tree, &file) {
+            // Removed since it was listed.
+            Err(RepositoryError::PayloadMissing { .. }) => continue,
+            read => read?,
+        };
+        let attributes: BTreeSet<Pointer> =
+            detect(&payload).into_iter().filter(|at| only.is_none_or(|only| only == at)).collect();
+        if !attributes.is_empty() {
+            found.push(Detected { path: file.path, attributes });
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    match only {
+        Some(only) if found.is_empty() => Err(AuthoringError::NeverDetected { at: only.clone() }),
+        _ => Ok(found),
+    }
+}

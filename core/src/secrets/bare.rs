@@ -1,0 +1,143 @@
+//! Taking the secrets out of a payload that is of no resource.
+
+use std::collections::BTreeMap;
+
+use super::{KeyError, PLACEHOLDER, Secret, SecretKey, is_placeholder, is_secret_name};
+use crate::error::{Categorized, Category};
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
+
+/// Why the secrets of a payload cannot be taken out. Values are not shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExtractError {
+    /// What is named like a secret is no text.
+    #[error(
+        "the value at \"{at}\" is {kind}, and a secret store holds texts only; make it a string or rename it"
+    )]
+    Type {
+        /// Where it is.
+        at: Pointer,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// Two members of this name would be hard to tell apart.
+    #[error(
+        "\"{name}\" is the name of a secret at \"{first}\" and at \"{second}\"; give each a name of its own"
+    )]
+    Twice {
+        /// The name.
+        name: String,
+        /// Where it was first.
+        first: Pointer,
+        /// Where it is again.
+        second: Pointer,
+    },
+    /// There is no key for its place.
+    #[error("the value at \"{at}\": {source}")]
+    Key {
+        /// Where it is.
+        at: Pointer,
+        /// What is wrong.
+        #[source]
+        source: KeyError,
+    },
+}
+
+impl Categorized for ExtractError {
+    fn category(&self) -> Category {
+        Category::Validation
+    }
+}
+
+/// `payload` with a placeholder in place of every text whose name looks like that of a secret, whatever it says,
+/// and these texts by the key of their place. Placeholders and nulls stay.
+pub fn extract(mut payload: Value) -> Result<(Value, Vec<(SecretKey, Secret)>), ExtractError> {
+    let mut extraction = Extraction::default();
+    extraction.walk(&Pointer::default(), &mut payload)?;
+    Ok((payload, extraction.secrets))
+}
+
+#[derive(Default)]
+struct Extraction {
+    secrets: Vec<(SecretKey, Secret)>,
+    places: BTreeMap<String, Pointer>,
+}
+
+impl Extraction {
+    fn walk(&mut self, at: &Pointer, value: &mut Value) -> Result<(), ExtractError> {
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.walk(&at.child(&index.to_string()), item)?;
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let at = at.child(name);
+                    if is_secret_name(name) {
+                        self.take(name, at, member)?;
+                    } else {
+                        self.walk(&at, member)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, at: Pointer, member: &mut Value) -> Result<(), ExtractError> {
+        match member {
+            Value::Null => return Ok(()),
+            Value::String(text) if is_placeholder(text) => return Ok(()),
+            Value::String(text) => {
+                let key = SecretKey::of_pointer(&at)
+                    .map_err(|source| ExtractError::Key { at: at.clone(), source })?;
+                self.secrets.push((key, Secret::from(std::mem::replace(text, PLACEHOLDER.to_owned()))));
+            }
+            other => return Err(ExtractError::Type { at, kind: other.kind() }),
+        }
+        match self.places.insert(name.to_owned(), at.clone()) {
+            Some(first) => Err(ExtractError::Twice { name: name.to_owned(), first, second: at }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    fn yaml(text: &str) -> Value {
+        decode(PayloadType::Yaml, text.as_bytes()).unwrap()
+    }
+
+    #[rstest]
+    #[case("{id: 1, users: [{password: a}]}", "{id: 1, users: [{password: '{{secret .}}'}]}", &[("users/0/password", "a")])]
+    #[case::values_do_not_matter("{token: 'yes', apiKey: '42'}", "{token: '{{secret .}}', apiKey: '{{secret .}}'}", &[("apiKey", "42"), ("token", "yes")])]
+    #[case::kept("{token: null, apiKey: '{{secret ci}}', name: x}", "{token: null, apiKey: '{{secret ci}}', name: x}", &[])]
+    #[case::scalar("just text", "just text", &[])]
+    fn texts(#[case] payload: &str, #[case] expected: &str, #[case] secrets: &[(&str, &str)]) {
+        let (masked, extracted) = extract(yaml(payload)).unwrap();
+        assert_eq!(masked, yaml(expected));
+        let extracted: Vec<_> =
+            extracted.iter().map(|(key, secret)| (key.as_str(), secret.expose())).collect();
+        assert_eq!(extracted, secrets);
+    }
+
+    #[rstest]
+    #[case("{token: 1}", "the value at \"/token\" is an integer")]
+    #[case("{a: {token: {b: 1}}}", "the value at \"/a/token\" is an object")]
+    #[case(
+        "{a: {token: x}, b: {token: y}}",
+        "\"token\" is the name of a secret at \"/a/token\" and at \"/b/token\""
+    )]
+    fn refused(#[case] payload: &str, #[case] message: &str) {
+        let error = extract(yaml(payload)).unwrap_err();
+        assert_eq!(error.category(), Category::Validation);
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+}

@@ -1,0 +1,78 @@
+//! One writer at a time, whichever process it is in.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::FileStoreError;
+
+/// How long to wait for the lock.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest pause between two tries, in microseconds. Chance decides, so that nobody is always late.
+const LONGEST_PAUSE: u64 = 8_000;
+
+/// The exclusive lock on the file of secrets, held until dropped. The system gives it up when the process ends,
+/// however that happens.
+pub(super) struct Lock {
+    _held: File,
+}
+
+impl Lock {
+    /// Waits for the lock that belongs to `file`.
+    pub fn of(file: &Path) -> Result<Self, FileStoreError> {
+        Self::within(file, PATIENCE)
+    }
+
+    fn within(file: &Path, patience: Duration) -> Result<Self, FileStoreError> {
+        let place = place(file);
+        let failed = |action| {
+            let file = place.clone();
+            move |source| FileStoreError::Io { action, file, source }
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let lock = options.open(&place).map_err(failed("open"))?;
+        let started = Instant::now();
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { _held: lock }),
+                Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+                Err(TryLockError::WouldBlock) if started.elapsed() >= patience => {
+                    return Err(FileStoreError::Locked { file: file.to_owned() });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(Duration::from_micros(fastrand::u64(200..LONGEST_PAUSE)));
+                }
+            }
+        }
+    }
+}
+
+/// The file that stands for the lock. It is never removed: who opened it before would hold another lock than who
+/// comes after.
+fn place(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Categorized as _, Category};
+
+    #[test]
+    fn only_one_holds_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("secrets.json");
+        let held = Lock::of(&file).unwrap();
+        let error = Lock::within(&file, Duration::ZERO).err().unwrap();
+        assert_eq!(error.category(), Category::Conflict);
+        assert!(directory.path().join("secrets.json.lock").exists());
+        drop(held);
+        Lock::within(&file, Duration::ZERO).unwrap();
+    }
+}

@@ -1,0 +1,224 @@
+//! Secrets in one encrypted file.
+
+mod envelope;
+mod error;
+mod key;
+mod lock;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use error::FileStoreError;
+pub use key::{Kdf, KeyMaterial};
+
+use envelope::{Derivation, Envelope, Secrets};
+use key::{Key, Material};
+use lock::Lock;
+use snapshot::{Content, Snapshot};
+
+use super::{Secret, SecretKey};
+use crate::atomic::write_secret_file;
+
+/// Where an encrypted file of secrets is, and how it is encrypted.
+#[derive(Clone, Debug)]
+pub struct FileStoreSettings {
+    /// The file.
+    pub path: PathBuf,
+    /// The key or passphrase.
+    pub key: KeyMaterial,
+    /// How keys are derived from a passphrase when the file is written. It is read with what it says itself.
+    pub kdf: Kdf,
+}
+
+/// Secrets in a file: a JSON envelope around AES-256-GCM.
+///
+/// Any number of tasks and processes may use one file at once. A change is made under an exclusive advisory lock
+/// on `<path>.lock` and replaces the file as a whole: readers see the secrets before or after it, and a process
+/// that is killed loses only what it had not been told to be done. What was read is kept in memory until the file
+/// changes. Files and keys are worked on by threads that may block.
+///
+/// The file is readable by its owner alone; one that others may read is made so, with a warning in the log.
+#[derive(Clone)]
+pub struct FileStore(Arc<Inner>);
+
+struct Inner {
+    settings: FileStoreSettings,
+    /// Held while a change is made, so that tasks of this process do not contend for the lock on the file.
+    writing: Mutex<()>,
+    /// Held while a file is read, so that many tasks derive its key once.
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    snapshot: Option<(Snapshot, Arc<Secrets>)>,
+    derived: Option<(Derivation, Key)>,
+}
+
+impl FileStore {
+    /// The store that `settings` describe. Nothing is read yet.
+    pub fn new(settings: FileStoreSettings) -> Self {
+        Self(Arc::new(Inner { settings, writing: Mutex::default(), known: Mutex::default() }))
+    }
+
+    /// Makes an empty file and the directories above it (0700), or proves that the existing one decrypts.
+    pub async fn init(&self) -> Result<(), FileStoreError> {
+        self.blocking(|inner| inner.change(|_| false)).await
+    }
+
+    /// Stores a value, which replaces the one of the same key.
+    pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), FileStoreError> {
+        self.set_all(vec![(key.clone(), value.clone())]).await
+    }
+
+    /// Stores all of `entries` in one change: a reader sees all of them or none.
+    pub async fn set_all(&self, entries: Vec<(SecretKey, Secret)>) -> Result<(), FileStoreError> {
+        self.blocking(|inner| {
+            inner.change(|secrets| {
+                let any = !entries.is_empty();
+                secrets.extend(entries.into_iter().map(|(key, value)| (key.as_str().to_owned(), value)));
+                any
+            })
+        })
+        .await
+    }
+
+    /// The value of a key; [`FileStoreError::NotFound`] if there is none, or no file.
+    pub async fn get(&self, key: &SecretKey) -> Result<Secret, FileStoreError> {
+        let key = key.clone();
+        self.blocking(move |inner| {
+            let found = inner.read()?.get(key.as_str()).cloned();
+            found.ok_or_else(|| FileStoreError::NotFound { key, file: inner.settings.path.clone() })
+        })
+        .await
+    }
+
+    /// Removes a key. It need not be there.
+    pub async fn delete(&self, key: &SecretKey) -> Result<(), FileStoreError> {
+        let key = key.clone();
+        self.blocking(move |inner| inner.change(|secrets| secrets.remove(key.as_str()).is_some())).await
+    }
+
+    /// All keys, sorted; none if there is no file.
+    pub async fn list(&self) -> Result<Vec<SecretKey>, FileStoreError> {
+        self.blocking(|inner| {
+            let secrets = inner.read()?;
+            // What other programs stored under names that nothing can ask for is left alone.
+            Ok(secrets.keys().filter_map(|key| SecretKey::parse(key).ok()).collect())
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, FileStoreError> + Send + 'static,
+    ) -> Result<T, FileStoreError> {
+        let inner = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || work(&inner)).await;
+        done.unwrap_or_else(|error| {
+            Err(FileStoreError::Task { file: self.0.settings.path.clone(), reason: error.to_string() })
+        })
+    }
+}
+
+impl fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FileStore({})", self.0.settings.path.display())
+    }
+}
+
+impl Inner {
+    /// What the file holds now; nothing if there is none.
+    fn read(&self) -> Result<Arc<Secrets>, FileStoreError> {
+        Ok(self.load()?.unwrap_or_default())
+    }
+
+    /// What the file holds now; `None` if there is none.
+    fn load(&self) -> Result<Option<Arc<Secrets>>, FileStoreError> {
+        let file = &self.settings.path;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((snapshot, secrets)) = &known.snapshot
+            && snapshot.is_current(file)
+        {
+            return Ok(Some(Arc::clone(secrets)));
+        }
+        known.snapshot = None;
+        let Some(Content { bytes, snapshot }) = snapshot::read(file)? else { return Ok(None) };
+        let envelope = Envelope::parse(file, &bytes)?;
+        let secrets = Arc::new(match &self.settings.key.0 {
+            Material::Key(key) => envelope.open(file, key)?,
+            Material::Passphrase(passphrase) => {
+                let derivation = envelope.derivation(file)?;
+                envelope.open(file, known.derive(file, passphrase, derivation)?)?
+            }
+        });
+        known.snapshot = Some((snapshot, Arc::clone(&secrets)));
+        Ok(Some(secrets))
+    }
+
+    /// Changes what the file holds; `change` tells whether it did. A missing file is made in any case.
+    fn change(&self, change: impl FnOnce(&mut Secrets) -> bool) -> Result<(), FileStoreError> {
+        let file = &self.settings.path;
+        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            create_directories(parent)?;
+        }
+        let _lock = Lock::of(file)?;
+        let before = self.load()?;
+        let exists = before.is_some();
+        let mut secrets = before.as_deref().cloned().unwrap_or_default();
+        if change(&mut secrets) || !exists { self.write(&secrets) } else { Ok(()) }
+    }
+
+    fn write(&self, secrets: &Secrets) -> Result<(), FileStoreError> {
+        let file = &self.settings.path;
+        let envelope = match &self.settings.key.0 {
+            Material::Key(key) => Envelope::seal(file, secrets, key, None)?,
+            Material::Passphrase(passphrase) => {
+                let derivation = Derivation::fresh(self.settings.kdf, file)?;
+                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                let key = known.derive(file, passphrase, derivation.clone())?;
+                Envelope::seal(file, secrets, key, Some(&derivation))?
+            }
+        };
+        write_secret_file(file, &envelope.encode(file)?).map_err(|source| FileStoreError::Io {
+            action: "write",
+            file: file.clone(),
+            source,
+        })
+    }
+}
+
+impl Known {
+    /// The key that `derivation` gives, which is remembered: deriving it takes long.
+    fn derive(
+        &mut self,
+        file: &Path,
+        passphrase: &Secret,
+        derivation: Derivation,
+    ) -> Result<&Key, FileStoreError> {
+        let key = match self.derived.take() {
+            Some((known, key)) if known == derivation => key,
+            _ => derivation.kdf.derive(passphrase, &derivation.salt).map_err(|error| {
+                FileStoreError::Derive { file: file.to_owned(), reason: error.to_string() }
+            })?,
+        };
+        Ok(&self.derived.insert((derivation, key)).1)
+    }
+}
+
+fn create_directories(directory: &Path) -> Result<(), FileStoreError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory).map_err(|source| FileStoreError::Io {
+        action: "create",
+        file: directory.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,80 @@
+//! What was read of a file, and whether it is still that.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use super::FileStoreError;
+
+/// A file as it was when it was read. It stays open, so that its inode cannot become that of a newer file.
+pub(super) struct Snapshot {
+    file: File,
+    stamp: Stamp,
+}
+
+#[cfg(unix)]
+type Stamp = (u64, u64, u64, i64, i64);
+
+#[cfg(not(unix))]
+type Stamp = (u64, Option<std::time::SystemTime>);
+
+/// The bytes of a file.
+pub(super) struct Content {
+    pub bytes: Vec<u8>,
+    pub snapshot: Snapshot,
+}
+
+impl Snapshot {
+    /// Whether `path` is still the file that was read, unchanged.
+    pub fn is_current(&self, path: &Path) -> bool {
+        let unchanged = |metadata: io::Result<Metadata>| metadata.is_ok_and(|now| stamp(&now) == self.stamp);
+        unchanged(fs::metadata(path)) && unchanged(self.file.metadata())
+    }
+}
+
+/// Reads the file at `path`, of which others can read nothing afterwards; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Content>, FileStoreError> {
+    let failed = |action| move |source| FileStoreError::Io { action, file: path.to_owned(), source };
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("open")(error)),
+    };
+    let metadata = file.metadata().map_err(failed("read"))?;
+    tighten(path, &file, &metadata);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed("read"))?;
+    Ok(Some(Content { bytes, snapshot: Snapshot { file, stamp: stamp(&metadata) } }))
+}
+
+#[cfg(unix)]
+fn stamp(metadata: &Metadata) -> Stamp {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+#[cfg(not(unix))]
+fn stamp(metadata: &Metadata) -> Stamp {
+    (metadata.len(), metadata.modified().ok())
+}
+
+/// Takes away what others may do with the file.
+#[cfg(unix)]
+fn tighten(path: &Path, file: &File, metadata: &Metadata) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & !0o600 == 0 {
+        return;
+    }
+    match file.set_permissions(fs::Permissions::from_mode(0o600)) {
+        Ok(()) => {
+            tracing::warn!(file = %path.display(), "the secret file had mode {mode:04o}; it is 0600 now")
+        }
+        Err(error) => tracing::warn!(
+            file = %path.display(), %error, "the secret file has mode {mode:04o} and cannot be made 0600"
+        ),
+    }
+}
+
+#[cfg(not(unix))]
+fn tighten(_path: &Path, _file: &File, _metadata: &Metadata) {}

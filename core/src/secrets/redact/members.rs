@@ -1,0 +1,89 @@
+//! JSON members that look like secrets.
+
+use super::REDACTED;
+use crate::secrets::is_secret_name;
+
+/// `text` with `"<redacted>"` for the strings and numbers of JSON members whose name looks like that of a secret.
+///
+/// It is read word by word and not parsed, as bodies that are shown may be cut off, or stand within other text.
+pub(super) fn redact(text: &str) -> String {
+    let mut redacted = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('"') {
+        let name = &rest[start..start + string(&rest[start..])];
+        redacted.push_str(&rest[..start + name.len()]);
+        rest = &rest[start + name.len()..];
+        let value = rest.trim_start();
+        let Some(value) = value.strip_prefix(':').map(str::trim_start) else { continue };
+        let length = match value.as_bytes().first() {
+            Some(b'"') => string(value),
+            Some(b'-' | b'0'..=b'9') => {
+                value.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(value.len())
+            }
+            // Arrays and objects have members with names of their own; the rest tells nothing.
+            _ => continue,
+        };
+        let between = rest.len() - value.len();
+        if value.starts_with("\"\"") || !is_secret(name) {
+            redacted.push_str(&rest[..between + length]);
+        } else {
+            redacted.push_str(&rest[..between]);
+            redacted.push('"');
+            redacted.push_str(REDACTED);
+            redacted.push('"');
+        }
+        rest = &rest[between + length..];
+    }
+    redacted.push_str(rest);
+    redacted
+}
+
+/// The length of the string that `text` begins with, quotes included; all of it if the string does not end.
+fn string(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            b'"' if !escaped => return at + 1,
+            b'\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+fn is_secret(name: &str) -> bool {
+    serde_json::from_str::<String>(name).is_ok_and(|name| is_secret_name(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(r#"{"password":"canary"}"#, r#"{"password":"<redacted>"}"#)]
+    #[case(r#"{"a": {"apiKey" : "ca\"nary", "b": 1}}"#, r#"{"a": {"apiKey" : "<redacted>", "b": 1}}"#)]
+    #[case(r#"[{"pwd": 1234}, {"token": -1.5e3}]"#, r#"[{"pwd": "<redacted>"}, {"token": "<redacted>"}]"#)]
+    #[case::cut_off(r#"{"id": 1, "token": "can"#, r#"{"id": 1, "token": "<redacted>""#)]
+    #[case::escaped_name(r#"{"passw\u006frd": "canary"}"#, r#"{"passw\u006frd": "<redacted>"}"#)]
+    #[case::within_text(r#"failed: {"secret":"x"} at once"#, r#"failed: {"secret":"<redacted>"} at once"#)]
+    #[case::nested(r#"{"secret": {"name": "a"}}"#, r#"{"secret": {"name": "a"}}"#)]
+    #[case::other(r#"{"tokenTTL": "5m", "name": "password"}"#, r#"{"tokenTTL": "5m", "name": "password"}"#)]
+    #[case::nothing(
+        r#"{"password": null, "token": true, "secret": ""}"#,
+        r#"{"password": null, "token": true, "secret": ""}"#
+    )]
+    #[case::no_json("plain \"text", "plain \"text")]
+    fn members(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(redact(text), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_leaves_other_text_alone(text in "[a-z\":\\\\{}, é]{0,24}") {
+            prop_assert_eq!(redact(&text), text);
+        }
+    }
+}

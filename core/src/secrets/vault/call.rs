@@ -1,0 +1,295 @@
+//! One call of Vault's API: headers, redirects, limits, repetitions, and what statuses mean.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use http::{Method, StatusCode};
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::answer::{Answer, complaint, silence};
+use super::place::Address;
+use super::settings::namespace;
+use super::{VaultError, VaultSettings, list_method};
+use crate::secrets::{Redactor, Secret};
+use crate::transport::retry::{self, Failure};
+use crate::transport::{Connector, causes, refusal};
+
+/// For one attempt, from connecting to the last byte of the answer.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest answer that is read, after decompression.
+const BODY_LIMIT: usize = 4 << 20;
+
+/// How much of what Vault says is told, in characters.
+const EXCERPT: usize = 256;
+
+/// A standby sends its callers to the active node, which may have changed meanwhile.
+const REDIRECTS: usize = 3;
+
+/// One call.
+pub(super) struct Call {
+    /// What it is for, as it follows "cannot".
+    action: String,
+    method: Method,
+    /// Unencoded, as policies name it.
+    pub(super) path: String,
+    query: Option<&'static str>,
+    body: Option<Bytes>,
+    /// The value in the body, which no text may repeat.
+    value: Option<Secret>,
+    /// What a policy must grant.
+    capability: &'static str,
+    /// The method that repetitions are decided by: doing it twice does what that one does.
+    repeats_like: Method,
+}
+
+impl Call {
+    fn new(method: Method, path: String, action: impl Into<String>, capability: &'static str) -> Self {
+        let (repeats_like, action) = (method.clone(), action.into());
+        Self { action, method, path, query: None, body: None, value: None, capability, repeats_like }
+    }
+
+    pub(super) fn get(path: String, action: impl Into<String>) -> Self {
+        Self::new(Method::GET, path, action, "read")
+    }
+
+    pub(super) fn delete(path: String, action: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path, action, "delete")
+    }
+
+    pub(super) fn list(path: String) -> Self {
+        Self { repeats_like: Method::GET, ..Self::new(list_method(), path, "list secrets", "list") }
+    }
+
+    /// For servers that do not know the method LIST.
+    pub(super) fn list_by_get(path: String) -> Self {
+        Self { query: Some("list=true"), ..Self::new(Method::GET, path, "list secrets", "list") }
+    }
+
+    /// Replaces what is at `path`, which may be repeated.
+    pub(super) fn write(path: String, action: String, body: Bytes, value: &Secret) -> Self {
+        Self {
+            body: Some(body),
+            value: Some(value.clone()),
+            repeats_like: Method::PUT,
+            ..Self::new(Method::POST, path, action, "create and update")
+        }
+    }
+
+    /// A login, which may use up what it proves itself with, and is therefore repeated only if it did not arrive.
+    pub(super) fn login(path: String, body: Bytes) -> Self {
+        Self { body: Some(body), ..Self::new(Method::POST, path, "log in", "update") }
+    }
+
+    pub(super) fn renewal() -> Self {
+        let path = "auth/token/renew-self".to_owned();
+        Self {
+            body: Some(Bytes::from_static(b"{}")),
+            repeats_like: Method::PUT,
+            ..Self::new(Method::POST, path, "renew the token", "update")
+        }
+    }
+
+    pub(super) fn lookup() -> Self {
+        Self::get("auth/token/lookup-self".to_owned(), "look up the token")
+    }
+}
+
+/// The connection to a Vault.
+pub(super) struct Line {
+    pub(super) address: Address,
+    namespace: Option<HeaderValue>,
+    connector: Connector,
+    /// The secrets of the login.
+    credentials: Vec<Secret>,
+}
+
+struct Failed {
+    error: VaultError,
+    failure: Failure,
+}
+
+impl Line {
+    pub(super) fn new(settings: &VaultSettings) -> Result<Self, VaultError> {
+        let connector = Connector::new(settings.tls.clone(), settings.proxy.clone(), |builder| {
+            builder
+                .redirect(reqwest::redirect::Policy::none())
+                .tcp_nodelay(true)
+                .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
+        })?;
+        Ok(Self {
+            address: Address::parse(&settings.address)?,
+            namespace: namespace(settings.namespace.as_deref())?,
+            connector,
+            credentials: settings.auth.secrets().into_iter().cloned().collect(),
+        })
+    }
+
+    /// Makes a call, again where that cannot do a thing twice.
+    pub(super) async fn send(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, VaultError> {
+        let mut attempt = 1;
+        loop {
+            let exchange = tokio::time::timeout(ATTEMPT_TIMEOUT, self.exchange(call, token)).await;
+            let outcome = exchange.unwrap_or_else(|_| {
+                let reason = format!("no complete answer within {} s", ATTEMPT_TIMEOUT.as_secs());
+                Err(Failed { error: self.unreachable(call, reason), failure: Failure::Interrupted })
+            });
+            let Failed { error, failure } = match outcome {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            let Some(pause) = retry::pause(&call.repeats_like, attempt, &failure) else { return Err(error) };
+            tracing::debug!(%error, attempt, ?pause, "call of Vault will be repeated");
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    /// One request and its answer, redirects included.
+    async fn exchange(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, Failed> {
+        let mut url = self.address.join(&call.path, call.query).map_err(finally)?;
+        for _ in 0..=REDIRECTS {
+            let request = self.prepare(call, url.clone(), token);
+            let mut answer = self.connector.client().execute(request).await.map_err(|error| {
+                let failure = match () {
+                    () if refusal(&error).is_some() => Failure::Certificate,
+                    () if error.is_connect() => Failure::Connect,
+                    () => Failure::Interrupted,
+                };
+                Failed { error: self.unreachable(call, causes(&error)), failure }
+            })?;
+            let status = answer.status();
+            if status.is_redirection() {
+                url = redirect_target(&url, &answer).map_err(|why| finally(unusable(call, why)))?;
+                continue;
+            }
+            let asked_patience = retry::asked_patience(answer.headers());
+            let body = self.read(call, &mut answer).await?;
+            if status.is_success() {
+                return Ok(Answer { action: call.action.clone(), path: call.path.clone(), body });
+            }
+            let error = self.refused(call, token, status, &body);
+            // Nobody unseals a Vault between two attempts.
+            let failure = match error {
+                VaultError::Sealed { .. } => Failure::Final,
+                _ => Failure::Status(status, asked_patience),
+            };
+            return Err(Failed { error, failure });
+        }
+        Err(finally(unusable(call, format!("more than {REDIRECTS} redirects"))))
+    }
+
+    fn prepare(&self, call: &Call, url: Url, token: Option<&HeaderValue>) -> reqwest::Request {
+        let mut request = reqwest::Request::new(call.method.clone(), url);
+        let headers = request.headers_mut();
+        // What an agent between us and Vault may insist on, to keep browsers out.
+        headers.insert("x-vault-request", HeaderValue::from_static("true"));
+        if let Some(namespace) = &self.namespace {
+            headers.insert("x-vault-namespace", namespace.clone());
+        }
+        if let Some(token) = token {
+            headers.insert("x-vault-token", token.clone());
+        }
+        if let Some(body) = &call.body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            *request.body_mut() = Some(body.clone().into());
+        }
+        request
+    }
+
+    async fn read(&self, call: &Call, answer: &mut reqwest::Response) -> Result<Zeroizing<Vec<u8>>, Failed> {
+        let expected = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        let mut body = Zeroizing::new(Vec::with_capacity(expected.min(BODY_LIMIT)));
+        loop {
+            let chunk = answer.chunk().await.map_err(|error| Failed {
+                error: self.unreachable(call, format!("the answer broke off: {}", causes(&error))),
+                failure: Failure::Interrupted,
+            })?;
+            let Some(chunk) = chunk else { return Ok(body) };
+            if body.len() + chunk.len() > BODY_LIMIT {
+                let limit = format!("it is larger than the limit of {BODY_LIMIT} bytes");
+                return Err(finally(unusable(call, limit)));
+            }
+            append(&mut body, &chunk);
+        }
+    }
+
+    /// What a status of 400 or more means.
+    fn refused(
+        &self,
+        call: &Call,
+        token: Option<&HeaderValue>,
+        status: StatusCode,
+        body: &[u8],
+    ) -> VaultError {
+        let said = complaint(body).map(|text| self.redact(call, token, &text));
+        let (action, path) = (call.action.clone(), call.path.clone());
+        let sealed = said.as_deref().is_some_and(|said| said.to_lowercase().contains("sealed"));
+        match (status, said) {
+            (StatusCode::SERVICE_UNAVAILABLE, _) if sealed => {
+                VaultError::Sealed { action, address: self.address.to_string() }
+            }
+            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, said) => VaultError::Denied {
+                action,
+                path,
+                capability: call.capability,
+                reason: said.unwrap_or_else(|| silence(status)),
+            },
+            (StatusCode::NOT_FOUND, None) => VaultError::Absent { action, path },
+            (StatusCode::NOT_FOUND, Some(reason)) => VaultError::NoRoute { action, path, reason },
+            (status, said) => {
+                let reason = said.unwrap_or_else(|| silence(status));
+                VaultError::Status { action, path, status, reason }
+            }
+        }
+    }
+
+    fn redact(&self, call: &Call, token: Option<&HeaderValue>, text: &str) -> String {
+        let token = token.and_then(|token| token.to_str().ok()).map(|token| Secret::from(token.to_owned()));
+        let redactor = Redactor::new(self.credentials.iter().chain(&call.value).chain(&token));
+        redactor.redact(text).chars().take(EXCERPT).collect()
+    }
+
+    fn unreachable(&self, call: &Call, reason: String) -> VaultError {
+        VaultError::Unreachable { action: call.action.clone(), address: self.address.to_string(), reason }
+    }
+}
+
+/// Where a redirect leads. The token goes along: a standby and the active node are one Vault.
+pub(super) fn redirect_target(from: &Url, answer: &reqwest::Response) -> Result<Url, String> {
+    let status = answer.status();
+    let refuse = |why: &str| format!("a redirect with status {} {why}", status.as_u16());
+    if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+        return Err(refuse("is not followed; set the address that it leads to"));
+    }
+    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+    let to = location
+        .and_then(|location| from.join(location).ok())
+        .filter(|to| matches!(to.scheme(), "http" | "https"))
+        .ok_or_else(|| refuse("names no usable location"))?;
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return Err(refuse("leads from https to http and is not followed"));
+    }
+    Ok(to)
+}
+
+fn finally(error: VaultError) -> Failed {
+    Failed { error, failure: Failure::Final }
+}
+
+fn unusable(call: &Call, reason: String) -> VaultError {
+    VaultError::Answer { action: call.action.clone(), path: call.path.clone(), reason }
+}
+
+/// Appends to a body. A vector that grows by itself would leave its old memory as it was.
+fn append(body: &mut Zeroizing<Vec<u8>>, chunk: &[u8]) {
+    let needed = body.len() + chunk.len();
+    if body.capacity() < needed {
+        let mut larger = Zeroizing::new(Vec::with_capacity(needed.next_power_of_two()));
+        larger.extend_from_slice(body);
+        *body = larger;
+    }
+    body.extend_from_slice(chunk);
+}

@@ -1,0 +1,182 @@
+//! Secrets in a key/value engine, version 1 or 2, of a Vault or its fork `OpenBao`: one Vault secret per key, with
+//! the value in its field `value`.
+//!
+//! The client is our own, thin one: `vaultrs` takes settings from the environment of the process, reads answers
+//! of any size into memory that is never zeroed, knows neither our proxies nor replaced TLS files, and cannot
+//! repeat a call after a new login or at the node that a standby names. What remains of it are URLs.
+
+mod answer;
+mod call;
+mod error;
+mod place;
+mod session;
+mod settings;
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::{Method, StatusCode};
+
+use super::{Secret, SecretKey};
+use answer::{Entries, Envelope, Mount, StoredV1, StoredV2};
+use call::Call;
+use place::Place;
+use session::Sessions;
+
+pub use answer::TokenInfo;
+pub use error::VaultError;
+pub use settings::{KvVersion, VaultAuth, VaultSettings};
+
+/// Folders that are listed at the same time.
+const LISTINGS: usize = 8;
+
+/// A tree of folders deeper than this is no tree of secrets.
+const DEEPEST_FOLDER: usize = 128;
+
+/// The secrets below one path of one engine.
+///
+/// Nothing is contacted before the first call, which logs in. Calls may run at the same time; they share
+/// connections and one login, which is renewed or repeated when it comes to its end. A login that is no longer
+/// needed is left to expire. All calls but logins are repeated after failures that may pass, like those to a
+/// managed server.
+pub struct VaultStore {
+    sessions: Sessions,
+    place: Place,
+    /// Whether Vault, or what stands before it, does not know the method LIST.
+    lists_by_get: AtomicBool,
+}
+
+impl VaultStore {
+    /// Checks the settings and prepares connections.
+    pub fn new(settings: VaultSettings) -> Result<Self, VaultError> {
+        let place = Place::new(&settings)?;
+        Ok(Self { sessions: Sessions::new(settings)?, place, lists_by_get: AtomicBool::new(false) })
+    }
+
+    /// Proves that the login works and that the mount is a key/value engine of the configured version.
+    pub async fn init(&self) -> Result<(), VaultError> {
+        self.lookup_self().await?;
+        let call = Call::get(self.place.about_mount(), "find the secrets engine");
+        let mount: Envelope<Mount> = self.sessions.call(&call).await?.json()?;
+        self.place.check(&mount.data)
+    }
+
+    /// What Vault says about the token in use, which proves that it is valid.
+    pub async fn lookup_self(&self) -> Result<TokenInfo, VaultError> {
+        let looked_up: Envelope<TokenInfo> = self.sessions.lookup_self().await?.json()?;
+        Ok(looked_up.data)
+    }
+
+    /// Stores a secret, in place of the one that is there. In a version 2 engine that makes a new version of it.
+    pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), VaultError> {
+        let call =
+            Call::write(self.place.of(key), format!("write secret {key}"), self.place.body(value)?, value);
+        self.sessions.call(&call).await?.acknowledged()
+    }
+
+    /// Reads a secret.
+    pub async fn get(&self, key: &SecretKey) -> Result<Secret, VaultError> {
+        let call = Call::get(self.place.of(key), format!("read secret {key}"));
+        let absent = || VaultError::NotFound { key: key.clone(), path: call.path.clone() };
+        let answer = match self.sessions.call(&call).await {
+            Err(VaultError::Absent { .. }) => return Err(absent()),
+            answer => answer?,
+        };
+        let value = match self.place.version() {
+            KvVersion::V1 => answer.json::<Envelope<StoredV1>>()?.data.value,
+            KvVersion::V2 => answer.json::<Envelope<StoredV2>>()?.data.data.ok_or_else(absent)?.value,
+        };
+        match value {
+            Some(serde_json::Value::String(text)) => Ok(Secret::from(text)),
+            Some(_) => Err(VaultError::NotText { key: key.clone(), path: call.path.clone() }),
+            None => Err(VaultError::NoValue { key: key.clone(), path: call.path.clone() }),
+        }
+    }
+
+    /// Deletes a secret; one that is not there is deleted already. A version 2 engine keeps what it held until
+    /// somebody destroys it, and [`VaultStore::list`] goes on to name it.
+    pub async fn delete(&self, key: &SecretKey) -> Result<(), VaultError> {
+        let call = Call::delete(self.place.of(key), format!("delete secret {key}"));
+        match self.sessions.call(&call).await {
+            Err(VaultError::Absent { .. }) => Ok(()),
+            answer => answer?.acknowledged(),
+        }
+    }
+
+    /// The keys below the configured path, sorted. What others put there under a name that is no [`SecretKey`] is
+    /// left out.
+    pub async fn list(&self) -> Result<Vec<SecretKey>, VaultError> {
+        let mut keys = BTreeSet::new();
+        let mut visited = HashSet::new();
+        let mut level = vec![String::new()];
+        for _ in 0..DEEPEST_FOLDER {
+            let listings = stream::iter(level.drain(..)).map(|folder| self.entries(folder));
+            let listed: Vec<(String, Vec<String>)> =
+                listings.buffer_unordered(LISTINGS).try_collect().await?;
+            for (folder, entries) in listed {
+                for entry in entries {
+                    let name = format!("{folder}{entry}");
+                    let folder = name.strip_suffix('/');
+                    // The same text comes back unless the entry is no name, or leads out of its folder.
+                    let plain = folder.unwrap_or(&name);
+                    let Some(key) = SecretKey::parse(plain).ok().filter(|key| key.as_str() == plain) else {
+                        continue;
+                    };
+                    if folder.is_none() {
+                        keys.insert(key);
+                    } else if visited.insert(name.clone()) {
+                        level.push(name);
+                    }
+                }
+            }
+            if level.is_empty() {
+                return Ok(keys.into_iter().collect());
+            }
+        }
+        Err(VaultError::Answer {
+            action: "list secrets".to_owned(),
+            path: self.place.folder(""),
+            reason: format!("folders are nested deeper than {DEEPEST_FOLDER} levels"),
+        })
+    }
+
+    /// What a folder holds: names of secrets, and of folders with a slash behind.
+    async fn entries(&self, folder: String) -> Result<(String, Vec<String>), VaultError> {
+        let path = self.place.folder(&folder);
+        let answer = if self.lists_by_get.load(Ordering::Relaxed) {
+            self.sessions.call(&Call::list_by_get(path)).await
+        } else {
+            match self.sessions.call(&Call::list(path.clone())).await {
+                Err(VaultError::Status {
+                    status: StatusCode::BAD_REQUEST | StatusCode::METHOD_NOT_ALLOWED,
+                    ..
+                }) => {
+                    let answer = self.sessions.call(&Call::list_by_get(path)).await;
+                    self.lists_by_get.store(answer.is_ok(), Ordering::Relaxed);
+                    answer
+                }
+                answer => answer,
+            }
+        };
+        match answer {
+            Err(VaultError::Absent { .. }) => Ok((folder, Vec::new())),
+            answer => Ok((folder, answer?.json::<Envelope<Entries>>()?.data.keys)),
+        }
+    }
+}
+
+impl fmt::Debug for VaultStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VaultStore").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// The method of Vault's own for what a folder holds.
+fn list_method() -> Method {
+    Method::from_bytes(b"LIST").unwrap_or(Method::GET)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! The login: made once for all calls that need it, prolonged, and made again when Vault no longer takes it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use zeroize::Zeroizing;
+
+use super::answer::{Answer, Granted, LoginAnswer, silence};
+use super::call::{Call, Line};
+use super::place::encode;
+use super::settings::{credential, plain_path, refuse};
+use super::{VaultAuth, VaultError, VaultSettings};
+use crate::secrets::Secret;
+
+/// A Vault and the login there.
+pub(super) struct Sessions {
+    line: Line,
+    auth: VaultAuth,
+    login: Login,
+    /// Held while logging in, so that callers wait for one login instead of making one each.
+    current: Mutex<Option<Arc<Session>>>,
+}
+
+/// How to get a token.
+enum Login {
+    Given(Arc<Session>),
+    Request { path: String, body: Bytes },
+}
+
+/// A token in use.
+struct Session {
+    token: HeaderValue,
+    /// When to prolong it, if that can be done.
+    renew_at: Option<Instant>,
+    /// Whether a call was denied with it that had just been denied with the token before it.
+    denied: Arc<AtomicBool>,
+}
+
+impl Session {
+    fn new(token: &str, renew_at: Option<Instant>) -> Option<Self> {
+        // Zeroed when the last request with it is gone.
+        let bytes = Bytes::from_owner(Zeroizing::new(token.as_bytes().to_vec()));
+        let mut token = HeaderValue::from_maybe_shared(bytes).ok()?;
+        token.set_sensitive(true);
+        Some(Self { token, renew_at, denied: Arc::default() })
+    }
+}
+
+#[derive(Serialize)]
+struct Password<'a> {
+    password: &'a str,
+}
+
+#[derive(Serialize)]
+struct AppRole<'a> {
+    role_id: &'a str,
+    secret_id: &'a str,
+}
+
+impl Login {
+    fn new(auth: &VaultAuth) -> Result<Self, VaultError> {
+        match auth {
+            VaultAuth::Token(token) => {
+                let session = Session::new(credential("auth.token", token)?, None);
+                let session = session
+                    .ok_or_else(|| refuse("auth.token", "holds what no header can carry".to_owned()))?;
+                Ok(Self::Given(Arc::new(session)))
+            }
+            VaultAuth::Userpass { mount, username, password } => {
+                let username = username.trim();
+                if username.is_empty() || username.contains('/') || matches!(username, "." | "..") {
+                    let reason = format!("the user name {username:?} is empty or no plain name");
+                    return Err(refuse("auth.userpass", reason));
+                }
+                let password = credential("auth.userpass", password)?;
+                let mount = plain_path("auth.userpass.mount", mount)?;
+                let body = encode(&Password { password }, 6 * password.len() + 64)?;
+                Ok(Self::Request { path: format!("auth/{mount}/login/{username}"), body })
+            }
+            VaultAuth::AppRole { mount, role_id, secret_id } => {
+                let role_id = credential("auth.appRole.roleID", role_id)?;
+                let secret_id = credential("auth.appRole.secretID", secret_id)?;
+                let mount = plain_path("auth.appRole.mount", mount)?;
+                let room = 6 * (role_id.len() + secret_id.len()) + 64;
+                let body = encode(&AppRole { role_id, secret_id }, room)?;
+                Ok(Self::Request { path: format!("auth/{mount}/login"), body })
+            }
+        }
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(settings: VaultSettings) -> Result<Self, VaultError> {
+        let line = Line::new(&settings)?;
+        let login = Login::new(&settings.auth)?;
+        Ok(Self { line, auth: settings.auth, login, current: Mutex::new(None) })
+    }
+
+    /// Makes a call. If it is denied, the token may be no longer valid or its policies may have changed: a new
+    /// login repeats it once.
+    pub(super) async fn call(&self, call: &Call) -> Result<Answer, VaultError> {
+        let session = self.session().await?;
+        let denied = match self.line.send(call, Some(&session.token)).await {
+            Err(error @ VaultError::Denied { .. }) => error,
+            outcome => return outcome,
+        };
+        let Some(fresh) = self.replacement(&session).await? else { return Err(denied) };
+        let outcome = self.line.send(call, Some(&fresh.token)).await;
+        if matches!(outcome, Err(VaultError::Denied { .. })) {
+            fresh.denied.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// Asks about the token in use.
+    pub(super) async fn lookup_self(&self) -> Result<Answer, VaultError> {
+        self.call(&Call::lookup()).await.map_err(|error| match error {
+            VaultError::Denied { reason, path, .. } => self.refused(&format!(
+                "the token is not valid, or its policies do not grant read on {path}: {reason}"
+            )),
+            error => error,
+        })
+    }
+
+    /// The session for the next call.
+    async fn session(&self) -> Result<Arc<Session>, VaultError> {
+        let mut current = self.current.lock().await;
+        if let Some(session) = &*current {
+            if session.renew_at.is_none_or(|at| Instant::now() < at) {
+                return Ok(Arc::clone(session));
+            }
+            match self.renew(session).await {
+                Ok(renewed) => return Ok(Arc::clone(current.insert(renewed))),
+                Err(error) => tracing::debug!(%error, "the token is not renewed; logging in again"),
+            }
+        }
+        let session = self.log_in().await?;
+        Ok(Arc::clone(current.insert(session)))
+    }
+
+    /// Another session than `stale`; `None` if there is none, or if it would be denied the same.
+    async fn replacement(&self, stale: &Session) -> Result<Option<Arc<Session>>, VaultError> {
+        if matches!(self.login, Login::Given(_)) {
+            return Ok(None);
+        }
+        let mut current = self.current.lock().await;
+        if let Some(session) = current.as_ref().filter(|session| session.token != stale.token) {
+            return Ok(Some(Arc::clone(session)));
+        }
+        // A login did not help the call before. As long as Vault knows its token, another one would not help
+        // this call either, and a run over many denied secrets would leave as many tokens behind.
+        let known = async || self.line.send(&Call::lookup(), Some(&stale.token)).await.is_ok();
+        if stale.denied.load(Ordering::Relaxed) && known().await {
+            return Ok(None);
+        }
+        let session = self.log_in().await?;
+        Ok(Some(Arc::clone(current.insert(session))))
+    }
+
+    async fn log_in(&self) -> Result<Arc<Session>, VaultError> {
+        let (path, body) = match &self.login {
+            Login::Given(session) => return Ok(Arc::clone(session)),
+            Login::Request { path, body } => (path, body),
+        };
+        let call = Call::login(path.clone(), body.clone());
+        let answer = self.line.send(&call, None).await.map_err(|error| match error {
+            VaultError::Denied { reason, .. } => self.refused(&reason),
+            // What Vault answers to wrong credentials; others who answer so do not say why in its form.
+            VaultError::Status { status, reason, .. }
+                if status == StatusCode::BAD_REQUEST && reason != silence(status) =>
+            {
+                self.refused(&reason)
+            }
+            error => error,
+        })?;
+        let granted = answer.json::<LoginAnswer>()?.auth;
+        let session =
+            granted.as_ref().and_then(|granted| Self::granted(granted, granted.client_token.as_ref()?));
+        session.ok_or_else(|| self.refused("it gives no token; a second factor cannot be given"))
+    }
+
+    async fn renew(&self, session: &Session) -> Result<Arc<Session>, VaultError> {
+        let answer = self.line.send(&Call::renewal(), Some(&session.token)).await?;
+        let renewed = answer.json::<LoginAnswer>()?.auth;
+        let renewed = renewed.map(|granted| {
+            let session = Session {
+                token: session.token.clone(),
+                renew_at: renew_at(&granted),
+                denied: Arc::clone(&session.denied),
+            };
+            Arc::new(session)
+        });
+        renewed.ok_or_else(|| self.refused("it does not say how long the renewed token is valid"))
+    }
+
+    fn granted(granted: &Granted, token: &Secret) -> Option<Arc<Session>> {
+        Session::new(token.expose(), renew_at(granted)).map(Arc::new)
+    }
+
+    fn refused(&self, reason: &str) -> VaultError {
+        let (address, method) = (self.line.address.to_string(), self.auth.name());
+        VaultError::Login { address, method, reason: reason.to_owned() }
+    }
+}
+
+/// At two thirds of its life; never for a token that cannot be renewed or does not expire.
+fn renew_at(granted: &Granted) -> Option<Instant> {
+    let life = Duration::from_secs(granted.lease_duration);
+    let renews = granted.renewable && !life.is_zero();
+    renews.then(|| Instant::now() + life * 2 / 3)
+}

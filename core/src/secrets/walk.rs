@@ -1,0 +1,246 @@
+//! Finding placeholders in payloads.
+
+use super::placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
+use crate::error::{Categorized, Category};
+use crate::payload::Value;
+use crate::payload::pointer::{Pointer, escape};
+
+/// The deepest nesting of arrays and objects in which placeholders are looked for.
+pub const MAX_NESTING: usize = 256;
+
+/// Why the placeholders of a payload cannot be told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WalkError {
+    /// One is malformed.
+    #[error("the value at \"{at}\": {source}")]
+    Malformed {
+        /// Where it stands.
+        at: Pointer,
+        /// What is wrong with it.
+        #[source]
+        source: PlaceholderError,
+    },
+    /// The payload is too deep to be looked through.
+    #[error("arrays and objects nest deeper than {MAX_NESTING} levels")]
+    TooDeep,
+}
+
+impl Categorized for WalkError {
+    fn category(&self) -> Category {
+        Category::Validation
+    }
+}
+
+/// What stands at one place of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Secret(Placeholder),
+    Descriptor(DescriptorPlaceholder),
+}
+
+/// The JSON Pointer (RFC 6901) of the first string in `payload` that is a secret placeholder, malformed
+/// ones included, in key order; `""` when the payload itself is one.
+///
+/// A placeholder that nobody resolves must never be sent: it would overwrite a live credential with its
+/// own name.
+pub fn find_placeholder(payload: &Value) -> Option<String> {
+    match payload {
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| Some(format!("/{index}{}", find_placeholder(item)?))),
+        Value::Object(members) => members.iter().find_map(|(key, member)| {
+            let below = find_placeholder(member)?;
+            Some(format!("/{}{below}", escape(key)))
+        }),
+        scalar => text_of(scalar).is_some_and(is_placeholder).then(String::new),
+    }
+}
+
+/// The places of all secret placeholders in `payload`, depth-first; malformed ones and what nests too deep do not
+/// count.
+pub fn placeholder_places(payload: &Value) -> Vec<Pointer> {
+    let found = placeholders(payload).unwrap_or_default().into_iter();
+    found.filter(|(_, found)| matches!(found, Found::Secret(_))).map(|(at, _)| at).collect()
+}
+
+/// The text that may be a placeholder. A binary payload can be one as a whole.
+pub(super) fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+/// Whether `payload` may hold placeholders of any kind. Looks at every text once, and allocates nothing.
+pub(super) fn may_hold_any(payload: &Value) -> Result<bool, WalkError> {
+    fn within(value: &Value, depth: usize) -> Result<bool, WalkError> {
+        let deeper = |member: &Value| {
+            if depth < MAX_NESTING { within(member, depth + 1) } else { Err(WalkError::TooDeep) }
+        };
+        match value {
+            Value::Array(items) => items.iter().try_fold(false, |any, item| Ok(deeper(item)? || any)),
+            Value::Object(members) => {
+                members.values().try_fold(false, |any, member| Ok(deeper(member)? || any))
+            }
+            scalar => Ok(text_of(scalar).is_some_and(|text| text.trim_start().starts_with("{{"))),
+        }
+    }
+    within(payload, 0)
+}
+
+/// The placeholders in `payload` and their places, depth-first, members by key.
+pub(super) fn placeholders(payload: &Value) -> Result<Vec<(Pointer, Found)>, WalkError> {
+    let mut found = Vec::new();
+    if may_hold_any(payload)? {
+        collect(&mut Vec::new(), payload, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn collect(at: &mut Vec<String>, value: &Value, found: &mut Vec<(Pointer, Found)>) -> Result<(), WalkError> {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                at.push(index.to_string());
+                collect(at, item, found)?;
+                at.pop();
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                at.push(key.clone());
+                collect(at, member, found)?;
+                at.pop();
+            }
+        }
+        scalar => {
+            let Some(text) = text_of(scalar) else { return Ok(()) };
+            let here = || at.iter().cloned().collect::<Pointer>();
+            let malformed = |source| WalkError::Malformed { at: here(), source };
+            if let Some(placeholder) = Placeholder::parse(text).map_err(malformed)? {
+                found.push((here(), Found::Secret(placeholder)));
+            } else if let Some(placeholder) = DescriptorPlaceholder::parse(text).map_err(malformed)? {
+                found.push((here(), Found::Descriptor(placeholder)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `payload` with every secret placeholder in its canonical form: `{{secret .}}` or `{{secret "key"}}`. Nothing
+/// else changes, and no store is asked.
+pub fn normalize(mut payload: Value) -> Result<Value, WalkError> {
+    for (at, found) in placeholders(&payload)? {
+        if let (Found::Secret(placeholder), Some(value)) = (found, at.get_mut(&mut payload)) {
+            let text = placeholder.to_string();
+            *value = match value {
+                Value::Bytes(_) => Value::Bytes(text.into_bytes()),
+                _ => Value::String(text),
+            };
+        }
+    }
+    Ok(payload)
+}
+
+/// `payload` with the secret placeholders of `declared` at the places where it has a value, for keeping what a
+/// server answers without the secrets that were sent there.
+pub fn with_placeholders_of(declared: &Value, mut payload: Value) -> Value {
+    for at in placeholder_places(declared) {
+        let value = at.get_mut(&mut payload).filter(|value| !value.is_null());
+        if let (Some(value), Some(placeholder)) = (value, at.get(declared)) {
+            *value = placeholder.clone();
+        }
+    }
+    payload
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    fn yaml(text: &str) -> Value {
+        decode(PayloadType::Yaml, text.as_bytes()).unwrap()
+    }
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(Value::from("{{secret .}}"), |inner, _| Value::Array(vec![inner]))
+    }
+
+    #[rstest]
+    #[case("{{secret .}}", true)]
+    #[case(" {{ secret  . }} ", true)]
+    #[case("{{secret \"db pass\"}}", true)]
+    #[case("{{secret}}", true)]
+    #[case("x {{secret .}}", false)]
+    #[case("{{secrets .}}", false)]
+    #[case("{{secret.}}", false)]
+    #[case("{{include a}}", false)]
+    fn recognises(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(find_placeholder(&Value::from(text)).is_some(), expected);
+        assert_eq!(find_placeholder(&Value::Bytes(text.into())).is_some(), expected);
+    }
+
+    #[test]
+    fn names_the_pointer() {
+        let users = Value::Array(vec![Value::Object([("p/w".to_owned(), "{{secret .}}".into())].into())]);
+        let payload = Value::Object([("users".to_owned(), users)].into());
+        assert_eq!(find_placeholder(&payload).as_deref(), Some("/users/0/p~1w"));
+    }
+
+    #[test]
+    fn places_are_sorted_and_names_are_not_looked_at() {
+        let payload = yaml(
+            "{b: '{{secret b}}', a: [x, {'k~/': '{{secret .}}'}], '{{secret c}}': 1, c: '{{payload_type .}}'}",
+        );
+        let found = placeholders(&payload).unwrap();
+        let places: Vec<String> = found.iter().map(|(at, _)| at.to_string()).collect();
+        assert_eq!(places, ["/a/1/k~0~1", "/b", "/c"]);
+        assert_eq!(found[0].1, Found::Secret(Placeholder::Implicit));
+        assert_eq!(found[2].1, Found::Descriptor(DescriptorPlaceholder::PayloadType));
+    }
+
+    #[rstest]
+    #[case("{a: '{{ secret . }}'}", "{a: '{{secret .}}'}")]
+    #[case("{a: '{{secret k}}'}", "{a: '{{secret \"k\"}}'}")]
+    #[case("['{{secret  \"a \\\"b\\\"\" }}']", "['{{secret \"a \\\"b\\\"\"}}']")]
+    #[case("'{{secret .}}'", "'{{secret .}}'")]
+    #[case(
+        "{a: 'x {{ secret . }}', b: '{{ payload_type . }}', c: 1}",
+        "{a: 'x {{ secret . }}', b: '{{ payload_type . }}', c: 1}"
+    )]
+    fn normal_forms(#[case] payload: &str, #[case] expected: &str) {
+        assert_eq!(normalize(yaml(payload)).unwrap(), yaml(expected));
+    }
+
+    #[rstest]
+    #[case(
+        "{a: '{{secret .}}', b: ['{{secret k}}', x]}",
+        "{a: live, b: [live, y], c: 1}",
+        "{a: '{{secret .}}', b: ['{{secret k}}', y], c: 1}"
+    )]
+    #[case("{a: '{{secret .}}', b: '{{secret .}}'}", "{a: null}", "{a: null}")]
+    #[case("'{{secret .}}'", "{a: live}", "'{{secret .}}'")]
+    #[case("{a: x}", "{a: y}", "{a: y}")]
+    fn placeholders_stay(#[case] declared: &str, #[case] payload: &str, #[case] expected: &str) {
+        assert_eq!(with_placeholders_of(&yaml(declared), yaml(payload)), yaml(expected));
+    }
+
+    #[test]
+    fn malformed_placeholders_are_told_by_place() {
+        let error = normalize(yaml("{a: [{b: '{{secret x canary}}'}]}")).unwrap_err();
+        assert_eq!(error.category(), Category::Validation);
+        let text = error.to_string();
+        assert!(text.starts_with("the value at \"/a/0/b\": ") && !text.contains("canary"), "{text}");
+    }
+
+    #[test]
+    fn nesting_has_an_end() {
+        assert!(normalize(nested(MAX_NESTING)).is_ok());
+        assert_eq!(normalize(nested(MAX_NESTING + 1)), Err(WalkError::TooDeep));
+    }
+}

@@ -1,0 +1,143 @@
+//! Resources that are one secret as a whole.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use super::{PLACEHOLDER, Secret, is_placeholder};
+use crate::error::{Categorized, Category};
+use crate::payload::{PayloadError, PayloadType, Value, decode, encode};
+
+/// What the stored text of a payload begins with that is not stored as it is.
+const MARKER: &str = "declarest:whole-resource:v1:base64:";
+
+/// Why a secret is not the payload that it should be. Nothing of it is shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WholeError {
+    /// What follows the marker is not base64.
+    #[error("its text is marked as base64 and is none")]
+    Base64,
+    /// It is no document of the format.
+    #[error("it is no {0} document")]
+    Format(PayloadType),
+}
+
+impl Categorized for WholeError {
+    fn category(&self) -> Category {
+        Category::Validation
+    }
+}
+
+/// The text under which the content of a payload file is kept in a store: itself, or base64 after a marker if it
+/// is not UTF-8 or begins like one that is marked.
+pub fn whole_secret(content: &[u8]) -> Secret {
+    Secret::from(match std::str::from_utf8(content) {
+        Ok(text) if !text.starts_with(MARKER) => text.to_owned(),
+        _ => format!("{MARKER}{}", STANDARD.encode(content)),
+    })
+}
+
+/// The payload that is kept as `secret`.
+pub(super) fn whole_payload(secret: &Secret, payload_type: PayloadType) -> Result<Value, WholeError> {
+    let text = secret.expose();
+    let content = match text.strip_prefix(MARKER) {
+        Some(encoded) => Zeroizing::new(STANDARD.decode(encoded.trim()).map_err(|_| WholeError::Base64)?),
+        None => Zeroizing::new(text.as_bytes().to_vec()),
+    };
+    // What a decoder complains about may be a part of the secret.
+    decode(payload_type, &content).map_err(|_| WholeError::Format(payload_type))
+}
+
+/// The payload that stands in a file of this format for a resource that is a secret as a whole.
+pub fn whole_placeholder(payload_type: PayloadType) -> Value {
+    match payload_type {
+        PayloadType::OctetStream => Value::Bytes(PLACEHOLDER.into()),
+        _ => Value::from(PLACEHOLDER),
+    }
+}
+
+/// Reads a payload file. Formats that hold no text by itself may be a placeholder instead.
+pub fn decode_file(payload_type: PayloadType, content: &[u8]) -> Result<Value, PayloadError> {
+    if holds_no_text(payload_type)
+        && let Ok(text) = std::str::from_utf8(content)
+        && is_placeholder(text)
+    {
+        return Ok(Value::from(text.trim()));
+    }
+    decode(payload_type, content)
+}
+
+/// Writes a payload file, which [`decode_file`] reads.
+pub fn encode_file(payload_type: PayloadType, payload: &Value) -> Result<Vec<u8>, PayloadError> {
+    match payload.as_str() {
+        Some(text) if holds_no_text(payload_type) && is_placeholder(text) => {
+            Ok(format!("{text}\n").into_bytes())
+        }
+        _ => encode(payload_type, payload),
+    }
+}
+
+fn holds_no_text(payload_type: PayloadType) -> bool {
+    matches!(payload_type, PayloadType::Ini | PayloadType::Properties)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::text(b"a: 1\n", "a: 1\n")]
+    #[case::nothing(b"", "")]
+    #[case::bytes(&[0xff, 0], "declarest:whole-resource:v1:base64:/wA=")]
+    #[case::marked(
+        b"declarest:whole-resource:v1:base64:x",
+        "declarest:whole-resource:v1:base64:ZGVjbGFyZXN0Ondob2xlLXJlc291cmNlOnYxOmJhc2U2NDp4"
+    )]
+    fn stored_texts(#[case] content: &[u8], #[case] stored: &str) {
+        let secret = whole_secret(content);
+        assert_eq!(secret.expose(), stored);
+        let back = whole_payload(&secret, PayloadType::OctetStream).unwrap();
+        assert_eq!(back, Value::Bytes(content.to_vec()));
+    }
+
+    #[rstest]
+    #[case(PayloadType::Json, "{\"a\": 1}", Ok("{a: 1}"))]
+    #[case(PayloadType::Yaml, "a: 1", Ok("{a: 1}"))]
+    #[case(PayloadType::Text, "a: 1", Ok("'a: 1'"))]
+    #[case(PayloadType::Json, "canary", Err("it is no json document"))]
+    #[case(
+        PayloadType::Json,
+        "declarest:whole-resource:v1:base64:!",
+        Err("its text is marked as base64 and is none")
+    )]
+    fn payloads(#[case] format: PayloadType, #[case] stored: &str, #[case] expected: Result<&str, &str>) {
+        let payload = whole_payload(&Secret::from(stored.to_owned()), format);
+        let expected = expected.map(|yaml| decode(PayloadType::Yaml, yaml.as_bytes()).unwrap());
+        assert_eq!(payload.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+    }
+
+    #[rstest]
+    #[case(PayloadType::Json, "\"{{secret .}}\"\n")]
+    #[case(PayloadType::Yaml, "'{{secret .}}'\n")]
+    #[case(PayloadType::Text, "{{secret .}}")]
+    #[case(PayloadType::Xml, "{{secret .}}")]
+    #[case(PayloadType::Hcl, "{{secret .}}")]
+    #[case(PayloadType::OctetStream, "{{secret .}}")]
+    #[case(PayloadType::Ini, "{{secret .}}\n")]
+    #[case(PayloadType::Properties, "{{secret .}}\n")]
+    fn files(#[case] format: PayloadType, #[case] expected: &str) {
+        let content = encode_file(format, &whole_placeholder(format)).unwrap();
+        let text = String::from_utf8(content.clone()).unwrap();
+        assert_eq!(text.replace('"', "'").trim(), expected.replace('"', "'").trim());
+        assert_eq!(decode_file(format, &content).unwrap(), whole_placeholder(format));
+    }
+
+    #[rstest]
+    #[case(PayloadType::Ini, "a=1")]
+    #[case(PayloadType::Properties, "{{secrets .}}")]
+    fn other_files_are_decoded(#[case] format: PayloadType, #[case] content: &str) {
+        assert!(decode_file(format, content.as_bytes()).unwrap().as_object().is_some());
+    }
+}

@@ -1,0 +1,188 @@
+//! Whom a client trusts, who it is, and what happens when the files that say so are replaced.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use declarest_core::error::{Categorized, Category};
+use declarest_core::proxy::Proxy;
+use declarest_core::server::{BaseUrl, Client, Request, Settings};
+use declarest_core::transport::{Connector, Pem, TlsConfig, TlsFiles, TlsSettings};
+use http::Method;
+use tempfile::TempDir;
+
+use crate::network::{Authority, Identity, Server as Front};
+use crate::server::{Server, gate, status};
+
+async fn plain() -> Server {
+    Server::start(|_| async { status(200) }).await
+}
+
+fn trusting(authority: &Authority) -> TlsConfig {
+    TlsConfig::trusting(Pem { origin: "ca", text: authority.pem().as_bytes() }).unwrap()
+}
+
+fn presenting(tls: TlsConfig, identity: &Identity) -> TlsConfig {
+    let key = identity.key();
+    let certificate = Pem { origin: "certificate", text: identity.pem().as_bytes() };
+    tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
+}
+
+fn client(front: &Front, tls: impl Into<TlsSettings>) -> Client {
+    let base_url = BaseUrl::parse(&format!("https://localhost:{}", front.address.port())).unwrap();
+    let settings = Settings { tls: tls.into(), ..Settings::new(base_url) };
+    Client::new(settings, gate(None), None).unwrap()
+}
+
+async fn get(client: &Client) -> Result<(), String> {
+    let answer = client.send(&Request::new(Method::GET, "/x")).await;
+    answer.map(drop).map_err(|error| {
+        assert_eq!(error.category(), Category::Transport, "{error}");
+        error.to_string()
+    })
+}
+
+#[tokio::test]
+async fn a_client_certificate_gets_in() {
+    let (authority, behind) = (Authority::new(), plain().await);
+    let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
+    let identity = authority.identity("client", &[]);
+    assert_eq!(get(&client(&front, presenting(trusting(&authority), &identity))).await, Ok(()));
+}
+
+#[tokio::test]
+async fn without_the_right_client_certificate_nothing_is_asked_twice() {
+    let (authority, behind) = (Authority::new(), plain().await);
+    let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
+    let without = get(&client(&front, trusting(&authority))).await.unwrap_err();
+    assert!(without.contains("wants a client certificate, but none is configured"), "{without}");
+    let stranger = Authority::new().identity("client", &[]);
+    let other = get(&client(&front, presenting(trusting(&authority), &stranger))).await.unwrap_err();
+    assert!(other.contains("refused the configured client certificate"), "{other}");
+    assert_eq!(behind.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_ends_a_request_at_once() {
+    let (authority, behind) = (Authority::new(), plain().await);
+    let front = authority.serve("localhost", behind.address);
+    // Four attempts would pause between them for this long at the most, and at the least not at all.
+    let client = client(&front, trusting(&Authority::new())).with_attempt_timeout(Duration::from_secs(60));
+    let error = get(&client).await.unwrap_err();
+    assert!(error.contains("UnknownIssuer"), "{error}");
+    assert_eq!(behind.connections(), 0);
+}
+
+#[tokio::test]
+async fn names_count_unless_nothing_is_verified() {
+    let (authority, behind) = (Authority::new(), plain().await);
+    let front = authority.serve("elsewhere.test", behind.address);
+    let error = get(&client(&front, trusting(&authority))).await.unwrap_err();
+    assert!(error.contains("not valid for name \"localhost\""), "{error}");
+    assert_eq!(get(&client(&front, TlsConfig::insecure())).await, Ok(()));
+}
+
+/// TLS files that tests replace.
+struct Files {
+    directory: TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// As Kubernetes and certbot do it: another file takes the place of the old one.
+    fn replace(&self, name: &str, text: &str) {
+        let next = self.path("next");
+        std::fs::write(&next, text).unwrap();
+        std::fs::rename(next, self.path(name)).unwrap();
+    }
+
+    fn connector(&self, mutual: bool) -> Connector {
+        let of_client = |name: &str| mutual.then(|| self.path(name));
+        let files = TlsFiles {
+            ca_cert_file: Some(self.path("ca.pem")),
+            client_cert_file: of_client("client.pem"),
+            client_key_file: of_client("client.key"),
+            insecure_skip_verify: false,
+        };
+        Connector::new(files, Proxy::default(), |builder| builder).unwrap()
+    }
+}
+
+async fn reaches(connector: &Connector, address: SocketAddr) -> bool {
+    let url = format!("https://localhost:{}/", address.port());
+    connector.client().get(url).send().await.is_ok()
+}
+
+#[tokio::test]
+async fn replaced_authorities_count_for_the_next_request() {
+    let (old, new, behind) = (Authority::new(), Authority::new(), plain().await);
+    let (by_old, by_new) = (old.serve("localhost", behind.address), new.serve("localhost", behind.address));
+    let files = Files::new();
+    files.replace("ca.pem", &old.pem());
+    let connector = files.connector(false);
+    assert!(reaches(&connector, by_old.address).await);
+    assert!(!reaches(&connector, by_new.address).await);
+    files.replace("ca.pem", &new.pem());
+    assert!(reaches(&connector, by_new.address).await);
+    // Also where there was a connection already, which the old authorities had vouched for.
+    assert!(!reaches(&connector, by_old.address).await);
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_leave_the_old_ones_in_use() {
+    let (authority, behind) = (Authority::new(), plain().await);
+    let front = authority.serve("localhost", behind.address);
+    let files = Files::new();
+    files.replace("ca.pem", &authority.pem());
+    let connector = files.connector(false);
+    files.replace("ca.pem", "nothing");
+    assert!(reaches(&connector, front.address).await);
+    std::fs::remove_file(files.path("ca.pem")).unwrap();
+    assert!(reaches(&connector, front.address).await);
+    files.replace("ca.pem", &Authority::new().pem());
+    assert!(!reaches(&connector, front.address).await);
+}
+
+#[tokio::test]
+async fn a_client_certificate_changes_when_its_key_fits() {
+    let (authority, behind) = (Authority::new(), plain().await);
+    let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
+    let (stranger, member) = (Authority::new().identity("c", &[]), authority.identity("c", &[]));
+    let files = Files::new();
+    files.replace("ca.pem", &authority.pem());
+    files.replace("client.pem", stranger.pem());
+    files.replace("client.key", &stranger.key());
+    let connector = files.connector(true);
+    assert!(!reaches(&connector, front.address).await);
+    files.replace("client.pem", member.pem());
+    assert!(!reaches(&connector, front.address).await, "the certificate without its key");
+    files.replace("client.key", &member.key());
+    assert!(reaches(&connector, front.address).await);
+}
+
+#[tokio::test]
+async fn a_link_that_leads_elsewhere_is_a_replaced_file() {
+    let (old, new, behind) = (Authority::new(), Authority::new(), plain().await);
+    let front = new.serve("localhost", behind.address);
+    let files = Files::new();
+    for (name, authority) in [("old", &old), ("new", &new)] {
+        std::fs::write(files.path(name), authority.pem()).unwrap();
+    }
+    let point = |at: &str| {
+        let link = |to: &Path| std::os::unix::fs::symlink(files.path(at), to).unwrap();
+        link(&files.path("next"));
+        std::fs::rename(files.path("next"), files.path("ca.pem")).unwrap();
+    };
+    point("old");
+    let connector = files.connector(false);
+    assert!(!reaches(&connector, front.address).await);
+    point("new");
+    assert!(reaches(&connector, front.address).await);
+}
