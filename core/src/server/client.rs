@@ -419,7 +419,7 @@ impl Client {
                 method: request.method.clone(),
                 path: request.path.clone(),
                 status,
-                excerpt: self.excerpt(&body),
+                excerpt: self.excerpt(request, &body),
             };
             let failure = Failure::Status(status, retry::asked_patience(answer.headers()));
             return Err(Failed { error, failure });
@@ -439,8 +439,9 @@ impl Client {
         })
     }
 
-    fn excerpt(&self, body: &[u8]) -> String {
+    fn excerpt(&self, request: &Request, body: &[u8]) -> String {
         let text = self.shared.redactor.redact(String::from_utf8_lossy(body).trim());
+        let text = Redactor::new(request.secrets.iter()).redact_body(&text);
         if text.is_empty() { "<empty>".to_owned() } else { text.chars().take(EXCERPT).collect() }
     }
 

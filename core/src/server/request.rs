@@ -1,6 +1,7 @@
 //! Addresses: the base URL of a server and the requests below it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
@@ -8,6 +9,7 @@ use url::Url;
 
 use super::ServerError;
 use crate::proxy::ProxyUrl;
+use crate::secrets::Secret;
 
 /// The base URL of a managed server. No request built from it leaves its origin or its path.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Request {
     /// Where it goes instead of to `path` and `query`: what an answer of the server linked to. It is sent only
     /// if that is of the base URL's origin and below its path.
     pub link: Option<Box<Url>>,
+    /// What the server may echo and no error may tell, besides our credentials.
+    pub secrets: Arc<[Secret]>,
 }
 
 /// An encoded request body.
@@ -59,6 +63,7 @@ impl Request {
             accept: None,
             body: None,
             link: None,
+            secrets: Arc::default(),
         }
     }
 

@@ -43,7 +43,11 @@ impl Call {
         Ok(Self {
             names,
             states_id: at.rules.states_id(&desired.payload),
-            ..Self::new(request(&at.evaluation()?, OperationName::Create, &desired.payload)?, desired, at)
+            ..Self::new(
+                desired.guarding(request(&at.evaluation()?, OperationName::Create, &desired.payload)?),
+                desired,
+                at,
+            )
         })
     }
 
@@ -57,7 +61,8 @@ impl Call {
 
     /// Changes whatever `at` addresses.
     pub fn update_at(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
-        Ok(Self::new(request(&at.evaluation()?, OperationName::Update, &desired.payload)?, desired, at))
+        let request = request(&at.evaluation()?, OperationName::Update, &desired.payload)?;
+        Ok(Self::new(desired.guarding(request), desired, at))
     }
 
     /// Where else the server may have what is updated: some address updates by a field that only they know.

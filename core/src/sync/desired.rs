@@ -38,7 +38,8 @@ impl Resource {
             complete(tree, &rules, &path, &descriptor, stored)?
         };
         let identity = rules.identify(&path, &payload)?;
-        Ok(Self { path, descriptor: Some(descriptor), payload: Arc::new(payload), identity, rules })
+        let (payload, secrets) = (Arc::new(payload), Arc::default());
+        Ok(Self { path, descriptor: Some(descriptor), payload, identity, rules, secrets })
     }
 }
 

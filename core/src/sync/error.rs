@@ -7,6 +7,7 @@ use crate::error::{Categorized, Category, with_causes};
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
 use crate::repository::RepositoryError;
+use crate::secrets::ResolveError;
 use crate::server::ServerError;
 
 /// A failure that concerns one resource.
@@ -121,14 +122,9 @@ pub enum SyncError {
         /// The collection without list.
         collection: LogicalPath,
     },
-    /// A placeholder that nobody can resolve; sending it would overwrite the live credential.
-    #[error("{path}: the value at \"{pointer}\" is a secret placeholder and no secret store is configured")]
-    SecretStoreMissing {
-        /// The resource.
-        path: LogicalPath,
-        /// Where the placeholder is.
-        pointer: String,
-    },
+    /// A placeholder cannot be replaced; sending it would overwrite the live credential.
+    #[error("{}", with_causes(.0))]
+    Secret(#[from] ResolveError),
     /// A create was sent, its answer was lost, and whether it was carried out cannot be told. It is not sent
     /// again: the next run sees what became of it.
     #[error("{path}: it is not known whether it was created: {lost}; looking for it: {why}")]
@@ -185,10 +181,19 @@ impl SyncError {
         }
     }
 
+    /// Whether the secret store, and not the managed server, could not be asked.
+    pub(super) fn is_of_secret_store(&self) -> bool {
+        let lookup = matches!(self, Self::Secret(ResolveError::Lookup { .. }));
+        lookup && matches!(self.category(), Category::Auth | Category::Transport)
+    }
+
     /// The bounded reason shown in status.
     pub fn reason(&self) -> FailureReason {
         match self {
-            Self::SecretStoreMissing { .. } => FailureReason::SecretStoreMissing,
+            Self::Secret(ResolveError::NoStore { .. }) => FailureReason::SecretStoreMissing,
+            Self::Secret(ResolveError::Lookup { source, .. }) => {
+                FailureReason::SecretUnreadable(source.category())
+            }
             Self::ParentFailed { .. } => FailureReason::ParentFailed,
             Self::NotAttempted { .. } => FailureReason::NotAttempted,
             other => FailureReason::Category(other.category()),
@@ -202,6 +207,7 @@ impl Categorized for SyncError {
             Self::Repository(error) => error.category(),
             Self::Metadata(error) => error.category(),
             Self::Server(error) => error.category(),
+            Self::Secret(error) => error.category(),
             Self::List { category, .. } => *category,
             // That a page is gone does not mean that the list is: it may have changed while it was read.
             Self::Page { source, .. } => match source.category() {
@@ -213,8 +219,7 @@ impl Categorized for SyncError {
             | Self::EndlessList { .. }
             | Self::ListTooLong { .. }
             | Self::PartialList { .. }
-            | Self::Unlisted { .. }
-            | Self::SecretStoreMissing { .. } => Category::Validation,
+            | Self::Unlisted { .. } => Category::Validation,
             Self::NotUnique { .. }
             | Self::AmbiguousName { .. }
             | Self::Contended { .. }

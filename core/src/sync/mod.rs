@@ -20,6 +20,7 @@ mod prune;
 mod recurrence;
 mod remote;
 mod report;
+mod resolve;
 mod resource;
 mod saved;
 mod selection;
@@ -34,6 +35,7 @@ use tokio::task::JoinError;
 use crate::metadata::Metadata;
 use crate::path::LogicalPath;
 use crate::repository::Tree;
+use crate::secrets::SecretReader;
 use crate::server::Client;
 use knowledge::Transcript;
 
@@ -67,12 +69,15 @@ pub struct Session {
     pub knowledge: Arc<Knowledge>,
     /// What the server answered a moment ago.
     pub answers: Arc<Answers>,
+    /// Where the values of placeholders come from; without a store a placeholder fails its resource.
+    pub secrets: SecretReader,
 }
 
 impl Session {
-    /// A session that knows nothing of earlier ones.
+    /// A session that knows nothing of earlier ones, and has no secret store.
     pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
-        Self { tree, metadata, client, knowledge: Arc::default(), answers: Arc::default() }
+        let (knowledge, answers) = Default::default();
+        Self { tree, metadata, client, knowledge, answers, secrets: SecretReader::new(None) }
     }
 }
 
@@ -131,8 +136,6 @@ pub struct Options {
     pub allow_empty: bool,
     /// What the last run saw of what does not converge; `None` watches nothing.
     pub recurrences: Option<Arc<Recurrences>>,
-    /// Whether a placeholder can be resolved; without a store it fails its resource.
-    pub secret_store: bool,
 }
 
 impl Default for Options {
@@ -147,7 +150,6 @@ impl Default for Options {
             prune_limit: PruneLimit::Percent(50),
             allow_empty: false,
             recurrences: None,
-            secret_store: false,
         }
     }
 }
@@ -176,7 +178,10 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
         Mode::Observe => report::of_observation(&plan, stop),
         Mode::Apply => apply(session, plan, stop).await,
     };
-    let settled = report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work;
+    // A secret may be another one tomorrow, though the server answers as today.
+    let lasts = session.secrets.values().is_empty();
+    let settled =
+        report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work && lasts;
     match transcript.filter(|_| settled) {
         Some(transcript) => {
             session.knowledge.settle(session.tree.revision(), report.stats, &transcript);

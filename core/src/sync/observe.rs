@@ -21,7 +21,6 @@ use crate::metadata::{Identity, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile};
-use crate::secrets::find_placeholder;
 
 /// What a selection needs, before the brakes of the plan.
 pub(super) struct Observation {
@@ -165,12 +164,10 @@ impl Observer {
 
     async fn observe_resource(&self, desired: Resource) -> Result<Action, SyncError> {
         let (options, located) = (&self.options, self.located);
-        if !options.secret_store
-            && options.intent != Intent::Delete
-            && let Some(pointer) = find_placeholder(&desired.payload)
-        {
-            return Err(SyncError::SecretStoreMissing { path: desired.path, pointer });
-        }
+        let desired = match options.intent {
+            Intent::Delete => desired,
+            Intent::Converge | Intent::Create | Intent::Update => self.session.resolved(desired).await?,
+        };
         let observed = match self.remote.look(&desired).await {
             Ok(Seen::Equal(at)) => return Ok(plan::unchanged(&desired, &at, located)),
             Ok(Seen::Observed(observed)) => *observed,
@@ -221,7 +218,8 @@ async fn name_candidate(session: &Session, candidate: Candidate) -> Result<Optio
         if is_occupied(&session, &path, &rules, &identity)? || has_declared_children(&session, &path)? {
             return Ok(None);
         }
-        Ok(Some(Resource { path, rules, identity, payload: Arc::new(payload), descriptor: None }))
+        let (payload, descriptor, secrets) = (Arc::new(payload), None, Arc::default());
+        Ok(Some(Resource { path, rules, identity, payload, descriptor, secrets }))
     })
     .await
 }

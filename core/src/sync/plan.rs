@@ -204,6 +204,7 @@ fn mark(
 
 fn secrets_of(desired: &Resource, observed: &Observed) -> DeclaredSecrets {
     let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    secrets.add(&desired.secrets);
     if !secrets.is_empty() {
         secrets.learn(&desired.payload);
         observed.payload.iter().for_each(|payload| secrets.learn(payload));
@@ -379,7 +380,7 @@ mod tests {
         let payload = parse(json);
         let identity = rules.identify(&path, &payload).unwrap();
         let descriptor = Some(Descriptor::from_extension(".json"));
-        Resource { path, descriptor, payload: Arc::new(payload), identity, rules }
+        Resource { path, descriptor, payload: Arc::new(payload), identity, rules, secrets: Arc::default() }
     }
 
     fn observed(desired: &Resource, json: Option<&str>) -> Observed {

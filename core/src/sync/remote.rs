@@ -182,7 +182,8 @@ impl Remote {
         let Some(entry) = self.listed(path, path.name()).await.ok().flatten() else { return Err(error) };
         let payload = Arc::new(entry.payload.clone());
         let identity = rules.identify(path, &payload)?;
-        let resource = Resource { path: path.clone(), rules, identity, payload, descriptor: None };
+        let (descriptor, secrets) = (None, Arc::default());
+        let resource = Resource { path: path.clone(), rules, identity, payload, descriptor, secrets };
         self.read_listed(&resource, &entry).await
     }
 

@@ -81,6 +81,8 @@ pub enum FailureReason {
     Category(Category),
     /// A placeholder without a store.
     SecretStoreMissing,
+    /// The secret store does not give what a placeholder names.
+    SecretUnreadable(Category),
     /// The parent's creation failed.
     ParentFailed,
     /// The run ended first.
@@ -93,7 +95,7 @@ impl FailureReason {
     /// The category that decides an exit code.
     pub const fn category(self) -> Category {
         match self {
-            Self::Category(category) => category,
+            Self::Category(category) | Self::SecretUnreadable(category) => category,
             Self::SecretStoreMissing => Category::Validation,
             Self::ParentFailed | Self::NeverConverges => Category::Conflict,
             Self::NotAttempted => Category::Transport,
@@ -105,6 +107,7 @@ impl FailureReason {
         match self {
             Self::Category(category) => category.reason(),
             Self::SecretStoreMissing => "SecretStoreMissing",
+            Self::SecretUnreadable(_) => "SecretUnreadable",
             Self::ParentFailed => "ParentFailed",
             Self::NotAttempted => "NotAttempted",
             Self::NeverConverges => "NeverConverges",

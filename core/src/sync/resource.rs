@@ -8,6 +8,7 @@ use super::SyncError;
 use super::version::Version;
 use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rules, Subject};
 use crate::path::LogicalPath;
+use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
 use crate::server::{Body, Request};
 
@@ -24,6 +25,8 @@ pub struct Resource {
     pub payload: Arc<Value>,
     /// How it is stored, where that is known.
     pub descriptor: Option<Descriptor>,
+    /// Where in the payload secrets were put in the place of placeholders.
+    pub secrets: Arc<[Pointer]>,
 }
 
 /// What the server has of a resource.
@@ -70,7 +73,8 @@ impl Resource {
     pub fn by_path(path: LogicalPath, rules: Arc<Rules>) -> Result<Self, SyncError> {
         let payload = rules.seed(&path);
         let identity = rules.identify(&path, &payload)?;
-        Ok(Self { path, rules, identity, payload: Arc::new(payload), descriptor: None })
+        let (descriptor, secrets) = (None, Arc::default());
+        Ok(Self { path, rules, identity, payload: Arc::new(payload), descriptor, secrets })
     }
 
     /// Its rules, applied to it.
@@ -130,6 +134,6 @@ pub(super) fn request(
         headers: rendered.headers,
         accept: Some(rendered.accept),
         body: body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) }),
-        link: None,
+        ..Request::default()
     })
 }

@@ -10,6 +10,8 @@ use crate::error::{Categorized, Category};
 const AUTH_FAILURES: u32 = 3;
 /// So does an unreachable server on this many.
 const TRANSPORT_FAILURES: u32 = 5;
+/// And a secret store that cannot be asked.
+const STORE_FAILURES: u32 = 5;
 
 /// Ends a run early: on request (deletion, suspension, a new generation, shutdown, a deadline) or because
 /// further calls are pointless. Clones share one state; the first reason stays.
@@ -21,6 +23,7 @@ struct State {
     reason: OnceLock<String>,
     auth_failures: AtomicU32,
     transport_failures: AtomicU32,
+    store_failures: AtomicU32,
     aborted_by: OnceLock<Category>,
 }
 
@@ -47,24 +50,42 @@ impl Stop {
         if matches!(error, Some(SyncError::List { .. })) {
             return;
         }
-        let category = error.map(Categorized::category);
-        let unauthorized = error.is_some_and(SyncError::is_unauthorized);
-        self.count(&self.0.auth_failures, unauthorized, AUTH_FAILURES, Category::Auth);
-        let transport = category == Some(Category::Transport);
-        self.count(&self.0.transport_failures, transport, TRANSPORT_FAILURES, Category::Transport);
-    }
-
-    fn count(&self, failures: &AtomicU32, failed: bool, limit: u32, category: Category) {
-        if !failed {
-            failures.store(0, Ordering::Relaxed);
+        // The server was not asked then.
+        if error.is_some_and(SyncError::is_of_secret_store) {
+            if is_enough(&self.0.store_failures, true, STORE_FAILURES) {
+                self.request(format!("the secret store failed for {STORE_FAILURES} resources in a row"));
+            }
             return;
         }
-        if failures.fetch_add(1, Ordering::Relaxed) + 1 >= limit {
-            let _ = self.0.aborted_by.set(category);
-            self.request(match category {
-                Category::Auth => format!("the server refused our credentials {limit} times in a row"),
-                _ => format!("the server could not be reached for {limit} resources in a row"),
-            });
+        self.0.store_failures.store(0, Ordering::Relaxed);
+        let unauthorized = error.is_some_and(SyncError::is_unauthorized);
+        if is_enough(&self.0.auth_failures, unauthorized, AUTH_FAILURES) {
+            self.abort(
+                Category::Auth,
+                format!("the server refused our credentials {AUTH_FAILURES} times in a row"),
+            );
+        }
+        let transport = error.map(Categorized::category) == Some(Category::Transport);
+        if is_enough(&self.0.transport_failures, transport, TRANSPORT_FAILURES) {
+            self.abort(
+                Category::Transport,
+                format!("the server could not be reached for {TRANSPORT_FAILURES} resources in a row"),
+            );
         }
     }
+
+    fn abort(&self, category: Category, reason: String) {
+        // The first one stays, as with reasons.
+        let _ = self.0.aborted_by.set(category);
+        self.request(reason);
+    }
+}
+
+/// Whether it failed `limit` times in a row.
+fn is_enough(failures: &AtomicU32, failed: bool, limit: u32) -> bool {
+    if !failed {
+        failures.store(0, Ordering::Relaxed);
+        return false;
+    }
+    failures.fetch_add(1, Ordering::Relaxed) + 1 >= limit
 }

@@ -257,18 +257,16 @@ impl Writer {
         path: &LogicalPath,
         work: impl FnOnce(&Resource, &Session) -> Result<T, SyncError> + Send + 'static,
     ) -> Result<T, SyncError> {
-        let (session, given) = (self.session.clone(), self.resources.get(path).cloned());
-        blocking(path.clone(), {
-            let path = path.clone();
-            move || {
-                let desired = match given {
-                    Some(given) => given,
-                    None => declared(&session, &path)?,
-                };
-                on_stack(&desired, |desired| work(desired, &session))
+        let session = self.session.clone();
+        let desired = match self.resources.get(path).cloned() {
+            Some(given) => given,
+            None => {
+                let (session, path) = (session.clone(), path.clone());
+                blocking(path.clone(), move || declared(&session, &path)).await?
             }
-        })
-        .await
+        };
+        let desired = session.resolved(desired).await?;
+        blocking(path.clone(), move || on_stack(&desired, |desired| work(desired, &session))).await
     }
 }
 

@@ -63,7 +63,7 @@ impl Item {
 
     /// A resource of the repository.
     pub fn declared(resource: Resource) -> Self {
-        let Resource { path, rules, identity, payload, descriptor } = resource;
+        let Resource { path, rules, identity, payload, descriptor, .. } = resource;
         Self { descriptor, ..Self::new(path, rules, identity, Arc::unwrap_or_clone(payload)) }
     }
 

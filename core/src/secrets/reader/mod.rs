@@ -147,11 +147,9 @@ impl SecretReader {
             return Ok(Resolved { payload, secrets: Vec::new() });
         }
         let (wanted, described) = self.sort(scope, found)?;
-        let values: Vec<Secret> = futures::stream::iter(&wanted)
-            .map(|(at, key)| self.fetch(scope, at, key))
-            .buffered(CONCURRENT_LOOKUPS)
-            .try_collect()
-            .await?;
+        let fetches: Vec<_> = wanted.iter().map(|(at, key)| self.fetch(scope, at, key)).collect();
+        let fetches = futures::stream::iter(fetches).buffered(CONCURRENT_LOOKUPS);
+        let values: Vec<Secret> = fetches.try_collect().await?;
         let json = || Descriptor::of(PayloadType::Json);
         let descriptor = descriptor.cloned().unwrap_or_else(json);
         let mut payload = Arc::unwrap_or_clone(payload);
