@@ -85,6 +85,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 identity,
                 payload: Arc::clone(&subject.desired),
                 descriptor: Some(descriptor.clone()),
+                secrets: Arc::default(),
             };
             let observed = Observed::new(desired.clone(), Some(subject.observed.clone()));
             decide(&desired, &observed, false).unwrap().step == Step::Update

@@ -43,13 +43,19 @@ pub struct Request {
     pub secrets: Arc<[Secret]>,
 }
 
-/// An encoded request body.
-#[derive(Clone, Debug, PartialEq)]
+/// An encoded request body. Its `Debug` tells how long it is and not what is in it.
+#[derive(Clone, PartialEq)]
 pub struct Body {
     /// The `Content-Type` unless the request's headers have one.
     pub media_type: String,
     /// The bytes on the wire.
     pub bytes: bytes::Bytes,
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({}, {} bytes)", self.media_type, self.bytes.len())
+    }
 }
 
 impl Request {

@@ -12,5 +12,6 @@ mod bulk;
 mod lost_answers;
 mod recurrences;
 mod scene;
+mod secrets;
 mod versions;
 mod world;

@@ -6,6 +6,8 @@ use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, decode};
 use declarest_core::repository::{DirTree, Tree};
+use declarest_core::secrets::file::{FileStore, FileStoreSettings, Kdf, KeyMaterial};
+use declarest_core::secrets::{Secret, SecretKey, SecretReader, SecretStore};
 use declarest_core::server::Client;
 use declarest_core::sync::{self, Candidate, Options, Plan, Report, Selection, Session, Stop};
 use serde_json::Value;
@@ -17,7 +19,9 @@ use crate::rest_server::{Config, RestServer};
 pub struct World {
     pub server: RestServer,
     directory: TempDir,
+    secrets: TempDir,
     client: Client,
+    store: Option<SecretStore>,
 }
 
 impl World {
@@ -25,11 +29,34 @@ impl World {
     pub fn new(config: Config, files: &[(&str, &str)]) -> Self {
         let server = RestServer::start(config).unwrap();
         let client = client(&server.url());
-        let world = Self { server, directory: tempfile::tempdir().unwrap(), client };
+        let (directory, secrets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let world = Self { server, directory, secrets, client, store: None };
         for (file, content) in files {
             world.declare(file, content);
         }
         world
+    }
+
+    /// The same world with an encrypted file of these secrets.
+    pub async fn with_secrets(mut self, secrets: &[(&str, &str)]) -> Self {
+        self.store = Some(
+            FileStore::new(FileStoreSettings {
+                path: self.secrets.path().join("secrets.json"),
+                key: KeyMaterial::key(&Secret::from("42".repeat(32))).unwrap(),
+                kdf: Kdf::default(),
+            })
+            .into(),
+        );
+        for (key, value) in secrets {
+            self.store_secret(key, value).await;
+        }
+        self
+    }
+
+    /// Stores a secret.
+    pub async fn store_secret(&self, key: &str, value: &str) {
+        let (key, value) = (SecretKey::parse(key).unwrap(), Secret::from(value.to_owned()));
+        self.store.as_ref().unwrap().set(&key, &value).await.unwrap();
     }
 
     /// Writes a file of the repository.
@@ -42,7 +69,8 @@ impl World {
     pub fn session(&self) -> Session {
         let tree: Arc<dyn Tree> = Arc::new(DirTree::open(self.directory.path()).unwrap());
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
-        Session::new(tree, metadata, self.client.clone())
+        let secrets = SecretReader::new(self.store.clone());
+        Session { secrets, ..Session::new(tree, metadata, self.client.clone()) }
     }
 
     pub async fn plan(&self, options: &Options) -> Plan {

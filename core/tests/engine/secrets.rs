@@ -1,0 +1,119 @@
+//! Placeholders in desired state, and the secrets that are sent in their place and shown nowhere.
+
+use axum::Router;
+use axum::http::StatusCode;
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{self, Mode, Options, Selection, Session, Stop};
+use rstest::rstest;
+use tokio::net::TcpListener;
+
+use crate::client::client;
+use crate::rest_server::Config;
+use crate::world::{World, failure, json};
+
+const CANARY: &str = "c4nary/s3cret";
+
+fn apps(payload: &str) -> World {
+    let config = Config { collections: vec!["/apps".to_owned()], ..Config::default() };
+    World::new(config, &[("apps/billing/resource.json", payload)])
+}
+
+#[rstest]
+#[case::implicit(r#"{"id":"billing","pw":"{{secret .}}"}"#, "apps/billing:/pw")]
+#[case::explicit(r#"{"id":"billing","pw":"{{secret main}}"}"#, "apps/billing:main")]
+#[case::whole(r#""{{secret .}}""#, "apps/billing:.")]
+#[tokio::test]
+async fn the_server_gets_the_value(#[case] payload: &str, #[case] key: &str) {
+    let whole = format!(r#"{{"id":"billing","pw":"{CANARY}"}}"#);
+    let value = if key.ends_with(":.") { &whole } else { CANARY };
+    let world = apps(payload).with_secrets(&[(key, value)]).await;
+    assert_eq!(world.sync().await.stats.created, 1);
+    assert_eq!(world.live("/apps/billing"), whole);
+    assert_eq!(world.sync().await.stats.unchanged, 1, "what is compared is the value");
+    assert_eq!(world.writes(), ["POST /apps 201"]);
+}
+
+#[tokio::test]
+async fn the_descriptor_of_a_payload_needs_no_store() {
+    let world = apps(r#"{"id":"billing","type":"{{payload_type .}}"}"#);
+    assert_eq!(world.sync().await.stats.created, 1);
+    assert_eq!(world.live("/apps/billing"), r#"{"id":"billing","type":"json"}"#);
+}
+
+#[tokio::test]
+async fn a_rotated_secret_is_sent_by_the_next_run() {
+    let payload = r#"{"id":"billing","pw":"{{secret .}}"}"#;
+    let world = apps(payload).with_secrets(&[("apps/billing:/pw", "first one")]).await;
+    world.sync().await;
+    world.store_secret("apps/billing:/pw", CANARY).await;
+    assert_eq!(world.sync().await.stats.updated, 1);
+    assert_eq!(world.live("/apps/billing"), format!(r#"{{"id":"billing","pw":"{CANARY}"}}"#));
+}
+
+#[rstest]
+#[case::no_store(
+    None,
+    "SecretStoreMissing",
+    "/apps/billing: secret provider is not configured: the value at \"/pw\" is a placeholder; configure a secret store"
+)]
+#[case::no_such_key(
+    Some("apps/other:/pw"),
+    "SecretUnreadable",
+    "/apps/billing: cannot read the secret apps/billing:/pw for \"/pw\": "
+)]
+#[tokio::test]
+async fn what_cannot_be_resolved_is_not_sent(
+    #[case] stored: Option<&str>,
+    #[case] reason: &str,
+    #[case] message: &str,
+) {
+    let mut world = apps(r#"{"id":"billing","pw":"{{secret .}}"}"#);
+    if let Some(key) = stored {
+        world = world.with_secrets(&[(key, CANARY)]).await;
+    }
+    let told = failure(&world.sync().await);
+    assert_eq!(told.0, reason);
+    assert!(told.1.starts_with(message), "{}", told.1);
+    assert!(world.server.log().is_empty(), "nothing was asked for");
+}
+
+#[tokio::test]
+async fn a_plan_shows_that_a_secret_differs_and_not_what_it_is() {
+    let payload = r#"{"id":"billing","pw":"{{secret .}}","copy":{"of":"{{secret pw}}"}}"#;
+    let secrets = [("apps/billing:/pw", CANARY), ("apps/billing:pw", CANARY)];
+    let world = apps(payload).with_secrets(&secrets).await;
+    let other = r#"{"id":"billing","pw":"live-s3cret","copy":{"of":"live-s3cret"},"log":"live-s3cret"}"#;
+    world.server.put_by_hand("/apps/billing", json(other));
+    let options = Options { mode: Mode::Observe, keep_compared: true, ..Options::default() };
+    let plan = world.plan(&options).await;
+    let differences: Vec<&str> = plan.actions[0].differences.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(differences, ["/copy/of", "/log", "/pw"]);
+    let shown = format!("{} {:?}", serde_json::to_string(&plan).unwrap(), plan.actions);
+    assert!(shown.contains("{{secret .}}"));
+    for hidden in [CANARY, "live-s3cret"] {
+        assert!(!shown.contains(hidden), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn an_echo_of_the_server_is_told_without_the_secret() {
+    let echo = Router::new().fallback(|method: axum::http::Method, body: String| async move {
+        if method == "POST" {
+            (StatusCode::UNPROCESSABLE_ENTITY, body)
+        } else {
+            (StatusCode::NOT_FOUND, body)
+        }
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async { axum::serve(listener, echo).await });
+    let payload = r#"{"id":"billing","pw":"{{secret .}}"}"#;
+    let world = apps(payload).with_secrets(&[("apps/billing:/pw", CANARY)]).await;
+    let session = Session { client: client(&url), ..world.session() };
+    let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+    let report = sync::run(&session, everything, &Options::default(), &Stop::default()).await;
+    server.abort();
+    let (_, message) = failure(&report);
+    assert!(message.contains("422") && message.contains("<redacted>"), "{message}");
+    assert!(!message.contains(CANARY), "{message}");
+}
