@@ -29,6 +29,9 @@ mod resource_metadata;
 mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
+mod secret_payloads;
+mod secret_saved;
+mod secret_values;
 mod server;
 mod usage;
 mod version;

@@ -13,6 +13,7 @@ fn without_arguments_help_is_printed() {
       context     Choose and keep contexts: which repository, which server, and how to get in
       repository  Look after the files of a context: their history, and what others have changed
       resource    Read, compare and change resources
+      secret      Keep secrets in a store, and placeholders for them in files
       plan        Show what applying would create, update and delete, and save it to be applied as it is
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build

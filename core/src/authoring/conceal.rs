@@ -128,10 +128,9 @@ impl Candidates {
         let Batch { collection, drafts } = batch;
         let drafts = drafts.into_iter().map(|draft| Candidate::of(metadata, draft, options));
         let drafts: Vec<Candidate> = drafts.collect::<Result<_, _>>()?;
-        if options.attributes != Attributes::Declared
-            && let Some(other) = drafts.iter().find(|candidate| candidate.draft.payload.as_object().is_none())
-            && !is_whole_placeholder(&other.draft.payload)
-        {
+        let has_attributes = |payload: &Value| payload.as_object().is_some() || is_whole_placeholder(payload);
+        let other = drafts.iter().find(|candidate| !has_attributes(&candidate.draft.payload));
+        if let (true, Some(other)) = (options.attributes != Attributes::Declared, other) {
             return Err(AuthoringError::NoAttributes { path: other.draft.path.clone() });
         }
         let all = || drafts.iter().flat_map(|candidate| candidate.likely.iter().chain(candidate.declared()));
@@ -144,9 +143,9 @@ impl Candidates {
                 let unknown = listed.iter().find(|at| {
                     !all().any(|candidate| candidate == *at) && (collection.is_none() || present(at))
                 });
-                if let Some(at) = unknown {
-                    let path = collection.as_ref().unwrap_or(&drafts[0].draft.path).clone();
-                    return Err(AuthoringError::NotASecret { path, at: at.clone() });
+                let path = || collection.as_ref().or_else(|| Some(&drafts.first()?.draft.path));
+                if let (Some(at), Some(path)) = (unknown, path()) {
+                    return Err(AuthoringError::NotASecret { path: path.clone(), at: at.clone() });
                 }
                 listed.iter().cloned().collect()
             }

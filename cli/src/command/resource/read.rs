@@ -23,7 +23,7 @@ impl Read {
     /// All that was read, for changing it.
     pub fn items_mut(&mut self) -> &mut [Item] {
         match self {
-            Self::Resource(item) => std::slice::from_mut(item),
+            Self::Resource(item) => std::slice::from_mut(&mut **item),
             Self::Collection(items) => items,
         }
     }

@@ -17,7 +17,7 @@ const LARGEST: u64 = 4 << 20;
 #[derive(Debug, Args)]
 pub struct SetArguments {
     /// KEY, PATH KEY or PATH:KEY, and then the value
-    #[arg(value_name = "KEY VALUE", num_args = 0..=3, allow_hyphen_values = false)]
+    #[arg(value_name = "KEY VALUE", num_args = 0..=3)]
     positional: Vec<String>,
 
     #[command(flatten)]

@@ -95,9 +95,9 @@ async fn nothing_to_resolve_is_nothing_done() {
     "/db/main: the value at \"/a\": the placeholder has no key"
 )]
 #[case::traversal(
-    "{a: '{{secret ../x}}'}",
+    "{a: '{{secret x/../y}}'}",
     Category::Validation,
-    "/db/main: the placeholder at \"/a\": secret key \"db/main:../x\""
+    "/db/main: the placeholder at \"/a\": secret key \"db/main:x/../y\""
 )]
 #[case::no_payload(
     "'{{secret bad}}'",

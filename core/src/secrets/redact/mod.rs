@@ -130,7 +130,8 @@ mod tests {
             let redacted = redactor().redact(&encoded);
             assert!(redacted.contains(REDACTED), "{before:?} {after:?}: {redacted}");
             let left = redacted.replace(REDACTED, "");
-            assert!(left.len() + 22 < encoded.len() + 14, "{before:?} {after:?}: {redacted}");
+            // Only digits that its neighbours have a part in are left.
+            assert!(left.len() + 18 <= encoded.len(), "{before:?} {after:?}: {redacted}");
         }
     }
 
