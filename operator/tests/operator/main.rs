@@ -18,4 +18,5 @@ mod references;
 mod repositories;
 mod scale;
 mod settled;
+mod stores;
 mod unsettled;
