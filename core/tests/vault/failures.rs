@@ -135,7 +135,7 @@ async fn tls_is_used_and_a_certificate_that_nobody_vouches_for_is_refused() {
     assert_eq!(error.category(), Category::Transport);
 
     let mut plain = vault.settings(KvVersion::V2);
-    plain.address = plain.address.replace("https://", "http://");
+    plain.address = vault.url().replace("https://", "http://");
     let error = VaultStore::new(plain).unwrap().get(&key("a:k")).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation, "{error}");
 }

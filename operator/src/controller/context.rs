@@ -22,6 +22,7 @@ use super::expand::Expansion;
 use super::kind::{Key, Kind};
 use super::mirrors::Mirrors;
 use super::servers::Servers;
+use super::stores::Stores;
 use crate::crd::{Limits, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 use crate::directories::Directories;
 use crate::telemetry::Metrics;
@@ -41,6 +42,7 @@ pub struct Context {
     pub mirrors: Arc<Mirrors>,
     pub servers: Servers,
     pub artifacts: Artifacts,
+    pub stores: Stores,
     /// Cancelled when this process must stop working: it shuts down, or no longer leads.
     pub stop: CancellationToken,
 }

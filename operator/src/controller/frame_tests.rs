@@ -15,6 +15,7 @@ use crate::controller::dependencies::Dependencies;
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
 use crate::controller::servers::Servers;
+use crate::controller::stores::Stores;
 use crate::crd::{self, Limits, ManagedServer};
 use crate::directories::Directories;
 use crate::standalone;
@@ -62,6 +63,7 @@ fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
         mirrors: Arc::default(),
         servers: Servers::default(),
         artifacts: Artifacts::default(),
+        stores: Stores::default(),
         stop,
     })
 }

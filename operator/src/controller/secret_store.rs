@@ -1,39 +1,143 @@
-//! SecretStore: checks the spec.
+//! SecretStore: makes sure that secrets can be read before policies ask for them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use declarest_core::secrets::vault::VaultStore;
+use declarest_core::secrets::{SecretStore as Store, StoreError};
+use kube::ResourceExt as _;
+
+use super::backoff::{self, Backoff};
 use super::context::{Context, Guarded};
+use super::dependencies::Dependency;
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
-use super::kind::Key;
-use super::outcome::Outcome;
-use super::unsupported;
+use super::kind::{self, Key, Kind as _};
+use super::outcome::{Notice, Outcome, Reason};
+use super::stores::{may_pass, unavailable};
+use super::{seeds, volumes};
 use crate::crd::SecretStore;
+use crate::directories;
+
+/// A Vault that was well is taken to be so until it did not answer this often in a row: a restart of it must not
+/// stop every policy.
+const MISSES: u32 = 3;
 
 /// Runs the controller until `context.stop`.
 pub async fn run(context: Arc<Context>) {
     let wakeups = context.dependents::<SecretStore>();
     let objects = context.caches.stores.clone();
-    frame::run(SecretStores, context, &objects, wakeups).await;
+    frame::run(SecretStores::default(), context, &objects, wakeups).await;
 }
 
-struct SecretStores;
+#[derive(Default)]
+struct SecretStores {
+    /// How often each Vault did not answer.
+    misses: Backoff<Key>,
+}
 
 impl Reconciler for SecretStores {
     type Kind = SecretStore;
 
+    fn dependencies(&self, _: &Context, object: &SecretStore) -> BTreeSet<Dependency> {
+        let secrets =
+            object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone()));
+        let storage = object.spec.file.as_ref().and_then(|file| file.storage.as_ref());
+        let claim = storage.map(|storage| {
+            Dependency::Claim(volumes::claim_name(storage, &object.name_any(), seeds::CLAIMS))
+        });
+        secrets.chain(claim).collect()
+    }
+
     async fn reconcile(&self, round: &mut Round<'_, SecretStore>) -> Outcome {
         round.status.provider = round.object.spec.provider().map(str::to_owned);
-        match unsupported::check_secret_store(&round.object) {
-            Ok(()) => Outcome::ready(""),
-            Err(failure) => failure.into(),
+        if round.object.spec.file.is_none() {
+            round.status.resolved_path = None;
+        }
+        self.work(round).await.unwrap_or_else(Outcome::from)
+    }
+
+    /// What a seed put into the state directory is dropped; a file without seed may be the only one of its kind,
+    /// and what is on a claim belongs to whoever owns the claim.
+    async fn cleanup(&self, context: &Context, object: &Guarded<SecretStore>) -> Result<(), Failure> {
+        let seeded = object.0.as_ref().ok().and_then(|object| object.spec.file.as_ref()?.seed_ref.as_ref());
+        if seeded.is_none() {
+            return Ok(());
+        }
+        let key = Key::of(kube::Resource::meta(object));
+        directories::remove_in_background(seeds::state_directory(context, &key))
+            .await
+            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
+    }
+
+    fn forget(&self, context: &Context, key: &Key) {
+        self.misses.reset(key);
+        context.stores.forget(key);
+    }
+}
+
+impl SecretStores {
+    async fn work(&self, round: &mut Round<'_, SecretStore>) -> Result<Outcome, Failure> {
+        let (context, key) = (round.context, round.key());
+        if round.object.spec.file.is_some() {
+            // Its claim may have come, or its file may have gone.
+            context.stores.forget(&key);
+        }
+        let opened = context.stores.open(context, &round.object).await?;
+        if let Some(file) = &opened.file {
+            round.status.resolved_path = Some(file.path.display().to_string());
+        }
+        match &opened.store {
+            Store::Vault(vault) => self.ask(round, vault).await,
+            store => {
+                let keys = store.list().await.map_err(|error| match &error {
+                    StoreError::File(error) => seeds::failure(error),
+                    error => Failure::new(Reason::ReconcileFailed, error.to_string()),
+                })?;
+                let note = opened.file.and_then(|file| file.note);
+                Ok(decrypted(&round.object, keys.len(), note))
+            }
         }
     }
 
-    /// A store has nothing outside of its object.
-    async fn cleanup(&self, _: &Context, _: &Guarded<SecretStore>) -> Result<(), Failure> {
-        Ok(())
+    /// Logs in if need be, and looks the token up.
+    async fn ask(&self, round: &Round<'_, SecretStore>, vault: &VaultStore) -> Result<Outcome, Failure> {
+        let key = round.key();
+        let Err(error) = vault.init().await else {
+            self.misses.reset(&key);
+            return Ok(Outcome::ready("Vault accepts the login and has the secrets engine"));
+        };
+        if !may_pass(&error) {
+            return Err(unavailable(&error));
+        }
+        let misses = self.misses.failed(&key, round.generation());
+        if misses >= MISSES || !kind::is_ready(&round.object) {
+            return Err(unavailable(&error));
+        }
+        tracing::warn!(%error, misses, "Vault does not answer");
+        let message =
+            format!("Vault was well and does not answer now, {misses} of {MISSES} times in a row: {error}");
+        Ok(Outcome::ready(message).with_requeue(backoff::jitter(backoff::delay(misses, None))))
     }
+}
 
-    fn forget(&self, _: &Context, _: &Key) {}
+fn decrypted(object: &SecretStore, secrets: usize, note: Option<String>) -> Outcome {
+    let file = object.spec.file.as_ref();
+    let mut message = format!("the file decrypts; secrets in it: {secrets}");
+    if let Some(note) = note {
+        message = format!("{message}; {note}");
+    }
+    let ephemeral = file.is_some_and(|file| file.storage.is_none() && file.seed_ref.is_none());
+    if !ephemeral {
+        return Outcome::ready(message);
+    }
+    let warning =
+        "the file is lost with the operator's state directory; set spec.file.seedRef or spec.file.storage";
+    let outcome = Outcome::ready(format!("{message}; {warning}"));
+    // Told once, and not at each look.
+    if kind::is_ready(object) {
+        outcome
+    } else {
+        outcome.with_notice(Notice::warning("EphemeralStorage", warning))
+    }
 }

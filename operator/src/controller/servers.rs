@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyError, ProxyFields};
 use declarest_core::server::{
     Auth, BaseUrl, Client, Gate, HeaderCredential, RequestObserver, ServerError, Settings, Throttling,
 };
-use declarest_core::transport::{Pem, TlsConfig, TlsError};
 use http::{Method, StatusCode};
 
+use super::connections;
 use super::context::Context;
 use super::error::Failure;
+use super::identity::Identity;
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
+use crate::crd::ManagedServer;
 use crate::crd::managed_server::{HttpAuth, RequestThrottling};
-use crate::crd::{self, ManagedServer, SecretKeyRef, Tls};
 use crate::telemetry::Metrics;
 
 /// The gates and clients in use.
@@ -33,21 +33,13 @@ struct Known {
     client: Option<(Identity, Client)>,
 }
 
-/// What a client was built from; any change makes another one, which is how rotated Secrets are noticed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
-    uid: Option<String>,
-    generation: Option<i64>,
-    secret_versions: Vec<(String, Option<String>)>,
-}
-
 impl Servers {
     /// The client of `server`, whose placeholders are expanded. Connections are kept while neither the
     /// spec nor a Secret changes; the gate is kept while its settings stay.
     pub async fn client(&self, context: &Context, server: &ManagedServer) -> Result<Client, Failure> {
         let key = server.key();
         // Versions are taken before the values are read: a rotation in between builds once more.
-        let identity = identity(context, server);
+        let identity = Identity::of(context, server);
         if let Some(client) = self.cached(&key, &identity) {
             return Ok(client);
         }
@@ -86,74 +78,17 @@ impl Servers {
     }
 }
 
-fn identity(context: &Context, server: &ManagedServer) -> Identity {
-    let key = server.key();
-    let version = |secret: &SecretKeyRef| {
-        let stored = context.caches.secrets.object(&key.namespace, &secret.name);
-        (secret.name.clone(), stored.and_then(|stored| stored.metadata.resource_version.clone()))
-    };
-    Identity {
-        uid: server.metadata.uid.clone(),
-        generation: server.metadata.generation,
-        secret_versions: server.spec.secret_refs().into_iter().map(|(_, secret)| version(secret)).collect(),
-    }
-}
-
 async fn settings(context: &Context, server: &ManagedServer) -> Result<Settings, Failure> {
     let http = &server.spec.http;
     let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
     Ok(Settings {
         base_url: BaseUrl::parse(&http.base_url).map_err(|error| invalid(&error))?,
         auth: auth(&mut secrets, http.auth.as_ref()).await?,
-        tls: tls(&mut secrets, http.tls.as_ref()).await?.into(),
-        proxy: proxy(&mut secrets, http.proxy.as_ref()).await?,
+        tls: connections::tls(&mut secrets, "spec.http.tls", http.tls.as_ref()).await?.into(),
+        proxy: connections::proxy(&mut secrets, "spec.http.proxy", http.proxy.as_ref()).await?,
         default_headers: http.default_headers.clone().into_iter().collect(),
         health_check: http.health_check.clone(),
     })
-}
-
-async fn tls(secrets: &mut SecretReader, spec: Option<&Tls>) -> Result<TlsConfig, Failure> {
-    const FIELD: &str = "spec.http.tls";
-    let Some(spec) = spec else { return Ok(TlsConfig::default()) };
-    let unusable = |error: TlsError| Failure::dependency_invalid(error.to_string());
-    let (authorities, certificate, key) =
-        (format!("{FIELD}.caCertRef"), format!("{FIELD}.clientCertRef"), format!("{FIELD}.clientKeyRef"));
-    let mut tls = TlsConfig::default();
-    if let Some(pem) = secrets.optional(&authorities, spec.ca_cert_ref.as_ref()).await? {
-        let pem = Pem { origin: &authorities, text: pem.expose().as_bytes() };
-        tls = TlsConfig::trusting(pem).map_err(unusable)?;
-    }
-    if spec.insecure_skip_verify {
-        tls = TlsConfig::insecure();
-    }
-    let presented = secrets.optional(&certificate, spec.client_cert_ref.as_ref()).await?;
-    let presented_key = secrets.optional(&key, spec.client_key_ref.as_ref()).await?;
-    let (Some(presented), Some(presented_key)) = (presented, presented_key) else { return Ok(tls) };
-    let presented = Pem { origin: &certificate, text: presented.expose().as_bytes() };
-    let presented_key = Pem { origin: &key, text: presented_key.expose().as_bytes() };
-    tls.presenting(presented, presented_key).map_err(unusable)
-}
-
-/// The proxy of the spec over that of the environment.
-async fn proxy(secrets: &mut SecretReader, spec: Option<&crd::Proxy>) -> Result<Proxy, Failure> {
-    const FIELD: &str = "spec.http.proxy";
-    let refused = |error: ProxyError| Failure::spec_invalid(error.to_string());
-    let environment = Proxy::from_environment(|name| std::env::var(name).ok()).map_err(refused)?;
-    let Some(spec) = spec else { return Ok(environment) };
-    let auth = match &spec.auth {
-        None => None,
-        Some(basic) => {
-            let username = secrets.value(&format!("{FIELD}.auth.usernameRef"), &basic.username_ref).await?;
-            let password = secrets.value(&format!("{FIELD}.auth.passwordRef"), &basic.password_ref).await?;
-            Some(ProxyCredentials { username: username.expose().to_owned(), password })
-        }
-    };
-    let fields = ProxyFields {
-        http: spec.http_url.as_deref(),
-        https: spec.https_url.as_deref(),
-        no_proxy: spec.no_proxy.as_deref(),
-    };
-    Ok(Proxy::parse(FIELD, fields, auth).map_err(refused)?.over(&environment))
 }
 
 async fn auth(secrets: &mut SecretReader, auth: Option<&HttpAuth>) -> Result<Auth, Failure> {

@@ -3,7 +3,7 @@
 //! that says so. A part leaves this list when its engine arrives.
 
 use super::error::Failure;
-use crate::crd::{ManagedServer, ResourceRepository, SecretStore};
+use crate::crd::{ManagedServer, ResourceRepository};
 
 pub fn check_resource_repository(object: &ResourceRepository) -> Result<(), Failure> {
     let webhook = object.spec.git.as_ref().is_some_and(|git| git.webhook.is_some());
@@ -18,10 +18,6 @@ pub fn check_managed_server(object: &ManagedServer) -> Result<(), Failure> {
         ("spec.http.tls.clientCertRef", tls.is_some_and(|tls| tls.client_cert_ref.is_some())),
         ("spec.http.proxy", spec.http.proxy.is_some()),
     ])
-}
-
-pub fn check_secret_store(object: &SecretStore) -> Result<(), Failure> {
-    refuse(&[("spec.vault", object.spec.vault.is_some()), ("spec.file", object.spec.file.is_some())])
 }
 
 fn refuse(parts: &[(&str, bool)]) -> Result<(), Failure> {

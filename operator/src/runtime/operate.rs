@@ -18,6 +18,7 @@ use crate::controller::context::{Caches, Context, Settings};
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
 use crate::controller::servers::Servers;
+use crate::controller::stores::Stores;
 use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
 use crate::leader::Candidate;
@@ -80,6 +81,7 @@ pub async fn operate(
         mirrors: Arc::default(),
         servers: Servers::default(),
         artifacts: Artifacts::default(),
+        stores: Stores::default(),
         stop: stop.child_token(),
     });
     let result = lead(election, &context, &health, &stop).await;

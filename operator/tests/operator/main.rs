@@ -19,4 +19,5 @@ mod references;
 mod repositories;
 mod scale;
 mod settled;
+mod stores;
 mod unsettled;

@@ -12,5 +12,6 @@ pub mod git_remote;
 pub mod rest_server;
 mod served;
 pub mod sshd;
+pub mod vault;
 pub mod widgets;
 pub mod world;

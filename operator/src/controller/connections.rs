@@ -1,0 +1,61 @@
+//! How specs say that a server is to be reached: whom to trust, and through which proxy.
+
+use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyError, ProxyFields};
+use declarest_core::transport::{Pem, TlsConfig, TlsError};
+
+use super::error::Failure;
+use super::references::SecretReader;
+use crate::crd::{self, Tls};
+
+/// The TLS settings in `field` of a spec.
+///
+/// # Errors
+/// `DependencyInvalid`, naming the field, if a Secret is missing or holds no certificate or key.
+pub async fn tls(secrets: &mut SecretReader, field: &str, spec: Option<&Tls>) -> Result<TlsConfig, Failure> {
+    let Some(spec) = spec else { return Ok(TlsConfig::default()) };
+    let unusable = |error: TlsError| Failure::dependency_invalid(error.to_string());
+    let [authorities, certificate, key] =
+        ["caCertRef", "clientCertRef", "clientKeyRef"].map(|name| format!("{field}.{name}"));
+    let mut tls = TlsConfig::default();
+    if let Some(pem) = secrets.optional(&authorities, spec.ca_cert_ref.as_ref()).await? {
+        let pem = Pem { origin: &authorities, text: pem.expose().as_bytes() };
+        tls = TlsConfig::trusting(pem).map_err(unusable)?;
+    }
+    if spec.insecure_skip_verify {
+        tls = TlsConfig::insecure();
+    }
+    let presented = secrets.optional(&certificate, spec.client_cert_ref.as_ref()).await?;
+    let presented_key = secrets.optional(&key, spec.client_key_ref.as_ref()).await?;
+    let (Some(presented), Some(presented_key)) = (presented, presented_key) else { return Ok(tls) };
+    let presented = Pem { origin: &certificate, text: presented.expose().as_bytes() };
+    let presented_key = Pem { origin: &key, text: presented_key.expose().as_bytes() };
+    tls.presenting(presented, presented_key).map_err(unusable)
+}
+
+/// The proxy in `field` of a spec over that of the environment.
+///
+/// # Errors
+/// `SpecInvalid` if the settings contradict each other, `DependencyInvalid` if a Secret is missing.
+pub async fn proxy(
+    secrets: &mut SecretReader,
+    field: &str,
+    spec: Option<&crd::Proxy>,
+) -> Result<Proxy, Failure> {
+    let refused = |error: ProxyError| Failure::spec_invalid(error.to_string());
+    let environment = Proxy::from_environment(|name| std::env::var(name).ok()).map_err(refused)?;
+    let Some(spec) = spec else { return Ok(environment) };
+    let auth = match &spec.auth {
+        None => None,
+        Some(basic) => {
+            let username = secrets.value(&format!("{field}.auth.usernameRef"), &basic.username_ref).await?;
+            let password = secrets.value(&format!("{field}.auth.passwordRef"), &basic.password_ref).await?;
+            Some(ProxyCredentials { username: username.expose().to_owned(), password })
+        }
+    };
+    let fields = ProxyFields {
+        http: spec.http_url.as_deref(),
+        https: spec.https_url.as_deref(),
+        no_proxy: spec.no_proxy.as_deref(),
+    };
+    Ok(Proxy::parse(field, fields, auth).map_err(refused)?.over(&environment))
+}

@@ -1,0 +1,169 @@
+//! The files of encrypted secret stores: where they are, and what a seed puts there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use declarest_core::digest::hex;
+use declarest_core::secrets::Secret;
+use declarest_core::secrets::file::{FileStore, FileStoreError, FileStoreSettings, Kdf, KeyMaterial};
+use sha2::{Digest as _, Sha256};
+
+use super::context::Context;
+use super::error::Failure;
+use super::kind::{Key, Kind as _};
+use super::outcome::Reason;
+use super::references::SecretReader;
+use super::volumes::{self, Naming};
+use crate::crd::{SecretStore, secret_store};
+use crate::directories;
+
+/// What the claims of stores are called.
+pub const CLAIMS: Naming = Naming { suffix: "secrets", label: "declarest.io/secret-store" };
+
+/// Where the file of a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedFile {
+    pub path: PathBuf,
+    /// What users should know about its place.
+    pub note: Option<String>,
+}
+
+/// The directory of a store's file where no claim holds it.
+pub fn state_directory(context: &Context, key: &Key) -> PathBuf {
+    context.directories.secrets().join(&key.namespace).join(&key.name)
+}
+
+/// Finds the file of a store and brings it up to date with its seed.
+pub async fn open(
+    context: &Context,
+    object: &SecretStore,
+    spec: &secret_store::FileStore,
+    secrets: &mut SecretReader,
+) -> Result<(FileStore, PlacedFile), Failure> {
+    let state = state_directory(context, &object.key());
+    let place = volumes::settle(context, object, spec.storage.as_ref(), CLAIMS, state).await?;
+    let relative = spec
+        .relative_path(&context.settings.limits)
+        .map_err(|reason| Failure::spec_invalid(format!("spec.file.path: {reason}")))?;
+    let file = PlacedFile { path: place.directory.join(relative), note: place.note };
+    let key = key(secrets, &spec.encryption).await?;
+    let seed = secrets.optional("spec.file.seedRef", spec.seed_ref.as_ref()).await?;
+    let (path, directory) = (file.path.clone(), place.directory);
+    blocking(move || prepare(&path, &directory)).await?;
+    if let Some(seed) = seed {
+        plant(&file.path, seed, &key).await?;
+    }
+    Ok((FileStore::new(settings(file.path.clone(), key)), file))
+}
+
+type Parse = fn(&Secret) -> Result<KeyMaterial, FileStoreError>;
+
+async fn key(
+    secrets: &mut SecretReader,
+    encryption: &secret_store::FileEncryption,
+) -> Result<KeyMaterial, Failure> {
+    let read = async |secrets: &mut SecretReader, name, reference, parse: Parse| {
+        let field = format!("spec.file.encryption.{name}");
+        let text = secrets.value(&field, reference).await?;
+        parse(&text).map_err(|error: FileStoreError| Failure::dependency_invalid(format!("{field}: {error}")))
+    };
+    match (&encryption.key_ref, &encryption.passphrase_ref) {
+        (Some(reference), None) => read(secrets, "keyRef", reference, KeyMaterial::key).await,
+        (None, Some(reference)) => read(secrets, "passphraseRef", reference, KeyMaterial::passphrase).await,
+        _ => Err(Failure::spec_invalid("spec.file.encryption: set exactly one of keyRef and passphraseRef")),
+    }
+}
+
+fn settings(path: PathBuf, key: KeyMaterial) -> FileStoreSettings {
+    FileStoreSettings { path, key, kdf: Kdf::default() }
+}
+
+/// Makes the directory of the file. A link on a volume must not lead elsewhere.
+fn prepare(file: &Path, directory: &Path) -> Result<(), Failure> {
+    let unavailable = |message: String| Failure::new(Reason::StoreUnavailable, message);
+    let parent = file.parent().unwrap_or(directory);
+    directories::ensure_private(directory).map_err(|error| unavailable(error.to_string()))?;
+    directories::ensure_private(parent).map_err(|error| unavailable(error.to_string()))?;
+    let real = |path: &Path| {
+        path.canonicalize()
+            .map_err(|error| unavailable(format!("cannot resolve {}: {error}", path.display())))
+    };
+    if real(parent)?.starts_with(real(directory)?) {
+        return Ok(());
+    }
+    Err(Failure::spec_invalid(format!(
+        "spec.file.path: {} leads out of the store's directory through a link; remove the link",
+        parent.display()
+    )))
+}
+
+/// Puts `seed` in the place of the file, unless that was done with the same seed before: what was stored in the
+/// file since then stays. A seed that does not decrypt changes nothing.
+async fn plant(file: &Path, seed: Secret, key: &KeyMaterial) -> Result<(), Failure> {
+    let [candidate, marker] = ["seeding", "seed"].map(|suffix| sibling(file, suffix));
+    let digest = hex(&Sha256::digest(seed.expose()));
+    let planted = file.exists() && fs::read_to_string(&marker).is_ok_and(|planted| planted == digest);
+    if planted {
+        return Ok(());
+    }
+    let at = candidate.clone();
+    blocking(move || write(&at, seed.expose().as_bytes())).await?;
+    let proven = FileStore::new(settings(candidate.clone(), key.clone())).list().await;
+    if let Err(error) = proven {
+        let _ = fs::remove_file(&candidate);
+        let Failure { reason, message } = failure(&error);
+        return Err(Failure::new(reason, format!("spec.file.seedRef: {message}")));
+    }
+    let file = file.to_owned();
+    blocking(move || {
+        let failed = |error| unwritten(&file, &error);
+        fs::rename(&candidate, &file).map_err(failed)?;
+        write(&marker, digest.as_bytes())?;
+        file.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all()).map_err(failed)
+    })
+    .await
+}
+
+fn sibling(file: &Path, suffix: &str) -> PathBuf {
+    let mut path = file.to_owned().into_os_string();
+    path.push(format!(".{suffix}"));
+    path.into()
+}
+
+fn write(file: &Path, content: &[u8]) -> Result<(), Failure> {
+    let written = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(file).and_then(
+        |mut opened| {
+            opened.write_all(content)?;
+            opened.sync_all()
+        },
+    );
+    written.map_err(|error| unwritten(file, &error))
+}
+
+fn unwritten(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(Reason::StoreUnavailable, format!("cannot write {}: {error}", file.display()))
+}
+
+/// Why a file cannot be used.
+pub fn failure(error: &FileStoreError) -> Failure {
+    let reason = match error {
+        FileStoreError::Decrypt { .. }
+        | FileStoreError::Malformed { .. }
+        | FileStoreError::Version { .. }
+        | FileStoreError::Field { .. } => Reason::DecryptFailed,
+        FileStoreError::Io { .. } | FileStoreError::Locked { .. } => Reason::StoreUnavailable,
+        _ => Reason::ReconcileFailed,
+    };
+    Failure::new(reason, error.to_string())
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        Err(Failure::new(Reason::ReconcileFailed, format!("work on a store's file was cut off: {error}")))
+    })
+}

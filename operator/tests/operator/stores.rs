@@ -1,0 +1,278 @@
+//! The kind SecretStore: encrypted files and their seeds, logins at a Vault, and whom their Secrets wake.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use declarest_operator::crd::{SecretStore, SecretStoreStatus, SyncPolicy};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::vault::FakeVault;
+use crate::support::world::{World, declarest, ready};
+
+/// The bytes 00 01 02 … 1f.
+const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+/// With that key, `{"secrets":{"apps/billing:/dbPassword":"s3cr3t-1"}}`.
+const SEED: &str = r#"{"version":1,"nonce":"AAECAwQFBgcICQoL","ciphertext":"PCClfqaXp2/+Y63wk4gIHfD55V2cFzYSX13K4X85YcFyZ8GOy+MougeXHJ+78wUJzCQd78AjQECiqX/x1ARpzihIQQ=="}"#;
+
+fn reference(name: &str, key: &str) -> Value {
+    json!({"name": name, "key": key})
+}
+
+/// A file store with more of its spec.
+fn file(more: &Value) -> Value {
+    let mut file = json!({"path": "app/store.json", "encryption": {"keyRef": reference("store", "key")}});
+    for (field, value) in more.as_object().into_iter().flatten() {
+        file[field] = value.clone();
+    }
+    declarest("SecretStore", "store", &json!({"file": file}))
+}
+
+fn seeded() -> Value {
+    file(&json!({"seedRef": reference("store", "seed")}))
+}
+
+fn state_file(world: &World) -> PathBuf {
+    world.state().join("secrets").join(&world.namespace).join("store/app/store.json")
+}
+
+/// Waits until Ready of the store has this reason and its message this part.
+async fn told(world: &World, reason: &str, part: &str) -> SecretStoreStatus {
+    let api = world.api::<SecretStore>();
+    let what = format!("the store says {reason}: {part}");
+    world
+        .eventually(&what, || async {
+            let status = api.get("store").await.ok()?.status?;
+            let ready = ready(&status.conditions);
+            (ready.reason == reason && ready.message.contains(part)).then_some(status)
+        })
+        .await
+}
+
+async fn set_secret(world: &World, values: Value) {
+    world.patch::<Secret>("store", json!({"stringData": values})).await;
+}
+
+#[tokio::test]
+async fn a_seed_becomes_a_private_file_that_decrypts() {
+    let world = World::start().await;
+    world.create(seeded()).await;
+    told(&world, "DependencyInvalid", "/store does not exist").await;
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    let status = told(&world, "Ready", "secrets in it: 1").await;
+    let path = PathBuf::from(status.resolved_path.unwrap());
+    assert_eq!(path, state_file(&world));
+    assert_eq!(fs::read_to_string(&path).unwrap(), SEED);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(status.provider.as_deref(), Some("file"));
+    assert!(!world.log().contains(KEY) && !world.log().contains("s3cr3t-1"), "a secret is in the log");
+
+    // The seed was a copy, which goes with the object.
+    world.delete::<SecretStore>("store").await;
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_told_until_its_secret_is_corrected() {
+    let world = World::start().await;
+    world.create_secret("store", &[("key", &KEY.replace('1', "2")), ("seed", SEED)]).await;
+    world.create(seeded()).await;
+    told(&world, "DecryptFailed", "spec.file.seedRef: cannot decrypt secret file ").await;
+    assert!(!state_file(&world).exists(), "what does not decrypt is not kept");
+    set_secret(&world, json!({"key": "too short"})).await;
+    told(&world, "DependencyInvalid", "spec.file.encryption.keyRef: ").await;
+    set_secret(&world, json!({"key": KEY})).await;
+    told(&world, "Ready", "secrets in it: 1").await;
+}
+
+#[tokio::test]
+async fn a_broken_seed_leaves_the_file_and_a_new_one_replaces_it() {
+    let world = World::start().await;
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    world.create(seeded()).await;
+    told(&world, "Ready", "secrets in it: 1").await;
+    set_secret(&world, json!({"seed": SEED.replace("PCCl", "AAAA")})).await;
+    told(&world, "DecryptFailed", "spec.file.seedRef: ").await;
+    assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), SEED);
+    // The same secrets, in another text.
+    let spaced = SEED.replace(',', ", ");
+    set_secret(&world, json!({"seed": spaced})).await;
+    told(&world, "Ready", "secrets in it: 1").await;
+    assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), spaced);
+}
+
+#[tokio::test]
+async fn what_was_stored_after_the_seed_outlives_a_restart() {
+    let mut world = World::start().await;
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    world.create(seeded()).await;
+    told(&world, "Ready", "secrets in it: 1").await;
+    let changed = SEED.replace(',', " ,");
+    fs::write(state_file(&world), &changed).unwrap();
+    world.kill();
+    world.launch().await;
+    // Anything that makes it look again.
+    set_secret(&world, json!({"other": "x"})).await;
+    told(&world, "Ready", "secrets in it: 1").await;
+    assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), changed);
+}
+
+#[tokio::test]
+async fn a_store_that_would_be_lost_says_so_once() {
+    let world = World::start().await;
+    world.create_secret("store", &[("key", KEY)]).await;
+    world.create(file(&json!({}))).await;
+    told(&world, "Ready", "secrets in it: 0; the file is lost with the operator's state directory").await;
+    assert!(!state_file(&world).exists(), "looking makes no file");
+    let events = world.api::<Event>();
+    world
+        .eventually("a warning is there", || async {
+            let events = events.list(&ListParams::default()).await.ok()?.items;
+            events
+                .into_iter()
+                .find(|event| event.reason.as_deref() == Some("EphemeralStorage"))
+                .filter(|event| event.type_.as_deref() == Some("Warning"))
+        })
+        .await;
+    // What somebody put there is no copy of anything.
+    fs::write(state_file(&world), SEED).unwrap();
+    set_secret(&world, json!({"other": "x"})).await;
+    told(&world, "Ready", "secrets in it: 1").await;
+    world.delete::<SecretStore>("store").await;
+    assert!(state_file(&world).exists());
+}
+
+#[tokio::test]
+async fn a_store_on_a_claim_waits_for_it_and_lives_where_it_is_mounted() {
+    let world = World::start().await;
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    let storage = json!({"existingPVC": {"name": "absent"}});
+    world.create(file(&json!({"storage": storage}))).await;
+    told(&world, "DependencyInvalid", "/absent does not exist").await;
+
+    let volume = world.state().join("volumes").join(&world.namespace).join("store-secrets");
+    fs::create_dir_all(&volume).unwrap();
+    let pvc = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}});
+    let spec = json!({"spec": {"file": {
+        "storage": {"existingPVC": null, "pvc": pvc}, "seedRef": reference("store", "seed"),
+    }}});
+    world.patch::<SecretStore>("store", spec).await;
+    let status = told(&world, "Ready", "secrets in it: 1").await;
+    let path = PathBuf::from(status.resolved_path.unwrap());
+    assert_eq!(path, volume.join("store/app/store.json"));
+    let claim = world.api::<PersistentVolumeClaim>().get("store-secrets").await.unwrap();
+    assert_eq!(claim.metadata.labels.unwrap()["declarest.io/secret-store"], "store");
+
+    world.delete::<SecretStore>("store").await;
+    assert!(path.exists(), "what is on a claim belongs to its owner");
+}
+
+#[tokio::test]
+async fn a_link_on_a_volume_leads_nowhere() {
+    let world = World::start().await;
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    let directory = world.state().join("secrets").join(&world.namespace).join("store");
+    let elsewhere = world.state().join("elsewhere");
+    fs::create_dir_all(&directory).unwrap();
+    fs::create_dir_all(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, directory.join("app")).unwrap();
+    world.create(seeded()).await;
+    told(&world, "SpecInvalid", "leads out of the store's directory").await;
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+fn vault(address: &str) -> Value {
+    let userpass =
+        json!({"usernameRef": reference("store", "user"), "passwordRef": reference("store", "password")});
+    declarest("SecretStore", "store", &json!({"vault": {"address": address, "auth": {"userpass": userpass}}}))
+}
+
+#[tokio::test]
+async fn a_vault_is_logged_in_to_again_when_the_secret_changes() {
+    let (world, server) = (World::start().await, FakeVault::start("first").await);
+    world.create_secret("store", &[("user", "ops"), ("password", "canary-wrong")]).await;
+    world.create(vault(&server.url)).await;
+    let refused = "spec.vault.auth: Vault at ";
+    told(&world, "DependencyInvalid", refused).await;
+    set_secret(&world, json!({"password": "first"})).await;
+    let status = told(&world, "Ready", "Vault accepts the login").await;
+    assert_eq!((status.provider.as_deref(), status.resolved_path), (Some("vault"), None));
+    server.rotate("second");
+    set_secret(&world, json!({"password": "second"})).await;
+    world
+        .eventually("the new password is used", || async { (server.logins("second") > 0).then_some(()) })
+        .await;
+    told(&world, "Ready", "Vault accepts the login").await;
+    assert!(!world.log().contains("canary"), "a secret is in the log");
+}
+
+#[tokio::test]
+async fn a_vault_that_was_never_reached_is_unavailable_at_once() {
+    let world = World::start().await;
+    world.create_secret("store", &[("user", "ops"), ("password", "p")]).await;
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    world.create(vault(&format!("http://{gone}"))).await;
+    let status = told(&world, "StoreUnavailable", "cannot be reached").await;
+    assert_eq!(ready(&status.conditions).status, "False");
+}
+
+#[tokio::test]
+async fn a_vault_that_was_well_may_miss_a_look() {
+    let (world, server) = (World::start().await, FakeVault::start("first").await);
+    world.create_secret("store", &[("user", "ops"), ("password", "first")]).await;
+    world.create(vault(&server.url)).await;
+    told(&world, "Ready", "Vault accepts the login").await;
+    server.seal(true);
+    // Each change of the Secret is a look.
+    set_secret(&world, json!({"other": "1"})).await;
+    let status = told(&world, "Ready", "does not answer now, 1 of 3 times in a row: ").await;
+    assert_eq!(ready(&status.conditions).status, "True");
+    set_secret(&world, json!({"other": "2"})).await;
+    world.eventually("a second look", || async { (server.refusals() > 1).then_some(()) }).await;
+    set_secret(&world, json!({"other": "3"})).await;
+    told(&world, "StoreUnavailable", "is sealed; unseal it").await;
+    assert!(server.refusals() > 2);
+    server.seal(false);
+    told(&world, "Ready", "Vault accepts the login").await;
+}
+
+#[tokio::test]
+async fn a_changed_secret_of_a_store_makes_its_policies_and_no_others_run_in_full() {
+    let (world, git, server) = (World::start().await, GitRemote::new(), RestServer::start(rest()).unwrap());
+    for shop in ["ava", "kai"] {
+        git.write(&format!("{shop}/resource.json"), format!(r#"{{"id": "{shop}"}}"#));
+    }
+    git.commit("two");
+    git.push();
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    world.create(seeded()).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    let with_store = json!({"source": {"path": "/ava"}, "secretStoreRef": {"name": "store"}});
+    world.create_policy(with_store).await;
+    let without = json!({
+        "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
+        "source": {"path": "/kai"}, "syncInterval": "1h",
+    });
+    world.create(declarest("SyncPolicy", "without", &without)).await;
+    world.applied(&git.head()).await;
+    let api = world.api::<SyncPolicy>();
+    let other = || async {
+        api.get("without").await.ok()?.status.filter(|status| status.last_applied_repo_revision.is_some())
+    };
+    world.eventually("the other one ran", other).await;
+
+    set_secret(&world, json!({"other": "x"})).await;
+    world.finished("SecretChanged").await;
+    assert_eq!(other().await.unwrap().last_trigger.as_deref(), Some("InitialSync"));
+}
+
+fn rest() -> Config {
+    Config { collections: vec!["/".to_owned()], ..Config::default() }
+}

@@ -1,0 +1,93 @@
+//! What the operator asks a Vault for when it looks at it: a login, a token and a mount.
+#![allow(dead_code, reason = "each test binary that includes this module uses a part of it")]
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+pub struct FakeVault {
+    pub url: String,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    password: String,
+    sealed: bool,
+    /// How often it was asked while it was sealed.
+    refusals: usize,
+    /// The passwords that logins were made with.
+    logins: Vec<String>,
+}
+
+impl FakeVault {
+    /// A version 2 engine at `secret`, and logins by userpass with this password.
+    pub async fn start(password: &str) -> Self {
+        let state = State { password: password.to_owned(), sealed: false, refusals: 0, logins: Vec::new() };
+        let state = Arc::new(Mutex::new(state));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let shared = Arc::clone(&state);
+        let app = Router::new().fallback(move |request: Request| {
+            let shared = Arc::clone(&shared);
+            async move {
+                let path = request.uri().path().to_owned();
+                let token = request.headers().get("x-vault-token").cloned();
+                let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
+                let (status, answer) = shared.lock().unwrap().answer(&path, token.is_some(), &body);
+                (StatusCode::from_u16(status).unwrap(), Json(answer))
+            }
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { url, state }
+    }
+
+    /// Only this password is taken from now on.
+    pub fn rotate(&self, password: &str) {
+        password.clone_into(&mut self.state.lock().unwrap().password);
+    }
+
+    pub fn seal(&self, sealed: bool) {
+        self.state.lock().unwrap().sealed = sealed;
+    }
+
+    /// How often it was asked while it was sealed.
+    pub fn refusals(&self) -> usize {
+        self.state.lock().unwrap().refusals
+    }
+
+    /// How often somebody logged in with this password.
+    pub fn logins(&self, password: &str) -> usize {
+        self.state.lock().unwrap().logins.iter().filter(|used| *used == password).count()
+    }
+}
+
+impl State {
+    fn answer(&mut self, path: &str, token: bool, body: &[u8]) -> (u16, Value) {
+        let refuse = |status, why: &str| (status, json!({"errors": [why]}));
+        match path {
+            _ if self.sealed => {
+                self.refusals += 1;
+                refuse(503, "Vault is sealed")
+            }
+            "/v1/auth/userpass/login/ops" => {
+                let body: Value = serde_json::from_slice(body).unwrap();
+                if body["password"] != self.password.as_str() {
+                    return refuse(400, "invalid username or password");
+                }
+                self.logins.push(self.password.clone());
+                (200, json!({"auth": {"client_token": "t", "lease_duration": 3600, "renewable": true}}))
+            }
+            _ if !token => refuse(403, "permission denied"),
+            "/v1/auth/token/lookup-self" => (200, json!({"data": {"ttl": 3600, "policies": ["default"]}})),
+            "/v1/sys/internal/ui/mounts/secret" => {
+                (200, json!({"data": {"path": "secret/", "type": "kv", "options": {"version": "2"}}}))
+            }
+            _ => refuse(404, "no handler for route"),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The kind SecretStore at a real Vault: the program that `make vault` builds, or any that `VAULT_BIN` names.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
+
+#[path = "../../core/tests/vault/process.rs"]
+mod process;
+mod support;
+#[path = "../../core/tests/vault/vault.rs"]
+#[allow(dead_code, reason = "the tests of the library use the rest")]
+mod vault;
+
+use declarest_core::secrets::vault::VaultAuth;
+use declarest_operator::crd::SecretStore;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+use support::world::{World, declarest, ready};
+use vault::Vault;
+
+/// Waits until Ready of the store has this reason, and returns its message.
+async fn told(world: &World, reason: &str) -> String {
+    let api = world.api::<SecretStore>();
+    world
+        .eventually(&format!("the store says {reason}"), || async {
+            let ready = ready(&api.get("store").await.ok()?.status?.conditions);
+            (ready.reason == reason).then_some(ready.message)
+        })
+        .await
+}
+
+async fn set_secret(world: &World, values: Value) {
+    world.patch::<Secret>("store", json!({"stringData": values})).await;
+}
+
+#[tokio::test]
+async fn an_app_role_behind_tls_is_followed_through_its_secret() {
+    let (world, vault) = (World::start().await, Vault::start_with_tls().await);
+    let VaultAuth::AppRole { role_id, secret_id, .. } = vault.app_role().await else { panic!("no AppRole") };
+    let reference = |key| json!({"name": "store", "key": key});
+    let spec = json!({"vault": {
+        "address": vault.url(), "mount": "two", "pathPrefix": "team/x",
+        "auth": {"appRole": {"roleIDRef": reference("role"), "secretIDRef": reference("secret")}},
+        "tls": {"caCertRef": reference("ca")},
+    }});
+    let other_ca = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem();
+    world
+        .create_secret("store", &[("role", role_id.expose()), ("secret", "canary"), ("ca", &other_ca)])
+        .await;
+    world.create(declarest("SecretStore", "store", &spec)).await;
+    let message = told(&world, "StoreUnavailable").await;
+    assert!(message.contains("certificate"), "{message}");
+    set_secret(&world, json!({"ca": vault.certificate})).await;
+    let message = told(&world, "DependencyInvalid").await;
+    assert!(message.contains("refuses the AppRole login") && !message.contains("canary"), "{message}");
+    set_secret(&world, json!({"secret": secret_id.expose()})).await;
+    told(&world, "Ready").await;
+
+    // The version is a mistake that only Vault can tell.
+    world.patch::<SecretStore>("store", json!({"spec": {"vault": {"kvVersion": 1}}})).await;
+    let message = told(&world, "StoreUnavailable").await;
+    assert!(message.ends_with("\"two\" is a version 2 engine; set 2"), "{message}");
+    world.patch::<SecretStore>("store", json!({"spec": {"vault": {"kvVersion": 2}}})).await;
+    told(&world, "Ready").await;
+    assert!(!world.log().contains(secret_id.expose()), "a secret is in the log");
+}
