@@ -18,6 +18,7 @@ mod pruning;
 mod references;
 mod repositories;
 mod scale;
+mod secrets;
 mod settled;
 mod stores;
 mod unsettled;

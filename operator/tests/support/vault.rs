@@ -1,6 +1,7 @@
-//! What the operator asks a Vault for when it looks at it: a login, a token and a mount.
+//! What the operator asks a Vault for: a login, a token, a mount, and secrets.
 #![allow(dead_code, reason = "each test binary that includes this module uses a part of it")]
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use axum::body::to_bytes;
@@ -15,6 +16,7 @@ pub struct FakeVault {
     state: Arc<Mutex<State>>,
 }
 
+#[derive(Default)]
 struct State {
     password: String,
     sealed: bool,
@@ -22,12 +24,13 @@ struct State {
     refusals: usize,
     /// The passwords that logins were made with.
     logins: Vec<String>,
+    secrets: HashMap<String, String>,
 }
 
 impl FakeVault {
     /// A version 2 engine at `secret`, and logins by userpass with this password.
     pub async fn start(password: &str) -> Self {
-        let state = State { password: password.to_owned(), sealed: false, refusals: 0, logins: Vec::new() };
+        let state = State { password: password.to_owned(), ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -49,6 +52,11 @@ impl FakeVault {
     /// Only this password is taken from now on.
     pub fn rotate(&self, password: &str) {
         password.clone_into(&mut self.state.lock().unwrap().password);
+    }
+
+    /// Stores a secret.
+    pub fn put(&self, key: &str, value: &str) {
+        self.state.lock().unwrap().secrets.insert(key.to_owned(), value.to_owned());
     }
 
     pub fn seal(&self, sealed: bool) {
@@ -87,7 +95,10 @@ impl State {
             "/v1/sys/internal/ui/mounts/secret" => {
                 (200, json!({"data": {"path": "secret/", "type": "kv", "options": {"version": "2"}}}))
             }
-            _ => refuse(404, "no handler for route"),
+            path => match path.strip_prefix("/v1/secret/data/").and_then(|key| self.secrets.get(key)) {
+                Some(value) => (200, json!({"data": {"data": {"value": value}}})),
+                None => refuse(404, "no handler for route"),
+            },
         }
     }
 }

@@ -21,6 +21,7 @@ pub struct Inputs {
     pub repository: ResourceRepository,
     /// Placeholders expanded. Never to be written back or shown.
     pub server: ManagedServer,
+    /// Likewise.
     pub store: Option<SecretStore>,
     /// The commit that the repository is at.
     pub revision: String,
@@ -56,6 +57,7 @@ impl Inputs {
         }
         let revision = repository.status.as_ref().and_then(|status| status.last_fetched_revision.clone());
         let Some(revision) = revision else { return Err(not_ready(&repository)) };
+        let store = store.map(|store| context.expanded(&store)).transpose()?;
         Ok(Self { server: context.expanded(&server)?, repository, store, revision })
     }
 

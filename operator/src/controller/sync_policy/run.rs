@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
+use declarest_core::secrets::SecretReader;
 use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Recurrences, Report, Session, Stop};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -155,7 +156,12 @@ impl Running<'_, '_> {
         let client = context.servers.client(context, server).await.map_err(bootstrap)?;
         let artifacts = context.artifacts.of(context, server, &client).await.map_err(bootstrap)?;
         let metadata = Arc::new(artifacts.metadata(tree.clone()));
-        Ok(Session { knowledge: Arc::clone(&self.plan.knowledge), ..Session::new(tree, metadata, client) })
+        let secrets = SecretReader::new(match &self.plan.inputs.store {
+            Some(store) => Some(context.stores.open(context, store).await.map_err(bootstrap)?.store),
+            None => None,
+        });
+        let knowledge = Arc::clone(&self.plan.knowledge);
+        Ok(Session { knowledge, secrets, ..Session::new(tree, metadata, client) })
     }
 
     /// Tells in status that a run is under way. Should the process die, the run counts as failed.
