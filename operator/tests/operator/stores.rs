@@ -158,7 +158,7 @@ async fn a_store_on_a_claim_waits_for_it_and_lives_where_it_is_mounted() {
 
     let volume = world.state().join("volumes").join(&world.namespace).join("store-secrets");
     fs::create_dir_all(&volume).unwrap();
-    let pvc = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}});
+    let pvc = json!({"accessModes": ["ReadWriteOnce"], "requests": {"storage": "1Mi"}});
     let spec = json!({"spec": {"file": {
         "storage": {"existingPVC": null, "pvc": pvc}, "seedRef": reference("store", "seed"),
     }}});
