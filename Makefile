@@ -57,8 +57,9 @@ build: ## Build all programs for development
 	cargo build --workspace --bins --examples
 
 .PHONY: bench
-bench: ## Measure syncs beside their targets, all or some rows (ROWS="a b"); see docs/performance.md
-	env -u KUBEBUILDER_ASSETS cargo bench -p declarest-operator --bench sync -- $(ROWS)
+bench: ## Measure syncs beside their targets, all or some rows (ROWS="a b"); needs Go; see docs/performance.md
+	vault=$$(hack/vault/build.sh) && \
+	env -u KUBEBUILDER_ASSETS VAULT_BIN=$$vault cargo bench -p declarest-operator --bench sync -- $(ROWS)
 
 .PHONY: bench-core
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode

@@ -20,9 +20,18 @@ pub fn payload(id: &str, size: usize) -> String {
     body.to_string()
 }
 
-/// Makes `repository`, which is bare, if it does not exist, and commits resources, given by their path and a
-/// number in their payload, on top of what the branch has. Returns the commit.
+/// [`commit_payloads`] of resources that are given by their path and a number in their payload.
 pub fn commit(repository: &Path, resources: impl Iterator<Item = (String, usize)>) -> String {
+    let payload_of = |(path, size): (String, usize)| {
+        let body = payload(path.rsplit_once('/').unwrap().1, size);
+        (path, body)
+    };
+    commit_payloads(repository, resources.map(payload_of))
+}
+
+/// Makes `repository`, which is bare, if it does not exist, and commits payloads by their path on top of what the
+/// branch has. Returns the commit.
+pub fn commit_payloads(repository: &Path, resources: impl Iterator<Item = (String, String)>) -> String {
     let branch = format!("refs/heads/{BRANCH}");
     let mut stream = format!("commit {branch}\ncommitter Bench <bench@example.test> 1767323045 +0000\n");
     stream.push_str("data 0\n");
@@ -31,9 +40,7 @@ pub fn commit(repository: &Path, resources: impl Iterator<Item = (String, usize)
     } else {
         writeln!(stream, "from {branch}^0").unwrap();
     }
-    for (path, size) in resources {
-        let (_, id) = path.rsplit_once('/').unwrap();
-        let body = payload(id, size);
+    for (path, body) in resources {
         write!(stream, "M 100644 inline {path}/resource.json\ndata {}\n{body}\n", body.len()).unwrap();
     }
     let mut import = git_command(repository)

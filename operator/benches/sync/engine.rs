@@ -1,22 +1,29 @@
 //! What the engine alone takes: runs of `declarest_core::sync` on a mirror, as the operator makes them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mirror, Revision, Tree};
+use declarest_core::secrets::vault::KvVersion;
+use declarest_core::secrets::{SecretReader, SecretStore};
 use declarest_core::server::{BaseUrl, Client, DEFAULT_CONCURRENCY, Gate, Settings, Throttling};
 use declarest_core::sync::{self, Knowledge, Options, Outcome, Reading, Report, Selection, Session, Stop};
+use futures::StreamExt as _;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::desired;
 use crate::rest::{Rest, read, read_all};
 use crate::table::{Figure, ROUNDS, milliseconds, ratio, timed};
+use crate::vault::{Vault, key, secret};
 
 /// Members of the one collection that is compared with its list.
 const LISTED: usize = 10_000;
+/// Secrets in each resource that has any.
+const SECRETS: usize = 5;
 /// Resources that are created.
 const CREATED: u32 = 1_000;
 const LATENCY_MS: u32 = 10;
@@ -28,19 +35,26 @@ struct Engine {
     revision: Revision,
     client: Client,
     knowledge: Arc<Knowledge>,
+    store: Option<SecretStore>,
     _directory: Arc<TempDir>,
 }
 
 impl Engine {
     fn new(server: &Rest, resources: impl Iterator<Item = (String, usize)>) -> Self {
+        Self::following(server, |repository| desired::commit(repository, resources))
+    }
+
+    /// Follows what `commit` commits.
+    fn following(server: &Rest, commit: impl FnOnce(&Path) -> String) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mirror = Mirror::open(directory.path(), "benchmark").unwrap();
-        let revision = desired::commit(&directory.path().join("git"), resources).parse().unwrap();
+        let revision = commit(&directory.path().join("git")).parse().unwrap();
         let settings = Settings::new(BaseUrl::parse(&server.url).unwrap());
         let throttling =
             Throttling { max_concurrent_requests: Some(DEFAULT_CONCURRENCY), ..Throttling::default() };
         let client = Client::new(settings, Arc::new(Gate::new(&throttling).unwrap()), None).unwrap();
-        Self { mirror, revision, client, knowledge: Arc::default(), _directory: Arc::new(directory) }
+        let directory = Arc::new(directory);
+        Self { mirror, revision, client, knowledge: Arc::default(), store: None, _directory: directory }
     }
 
     /// A full run as the operator makes it: on a task of its own, with tree, metadata and selection made
@@ -72,7 +86,8 @@ impl Engine {
         let tree: Arc<dyn Tree> = Arc::new(tree.await.unwrap());
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
         let knowledge = Arc::clone(&self.knowledge);
-        Session { knowledge, ..Session::new(tree, metadata, self.client.clone()) }
+        let secrets = SecretReader::new(self.store.clone());
+        Session { knowledge, secrets, ..Session::new(tree, metadata, self.client.clone()) }
     }
 
     async fn compare(&self, session: Session, reading: Reading) -> Report {
@@ -195,5 +210,53 @@ pub async fn create() -> Figure {
         measured,
         unit: "",
         raw: format!("{} in {requests} requests / {}", milliseconds(run), milliseconds(ideal)),
+    }
+}
+
+/// A first sync of resources with secrets in a Vault beside the same resources written out.
+pub async fn with_secrets() -> Figure {
+    let count = usize::try_from(CREATED).unwrap();
+    let vault = Vault::start().await;
+    let stored = vault.store(KvVersion::V2);
+    let keys = (0..count).flat_map(|index| (0..SECRETS).map(move |secret| format!("c0/i{index}:/s{secret}")));
+    futures::stream::iter(keys.map(|text| (key(&text), secret(&format!("value of {text}")))))
+        .for_each_concurrent(DEFAULT_CONCURRENCY, |(key, value)| {
+            let stored = &stored;
+            async move { stored.set(&key, &value).await.unwrap() }
+        })
+        .await;
+    let (mut resolved, mut written) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        for (times, store) in [(&mut written, None), (&mut resolved, Some(vault.store(KvVersion::V2)))] {
+            let server = Rest::start(&["/c0".to_owned()], LATENCY_MS.into());
+            let value = |path: &str, member: usize| match store {
+                Some(_) => "{{secret .}}".to_owned(),
+                None => format!("value of {path}:/s{member}"),
+            };
+            let payload = |(path, _): (String, usize)| {
+                let members = (0..SECRETS).map(|member| (format!("s{member}"), value(&path, member).into()));
+                let id = path.rsplit_once('/').unwrap().1;
+                let members: serde_json::Map<_, Value> =
+                    members.chain([("id".to_owned(), id.into())]).collect();
+                let body = Value::from(members).to_string();
+                (path, body)
+            };
+            let payloads = desired::spread(count, count).map(payload);
+            let mut engine =
+                Engine::following(&server, |repository| desired::commit_payloads(repository, payloads));
+            engine.store = store.map(SecretStore::from);
+            let (time, report) = timed(engine.full()).await;
+            assert_eq!(report.stats.created, count);
+            times.push(time);
+        }
+    }
+    let (resolved, written, measured) = ratio(resolved, written);
+    Figure {
+        row: "h",
+        what: "first sync, 1,000 with 5 secrets each in Vault / the same written out".to_owned(),
+        target: 1.5,
+        measured,
+        unit: "",
+        raw: format!("{} / {}", milliseconds(resolved), milliseconds(written)),
     }
 }

@@ -14,10 +14,15 @@ mod operator;
 mod rest;
 mod table;
 
+#[path = "../../../core/tests/vault/process.rs"]
+mod process;
 #[path = "../../../demo/rest_server/program.rs"]
 mod program;
 #[path = "../../tests/support/mod.rs"]
 mod support;
+#[path = "../../../core/tests/vault/vault.rs"]
+#[allow(dead_code, reason = "a fixture of tests, which use all of it")]
+mod vault;
 
 use std::time::Instant;
 
@@ -81,6 +86,9 @@ async fn measure(rows: &Rows) {
     }
     if rows.want("g") {
         table.add(operator::settled_check().await);
+    }
+    if rows.want("h") {
+        table.add(engine::with_secrets().await);
     }
     println!("\n{:.0} s in all; {} missed", started.elapsed().as_secs_f64(), table.missed());
 }
