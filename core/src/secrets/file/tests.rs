@@ -1,6 +1,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rstest::rstest;
 use serde_json::json;
 
@@ -98,11 +101,7 @@ fn the_key_of_a_passphrase_is_that_of_argon2id() {
 
 /// Decrypts by the description of the format alone.
 fn decrypt(envelope: &serde_json::Value, key: &[u8]) -> serde_json::Value {
-    use base64::Engine as _;
-    use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-    let field = |name: &str| {
-        base64::engine::general_purpose::STANDARD.decode(envelope[name].as_str().unwrap()).unwrap()
-    };
+    let field = |name: &str| STANDARD.decode(envelope[name].as_str().unwrap()).unwrap();
     let (nonce, mut content) = (field("nonce"), field("ciphertext"));
     let nonce = Nonce::try_assume_unique_for_key(&nonce).unwrap();
     let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).unwrap());
@@ -146,8 +145,7 @@ async fn passphrases_are_salted_anew_and_the_configured_parameters_win_on_writin
     kept.set(&key("b"), &secret("v")).await.unwrap();
     let second = fixture.envelope();
     assert_ne!(first["salt"], second["salt"]);
-    use base64::Engine as _;
-    let salt = base64::engine::general_purpose::STANDARD.decode(second["salt"].as_str().unwrap()).unwrap();
+    let salt = STANDARD.decode(second["salt"].as_str().unwrap()).unwrap();
     assert_eq!(salt.len(), 16);
     let derived = quick().derive(&secret(PASSPHRASE), &salt).unwrap();
     assert_eq!(decrypt(&second, derived.as_slice())["secrets"]["b"], "v");
@@ -298,9 +296,6 @@ async fn a_wrong_key_is_told_apart() {
 
 /// Seals any text, as another program may have.
 fn sealed(plain: &str) -> String {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
     let (bytes, nonce): (Vec<u8>, Vec<u8>) = ((0..32).collect(), (0..12).collect());
     let mut content = plain.as_bytes().to_vec();
     let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).unwrap());

@@ -114,6 +114,13 @@ impl Categorized for ResolveError {
     }
 }
 
+/// The placeholders of a payload by what they stand for.
+#[derive(Default)]
+struct Sorted {
+    wanted: Vec<(Pointer, SecretKey)>,
+    described: Vec<(Pointer, DescriptorPlaceholder)>,
+}
+
 impl SecretReader {
     /// A reader for one run. Without a store every secret placeholder is an error.
     pub fn new(store: Option<SecretStore>) -> Self {
@@ -146,7 +153,7 @@ impl SecretReader {
         if found.is_empty() {
             return Ok(Resolved { payload, secrets: Vec::new() });
         }
-        let (wanted, described) = self.sort(scope, found)?;
+        let Sorted { wanted, described } = self.sort(scope, found)?;
         let fetches: Vec<_> = wanted.iter().map(|(at, key)| self.fetch(scope, at, key)).collect();
         let fetches = futures::stream::iter(fetches).buffered(CONCURRENT_LOOKUPS);
         let values: Vec<Secret> = fetches.try_collect().await?;
@@ -173,26 +180,21 @@ impl SecretReader {
     }
 
     /// The keys of secrets, and the other placeholders. Fails for the first that cannot be resolved.
-    #[expect(clippy::type_complexity, reason = "two lists of places, which only one caller takes apart")]
-    fn sort(
-        &self,
-        scope: &Scope,
-        found: Vec<(Pointer, Found)>,
-    ) -> Result<(Vec<(Pointer, SecretKey)>, Vec<(Pointer, DescriptorPlaceholder)>), ResolveError> {
-        let (mut wanted, mut described) = (Vec::new(), Vec::new());
+    fn sort(&self, scope: &Scope, found: Vec<(Pointer, Found)>) -> Result<Sorted, ResolveError> {
+        let mut sorted = Sorted::default();
         for (at, found) in found {
             match found {
-                Found::Descriptor(field) => described.push((at, field)),
+                Found::Descriptor(field) => sorted.described.push((at, field)),
                 Found::Secret(_) if !self.has_store() => {
                     return Err(ResolveError::NoStore { scope: scope.clone(), at });
                 }
                 Found::Secret(placeholder) => match scope.key(&at, &placeholder) {
-                    Ok(key) => wanted.push((at, key)),
+                    Ok(key) => sorted.wanted.push((at, key)),
                     Err(source) => return Err(ResolveError::Key { scope: scope.clone(), at, source }),
                 },
             }
         }
-        Ok((wanted, described))
+        Ok(sorted)
     }
 
     async fn fetch(&self, scope: &Scope, at: &Pointer, key: &SecretKey) -> Result<Secret, ResolveError> {
