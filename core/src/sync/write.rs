@@ -258,12 +258,11 @@ impl Writer {
         work: impl FnOnce(&Resource, &Session) -> Result<T, SyncError> + Send + 'static,
     ) -> Result<T, SyncError> {
         let session = self.session.clone();
-        let desired = match self.resources.get(path).cloned() {
-            Some(given) => given,
-            None => {
-                let (session, path) = (session.clone(), path.clone());
-                blocking(path.clone(), move || declared(&session, &path)).await?
-            }
+        let desired = if let Some(given) = self.resources.get(path) {
+            given.clone()
+        } else {
+            let (session, path) = (session.clone(), path.clone());
+            blocking(path.clone(), move || declared(&session, &path)).await?
         };
         let desired = session.resolved(desired).await?;
         blocking(path.clone(), move || on_stack(&desired, |desired| work(desired, &session))).await

@@ -67,7 +67,7 @@ async fn a_certificate_that_is_not_trusted_ends_a_request_at_once() {
     let (authority, behind) = (Authority::new(), plain().await);
     let front = authority.serve("localhost", behind.address);
     // Four attempts would pause between them for this long at the most, and at the least not at all.
-    let client = client(&front, trusting(&Authority::new())).with_attempt_timeout(Duration::from_secs(60));
+    let client = client(&front, trusting(&Authority::new())).with_attempt_timeout(Duration::from_mins(1));
     let error = get(&client).await.unwrap_err();
     assert!(error.contains("UnknownIssuer"), "{error}");
     assert_eq!(behind.connections(), 0);
