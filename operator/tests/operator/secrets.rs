@@ -16,9 +16,14 @@ const CANARY: &str = "c4nary/s3cret";
 
 /// An encrypted file with one secret, as it is put into a Secret.
 async fn seed(value: &str) -> String {
+    seed_with(KEY, value).await
+}
+
+/// The same with another key.
+pub async fn seed_with(key: &str, value: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("secrets.json");
-    let key = KeyMaterial::key(&Secret::from(KEY.to_owned())).unwrap();
+    let key = KeyMaterial::key(&Secret::from(key.to_owned())).unwrap();
     let store = FileStore::new(FileStoreSettings { path: path.clone(), key, kdf: Kdf::default() });
     let (key, value) = (SecretKey::parse("apps/billing:/pw").unwrap(), Secret::from(value.to_owned()));
     store.set(&key, &value).await.unwrap();

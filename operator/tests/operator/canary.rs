@@ -1,0 +1,250 @@
+//! Every secret that an operator can hold, servers that repeat whatever they are told, and a search for any of it
+//! in everything that the operator says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+use k8s_openapi::api::events::v1::Event;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use crate::support::git_http::GitHttp;
+use crate::support::git_remote::GitRemote;
+use crate::support::world::{Object, World, declarest, ready};
+
+const STORE_KEY: &str = "5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0";
+
+/// Where a secret may be. The keys of one Secret, and its values.
+struct Canaries(BTreeMap<&'static str, String>);
+
+impl Canaries {
+    fn new() -> Self {
+        let places = [
+            "basic",
+            "header",
+            "oauth-secret",
+            "oauth-password",
+            "proxy",
+            "git",
+            "vault-token",
+            "vault-password",
+            "vault-role-secret",
+        ];
+        // What JSON, URLs and base64 write in other ways.
+        let value = |place| format!("c4n-{place}/+&\"%s3cret");
+        let mut values: BTreeMap<_, _> = places.map(|place| (place, value(place))).into();
+        let client = rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
+        values.insert("client-cert", client.cert.pem());
+        values.insert("client-key", client.signing_key.serialize_pem());
+        values.insert("store-key", STORE_KEY.to_owned());
+        Self(values)
+    }
+
+    fn reference(key: &str) -> Value {
+        json!({"name": "canaries", "key": key})
+    }
+
+    /// All spellings of all values that nobody may see.
+    fn spellings(&self) -> Vec<(String, String)> {
+        let mut spellings = Vec::new();
+        for (place, value) in self.0.iter().filter(|(place, _)| **place != "client-cert") {
+            // Of a key, a line from the middle.
+            let value = if value.starts_with("-----") { value.lines().nth(1).unwrap() } else { value };
+            spellings.extend(spelt(place, value));
+        }
+        spellings.extend(spelt("placeholder", PLACED));
+        spellings
+    }
+}
+
+const PLACED: &str = "c4n-placeholder/+&\"%s3cret";
+
+/// Base64 is looked for without its ends, which depend on what stands beside.
+fn spelt(place: &str, value: &str) -> Vec<(String, String)> {
+    let json = Value::from(value).to_string();
+    let mut spellings = vec![
+        value.to_owned(),
+        json[1..json.len() - 1].to_owned(),
+        utf8_percent_encode(value, NON_ALPHANUMERIC).to_string(),
+        url::form_urlencoded::byte_serialize(value.as_bytes()).collect(),
+    ];
+    for offset in 0..3 {
+        let padded = [&[b' '; 3][..offset], value.as_bytes()].concat();
+        for encoded in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
+            spellings.push(encoded[4..encoded.len() - 4].to_owned());
+        }
+    }
+    spellings.into_iter().map(|spelling| (place.to_owned(), spelling)).collect()
+}
+
+/// Answers what is read with 404, and refuses everything else with all that it was told.
+async fn echo() -> String {
+    let router = Router::new().fallback(|request: Request| async move {
+        let head = format!("{} {} {:?}", request.method(), request.uri(), request.headers());
+        let told =
+            request.headers().values().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let told: Vec<String> = told.collect();
+        let read = request.method() == Method::GET && !request.uri().path().starts_with("/v1/");
+        let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
+        let text = format!("{} {} {}", told.join(" "), head, String::from_utf8_lossy(&body));
+        let status = if read { StatusCode::NOT_FOUND } else { StatusCode::UNPROCESSABLE_ENTITY };
+        (status, json!({"errors": [text], "message": text}).to_string())
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async { axum::serve(listener, router).await });
+    url
+}
+
+/// The servers by name, each with another way to be let in.
+fn servers(url: &str) -> Vec<(&'static str, Value)> {
+    let key = Canaries::reference;
+    let oauth = json!({
+        "tokenURL": format!("{url}/token"), "grantType": "password", "clientIDRef": key("user"),
+        "clientSecretRef": key("oauth-secret"), "usernameRef": key("user"), "passwordRef": key("oauth-password"),
+    });
+    let basic = json!({"usernameRef": key("user"), "passwordRef": key("basic")});
+    let header = json!([{"header": "X-Key", "prefix": "Token", "valueRef": key("header")}]);
+    let proxy_login = json!({"usernameRef": key("user"), "passwordRef": key("proxy")});
+    vec![
+        ("basic", json!({"baseURL": url, "auth": {"basicAuth": basic}})),
+        ("header", json!({"baseURL": url, "auth": {"customHeaders": header}})),
+        ("oauth", json!({"baseURL": url, "auth": {"oauth2": oauth}})),
+        (
+            "certificate",
+            json!({"baseURL": url, "tls": {
+                "clientCertRef": key("client-cert"), "clientKeyRef": key("client-key"),
+            }}),
+        ),
+        (
+            "proxied",
+            json!({"baseURL": "http://api.example.test", "proxy": {"http": url, "auth": {"basicAuth": proxy_login}}}),
+        ),
+    ]
+}
+
+fn stores(url: &str) -> Vec<(&'static str, Value)> {
+    let key = Canaries::reference;
+    let vault = |auth: Value| json!({"vault": {"address": url, "auth": auth}});
+    let userpass = json!({"usernameRef": key("user"), "passwordRef": key("vault-password")});
+    let role = json!({"roleIDRef": key("user"), "secretIDRef": key("vault-role-secret")});
+    let file = json!({
+        "path": "store.json", "encryption": {"keyRef": key("store-key")}, "seedRef": key("seed"),
+    });
+    vec![
+        ("file", json!({"file": file})),
+        ("token", vault(json!({"token": {"secretRef": key("vault-token")}}))),
+        ("password", vault(json!({"userpass": userpass}))),
+        ("role", vault(json!({"appRole": role}))),
+    ]
+}
+
+/// Waits until an object was judged.
+async fn judged<K: Object>(world: &World, name: &str) -> String {
+    let api = world.api::<K>();
+    let what = format!("{} {name} is judged", K::kind(&()));
+    world
+        .eventually(&what, || async {
+            let object = serde_json::to_value(api.get(name).await.ok()?).ok()?;
+            let conditions = serde_json::from_value::<Vec<_>>(object["status"]["conditions"].clone()).ok()?;
+            let ready = ready(&conditions);
+            (!ready.reason.is_empty() && ready.reason != "Reconciling").then_some(ready.message)
+        })
+        .await
+}
+
+/// The files below a directory, but for what keeps Secrets on purpose.
+fn files(directory: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.ends_with("api/secrets") || path.ends_with("manifests") {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, found);
+        } else if let Ok(content) = fs::read(&path) {
+            found.push((path.display().to_string(), String::from_utf8_lossy(&content).into_owned()));
+        }
+    }
+}
+
+async fn objects<K: Object>(world: &World) -> (String, String) {
+    let all = world.api::<K>().list(&ListParams::default()).await.unwrap().items;
+    let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
+    (format!("{} {names:?}", K::kind(&())), serde_json::to_string(&all).unwrap())
+}
+
+#[tokio::test]
+async fn nothing_that_is_secret_is_anywhere_else() {
+    let canaries = Canaries::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let metrics = format!("127.0.0.1:{port}");
+    let world = World::start_with(&[&format!("--metrics-bind-address={metrics}"), "--log-level=trace"]).await;
+    let url = echo().await;
+    let git = GitRemote::new();
+    git.write("apps/billing/resource.json", r#"{"id":"billing","pw":"{{secret .}}"}"#);
+    git.commit("apps");
+    git.push();
+    let remote = GitHttp::start(git.root(), Some(&canaries.0["git"]));
+
+    let seed = super::secrets::seed_with(STORE_KEY, PLACED).await;
+    let mut values: Vec<(&str, &str)> =
+        canaries.0.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    values.extend([("user", "ops"), ("seed", &seed)]);
+    world.create_secret("canaries", &values).await;
+    let token = json!({"tokenRef": Canaries::reference("git")});
+    world.create_repository(&remote.url("desired.git"), token).await;
+    for (name, spec) in stores(&url) {
+        world.create(declarest("SecretStore", name, &spec)).await;
+        judged::<SecretStore>(&world, name).await;
+    }
+    world.fetched(&git.head()).await;
+    let mut told = String::new();
+    for (name, http) in servers(&url) {
+        world.create(declarest("ManagedServer", name, &json!({"http": http}))).await;
+        judged::<ManagedServer>(&world, name).await;
+        let policy = json!({
+            "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": name},
+            "secretStoreRef": {"name": "file"}, "source": {"path": "/"}, "syncInterval": "1h",
+        });
+        world.create(declarest("SyncPolicy", name, &policy)).await;
+        told += &judged::<SyncPolicy>(&world, name).await;
+        world.delete::<SyncPolicy>(name).await;
+    }
+    assert!(told.matches("status 422").count() >= 4, "the servers repeated what they were told: {told}");
+    assert!(told.contains("<redacted>"), "{told}");
+
+    let scrape =
+        reqwest::Client::builder().no_proxy().build().unwrap().get(format!("http://{metrics}/metrics"));
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let mut said = vec![
+        ("messages".to_owned(), told),
+        ("log".to_owned(), world.log()),
+        ("metrics".to_owned(), scrape.send().await.unwrap().text().await.unwrap()),
+        ("events".to_owned(), serde_json::to_string(&events).unwrap()),
+        objects::<ResourceRepository>(&world).await,
+        objects::<ManagedServer>(&world).await,
+        objects::<SecretStore>(&world).await,
+    ];
+    files(&world.state(), &mut said);
+    assert!(said.iter().any(|(what, text)| what == "metrics" && text.contains("declarest_")));
+    for (place, spelling) in canaries.spellings() {
+        for (what, text) in &said {
+            let Some(at) = text.find(&spelling) else { continue };
+            let around: String =
+                text[..at].chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect();
+            panic!("the secret of {place} is in {what} after: {around}");
+        }
+    }
+}
