@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyError, ProxyFields};
 use declarest_core::server::{
-    Auth, BaseUrl, Client, Gate, HeaderCredential, RequestObserver, ServerError, Settings, Throttling,
+    Auth, BaseUrl, Client, Gate, Grant, HeaderCredential, OAuth2, RequestObserver, ServerError, Settings,
+    Throttling, TokenNeed,
 };
 use declarest_core::transport::{Pem, TlsConfig, TlsError};
 use http::{Method, StatusCode};
@@ -16,7 +17,7 @@ use super::error::Failure;
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
-use crate::crd::managed_server::{HttpAuth, RequestThrottling};
+use crate::crd::managed_server::{GrantType, HttpAuth, RequestThrottling};
 use crate::crd::{self, ManagedServer, SecretKeyRef, Tls};
 use crate::telemetry::Metrics;
 
@@ -109,6 +110,7 @@ async fn settings(context: &Context, server: &ManagedServer) -> Result<Settings,
         proxy: proxy(&mut secrets, http.proxy.as_ref()).await?,
         default_headers: http.default_headers.clone().into_iter().collect(),
         health_check: http.health_check.clone(),
+        trace: None,
     })
 }
 
@@ -135,7 +137,7 @@ async fn tls(secrets: &mut SecretReader, spec: Option<&Tls>) -> Result<TlsConfig
 }
 
 /// The proxy of the spec over that of the environment.
-async fn proxy(secrets: &mut SecretReader, spec: Option<&crd::Proxy>) -> Result<Proxy, Failure> {
+pub async fn proxy(secrets: &mut SecretReader, spec: Option<&crd::Proxy>) -> Result<Proxy, Failure> {
     const FIELD: &str = "spec.http.proxy";
     let refused = |error: ProxyError| Failure::spec_invalid(error.to_string());
     let environment = Proxy::from_environment(|name| std::env::var(name).ok()).map_err(refused)?;
@@ -158,6 +160,9 @@ async fn proxy(secrets: &mut SecretReader, spec: Option<&crd::Proxy>) -> Result<
 
 async fn auth(secrets: &mut SecretReader, auth: Option<&HttpAuth>) -> Result<Auth, Failure> {
     let Some(auth) = auth else { return Ok(Auth::None) };
+    if let Some(oauth2) = &auth.oauth2 {
+        return self::oauth2(secrets, oauth2).await.map(Auth::OAuth2);
+    }
     if let Some(basic) = &auth.basic_auth {
         return Ok(Auth::Basic {
             username: secrets.value("spec.http.auth.basicAuth.usernameRef", &basic.username_ref).await?,
@@ -174,6 +179,28 @@ async fn auth(secrets: &mut SecretReader, auth: Option<&HttpAuth>) -> Result<Aut
         });
     }
     Ok(Auth::Headers(headers))
+}
+
+async fn oauth2(secrets: &mut SecretReader, spec: &crd::managed_server::OAuth2) -> Result<OAuth2, Failure> {
+    let field = |name: &str| format!("spec.http.auth.oauth2.{name}");
+    let username = secrets.optional(&field("usernameRef"), spec.username_ref.as_ref()).await?;
+    let password = secrets.optional(&field("passwordRef"), spec.password_ref.as_ref()).await?;
+    let grant = match (spec.grant_type, username, password) {
+        (GrantType::ClientCredentials, ..) => Grant::ClientCredentials,
+        (GrantType::Password, Some(username), Some(password)) => Grant::Password { username, password },
+        (GrantType::Password, ..) => {
+            let message = "spec.http.auth.oauth2: grantType password needs usernameRef and passwordRef";
+            return Err(Failure::spec_invalid(message));
+        }
+    };
+    Ok(OAuth2 {
+        token_url: spec.token_url.clone(),
+        grant,
+        client_id: secrets.value(&field("clientIDRef"), &spec.client_id_ref).await?,
+        client_secret: secrets.value(&field("clientSecretRef"), &spec.client_secret_ref).await?,
+        scope: spec.scope.clone(),
+        audience: spec.audience.clone(),
+    })
 }
 
 /// Zero means "no limit" in the API, as schemas cannot tell it from absent.
@@ -215,6 +242,16 @@ impl RequestObserver for Observer {
 
     fn throttled(&self, by_server: bool) {
         self.metrics.throttled(self.server.subject(), by_server);
+    }
+
+    fn token_asked(&self, need: TokenNeed, had: bool) {
+        let reason = match need {
+            TokenNeed::First => "first",
+            TokenNeed::Expired => "expired",
+            TokenNeed::Refused => "refused",
+            TokenNeed::Dropped => "dropped",
+        };
+        self.metrics.token_asked(self.server.subject(), reason, had);
     }
 }
 
