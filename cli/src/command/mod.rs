@@ -7,6 +7,7 @@ mod plan;
 mod repository;
 mod resource;
 mod schemas;
+mod server;
 mod version;
 
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ pub use context::ContextCommand;
 pub use plan::PlanArguments;
 pub use repository::RepositoryCommand;
 pub use resource::ResourceCommand;
+pub use server::ServerCommand;
 
 use crate::args::{Args, Command};
 use crate::error::Failure;
@@ -47,6 +49,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
         Command::Repository(command) => repository::run(command, invocation),
         Command::Resource(command) => resource::run(command, invocation),
         Command::Plan(arguments) => plan::run(arguments, invocation),
+        Command::Server(command) => server::run(command, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
         Command::Schemas { dir } => schemas::run(dir),
         Command::Version => version::run(invocation),
@@ -61,6 +64,7 @@ fn prints_footer(command: &Command) -> bool {
         Command::Resource(command) => command.prints_footer(),
         Command::Context(_)
         | Command::Plan(_)
+        | Command::Server(_)
         | Command::Completion(_)
         | Command::Schemas { .. }
         | Command::Version => false,

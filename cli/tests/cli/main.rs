@@ -10,6 +10,7 @@ mod context_commands;
 mod context_init;
 mod context_input;
 mod context_rows;
+mod context_session_hook;
 mod environment;
 mod git;
 mod globals;
@@ -30,6 +31,8 @@ mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 mod server;
+mod server_check;
+mod server_get;
 mod usage;
 mod version;
 mod world;
