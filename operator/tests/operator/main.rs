@@ -17,5 +17,6 @@ mod pruning;
 mod references;
 mod repositories;
 mod scale;
+mod servers;
 mod settled;
 mod unsettled;
