@@ -3,7 +3,9 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::command::{ContextCommand, PlanArguments, RepositoryCommand, ResourceCommand, SecretCommand};
+use crate::command::{
+    ContextCommand, PlanArguments, RepositoryCommand, ResourceCommand, SecretCommand, ServerCommand,
+};
 use crate::environment::Environment;
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -58,6 +60,9 @@ pub enum Command {
     Secret(SecretCommand),
     /// Show what applying would create, update and delete, and save it to be applied as it is
     Plan(PlanArguments),
+    /// Ask the managed server, and show how it is reached
+    #[command(subcommand, arg_required_else_help = true)]
+    Server(ServerCommand),
     /// Print a completion script for a shell
     #[command(subcommand, arg_required_else_help = true)]
     Completion(Shell),

@@ -8,6 +8,7 @@ mod repository;
 mod resource;
 mod schemas;
 mod secret;
+mod server;
 mod version;
 
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ pub use plan::PlanArguments;
 pub use repository::RepositoryCommand;
 pub use resource::ResourceCommand;
 pub use secret::SecretCommand;
+pub use server::ServerCommand;
 
 use crate::args::{Args, Command};
 use crate::error::Failure;
@@ -50,6 +52,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
         Command::Resource(command) => resource::run(command, invocation),
         Command::Secret(command) => secret::run(command, invocation),
         Command::Plan(arguments) => plan::run(arguments, invocation),
+        Command::Server(command) => server::run(command, invocation),
         Command::Completion(shell) => completion::run(*shell, invocation),
         Command::Schemas { dir } => schemas::run(dir),
         Command::Version => version::run(invocation),
@@ -65,6 +68,7 @@ fn prints_footer(command: &Command) -> bool {
         Command::Context(_)
         | Command::Secret(_)
         | Command::Plan(_)
+        | Command::Server(_)
         | Command::Completion(_)
         | Command::Schemas { .. }
         | Command::Version => false,

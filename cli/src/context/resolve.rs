@@ -8,7 +8,8 @@ use declarest_core::proxy::{Proxy as Proxies, ProxyCredentials};
 use declarest_core::repository::{Remote, RemoteAuth, RemoteUrl};
 use declarest_core::secrets::Secret;
 use declarest_core::server::{
-    Auth, BaseUrl, Client, Gate, HeaderCredential, Settings as ServerSettings, Throttling,
+    Auth, BaseUrl, Client, Gate, Grant, HeaderCredential, OAuth2 as ServerOAuth2, Settings as ServerSettings,
+    Throttling,
 };
 use declarest_core::transport::{TlsConfig, TlsError, TlsFiles};
 
@@ -17,14 +18,17 @@ use super::checks::{check_context, parse_proxy};
 use super::credential::Credentials;
 use super::error::CatalogueError;
 use super::model::{
-    Catalogue, Context, Git, GitAuth, Http, HttpAuth, Metadata, Proxy, RequestThrottling, SecretStore, Tls,
+    Catalogue, Context, Git, GitAuth, Http, HttpAuth, Metadata, OAuth2, Proxy, RequestThrottling,
+    SecretStore, Tls,
 };
 use super::overrides;
-use super::value::Text;
+use super::value::{GrantType, Text};
 use super::warnings;
 use crate::environment::Environment;
 use crate::error::Failure;
 use crate::output::Messages;
+
+const NEEDED_BY_PASSWORD: &str = "is missing; grantType password needs it";
 
 /// Where the resources of a context are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +81,7 @@ pub struct ResolvedContext {
     /// Its settings, with references replaced and overrides applied.
     pub context: Context,
     credentials: Credentials,
+    messages: Messages,
     proxies: ProxySet,
 }
 
@@ -97,6 +102,7 @@ impl ResolvedContext {
         Ok(Self {
             proxies: ProxySet::new(&context, environment)?,
             credentials: Credentials::new(catalogue.credentials, environment, messages),
+            messages: messages.clone(),
             name,
             context,
         })
@@ -217,8 +223,7 @@ impl ResolvedContext {
 
     /// A client of the managed server.
     pub fn server(&self) -> Result<Client, Failure> {
-        let server = self.context.managed_server.as_ref();
-        let http = &server.ok_or_else(|| self.missing("managed server", "managedServer"))?.http;
+        let http = self.http()?;
         let base_url = BaseUrl::parse(&http.url.0)?;
         let settings = ServerSettings {
             base_url,
@@ -227,6 +232,7 @@ impl ResolvedContext {
             proxy: self.server_proxy(http)?,
             default_headers: http.default_headers.clone().into_iter().collect(),
             health_check: http.health_check.as_ref().map(|check| check.0.clone()),
+            trace: self.messages.trace(),
         };
         let gate = Gate::new(&throttling(http.request_throttling.as_ref()))?;
         Ok(Client::new(settings, Arc::new(gate), None)?)
@@ -262,8 +268,40 @@ impl ResolvedContext {
             };
             return Ok(Auth::Headers(headers.iter().map(credential).collect()));
         }
-        let reason = "is not supported by this version yet; use basic or customHeaders";
-        Err(self.setting("managedServer.http.auth.oauth2", reason).into())
+        match &auth.oauth2 {
+            Some(oauth2) => Ok(Auth::OAuth2(self.oauth2(oauth2)?)),
+            None => Ok(Auth::None),
+        }
+    }
+
+    fn oauth2(&self, settings: &OAuth2) -> Result<ServerOAuth2, CatalogueError> {
+        const FIELD: &str = "managedServer.http.auth.oauth2";
+        let text = |text: &Option<Text>| text.as_ref().map(|text| text.0.clone());
+        let grant = match settings.grant_type {
+            None | Some(GrantType::ClientCredentials) => Grant::ClientCredentials,
+            Some(GrantType::Password) => match (&settings.username, &settings.password) {
+                (Some(username), Some(password)) => Grant::Password {
+                    username: Secret::from(username.0.clone()),
+                    password: password.0.clone(),
+                },
+                (None, _) => return Err(self.setting(&format!("{FIELD}.username"), NEEDED_BY_PASSWORD)),
+                (_, None) => return Err(self.setting(&format!("{FIELD}.password"), NEEDED_BY_PASSWORD)),
+            },
+        };
+        Ok(ServerOAuth2 {
+            token_url: settings.token_url.0.clone(),
+            grant,
+            client_id: Secret::from(settings.client_id.0.clone()),
+            client_secret: settings.client_secret.0.clone(),
+            scope: text(&settings.scope),
+            audience: text(&settings.audience),
+        })
+    }
+
+    /// How the context describes its managed server.
+    pub fn http(&self) -> Result<&Http, CatalogueError> {
+        let server = self.context.managed_server.as_ref();
+        Ok(&server.ok_or_else(|| self.missing("managed server", "managedServer"))?.http)
     }
 
     /// The content of a file that a setting names.

@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use declarest_core::server::Trace;
+
 use crate::error::Failure;
 use crate::settings::Settings;
 
@@ -17,6 +19,7 @@ pub struct Messages {
     colour: bool,
     ignore_warnings: bool,
     verbosity: u8,
+    verbose_insecure: bool,
 }
 
 /// SGR parameters (ECMA-48) of the labels.
@@ -30,6 +33,7 @@ impl Messages {
             colour: settings.colour && std::io::stderr().is_terminal(),
             ignore_warnings: settings.ignore_warnings,
             verbosity: settings.verbosity,
+            verbose_insecure: settings.verbose_insecure,
         }
     }
 
@@ -46,6 +50,20 @@ impl Messages {
             let kind = if level >= 3 { "debug" } else { "verbose" };
             tell(&format!("{kind}: {line}"));
         }
+    }
+
+    /// What `--verbose` tells about requests; nothing without it.
+    pub fn trace(&self) -> Option<Trace> {
+        if self.verbosity == 0 {
+            return None;
+        }
+        if self.verbose_insecure {
+            self.warn("--verbose-insecure: credentials are shown in what --verbose tells");
+        }
+        let messages = self.clone();
+        Some(Trace::new(self.verbosity, self.verbose_insecure, move |level, line| {
+            messages.verbose(level, line);
+        }))
     }
 
     /// The last line of a command that changed something.

@@ -128,7 +128,7 @@ fn failures_are_reported_before_the_command_fails() {
     let home = Home::with_catalogue(
         "currentContext: dev\ncontexts:\n- name: dev\n  repository: {filesystem: {baseDir: <home>/none}}\n  \
          metadata: {bundleFile: <home>/none.tar}\n  managedServer: {http: {url: 'https://api.test', auth: {oauth2: \
-         {tokenURL: 'http://id.test', clientID: a, clientSecret: b}}}}\n  secretStore: {file: {path: s, key: k}}\n",
+         {tokenURL: 'http://id.test', clientID: a, clientSecret: b}}, tls: {caCertFile: <home>/ca}}}\n  secretStore: {file: {path: s, key: k}}\n",
     );
     insta::assert_snapshot!(home.run(&["context", "check"]), @r#"
     exit 2
@@ -138,7 +138,7 @@ fn failures_are_reported_before_the_command_fails() {
     [OK] context        settings are valid
     [FAIL] repository     repository root <home>/none does not exist
     [FAIL] metadata       bundle <home>/none.tar does not exist
-    [FAIL] managedServer  context "dev": managedServer.http.auth.oauth2: is not supported by this version yet; use basic or customHeaders
+    [FAIL] managedServer  tls.caCertFile <home>/ca: No such file or directory (os error 2)
     [OK] secretStore    settings are valid
     --------------------------------------------------------------------------------
     Result: FAIL (ok=2 warn=0 fail=3 skip=0)
@@ -158,17 +158,6 @@ fn failures_are_reported_before_the_command_fails() {
     --- stderr
     context "prod" not found; there are dev
     "#);
-}
-
-#[test]
-fn a_proxy_that_would_be_used_is_refused_by_name() {
-    let catalogue =
-        catalogue("https://api.test").replace("healthCheck: /up", "proxy: {https: 'http://p.test:1'}");
-    let run = Home::with_catalogue(&catalogue).run_with(&["context", "check"], &[PASSWORD], "");
-    assert!(
-        run.stdout.contains("[FAIL] managedServer  context \"dev\": managedServer.http.proxy: "),
-        "{run}"
-    );
 }
 
 #[test]

@@ -31,6 +31,11 @@ impl Server {
         Self { url, log }
     }
 
+    /// Without a slash at the end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A home directory whose context is for this server and the repository in `repo`.
     pub fn home(&self) -> Home {
         let home = Home::with_catalogue(&format!(

@@ -15,6 +15,7 @@ fn without_arguments_help_is_printed() {
       resource    Read, compare and change resources
       secret      Keep secrets in a store, and placeholders for them in files
       plan        Show what applying would create, update and delete, and save it to be applied as it is
+      server      Ask the managed server, and show how it is reached
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build
       help        Print this message or the help of the given subcommand(s)

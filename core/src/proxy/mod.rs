@@ -9,8 +9,11 @@ mod no_proxy;
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use url::Url;
+use zeroize::Zeroizing;
 
 pub use no_proxy::{NoProxy, NoProxyError};
 
@@ -222,6 +225,24 @@ impl Proxy {
         let proxy = self.serving(target)?;
         Some(Via { url: &proxy.url, credentials: proxy.userinfo.as_ref().or(self.auth.as_ref()) })
     }
+}
+
+impl Proxy {
+    /// The secrets in these settings, for the redactor; also the text that basic authentication makes of user and
+    /// password.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let urls = [&self.http, &self.https].into_iter().flatten();
+        let credentials = urls.filter_map(|url| url.userinfo.as_ref()).chain(self.auth.as_ref());
+        credentials
+            .flat_map(|login| [login.password.clone(), basic_pair(&login.username, &login.password)])
+            .collect()
+    }
+}
+
+/// User and password as basic authentication encodes them (RFC 7617 section 2).
+pub(crate) fn basic_pair(username: &str, password: &Secret) -> Secret {
+    let pair = Zeroizing::new(format!("{username}:{}", password.expose()));
+    Secret::from(STANDARD.encode(pair.as_bytes()))
 }
 
 impl ProxyUrl {

@@ -1,11 +1,10 @@
 //! How a request proves who sends it.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use zeroize::Zeroizing;
 
-use super::ServerError;
+use super::{OAuth2, ServerError};
+use crate::proxy::basic_pair;
 use crate::secrets::Secret;
 
 /// The credentials of a managed server.
@@ -23,6 +22,8 @@ pub enum Auth {
     },
     /// Headers with secret values, in order; a repeated name overwrites.
     Headers(Vec<HeaderCredential>),
+    /// `Authorization: Bearer` with a token from a token endpoint (RFC 6749, RFC 6750).
+    OAuth2(OAuth2),
 }
 
 /// One header that carries a credential.
@@ -37,27 +38,37 @@ pub struct HeaderCredential {
 }
 
 impl Auth {
+    /// The kind, as the settings call it.
+    pub(super) const fn mode(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Basic { .. } => "basic",
+            Self::Headers(_) => "customHeaders",
+            Self::OAuth2(_) => "oauth2",
+        }
+    }
+
     /// The secrets in these credentials, for the redactor; also the text that basic authentication makes
     /// of user and password, which a gateway may echo.
     pub(super) fn secrets(&self) -> Vec<Secret> {
         match self {
             Self::None => Vec::new(),
             Self::Basic { username, password } => {
-                let pair = Zeroizing::new(format!("{}:{}", username.expose(), password.expose()));
-                vec![password.clone(), Secret::from(STANDARD.encode(pair.as_bytes()))]
+                vec![password.clone(), basic_pair(username.expose(), password)]
             }
             Self::Headers(headers) => headers.iter().map(|credential| credential.value.clone()).collect(),
+            Self::OAuth2(settings) => settings.secrets(),
         }
     }
 
-    /// The headers to add to every request; their values are marked sensitive, so that no layer below
+    /// The headers to add to every request, a token's not among them; their values are marked sensitive, so that no layer below
     /// prints or indexes them (HTTP/2 never-indexed literals).
     pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, ServerError> {
         match self {
-            Self::None => Ok(Vec::new()),
+            Self::None | Self::OAuth2(_) => Ok(Vec::new()),
             Self::Basic { username, password } => {
-                let pair = Zeroizing::new(format!("{}:{}", username.expose(), password.expose()));
-                let encoded = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+                let pair = basic_pair(username.expose(), password);
+                let encoded = Zeroizing::new(format!("Basic {}", pair.expose()));
                 Ok(vec![(AUTHORIZATION, sensitive(&encoded, "http.auth.basic")?)])
             }
             Self::Headers(headers) => headers.iter().map(HeaderCredential::header).collect(),
@@ -84,7 +95,7 @@ impl HeaderCredential {
     }
 }
 
-fn sensitive(text: &str, setting: &'static str) -> Result<HeaderValue, ServerError> {
+pub(super) fn sensitive(text: &str, setting: &'static str) -> Result<HeaderValue, ServerError> {
     let mut value = HeaderValue::try_from(text).map_err(|_| ServerError::Setting {
         setting,
         reason: "the value holds characters that no header can carry (such as a line break)".to_owned(),

@@ -61,6 +61,23 @@ pub enum ServerError {
         /// Whether the server may have received the request.
         sent: bool,
     },
+    /// The token endpoint gives no token for these credentials.
+    #[error("no access token from {url}: {reason}")]
+    Token {
+        /// The token endpoint, without its query.
+        url: String,
+        /// What it said, or what its answer lacks.
+        reason: String,
+    },
+    /// The token endpoint cannot be reached, or cannot answer now.
+    #[error("no access token from {url}: {source}")]
+    TokenUnavailable {
+        /// The token endpoint, without its query.
+        url: String,
+        /// What happened.
+        #[source]
+        source: Box<ServerError>,
+    },
     /// The proxy on the way wants credentials, or other ones (HTTP 407).
     #[error("{method} {path}: the proxy {proxy} refuses the configured credentials, or misses some")]
     ProxyCredentials {
@@ -155,7 +172,11 @@ impl ServerError {
     pub(super) fn is_unsent(&self) -> bool {
         matches!(
             self,
-            Self::NotContacted { .. } | Self::QueueFull { .. } | Self::Transport { sent: false, .. }
+            Self::NotContacted { .. }
+                | Self::QueueFull { .. }
+                | Self::Token { .. }
+                | Self::TokenUnavailable { .. }
+                | Self::Transport { sent: false, .. }
         )
     }
 
@@ -174,7 +195,8 @@ impl Categorized for ServerError {
             Self::Connector(error) => error.category(),
             Self::Status { status, .. } => status_category(*status),
             Self::Transport { .. } | Self::NotContacted { .. } | Self::TooLarge { .. } => Category::Transport,
-            Self::ProxyCredentials { .. } => Category::Auth,
+            Self::ProxyCredentials { .. } | Self::Token { .. } => Category::Auth,
+            Self::TokenUnavailable { source, .. } => source.category(),
             Self::QueueFull { .. } => Category::Conflict,
         }
     }

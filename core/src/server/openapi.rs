@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use tokio::io::AsyncReadExt;
 use url::Url;
 
 use super::client::BODY_LIMIT;
-use super::{Client, Request, ServerError};
+use super::wire::Header;
+use super::{Client, Request, Response, ServerError};
 use crate::error::{Categorized, Category};
 use crate::metadata::openapi::{OpenApi, OpenApiError};
 
@@ -164,7 +166,32 @@ impl fmt::Debug for OpenApiSource {
     }
 }
 
-type Outcome = Result<Arc<OpenApi>, OpenApiLoadError>;
+/// A document as it was fetched, to ask later whether it has changed.
+#[derive(Clone)]
+pub struct FetchedOpenApi {
+    /// The document.
+    pub document: Arc<OpenApi>,
+    source: OpenApiSource,
+    /// What to ask with (RFC 9110 section 13.1); nothing where the server stated neither tag nor time.
+    conditions: Vec<Header>,
+}
+
+impl FetchedOpenApi {
+    /// The answer's tag goes before its time, which is exact to the second only.
+    fn new(document: OpenApi, source: OpenApiSource, answer: Option<&Response>) -> Self {
+        let tag = answer.and_then(|answer| Some((IF_NONE_MATCH, answer.etag.clone()?)));
+        let time = answer.and_then(|answer| Some((IF_MODIFIED_SINCE, answer.last_modified.clone()?)));
+        Self { document: Arc::new(document), source, conditions: tag.or(time).into_iter().collect() }
+    }
+}
+
+impl fmt::Debug for FetchedOpenApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchedOpenApi").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+type Outcome = Result<FetchedOpenApi, OpenApiLoadError>;
 type Flight = Shared<BoxFuture<'static, Outcome>>;
 
 /// The document of one server, loaded when it is first asked for and kept as long as this lives. Clones share
@@ -177,6 +204,7 @@ pub struct OpenApiLoader {
 struct Loading {
     client: Client,
     source: OpenApiSource,
+    known: Option<FetchedOpenApi>,
     /// The last attempt, which may be under way.
     flight: Mutex<Option<Flight>>,
 }
@@ -185,13 +213,24 @@ impl OpenApiLoader {
     /// Nothing is read yet. A URL is fetched by `client`: with its gate, its trust and its retries, and with its
     /// default headers and credentials if the URL is of the origin of the base URL.
     pub fn new(client: Client, source: OpenApiSource) -> Self {
-        Self { shared: Arc::new(Loading { client, source, flight: Mutex::default() }) }
+        Self::knowing(client, source, None)
+    }
+
+    /// The same, with what was fetched before: a server that says that it has not changed does not send it again.
+    pub fn knowing(client: Client, source: OpenApiSource, known: Option<FetchedOpenApi>) -> Self {
+        let known = known.filter(|known| known.source == source);
+        Self { shared: Arc::new(Loading { client, source, known, flight: Mutex::default() }) }
     }
 
     /// The document. Those who ask while it is loaded wait for the same attempt and share its outcome; a
     /// failure is not kept, so whoever asks later tries again. Must not be called while the caller holds a
     /// slot of the client's gate.
     pub async fn load(&self) -> Result<Arc<OpenApi>, OpenApiLoadError> {
+        self.fetch().await.map(|fetched| fetched.document)
+    }
+
+    /// [`OpenApiLoader::load`], with what it takes to ask later whether the document has changed.
+    pub async fn fetch(&self) -> Result<FetchedOpenApi, OpenApiLoadError> {
         let flight = self.flight();
         flight.await
     }
@@ -203,7 +242,13 @@ impl OpenApiLoader {
             return flight.clone();
         }
         let (client, source) = (self.shared.client.clone(), self.shared.source.clone());
-        let flight = async move { load(&client, &source).await }.boxed().shared();
+        let known = self.shared.known.clone();
+        // On a task of its own: whoever asked may stop waiting, and must not leave it holding a slot.
+        let place = source.to_string();
+        let loading = tokio::spawn(async move { load(&client, &source, known).await });
+        let flight =
+            async move { loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted { place })) };
+        let flight = flight.boxed().shared();
         *current = Some(flight.clone());
         flight
     }
@@ -215,16 +260,23 @@ impl fmt::Debug for OpenApiLoader {
     }
 }
 
-async fn load(client: &Client, source: &OpenApiSource) -> Outcome {
-    let bytes = match &source.0 {
-        Place::File(file) => read(file).await?,
-        Place::Url(url) => fetch(client, url, source).await?,
+async fn load(client: &Client, source: &OpenApiSource, known: Option<FetchedOpenApi>) -> Outcome {
+    let (bytes, answer) = match &source.0 {
+        Place::File(file) => (read(file).await?, None),
+        Place::Url(url) => {
+            let conditions = known.as_ref().map_or(&[][..], |known| &known.conditions);
+            let answer = fetch(client, url, source, conditions).await?;
+            match known {
+                Some(known) if answer.status == StatusCode::NOT_MODIFIED => return Ok(known),
+                _ => (answer.body.clone(), Some(answer)),
+            }
+        }
     };
     let place = source.to_string();
     // Large documents take long to read.
     let parsed = tokio::task::spawn_blocking(move || OpenApi::parse(&bytes)).await;
     match parsed {
-        Ok(Ok(document)) => Ok(Arc::new(document)),
+        Ok(Ok(document)) => Ok(FetchedOpenApi::new(document, source.clone(), answer.as_ref())),
         Ok(Err(source)) => Err(OpenApiLoadError::Document { place, source }),
         Err(_) => Err(OpenApiLoadError::Interrupted { place }),
     }
@@ -241,13 +293,16 @@ async fn read(file: &Path) -> Result<bytes::Bytes, OpenApiLoadError> {
     Ok(bytes.into())
 }
 
-async fn fetch(client: &Client, url: &Url, source: &OpenApiSource) -> Result<bytes::Bytes, OpenApiLoadError> {
+async fn fetch(
+    client: &Client,
+    url: &Url,
+    source: &OpenApiSource,
+    conditions: &[Header],
+) -> Result<Response, OpenApiLoadError> {
     let mut request = Request::new(Method::GET, url.path());
     request.accept = Some("application/json, application/yaml, */*;q=0.8".to_owned());
-    let answer = client.send_to(&request, url).await;
-    answer
-        .map(|answer| answer.body)
-        .map_err(|error| OpenApiLoadError::Fetch { url: source.to_string(), source: error })
+    let answer = client.send_if(&request, url, conditions).await;
+    answer.map_err(|error| OpenApiLoadError::Fetch { url: source.to_string(), source: error })
 }
 
 #[cfg(test)]

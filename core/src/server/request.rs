@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use url::Url;
 
 use super::ServerError;
@@ -126,11 +127,10 @@ impl BaseUrl {
         }
         let mut root = url.clone();
         root.set_query(None);
-        if let Ok(mut segments) = root.path_segments_mut() {
-            segments.clear();
-            // Already encoded in the base URL; decoding first keeps it from being encoded twice.
-            segments.extend(segments_of(url.path()).map(percent_decoded));
-        }
+        // Already encoded in the base URL; decoding first keeps it from being encoded twice.
+        let segments: Vec<_> = segments_of(url.path()).map(percent_decoded).collect();
+        root.set_path("");
+        append(&mut root, segments.iter().map(String::as_str));
         let mut base = Self { url, root, query: None };
         let mut plain = base.root.clone();
         base.set_query(&mut plain, &[]);
@@ -159,9 +159,7 @@ impl BaseUrl {
             return Err(request.refused("the path must not contain \".\" or \"..\" segments"));
         }
         let mut url = self.root.clone();
-        url.path_segments_mut()
-            .map_err(|()| request.refused("the base URL cannot have a path"))?
-            .extend(segments_of(path));
+        append(&mut url, segments_of(path));
         if request.query.is_empty() {
             url.set_query(self.query.as_deref());
         } else {
@@ -231,6 +229,27 @@ impl BaseUrl {
     }
 }
 
+/// A URL as it may be told: its query may carry a key.
+pub(super) fn without_query(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.into()
+}
+
+/// What the path of a URL would not keep as the text of one segment. The rest is encoded where it has to be.
+const RESERVED: AsciiSet = CONTROLS.add(b'%').add(b'/').add(b'?').add(b'#').add(b'\\');
+
+/// Appends segments, unencoded, to a path without a slash at its end. Not by `path_segments_mut`, which drops line
+/// breaks and tabs instead of encoding them, so that the path would be that of another resource.
+fn append<'s>(url: &mut Url, segments: impl Iterator<Item = &'s str>) {
+    let mut path = url.path().trim_end_matches('/').to_owned();
+    for segment in segments {
+        path.push('/');
+        path.extend(utf8_percent_encode(segment, &RESERVED));
+    }
+    url.set_path(&path);
+}
+
 fn segments_of(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !segment.is_empty())
 }
@@ -243,9 +262,7 @@ fn percent_decoded(segment: &str) -> String {
 impl fmt::Display for BaseUrl {
     /// The URL without its query, which may carry a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut url = self.url.clone();
-        url.set_query(None);
-        write!(f, "{url}")
+        f.write_str(&without_query(&self.url))
     }
 }
 
@@ -271,6 +288,8 @@ mod tests {
     #[case("https://h.test/api", "/", &[], "https://h.test/api")]
     #[case("https://h.test//api//v1/?b=2&a=x%20y", "/", &[], "https://h.test/api/v1?a=x+y&b=2")]
     #[case("https://h.test/a%2Fb", "/c", &[], "https://h.test/a%2Fb/c")]
+    #[case("https://h.test/a%0Ab", "/c\td/é", &[], "https://h.test/a%0Ab/c%09d/%C3%A9")]
+    #[case("https://h.test", "/%2e%2E/a\\b", &[], "https://h.test/%252e%252E/a%5Cb")]
     fn targets(
         #[case] base: &str,
         #[case] path: &str,

@@ -27,6 +27,8 @@ pub struct Response {
     pub location: Option<String>,
     /// The strong entity tag (RFC 9110 §8.8.3), if there is one.
     pub etag: Option<HeaderValue>,
+    /// When the answer last changed, as the server put it (RFC 9110 §8.8.2).
+    pub last_modified: Option<HeaderValue>,
     /// The values of all `Link` fields.
     pub links: Vec<String>,
     /// The body, decompressed.
@@ -131,6 +133,7 @@ mod tests {
             content_type: content_type.map(str::to_owned),
             location: None,
             etag: None,
+            last_modified: None,
             links: Vec::new(),
             body: Bytes::copy_from_slice(body.as_bytes()),
         }

@@ -157,6 +157,7 @@ mod tests {
                 content_type: None,
                 location: None,
                 etag: None,
+                last_modified: None,
                 links: vec!["<?more>; rel=next".to_owned()],
                 body: Bytes::from(body),
             };

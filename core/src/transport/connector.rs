@@ -29,6 +29,24 @@ impl TlsSettings {
     }
 }
 
+impl TlsSettings {
+    /// Where they come from, in words.
+    pub(crate) fn origin(&self) -> String {
+        let Self::Files(files) = self else { return "given".to_owned() };
+        let named = [
+            ("caCertFile", &files.ca_cert_file),
+            ("clientCertFile", &files.client_cert_file),
+            ("clientKeyFile", &files.client_key_file),
+        ];
+        let named = named.into_iter().filter_map(|(name, file)| Some((name, file.as_ref()?)));
+        let mut words: Vec<_> = named.map(|(name, file)| format!("{name} {}", file.display())).collect();
+        if files.insecure_skip_verify {
+            words.push("insecureSkipVerify".to_owned());
+        }
+        if words.is_empty() { "the system's authorities".to_owned() } else { words.join(", ") }
+    }
+}
+
 impl Default for TlsSettings {
     /// The system's authorities and no client certificate.
     fn default() -> Self {

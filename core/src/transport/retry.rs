@@ -37,23 +37,21 @@ pub(crate) enum Failure {
 
 /// The pause before the next attempt after the `attempt`-th (from 1) failed; `None` gives up.
 ///
-/// POST and PATCH are repeated only where the server cannot have acted: nothing was sent, or it said 429
+/// What is not `repeatable` is repeated only where the server cannot have acted: nothing was sent, or it said 429
 /// (RFC 6585 §4).
-pub(crate) fn pause(method: &Method, attempt: u32, failure: &Failure) -> Option<Duration> {
+pub(crate) fn pause(repeatable: bool, attempt: u32, failure: &Failure) -> Option<Duration> {
     if attempt >= ATTEMPTS {
         return None;
     }
-    let idempotent =
-        matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
     let asked = match *failure {
         Failure::Connect => None,
         Failure::NotContacted(probe_in) if probe_in <= LONGEST_WAIT_FOR_PROBE => Some(probe_in),
-        Failure::Interrupted if idempotent => None,
+        Failure::Interrupted if repeatable => None,
         Failure::Status(StatusCode::TOO_MANY_REQUESTS, retry_after) => retry_after,
         Failure::Status(
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT,
             retry_after,
-        ) if idempotent => retry_after,
+        ) if repeatable => retry_after,
         Failure::NotContacted(_)
         | Failure::Certificate
         | Failure::Interrupted
@@ -64,6 +62,11 @@ pub(crate) fn pause(method: &Method, attempt: u32, failure: &Failure) -> Option<
     // Full jitter: clients that failed together do not come back together.
     let delay = ceiling.mul_f64(fastrand::f64()).max(asked.unwrap_or_default());
     (delay <= LONGEST_WAIT).then_some(delay)
+}
+
+/// Whether a request that arrived twice does no more than one that arrived once.
+pub(crate) fn is_idempotent(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE)
 }
 
 /// `Retry-After`, if there is one that can be read.
@@ -97,43 +100,43 @@ mod tests {
     #[case(Method::GET, 422, false)]
     fn statuses(#[case] method: Method, #[case] status: u16, #[case] again: bool) {
         let failure = Failure::Status(StatusCode::from_u16(status).unwrap(), None);
-        assert_eq!(pause(&method, 1, &failure).is_some(), again);
+        assert_eq!(pause(is_idempotent(&method), 1, &failure).is_some(), again);
     }
 
     #[test]
     fn a_post_is_never_sent_twice_once_it_may_have_arrived() {
-        assert_eq!(pause(&Method::POST, 1, &Failure::Interrupted), None);
-        assert!(pause(&Method::POST, 1, &Failure::Connect).is_some());
-        assert!(pause(&Method::POST, 1, &Failure::NotContacted(Duration::ZERO)).is_some());
-        assert!(pause(&Method::PUT, 1, &Failure::Interrupted).is_some());
+        assert_eq!(pause(false, 1, &Failure::Interrupted), None);
+        assert!(pause(false, 1, &Failure::Connect).is_some());
+        assert!(pause(false, 1, &Failure::NotContacted(Duration::ZERO)).is_some());
+        assert!(pause(true, 1, &Failure::Interrupted).is_some());
     }
 
     #[rstest]
     #[case(Failure::Connect)]
     #[case(Failure::NotContacted(Duration::ZERO))]
     fn attempts_are_bounded(#[case] failure: Failure) {
-        assert_eq!(pause(&Method::GET, ATTEMPTS, &failure), None);
+        assert_eq!(pause(true, ATTEMPTS, &failure), None);
     }
 
     #[rstest]
     #[case(Failure::Certificate)]
     #[case(Failure::Final)]
     fn some_failures_are_final(#[case] failure: Failure) {
-        assert_eq!(pause(&Method::GET, 1, &failure), None);
+        assert_eq!(pause(true, 1, &failure), None);
     }
 
     #[test]
     fn a_probe_is_awaited_only_if_it_is_soon() {
         let soon = Duration::from_millis(1900);
-        assert!(pause(&Method::POST, 1, &Failure::NotContacted(soon)).unwrap() >= soon);
-        assert_eq!(pause(&Method::GET, 1, &Failure::NotContacted(Duration::from_millis(2001))), None);
+        assert!(pause(false, 1, &Failure::NotContacted(soon)).unwrap() >= soon);
+        assert_eq!(pause(true, 1, &Failure::NotContacted(Duration::from_millis(2001))), None);
     }
 
     #[test]
     fn retry_after_is_obeyed_up_to_a_limit() {
         let asked = |seconds| {
             let patience = Some(Duration::from_secs(seconds));
-            pause(&Method::GET, 1, &Failure::Status(StatusCode::TOO_MANY_REQUESTS, patience))
+            pause(true, 1, &Failure::Status(StatusCode::TOO_MANY_REQUESTS, patience))
         };
         assert!(asked(7).unwrap() >= Duration::from_secs(7));
         assert_eq!(asked(61), None);

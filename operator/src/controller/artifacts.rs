@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use declarest_core::error::{Categorized as _, Category, with_causes};
 use declarest_core::metadata::bundle::{Bundle, BundleError, BundleSource, OpenApiHint, Options, Reference};
-use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Api, Metadata, Source};
-use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};
-use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
+use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
 
+use super::connections;
 use super::context::Context;
 use super::error::Failure;
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
+use super::references::SecretReader;
 use crate::crd::ManagedServer;
 use crate::crd::managed_server::ArtifactDigests;
 
@@ -35,7 +35,7 @@ struct Known {
 pub struct ArtifactSet {
     bundle: Option<(Bundle, Arc<Source>)>,
     api: Option<Arc<Api>>,
-    openapi: Option<Arc<OpenApi>>,
+    openapi: Option<FetchedOpenApi>,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
@@ -68,7 +68,8 @@ impl Artifacts {
         server: &ManagedServer,
         client: &Client,
     ) -> Result<Arc<ArtifactSet>, Failure> {
-        let artifacts = Arc::new(fetch(context, server, client).await?);
+        let known = self.last(server).and_then(|known| known.openapi.clone());
+        let artifacts = Arc::new(fetch(context, server, client, known).await?);
         let known = Known { generation: server.metadata.generation, artifacts: Arc::clone(&artifacts) };
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(server.key(), known);
         Ok(artifacts)
@@ -94,7 +95,7 @@ impl ArtifactSet {
     /// Digests for status; `None` if there are no artifacts.
     pub fn digests(&self) -> Option<ArtifactDigests> {
         let digests = ArtifactDigests {
-            openapi: self.openapi.as_ref().map(|document| document.digest().to_owned()),
+            openapi: self.openapi.as_ref().map(|fetched| fetched.document.digest().to_owned()),
             metadata: self.bundle.as_ref().map(|(bundle, _)| bundle.digest.clone()),
         };
         (digests != ArtifactDigests::default()).then_some(digests)
@@ -106,7 +107,12 @@ impl ArtifactSet {
     }
 }
 
-async fn fetch(context: &Context, server: &ManagedServer, client: &Client) -> Result<ArtifactSet, Failure> {
+async fn fetch(
+    context: &Context,
+    server: &ManagedServer,
+    client: &Client,
+    known: Option<FetchedOpenApi>,
+) -> Result<ArtifactSet, Failure> {
     let mut artifacts = ArtifactSet::default();
     if let Some((field, reference)) = reference(context, server)? {
         let opened = open(context, server, field, &reference).await?;
@@ -123,11 +129,12 @@ async fn fetch(context: &Context, server: &ManagedServer, client: &Client) -> Re
     };
     if let Some(source) = source {
         let source = source.map_err(|error| Failure::spec_invalid(format!("spec.openapi.url: {error}")))?;
-        let document = OpenApiLoader::new(client.clone(), source).load().await.map_err(|error| {
+        let loader = OpenApiLoader::knowing(client.clone(), source, known);
+        let fetched = loader.fetch().await.map_err(|error| {
             Failure::new(Reason::ArtifactUnavailable, format!("spec.openapi: {}", with_causes(&error)))
         })?;
-        artifacts.api = Some(Arc::new(Api::new(Arc::clone(&document), client.base_path())));
-        artifacts.openapi = Some(document);
+        artifacts.api = Some(Arc::new(Api::new(Arc::clone(&fetched.document), client.base_path())));
+        artifacts.openapi = Some(fetched);
     }
     Ok(artifacts)
 }
@@ -162,8 +169,8 @@ async fn open(
     reference: &Reference,
 ) -> Result<(Bundle, Arc<Source>), Failure> {
     let cache = context.directories.cache(&ManagedServer::owner(&server.key())).join("bundles");
-    let proxy = Proxy::from_environment(|name| std::env::var(name).ok());
-    let proxy = proxy.map_err(|error| Failure::spec_invalid(format!("{field}: {error}")))?;
+    let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
+    let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
     // A source of its own for each time: it remembers the tags that it resolved.
     let source = BundleSource::new(Options::new(cache).through(proxy));
     let bundle = source.open(reference).await.map_err(|error| bundle_failure(field, &error))?;

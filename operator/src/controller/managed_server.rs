@@ -10,7 +10,6 @@ use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
 use super::outcome::{Fact, Outcome, Reason, Truth};
-use super::unsupported;
 use crate::crd::ManagedServer;
 use crate::directories;
 
@@ -27,7 +26,8 @@ impl Reconciler for ManagedServers {
     type Kind = ManagedServer;
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
-        let client = match client(round.context, &round.object).await {
+        // The client that policies will use: everything it needs is checked by building it.
+        let client = match round.context.servers.client(round.context, &round.object).await {
             Ok(client) => client,
             Err(failure) => return failure.into(),
         };
@@ -83,12 +83,6 @@ async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Res
     round.status.artifact_digests = artifacts.digests();
     round.status.metadata_cache_path = artifacts.metadata_path();
     Ok(outcome.with_condition(Fact { type_: "ArtifactsCached", truth, reason, message }))
-}
-
-/// The client that policies will use: everything it needs is checked by building it.
-async fn client(context: &Context, object: &ManagedServer) -> Result<Client, Failure> {
-    unsupported::check_managed_server(object)?;
-    context.servers.client(context, object).await
 }
 
 /// Tells whether the server is well; whether it is usable is for requests to find out.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use declarest_core::server::{
-    Auth, BaseUrl, Client, Gate, HeaderCredential, RequestObserver, ServerError, Settings, Throttling,
+    Auth, BaseUrl, Client, Gate, Grant, HeaderCredential, OAuth2, RequestObserver, ServerError, Settings,
+    Throttling, TokenNeed,
 };
 use http::{Method, StatusCode};
 
@@ -17,7 +18,7 @@ use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
 use crate::crd::ManagedServer;
-use crate::crd::managed_server::{HttpAuth, RequestThrottling};
+use crate::crd::managed_server::{GrantType, HttpAuth, RequestThrottling};
 use crate::telemetry::Metrics;
 
 /// The gates and clients in use.
@@ -88,11 +89,15 @@ async fn settings(context: &Context, server: &ManagedServer) -> Result<Settings,
         proxy: connections::proxy(&mut secrets, "spec.http.proxy", http.proxy.as_ref()).await?,
         default_headers: http.default_headers.clone().into_iter().collect(),
         health_check: http.health_check.clone(),
+        trace: None,
     })
 }
 
 async fn auth(secrets: &mut SecretReader, auth: Option<&HttpAuth>) -> Result<Auth, Failure> {
     let Some(auth) = auth else { return Ok(Auth::None) };
+    if let Some(oauth2) = &auth.oauth2 {
+        return self::oauth2(secrets, oauth2).await.map(Auth::OAuth2);
+    }
     if let Some(basic) = &auth.basic_auth {
         return Ok(Auth::Basic {
             username: secrets.value("spec.http.auth.basicAuth.usernameRef", &basic.username_ref).await?,
@@ -109,6 +114,28 @@ async fn auth(secrets: &mut SecretReader, auth: Option<&HttpAuth>) -> Result<Aut
         });
     }
     Ok(Auth::Headers(headers))
+}
+
+async fn oauth2(secrets: &mut SecretReader, spec: &crd::managed_server::OAuth2) -> Result<OAuth2, Failure> {
+    let field = |name: &str| format!("spec.http.auth.oauth2.{name}");
+    let username = secrets.optional(&field("usernameRef"), spec.username_ref.as_ref()).await?;
+    let password = secrets.optional(&field("passwordRef"), spec.password_ref.as_ref()).await?;
+    let grant = match (spec.grant_type, username, password) {
+        (GrantType::ClientCredentials, ..) => Grant::ClientCredentials,
+        (GrantType::Password, Some(username), Some(password)) => Grant::Password { username, password },
+        (GrantType::Password, ..) => {
+            let message = "spec.http.auth.oauth2: grantType password needs usernameRef and passwordRef";
+            return Err(Failure::spec_invalid(message));
+        }
+    };
+    Ok(OAuth2 {
+        token_url: spec.token_url.clone(),
+        grant,
+        client_id: secrets.value(&field("clientIDRef"), &spec.client_id_ref).await?,
+        client_secret: secrets.value(&field("clientSecretRef"), &spec.client_secret_ref).await?,
+        scope: spec.scope.clone(),
+        audience: spec.audience.clone(),
+    })
 }
 
 /// Zero means "no limit" in the API, as schemas cannot tell it from absent.
@@ -150,6 +177,16 @@ impl RequestObserver for Observer {
 
     fn throttled(&self, by_server: bool) {
         self.metrics.throttled(self.server.subject(), by_server);
+    }
+
+    fn token_asked(&self, need: TokenNeed, had: bool) {
+        let reason = match need {
+            TokenNeed::First => "first",
+            TokenNeed::Expired => "expired",
+            TokenNeed::Refused => "refused",
+            TokenNeed::Dropped => "dropped",
+        };
+        self.metrics.token_asked(self.server.subject(), reason, had);
     }
 }
 

@@ -42,6 +42,7 @@ struct RepositoryMetrics {
 struct ServerMetrics {
     request_duration: HistogramVec,
     throttled: IntCounterVec,
+    tokens: IntCounterVec,
     gates: Gates,
 }
 
@@ -166,6 +167,12 @@ impl Metrics {
         self.servers.throttled.with_label_values(&[server.namespace, server.name, source]).inc();
     }
 
+    /// One request for an OAuth 2.0 token.
+    pub fn token_asked(&self, server: Subject<'_>, reason: &str, had: bool) {
+        let result = if had { "success" } else { "failure" };
+        self.servers.tokens.with_label_values(&[server.namespace, server.name, reason, result]).inc();
+    }
+
     /// Publishes how the gate of a managed server stands, for as long as somebody uses it.
     pub fn show_gate(&self, server: Subject<'_>, gate: &Arc<Gate>) {
         self.servers.gates.show(server, gate);
@@ -230,6 +237,12 @@ impl ServerMetrics {
                 "Requests held back here (client) or refused with 429 or 503 there (server)",
                 &["source"],
             )?,
+            tokens: counter(
+                registry,
+                "managed_server_token_requests_total",
+                "Requests for OAuth 2.0 tokens, by why one was needed and whether one was had",
+                &["reason", "result"],
+            )?,
             gates: registered(registry, Gates::new()?)?,
         })
     }
@@ -237,6 +250,7 @@ impl ServerMetrics {
     fn forget(&self, subject: Subject<'_>) {
         remove_series(&self.request_duration, subject, None);
         remove_series(&self.throttled, subject, None);
+        remove_series(&self.tokens, subject, None);
         self.gates.forget(subject);
     }
 }
@@ -444,6 +458,24 @@ mod tests {
         metrics.forget("ManagedServer", A);
         drop(of_b);
         assert_eq!(series(&metrics), [] as [&str; 0], "neither the deleted object nor the unused gate");
+    }
+
+    #[test]
+    fn tokens_are_counted_by_why_and_whether() {
+        let metrics = Metrics::new().unwrap();
+        metrics.token_asked(A, "first", true);
+        metrics.token_asked(A, "refused", false);
+        metrics.token_asked(A, "refused", false);
+        let told = text(&metrics);
+        let name = "declarest_operator_managed_server_token_requests_total";
+        for (labels, count) in
+            [(r#"reason="first",result="success""#, 1), (r#"reason="refused",result="failure""#, 2)]
+        {
+            let series = format!(r#"{name}{{name="a",namespace="team",{labels}}} {count}"#);
+            assert!(told.contains(&series), "{series}\n{told}");
+        }
+        metrics.forget("ManagedServer", A);
+        assert!(!text(&metrics).contains(&format!("{name}{{")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use declarest_operator::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 use k8s_openapi::api::events::v1::Event;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::ListParams;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};

@@ -20,6 +20,7 @@ mod references;
 mod repositories;
 mod scale;
 mod secrets;
+mod servers;
 mod settled;
 mod stores;
 mod unsettled;

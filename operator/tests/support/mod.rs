@@ -4,10 +4,13 @@
 #![allow(dead_code, reason = "shared by several test targets")]
 
 pub mod admission;
+pub mod bearer;
 pub mod cluster;
 mod control_plane;
 pub mod git_http;
 pub mod git_remote;
+#[path = "../../../core/tests/support/network.rs"]
+pub mod network;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
 mod served;

@@ -56,8 +56,20 @@ pub enum ContextCommand {
         #[arg(long)]
         credentials_in_session: bool,
     },
+    /// Print what makes a shell remember prompted credentials until it ends
+    #[command(subcommand, arg_required_else_help = true)]
+    SessionHook(HookShell),
     /// Rewrite the catalogue in its canonical form
     Migrate,
+}
+
+/// A shell that a session hook exists for.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum HookShell {
+    #[command(about = "eval \"$(declarest context session-hook bash)\"")]
+    Bash,
+    #[command(about = "eval \"$(declarest context session-hook zsh)\"")]
+    Zsh,
 }
 
 /// The name of a context.
@@ -100,6 +112,7 @@ pub fn run(command: &ContextCommand, invocation: &Invocation) -> Result<(), Fail
         ContextCommand::Clean { credentials_in_session } => {
             change::clean(*credentials_in_session, invocation)
         }
+        ContextCommand::SessionHook(shell) => show::session_hook(*shell, invocation),
         ContextCommand::Migrate => change::migrate(invocation),
     }
 }

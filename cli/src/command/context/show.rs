@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 
 use declarest_core::payload::Value;
 
+use super::HookShell;
 use crate::context::{Catalogue, Setting, Stored, Text};
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -109,6 +110,15 @@ fn masked(value: Value) -> Value {
         Value::Array(items) => Value::Array(items.into_iter().map(masked).collect()),
         other => other,
     }
+}
+
+/// `context session-hook`: what a shell evaluates when it starts.
+pub fn session_hook(shell: HookShell, invocation: &Invocation) -> Result<(), Failure> {
+    let script = match shell {
+        HookShell::Bash => include_str!("hook.bash"),
+        HookShell::Zsh => include_str!("hook.zsh"),
+    };
+    Ok(invocation.output(OutputPolicy::Text)?.show(&(), Some(script))?)
 }
 
 #[cfg(test)]

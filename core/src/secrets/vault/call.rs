@@ -140,7 +140,8 @@ impl Line {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            let Some(pause) = retry::pause(&call.repeats_like, attempt, &failure) else { return Err(error) };
+            let repeatable = retry::is_idempotent(&call.repeats_like);
+            let Some(pause) = retry::pause(repeatable, attempt, &failure) else { return Err(error) };
             tracing::debug!(%error, attempt, ?pause, "call of Vault will be repeated");
             tokio::time::sleep(pause).await;
             attempt += 1;

@@ -1,0 +1,65 @@
+//! `context session-hook`.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::environment::{Home, declarest};
+
+const SESSION: &str = "XDG_RUNTIME_DIR";
+
+/// What bash prints that runs `script` after the hook, with an earlier trap and the hook twice.
+fn bash(home: &Home, script: &str, variables: &[(&str, &str)]) -> String {
+    let bin = Path::new(env!("CARGO_BIN_EXE_declarest")).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let hook = "eval \"$(declarest context session-hook bash)\"";
+    let script = format!("trap 'echo \"earlier it'\"'\"'s $?\"' EXIT\n{hook}\n{hook}\n{script}");
+    let output = Command::new("bash")
+        .args(["--norc", "--noprofile", "-c", &script])
+        .env_clear()
+        .envs([("PATH", path.as_str()), ("HOME", home.path("").to_str().unwrap())])
+        .env(SESSION, home.path("run"))
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The file in which the shell of the script finds its session.
+const FILE: &str = "hex=$(printf %s \"$DECLAREST_PROMPT_AUTH_SESSION_ID\" | sha256sum | cut -c1-16)
+file=$XDG_RUNTIME_DIR/declarest/prompt-auth/prompt-auth-$hex.json
+mkdir -p \"${file%/*}\" && echo '{}' > \"$file\"
+echo \"$DECLAREST_PROMPT_AUTH_SESSION_ID\" | tr 0-9 N | tr -s N\n";
+
+fn remembered(home: &Home) -> usize {
+    std::fs::read_dir(home.path("run/declarest/prompt-auth")).unwrap().count()
+}
+
+#[test]
+fn bash_forgets_when_it_ends_and_keeps_earlier_traps() {
+    let home = Home::new();
+    home.write("run/x", "");
+    let told = bash(&home, &format!("{FILE}exit 3"), &[]);
+    assert_eq!(told, "bash:N\nearlier it's 3\n");
+    assert_eq!(remembered(&home), 0);
+}
+
+#[test]
+fn the_session_of_another_shell_goes_on() {
+    let home = Home::new();
+    home.write("run/x", "");
+    let told = bash(&home, FILE, &[("DECLAREST_PROMPT_AUTH_SESSION_ID", "bash:1")]);
+    assert_eq!(told, "bash:N\nearlier it's 0\n");
+    assert_eq!(remembered(&home), 1);
+}
+
+#[test]
+fn shells() {
+    for shell in ["bash", "zsh"] {
+        let run = declarest(&["context", "session-hook", shell]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
+        assert!(run.stdout.contains(&format!("DECLAREST_PROMPT_AUTH_SESSION_ID=\"{shell}:$$\"")), "{run}");
+        assert!(run.stdout.contains("declarest_prompt_auth_cleanup() {"), "{run}");
+    }
+    assert_ne!(declarest(&["context", "session-hook", "fish"]).code, 0);
+}

@@ -1,0 +1,364 @@
+//! Bearer tokens from an OAuth 2.0 token endpoint (RFC 6749): asked for once, used until they expire.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use http::header::{AUTHORIZATION, HeaderValue};
+use http::{Method, StatusCode};
+use serde_json::Value;
+use tokio::time::Instant;
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::auth::sensitive;
+use super::request::without_query;
+use super::wire::{Call, Header, Purpose, Wire};
+use super::{Body, Request, Response, ServerError};
+use crate::secrets::Secret;
+
+const TOKEN_URL: &str = "http.auth.oauth2.tokenURL";
+
+/// How long a token lasts whose endpoint does not say so.
+const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
+/// How long before its end a token is no longer used: requests under way and clocks that differ.
+const MARGIN: Duration = Duration::from_secs(30);
+/// How long the word of an endpoint that refuses credentials counts. A run of many requests would ask it as many
+/// times, and a user who does that is locked out by some.
+const REFUSAL_COUNTS: Duration = Duration::from_secs(5);
+/// Longer than any token lasts, and short enough to be added to any time.
+const LONGEST_LIFETIME: Duration = Duration::from_hours(24 * 365);
+
+/// How to get a bearer token (RFC 6749). The credentials of the client go in the body of the request.
+#[derive(Clone, Debug)]
+pub struct OAuth2 {
+    /// The token endpoint, http or https.
+    pub token_url: String,
+    /// What the token is given for.
+    pub grant: Grant,
+    /// The client.
+    pub client_id: Secret,
+    /// Its secret.
+    pub client_secret: Secret,
+    /// Scopes to ask for, separated by spaces.
+    pub scope: Option<String>,
+    /// The audience to ask for, where the token endpoint wants one.
+    pub audience: Option<String>,
+}
+
+/// What a token is given for.
+#[derive(Clone, Debug)]
+pub enum Grant {
+    /// The client's own credentials (RFC 6749 section 4.4).
+    ClientCredentials,
+    /// The credentials of a user (RFC 6749 section 4.3).
+    Password {
+        /// The user.
+        username: Secret,
+        /// The password.
+        password: Secret,
+    },
+}
+
+/// Why a token is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TokenNeed {
+    /// There was none yet.
+    First,
+    /// The last one expires.
+    Expired,
+    /// The server answered 401 to the last one.
+    Refused,
+    /// [`Client::invalidate_token`](super::Client::invalidate_token) dropped the last one.
+    Dropped,
+}
+
+/// A token in use.
+pub(super) struct Token {
+    pub value: Secret,
+    /// The header that proves it.
+    pub header: Header,
+    /// From then on another one is asked for.
+    stale_at: Instant,
+}
+
+type Outcome = Result<Arc<Token>, ServerError>;
+type Flight = Shared<BoxFuture<'static, Outcome>>;
+
+/// The tokens of one client.
+pub(super) struct Tokens {
+    wire: Arc<Wire>,
+    endpoint: Arc<Endpoint>,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    /// The last request, which may be under way, and when it began.
+    flight: Option<(Flight, Instant)>,
+    /// Why there is none.
+    need: TokenNeed,
+}
+
+/// Whom to ask, and what.
+struct Endpoint {
+    settings: OAuth2,
+    url: Url,
+}
+
+impl OAuth2 {
+    /// The secrets in these settings, for the redactor.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = vec![self.client_secret.clone()];
+        if let Grant::Password { password, .. } = &self.grant {
+            secrets.push(password.clone());
+        }
+        secrets
+    }
+
+    /// The form of RFC 6749 section 4; parameters without value are left out.
+    fn form(&self) -> Zeroizing<String> {
+        let (grant_type, user) = match &self.grant {
+            Grant::ClientCredentials => ("client_credentials", None),
+            Grant::Password { username, password } => ("password", Some((username, password))),
+        };
+        let mut form = url::form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", grant_type);
+        form.append_pair("client_id", self.client_id.expose());
+        form.append_pair("client_secret", self.client_secret.expose());
+        for (name, value) in [("scope", &self.scope), ("audience", &self.audience)] {
+            if let Some(value) = value.as_deref().map(str::trim).filter(|value| !value.is_empty()) {
+                form.append_pair(name, value);
+            }
+        }
+        if let Some((username, password)) = user {
+            form.append_pair("username", username.expose());
+            form.append_pair("password", password.expose());
+        }
+        Zeroizing::new(form.finish())
+    }
+}
+
+impl Tokens {
+    /// Nothing is asked for yet.
+    pub fn new(settings: OAuth2, wire: Arc<Wire>) -> Result<Self, ServerError> {
+        let refuse = |reason: &str| ServerError::Setting { setting: TOKEN_URL, reason: reason.to_owned() };
+        let url = Url::parse(settings.token_url.trim()).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| refuse("must be an http or https URL with a host"))?;
+        if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+            return Err(refuse("must not hold user, password or fragment"));
+        }
+        if let Grant::Password { username, password } = &settings.grant
+            && (username.expose().is_empty() || password.expose().is_empty())
+        {
+            return Err(ServerError::Setting {
+                setting: "http.auth.oauth2",
+                reason: "grantType password needs username and password".to_owned(),
+            });
+        }
+        let current = Current { flight: None, need: TokenNeed::First };
+        Ok(Self { wire, endpoint: Arc::new(Endpoint { settings, url }), current: Mutex::new(current) })
+    }
+
+    /// The token in use, or a new one. Those who ask while one is asked for share the outcome. A failure is not
+    /// kept, except that a refusal counts for a few seconds. Must not be called by a holder of a slot of the gate.
+    pub async fn token(&self, attempt_timeout: Duration) -> Outcome {
+        let flight = self.flight(attempt_timeout);
+        flight.await
+    }
+
+    /// Takes `refused`, or whatever there is, out of use; also a refusal. A token that has taken its place already stays.
+    pub fn drop_token(&self, refused: Option<&Arc<Token>>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
+        let need = match (refused, outcome) {
+            (None, Some(Ok(_))) => TokenNeed::Dropped,
+            (None, Some(Err(_))) => current.need,
+            (Some(refused), Some(Ok(in_use))) if Arc::ptr_eq(refused, in_use) => TokenNeed::Refused,
+            (Some(_), Some(_)) | (_, None) => return,
+        };
+        *current = Current { flight: None, need };
+    }
+
+    fn flight(&self, attempt_timeout: Duration) -> Flight {
+        // Nobody panics while holding the lock.
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((flight, began)) = &current.flight {
+            match flight.peek() {
+                None => return flight.clone(),
+                Some(Ok(token)) if token.is_fresh() => return flight.clone(),
+                Some(Ok(_)) => current.need = TokenNeed::Expired,
+                Some(Err(ServerError::Token { .. })) if began.elapsed() < REFUSAL_COUNTS => {
+                    return flight.clone();
+                }
+                Some(Err(_)) => {}
+            }
+        }
+        let (wire, endpoint, need) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint), current.need);
+        // On a task of its own: whoever asked may stop waiting, and must not leave it holding a slot.
+        let asked = tokio::spawn(async move {
+            let outcome = endpoint.ask(&wire, attempt_timeout).await;
+            wire.observe(|observer| observer.token_asked(need, outcome.is_ok()));
+            outcome
+        });
+        let url = without_query(&self.endpoint.url);
+        let flight = async move {
+            let interrupted =
+                |_| ServerError::Token { url, reason: "asking for one was interrupted".to_owned() };
+            asked.await.unwrap_or_else(|error| Err(interrupted(error)))
+        };
+        let flight = flight.boxed().shared();
+        current.flight = Some((flight.clone(), Instant::now()));
+        flight
+    }
+}
+
+impl Endpoint {
+    async fn ask(&self, wire: &Wire, attempt_timeout: Duration) -> Outcome {
+        let mut request = Request::new(Method::POST, self.url.path());
+        request.accept = Some("application/json".to_owned());
+        request.body = Some(Body {
+            media_type: "application/x-www-form-urlencoded".to_owned(),
+            bytes: self.settings.form().as_bytes().to_vec().into(),
+        });
+        let call = Call {
+            request: &request,
+            target: &self.url,
+            credentials: &[],
+            conditions: &[],
+            purpose: Purpose::Token,
+            attempt_timeout,
+        };
+        // Lifetimes count from before, so that they never end later than the endpoint thinks.
+        let asked_at = Instant::now();
+        let answer = wire.send(call).await.map_err(|error| self.failed(error))?;
+        let token = self.read(&answer, asked_at)?;
+        wire.redaction.learn(token.value.clone());
+        Ok(Arc::new(token))
+    }
+
+    /// What the endpoint refuses is wrong with the credentials, unless it says that it cannot answer now.
+    fn failed(&self, error: ServerError) -> ServerError {
+        let url = without_query(&self.url);
+        match error {
+            ServerError::Status { status, excerpt, .. } if !is_passing(status) => {
+                let status = status.as_u16();
+                ServerError::Token { url, reason: format!("it answers with status {status}: {excerpt}") }
+            }
+            error => ServerError::TokenUnavailable { url, source: Box::new(error) },
+        }
+    }
+
+    fn read(&self, answer: &Response, asked_at: Instant) -> Result<Token, ServerError> {
+        // What the answer holds is not told: it may be a token that we do not recognise.
+        let refuse =
+            |reason: &str| ServerError::Token { url: without_query(&self.url), reason: reason.to_owned() };
+        let document: Value =
+            serde_json::from_slice(&answer.body).map_err(|_| refuse("its answer is not JSON"))?;
+        let token = document.get("access_token").and_then(Value::as_str).map(str::trim);
+        let token = token.filter(|token| !token.is_empty());
+        let token = Zeroizing::new(token.ok_or_else(|| refuse("its answer has no access_token"))?.to_owned());
+        let header = sensitive(&Zeroizing::new(format!("Bearer {}", *token)), "http.auth.oauth2");
+        let header: HeaderValue =
+            header.map_err(|_| refuse("its access_token cannot be sent in a header"))?;
+        let lifetime = lifetime(document.get("expires_in"));
+        Ok(Token {
+            value: Secret::from((*token).clone()),
+            header: (AUTHORIZATION, header),
+            stale_at: asked_at + lifetime.saturating_sub(MARGIN),
+        })
+    }
+}
+
+impl Token {
+    fn is_fresh(&self) -> bool {
+        Instant::now() < self.stale_at
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").finish_non_exhaustive()
+    }
+}
+
+/// Whether a status says nothing about the credentials.
+fn is_passing(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// `expires_in` in seconds, as a number or, against RFC 6749 section 5.1, as a text.
+fn lifetime(expires_in: Option<&Value>) -> Duration {
+    let seconds = match expires_in {
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0);
+    let lifetime = seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_LIFETIME));
+    lifetime.unwrap_or(DEFAULT_LIFETIME).min(LONGEST_LIFETIME)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn settings(grant: Grant) -> OAuth2 {
+        let secret = |text: &str| Secret::from(text.to_owned());
+        OAuth2 {
+            token_url: "https://idp.test/token".to_owned(),
+            grant,
+            client_id: secret("app"),
+            client_secret: secret("s&cret"),
+            scope: Some("read write".to_owned()),
+            audience: Some(" ".to_owned()),
+        }
+    }
+
+    #[test]
+    fn forms() {
+        let own = settings(Grant::ClientCredentials).form();
+        assert_eq!(
+            *own,
+            "grant_type=client_credentials&client_id=app&client_secret=s%26cret&scope=read+write"
+        );
+        let (username, password) = (Secret::from("u".to_owned()), Secret::from("p=1".to_owned()));
+        let of_user = settings(Grant::Password { username, password }).form();
+        assert_eq!(
+            *of_user,
+            "grant_type=password&client_id=app&client_secret=s%26cret&scope=read+write&username=u&password=p%3D1"
+        );
+    }
+
+    #[rstest]
+    #[case(json!(60), 60)]
+    #[case(json!("120"), 120)]
+    #[case(json!(" 90 "), 90)]
+    #[case(json!(0), 3600)]
+    #[case(json!(-5), 3600)]
+    #[case(json!("soon"), 3600)]
+    #[case(json!(null), 3600)]
+    #[case(json!(1e300), 365 * 24 * 3600)]
+    #[case(json!("NaN"), 3600)]
+    fn lifetimes(#[case] expires_in: Value, #[case] seconds: u64) {
+        assert_eq!(lifetime(Some(&expires_in)), Duration::from_secs(seconds));
+        assert_eq!(lifetime(None), DEFAULT_LIFETIME);
+    }
+
+    #[rstest]
+    #[case(400, false)]
+    #[case(401, false)]
+    #[case(403, false)]
+    #[case(408, true)]
+    #[case(429, true)]
+    #[case(500, true)]
+    #[case(503, true)]
+    fn statuses_that_pass(#[case] status: u16, #[case] passing: bool) {
+        assert_eq!(is_passing(StatusCode::from_u16(status).unwrap()), passing);
+    }
+}

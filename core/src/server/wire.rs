@@ -1,0 +1,504 @@
+//! How one request gets to its server and its answer back: the gate, attempts, redirects, limits.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LINK, LOCATION};
+use http::{Method, StatusCode};
+use url::Url;
+
+use super::client::{BODY_LIMIT, RequestObserver};
+use super::gate::{Answer, Outcome, Refused};
+use super::response::strong_etag;
+use super::trace::{Teller, Trace};
+use super::{BaseUrl, Gate, Request, Response, ServerError};
+use crate::secrets::{Redactor, Secret};
+use crate::transport::retry::{self, Failure};
+use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, is_proxy_refusal, refusal};
+
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const REDIRECTS: usize = 10;
+
+/// The largest answer of a token endpoint that is read.
+const TOKEN_BODY_LIMIT: usize = 1 << 20;
+/// How much of an error's body is read.
+const ERROR_BODY_LIMIT: usize = 64 << 10;
+/// How much of an error's body is told, in characters.
+const EXCERPT: usize = 256;
+
+/// A header that is added to requests.
+pub(super) type Header = (HeaderName, HeaderValue);
+
+/// What the requests of one client go over.
+pub(super) struct Wire {
+    pub http: Connector,
+    /// Whether we present a certificate.
+    pub certified: bool,
+    pub base_url: BaseUrl,
+    /// What every request to the origin of the base URL carries, unless it says otherwise.
+    pub default_headers: Vec<Header>,
+    pub redaction: Redaction,
+    pub gate: Arc<Gate>,
+    pub observer: Option<Arc<dyn RequestObserver>>,
+    pub trace: Option<Trace>,
+    /// How requests are authenticated, in a word.
+    pub auth: &'static str,
+}
+
+/// Takes the credentials of a client out of what is told, also those that it learns later.
+pub(super) struct Redaction {
+    configured: Redactor,
+    learnt: RwLock<Learnt>,
+}
+
+#[derive(Default)]
+struct Learnt {
+    secrets: Vec<Secret>,
+    redactor: Redactor,
+}
+
+impl Redaction {
+    pub fn new(configured: &[Secret]) -> Self {
+        Self { configured: Redactor::new(configured), learnt: RwLock::default() }
+    }
+
+    /// From now on this is taken out, too, until two others were learnt: requests with the last one may still be
+    /// under way.
+    pub fn learn(&self, secret: Secret) {
+        // Nobody panics while holding the lock.
+        let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets = vec![secret];
+        secrets.extend(learnt.secrets.drain(..).take(1));
+        *learnt = Learnt { redactor: Redactor::new(&secrets), secrets };
+    }
+
+    pub fn redact(&self, text: &str) -> String {
+        let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
+        learnt.redactor.redact(&self.configured.redact(text))
+    }
+}
+
+/// One request on its way.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub request: &'a Request,
+    /// Where it goes, which need not be of the server.
+    pub target: &'a Url,
+    /// Who sends it; told only to the origin of the base URL.
+    pub credentials: &'a [Header],
+    /// What makes the answer depend on what we know (RFC 9110 section 13.1); told to whoever is asked.
+    pub conditions: &'a [Header],
+    pub purpose: Purpose,
+    /// From connecting to the last byte of the answer; waiting at the gate does not count.
+    pub attempt_timeout: Duration,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Resource,
+    /// A token is asked for. That may be repeated, though it is a POST.
+    Token,
+}
+
+/// An attempt that did not end in a successful answer.
+struct Failed {
+    error: ServerError,
+    failure: Failure,
+}
+
+impl Failed {
+    fn finally(error: ServerError) -> Self {
+        Self { error, failure: Failure::Final }
+    }
+}
+
+impl Wire {
+    /// Sends a request and reads the answer to its end, with the retries that cannot do a thing twice.
+    pub async fn send(&self, call: Call<'_>) -> Result<Response, ServerError> {
+        let mut attempt = 1;
+        // What the server may have acted on is told, and not that it was not asked again.
+        let mut received = None;
+        loop {
+            let Failed { error, failure } = match self.attempt(call).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+            let repeatable = call.purpose == Purpose::Token || retry::is_idempotent(&call.request.method);
+            let Some(pause) = retry::pause(repeatable, attempt, &failure) else {
+                return Err(received.filter(|_| error.is_unsent()).unwrap_or(error));
+            };
+            tracing::debug!(%error, attempt, ?pause, "request will be repeated");
+            if error.may_be_done() {
+                received = Some(error);
+            }
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    /// Passes the gate and sends the request once.
+    async fn attempt(&self, call: Call<'_>) -> Result<Response, Failed> {
+        let request = call.request;
+        let pass = match self.gate.enter().await {
+            Ok(pass) => pass,
+            Err(refused) => return Err(self.refused(request, refused)),
+        };
+        if pass.held_back() {
+            self.observe(|observer| observer.throttled(false));
+        }
+        let started = Instant::now();
+        let outcome = tokio::time::timeout(call.attempt_timeout, self.exchange(call)).await;
+        let outcome = outcome.unwrap_or_else(|_| {
+            let seconds = call.attempt_timeout.as_secs_f64();
+            let error = request.failed(format!("no complete answer within {seconds} s"));
+            Err(Failed { error, failure: Failure::Interrupted })
+        });
+        // What a server elsewhere does is no news of this one.
+        if self.base_url.origin_is(call.target) {
+            pass.settle(lesson(request, &outcome));
+        } else {
+            drop(pass);
+        }
+        if call.purpose == Purpose::Resource {
+            self.tell(&request.method, &outcome, started.elapsed());
+        }
+        outcome
+    }
+
+    fn tell(&self, method: &Method, outcome: &Result<Response, Failed>, elapsed: Duration) {
+        self.observe(|observer| {
+            let status = outcome.as_ref().map_or_else(|failed| failed.error.status(), |r| Some(r.status));
+            observer.completed(method, status, elapsed);
+            if matches!(status, Some(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)) {
+                observer.throttled(true);
+            }
+        });
+    }
+
+    fn refused(&self, request: &Request, refused: Refused) -> Failed {
+        let (failure, reason) = match refused {
+            Refused::QueueFull(waiting) => {
+                return Failed::finally(ServerError::QueueFull {
+                    method: request.method.clone(),
+                    path: request.path.clone(),
+                    waiting,
+                });
+            }
+            Refused::AskedToWait { status, until } => {
+                self.observe(|observer| observer.throttled(false));
+                let (status, until) = (status.as_u16(), httpdate::fmt_http_date(until));
+                (
+                    Failure::Final,
+                    format!("with status {status} the server asked for no requests until {until}"),
+                )
+            }
+            Refused::Unreachable { failures, probe_in, cause } => {
+                let probe = if probe_in.is_zero() {
+                    "a probe is under way".to_owned()
+                } else {
+                    format!("the next probe is in {:.1} s", probe_in.as_secs_f64())
+                };
+                let reason = format!("the last {failures} attempts failed, {probe}; the last one: {cause}");
+                (Failure::NotContacted(probe_in), reason)
+            }
+        };
+        let (method, path) = (request.method.clone(), request.path.clone());
+        Failed { error: ServerError::NotContacted { method, path, reason }, failure }
+    }
+
+    /// One request and its answer, redirects included.
+    async fn exchange(&self, call: Call<'_>) -> Result<Response, Failed> {
+        let Call { request, target, .. } = call;
+        let mut redirected: Option<Url> = None;
+        for _ in 0..=REDIRECTS {
+            let url = redirected.as_ref().unwrap_or(target);
+            let prepared = self.prepare(call, url)?;
+            if let Some(teller) = self.teller(call) {
+                let body = prepared.body().and_then(reqwest::Body::as_bytes);
+                teller.request(prepared.method(), url, self.auth, prepared.headers(), body);
+            }
+            let started = Instant::now();
+            let sent = self.http.client().execute(prepared).await;
+            let answer = sent.map_err(|error| self.unanswered(request, url, &error))?;
+            self.check_proxy(request, url, answer.status())?;
+            if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
+                self.check_word(request, url, target, answer.status())?;
+                return self.read(call, answer, started).await;
+            }
+            redirected = Some(redirection(request, url, &answer)?);
+        }
+        Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
+    }
+
+    /// What it means that no answer came.
+    fn unanswered(&self, request: &Request, url: &Url, error: &reqwest::Error) -> Failed {
+        let proxy = self.http.proxy().serving(url);
+        if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
+            return Failed::finally(request.refused_by_proxy(proxy));
+        }
+        let way = proxy.map(|proxy| format!("through the proxy {proxy}: ")).unwrap_or_default();
+        let (reason, failure) = match refusal(error) {
+            Some(Refusal::Theirs(why)) => {
+                (format!("its certificate is not trusted: {why}"), Failure::Certificate)
+            }
+            Some(Refusal::Ours(alert)) if self.certified => (
+                format!("it refused the configured client certificate (TLS alert {alert:?})"),
+                Failure::Certificate,
+            ),
+            Some(Refusal::Ours(alert)) => (
+                format!("it wants a client certificate, but none is configured (TLS alert {alert:?})"),
+                Failure::Certificate,
+            ),
+            None if error.is_connect() => (causes(error), Failure::Connect),
+            None => (causes(error), Failure::Interrupted),
+        };
+        let reason = self.redaction.redact(&format!("{way}{reason}"));
+        // Whom we do not trust, or who does not trust us, was told nothing.
+        let sent = matches!(failure, Failure::Interrupted);
+        let error = if sent { request.failed(reason) } else { request.unsent(reason) };
+        Failed { error, failure }
+    }
+
+    /// A proxy that is asked without tunnel refuses credentials with an answer of its own (RFC 9110 section
+    /// 15.5.8).
+    fn check_proxy(&self, request: &Request, url: &Url, status: StatusCode) -> Result<(), Failed> {
+        let proxy = self.http.proxy().serving(url).filter(|_| url.scheme() == "http");
+        match proxy {
+            Some(proxy) if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                Err(Failed::finally(request.refused_by_proxy(proxy)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn prepare(&self, call: Call<'_>, url: &Url) -> Result<reqwest::Request, Failed> {
+        let request = call.request;
+        let mut prepared = reqwest::Request::new(request.method.clone(), url.clone());
+        let headers = prepared.headers_mut();
+        let value = |what: &str, text: &str| {
+            let unusable = |_| request.refused(format!("{what} {text:?} cannot be sent in a header"));
+            HeaderValue::try_from(text).map_err(|error| Failed::finally(unusable(error)))
+        };
+        if let Some(accept) = &request.accept {
+            headers.insert(ACCEPT, value("Accept", accept)?);
+        }
+        if let Some(body) = &request.body {
+            headers.insert(CONTENT_TYPE, value("Content-Type", &body.media_type)?);
+        }
+        insert_all(headers, call.conditions);
+        // A redirect that left the origin gets neither default headers nor credentials, and a token endpoint
+        // gets its own in the body.
+        if call.purpose == Purpose::Resource && self.base_url.origin_is(url) {
+            insert_all(headers, &self.default_headers);
+            insert_all(headers, &request.headers);
+            insert_all(headers, call.credentials);
+        }
+        if let Some(body) = &request.body {
+            *prepared.body_mut() = Some(body.bytes.clone().into());
+        }
+        Ok(prepared)
+    }
+
+    /// What another server, to which a redirect of ours led, has not got or refuses is no word of ours: taken for
+    /// it, what exists would be created again, and what is to be deleted would count as gone.
+    fn check_word(
+        &self,
+        request: &Request,
+        url: &Url,
+        target: &Url,
+        status: StatusCode,
+    ) -> Result<(), Failed> {
+        let elsewhere = self.base_url.origin_is(target) && !self.base_url.origin_is(url);
+        if elsewhere && (status.is_client_error() || status.is_server_error()) {
+            let (origin, status) = (url.origin().ascii_serialization(), status.as_u16());
+            let reason = format!("redirected to {origin}, which answers with status {status}");
+            return Err(Failed::finally(request.failed(reason)));
+        }
+        Ok(())
+    }
+
+    async fn read(
+        &self,
+        call: Call<'_>,
+        mut answer: reqwest::Response,
+        started: Instant,
+    ) -> Result<Response, Failed> {
+        let request = call.request;
+        let status = answer.status();
+        let url = answer.url().clone();
+        let failed = status.is_client_error() || status.is_server_error();
+        let limit = match call.purpose {
+            _ if failed => ERROR_BODY_LIMIT,
+            Purpose::Resource => BODY_LIMIT,
+            Purpose::Token => TOKEN_BODY_LIMIT,
+        };
+        let body = match collect(&mut answer, limit).await {
+            Ok(Collected::Whole(body)) => body,
+            Ok(Collected::Cut(body)) if failed => body,
+            Ok(Collected::Cut(_)) => {
+                return Err(Failed::finally(ServerError::TooLarge {
+                    method: request.method.clone(),
+                    path: request.path.clone(),
+                    limit,
+                }));
+            }
+            Err(error) => {
+                let reason = format!("the answer broke off: {}", causes(&error));
+                let error = request.failed(self.redaction.redact(&reason));
+                return Err(Failed { error, failure: Failure::Interrupted });
+            }
+        };
+        if let Some(teller) = self.teller(call) {
+            teller.answer(status, started.elapsed(), answer.headers(), &body);
+        }
+        if failed {
+            let error = ServerError::Status {
+                method: request.method.clone(),
+                path: request.path.clone(),
+                status,
+                excerpt: self.excerpt(request, &body),
+            };
+            let failure = Failure::Status(status, retry::asked_patience(answer.headers()));
+            return Err(Failed { error, failure });
+        }
+        let headers = answer.headers();
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Ok(Response {
+            method: request.method.clone(),
+            path: request.path.clone(),
+            status,
+            content_type: text(CONTENT_TYPE),
+            location: text(LOCATION),
+            etag: strong_etag(headers),
+            last_modified: headers.get(LAST_MODIFIED).cloned(),
+            url,
+            links: headers.get_all(LINK).iter().map(lossy).collect(),
+            body,
+        })
+    }
+
+    fn excerpt(&self, request: &Request, body: &[u8]) -> String {
+        let text = self.redaction.redact(String::from_utf8_lossy(body).trim());
+        let text = Redactor::new(request.secrets.iter()).redact_body(&text);
+        if text.is_empty() { "<empty>".to_owned() } else { text.chars().take(EXCERPT).collect() }
+    }
+
+    fn teller<'a>(&'a self, call: Call<'a>) -> Option<Teller<'a>> {
+        let token = call.purpose == Purpose::Token;
+        let (redaction, secrets) = (&self.redaction, &*call.request.secrets);
+        self.trace.as_ref().map(|trace| Teller { trace, redaction, secrets, token })
+    }
+
+    pub fn observe(&self, tell: impl FnOnce(&dyn RequestObserver)) {
+        if let Some(observer) = &self.observer {
+            tell(observer.as_ref());
+        }
+    }
+}
+
+/// Where a redirect leads, if it may be followed: reads anywhere but from https to http, writes only within the
+/// origin and only with method and body kept (307, 308).
+fn redirection(request: &Request, from: &Url, answer: &reqwest::Response) -> Result<Url, Failed> {
+    let status = answer.status();
+    let refuse = |why: &str| {
+        Failed::finally(request.failed(format!("redirect with status {} {why}", status.as_u16())))
+    };
+    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+    let to = location
+        .and_then(|location| from.join(location).ok())
+        .ok_or_else(|| refuse("names no usable location"))?;
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(refuse("leads to neither http nor https and is not followed"));
+    }
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return Err(refuse("leads from https to http and is not followed"));
+    }
+    if !to.username().is_empty() || to.password().is_some() {
+        return Err(refuse("leads to a URL with credentials and is not followed"));
+    }
+    if matches!(request.method, Method::GET | Method::HEAD) {
+        return Ok(to);
+    }
+    let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    if keeps_method && from.origin() == to.origin() {
+        return Ok(to);
+    }
+    Err(refuse("is not followed for a write"))
+}
+
+fn lossy(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+enum Collected {
+    Whole(Bytes),
+    Cut(Bytes),
+}
+
+/// Reads a body. One that comes in a single piece is not copied.
+async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collected, reqwest::Error> {
+    // The server's word is taken for how much to expect, but not for more than we would read.
+    let expected = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    let Some(first) = answer.chunk().await? else { return Ok(Collected::Whole(Bytes::new())) };
+    if first.len() > limit {
+        return Ok(Collected::Cut(first.slice(..limit)));
+    }
+    let Some(second) = answer.chunk().await? else { return Ok(Collected::Whole(first)) };
+    let mut body = BytesMut::with_capacity(expected.max(first.len() + second.len()).min(limit));
+    body.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(chunk) = next {
+        let room = limit - body.len();
+        if chunk.len() > room {
+            body.extend_from_slice(&chunk[..room]);
+            return Ok(Collected::Cut(body.freeze()));
+        }
+        body.extend_from_slice(&chunk);
+        next = answer.chunk().await?;
+    }
+    Ok(Collected::Whole(body.freeze()))
+}
+
+/// What an attempt teaches about the server.
+fn lesson<'a>(request: &Request, outcome: &'a Result<Response, Failed>) -> Outcome<'a> {
+    let answer = |status, retry_after, length| {
+        let write = !matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        Outcome::Answered(Answer { status, retry_after, write, length })
+    };
+    match outcome {
+        Ok(response) => answer(response.status, None, response.body.len()),
+        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after, 0),
+        Err(Failed { error: ServerError::Transport { reason, .. }, failure })
+            if !matches!(failure, Failure::Final) =>
+        {
+            Outcome::Failed(reason)
+        }
+        // An answer that we do not take: too large, or a redirect that is not followed.
+        Err(_) => answer(StatusCode::OK, None, usize::MAX),
+    }
+}
+
+/// A client for as many connections to one server as its gate lets us use.
+pub(super) fn pooled(builder: reqwest::ClientBuilder, connections: usize) -> reqwest::ClientBuilder {
+    builder
+        .redirect(reqwest::redirect::Policy::none())
+        // Every connection that the gate lets us use is kept, though not as long as servers commonly keep
+        // theirs, so that we are the ones to close them.
+        .pool_max_idle_per_host(connections)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .tcp_nodelay(true)
+        .tcp_keepalive(KEEPALIVE)
+        // One connection carries all requests, so its silent death must be noticed before they time out.
+        .http2_keep_alive_interval(KEEPALIVE)
+        .http2_keep_alive_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
+}
+
+fn insert_all(headers: &mut HeaderMap, added: &[Header]) {
+    for (name, value) in added {
+        headers.insert(name.clone(), value.clone());
+    }
+}

@@ -1,0 +1,127 @@
+//! Managed servers behind a real forward proxy, tinyproxy. Needs its program, from PATH or named by `TINYPROXY`.
+//!
+//! Loopback is always reached directly, so the servers here have names that nobody resolves (RFC 6761): tinyproxy
+//! hands them on to a second proxy, which leads to the server of the test.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
+
+#[path = "../support/network.rs"]
+mod network;
+#[path = "../server/recorder.rs"]
+mod recorder;
+mod tinyproxy;
+
+use std::sync::Arc;
+
+use declarest_core::error::{Categorized, Category};
+use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyFields};
+use declarest_core::secrets::Secret;
+use declarest_core::server::{Auth, BaseUrl, Client, Gate, Grant, OAuth2, Request, Settings, Throttling};
+use declarest_core::transport::{Pem, TlsConfig};
+use http::Method;
+
+use crate::network::{Authority, RecordingProxy};
+use crate::recorder::{Recorder, json};
+use crate::tinyproxy::{PASSWORD, Tinyproxy, USER};
+
+async fn server() -> Recorder {
+    Recorder::start(|seen| match seen.target.as_str() {
+        target if target.ends_with("/token") => json(200, "{\"access_token\": \"token\"}"),
+        _ => json(200, "{\"through\": \"tinyproxy\"}"),
+    })
+    .await
+}
+
+fn through(proxy: &Tinyproxy, password: Option<&str>) -> Proxy {
+    let url = proxy.url();
+    let auth = password.map(|password| ProxyCredentials {
+        username: USER.to_owned(),
+        password: Secret::from(password.to_owned()),
+    });
+    Proxy::parse("proxy", ProxyFields { http: Some(&url), https: Some(&url), no_proxy: None }, auth).unwrap()
+}
+
+fn client(settings: Settings) -> Client {
+    Client::new(settings, Arc::new(Gate::new(&Throttling::default()).unwrap()), None).unwrap()
+}
+
+fn settings(base_url: &str, proxy: Proxy) -> Settings {
+    Settings { proxy, ..Settings::new(BaseUrl::parse(base_url).unwrap()) }
+}
+
+#[tokio::test]
+async fn http_goes_through() {
+    let server = server().await;
+    let upstream = RecordingProxy::start(server.address, None);
+    let proxy = Tinyproxy::start(upstream.server.address).await;
+    let client = client(settings("http://api.test/v1", through(&proxy, Some(PASSWORD))));
+    for number in 0..5 {
+        let mut request = Request::new(Method::PUT, format!("/items/{number}"));
+        request.body = Some(declarest_core::server::Body {
+            media_type: "application/json".to_owned(),
+            bytes: "{\"a\": 1}".into(),
+        });
+        let answer = client.send(&request).await.unwrap();
+        assert_eq!(answer.body, "{\"through\": \"tinyproxy\"}");
+    }
+    let seen = server.seen();
+    assert_eq!(seen.len(), 5);
+    assert!(
+        seen.iter().all(|seen| seen.body == "{\"a\": 1}" && seen.header("via").contains("tinyproxy")),
+        "{seen:?}"
+    );
+    assert_eq!(seen[0].header("proxy-authorization"), "");
+}
+
+#[tokio::test]
+async fn https_goes_through_a_tunnel() {
+    let (server, authority) = (server().await, Authority::new());
+    let front = authority.identity("api.test", &[]).serve(Some(&authority), server.address);
+    let upstream = RecordingProxy::start(front.address, None);
+    let proxy = Tinyproxy::start(upstream.server.address).await;
+    let identity = authority.identity("client", &[]);
+    let (ca, key) = (authority.pem(), identity.key());
+    let tls = TlsConfig::trusting(Pem { origin: "ca", text: ca.as_bytes() }).unwrap();
+    let certificate = Pem { origin: "certificate", text: identity.pem().as_bytes() };
+    let tls = tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap();
+    let settings = settings("https://api.test", through(&proxy, Some(PASSWORD)));
+    let client = client(Settings { tls: tls.into(), ..settings });
+    for _ in 0..3 {
+        client.send(&Request::new(Method::GET, "/items")).await.unwrap();
+    }
+    assert_eq!(upstream.requests().len(), 1, "one tunnel for all requests");
+    assert_eq!(server.seen()[0].header("via"), "", "nobody looked inside");
+}
+
+#[tokio::test]
+async fn other_credentials_are_refused() {
+    let server = server().await;
+    let upstream = RecordingProxy::start(server.address, None);
+    let proxy = Tinyproxy::start(upstream.server.address).await;
+    for base_url in ["http://api.test", "https://api.test"] {
+        // Without any, it answers as a server would (401).
+        let client = client(settings(base_url, through(&proxy, Some("wrong-password"))));
+        let error = client.send(&Request::new(Method::GET, "/x")).await.unwrap_err();
+        assert_eq!(error.category(), Category::Auth, "{base_url} {error}");
+        assert!(error.to_string().contains(&proxy.url()), "{error}");
+    }
+    assert_eq!((upstream.requests().len(), server.seen().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn tokens_come_through() {
+    let server = server().await;
+    let upstream = RecordingProxy::start(server.address, None);
+    let proxy = Tinyproxy::start(upstream.server.address).await;
+    let oauth2 = OAuth2 {
+        token_url: "http://idp.test/token".to_owned(),
+        grant: Grant::ClientCredentials,
+        client_id: Secret::from("app".to_owned()),
+        client_secret: Secret::from("secret".to_owned()),
+        scope: None,
+        audience: None,
+    };
+    let settings = settings("http://api.test", through(&proxy, Some(PASSWORD)));
+    let client = client(Settings { auth: Auth::OAuth2(oauth2), ..settings });
+    client.send(&Request::new(Method::GET, "/x")).await.unwrap();
+    assert_eq!(server.seen()[1].header("authorization"), "Bearer token");
+}

@@ -1,0 +1,108 @@
+//! Bodies as servers send them: compressed, in pieces, slowly, too large, cut off.
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use declarest_core::error::{Categorized, Category};
+use declarest_core::server::{Client, Request, ServerError};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::StreamExt;
+use http::Method;
+use rstest::rstest;
+
+use crate::recorder::{Recorder, json};
+use crate::server::gate;
+
+const LIMIT: usize = 32 << 20;
+
+async fn ask(server: &Recorder, method: Method) -> Result<String, ServerError> {
+    let client = Client::new(server.settings(), gate(None), None).unwrap();
+    let answer = client.with_attempt_timeout(Duration::from_secs(20)).send(&Request::new(method, "/x")).await;
+    answer.map(|answer| String::from_utf8(answer.body.to_vec()).unwrap())
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A brotli stream that holds its text as it is (RFC 7932 section 9.2): a window of 16 bits, one block that is not
+/// the last one and not compressed, and an empty last one.
+fn brotli(text: &[u8]) -> Vec<u8> {
+    let header = (u32::try_from(text.len() - 1).unwrap() << 4) | 1 << 20;
+    [&header.to_le_bytes()[..3], text, &[3]].concat()
+}
+
+#[rstest]
+#[case("gzip", gzip(b"{\"a\":1}"))]
+#[case("br", brotli(b"{\"a\":1}"))]
+#[tokio::test]
+async fn compressed_bodies_are_unpacked(#[case] encoding: &'static str, #[case] body: Vec<u8>) {
+    let server = Recorder::start(move |_| {
+        ([("content-type", "application/json"), ("content-encoding", encoding)], body.clone()).into_response()
+    })
+    .await;
+    assert_eq!(ask(&server, Method::GET).await.unwrap(), "{\"a\":1}");
+    let accepted = server.seen()[0].header("accept-encoding").to_owned();
+    assert!(accepted.split(',').any(|accepted| accepted.trim() == encoding), "{accepted}");
+}
+
+#[tokio::test]
+async fn what_is_not_what_it_says_is_a_broken_answer() {
+    let server = Recorder::start(|_| ([("content-encoding", "br")], "no brotli").into_response()).await;
+    let error = ask(&server, Method::POST).await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport, "{error}");
+    assert!(error.to_string().contains("the answer broke off"), "{error}");
+}
+
+#[tokio::test]
+async fn limits_hold_for_what_is_unpacked() {
+    let packed = gzip(&vec![b' '; LIMIT + 1]);
+    assert!(packed.len() < LIMIT / 100);
+    let server =
+        Recorder::start(move |_| ([("content-encoding", "gzip")], packed.clone()).into_response()).await;
+    let error = ask(&server, Method::GET).await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    assert!(error.to_string().ends_with(&format!("larger than the limit of {LIMIT} bytes")), "{error}");
+    assert_eq!(server.seen().len(), 1, "not asked again");
+}
+
+fn in_pieces(pieces: Vec<&'static str>, pause: Duration) -> Response {
+    let pieces = futures::stream::iter(pieces).then(move |piece| async move {
+        tokio::time::sleep(pause).await;
+        Ok::<_, Infallible>(piece)
+    });
+    Body::from_stream(pieces).into_response()
+}
+
+#[tokio::test]
+async fn pieces_become_one_body() {
+    let server =
+        Recorder::start(|_| in_pieces(vec!["{\"a\"", ":", "", "1", "}"], Duration::from_millis(2))).await;
+    assert_eq!(ask(&server, Method::GET).await.unwrap(), "{\"a\":1}");
+}
+
+#[tokio::test]
+async fn an_attempt_ends_with_the_last_byte() {
+    let server = Recorder::start(|_| in_pieces(vec!["{", "}"], Duration::from_hours(1))).await;
+    let client = Client::new(server.settings(), gate(None), None).unwrap();
+    let client = client.with_attempt_timeout(Duration::from_millis(300));
+    let error = client.send(&Request::new(Method::POST, "/x")).await.unwrap_err();
+    assert!(error.to_string().ends_with("no complete answer within 0.3 s"), "{error}");
+    assert!(error.may_be_done());
+    assert_eq!(server.seen().len(), 1, "a write is not repeated");
+}
+
+#[tokio::test]
+async fn errors_tell_the_beginning_of_their_body() {
+    let server = Recorder::start(|_| json(422, format!("  {}", "é".repeat(300_000)))).await;
+    let error = ask(&server, Method::PUT).await.unwrap_err();
+    assert_eq!(error.category(), Category::Validation);
+    let expected = format!("PUT /x: remote request failed with status 422: {}", "é".repeat(256));
+    assert_eq!(error.to_string(), expected);
+}

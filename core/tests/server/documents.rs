@@ -1,0 +1,47 @@
+//! `OpenAPI` documents that have not changed are not sent again.
+
+use axum::response::Response;
+use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
+use http::{HeaderName, HeaderValue};
+use rstest::rstest;
+use std::sync::Arc;
+
+use crate::recorder::{Recorder, Seen, json};
+use crate::server::gate;
+
+const DOCUMENT: &str = "{\"openapi\": \"3.1.0\", \"paths\": {}}";
+
+/// Answers with `name: value`, and with 304 to whoever knows that.
+async fn server(name: &'static str, condition: &'static str, value: &'static str) -> Recorder {
+    Recorder::start(move |seen: &Seen| -> Response {
+        let known = seen.header(condition) == value;
+        let mut answer = if known { json(304, "") } else { json(200, DOCUMENT) };
+        answer.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        answer
+    })
+    .await
+}
+
+#[rstest]
+#[case::tag("etag", "if-none-match", "\"v1\"")]
+#[case::time("last-modified", "if-modified-since", "Sat, 21 Nov 2026 20:00:00 GMT")]
+#[tokio::test]
+async fn what_has_not_changed_is_kept(
+    #[case] name: &'static str,
+    #[case] condition: &'static str,
+    #[case] value: &'static str,
+) {
+    let (server, elsewhere) =
+        (Recorder::start(|_| json(200, "{}")).await, server(name, condition, value).await);
+    let client = Client::new(server.settings(), gate(None), None).unwrap();
+    let source = OpenApiSource::url(&format!("{}/openapi.json", elsewhere.url())).unwrap();
+    let first = OpenApiLoader::new(client.clone(), source.clone()).fetch().await.unwrap();
+    let second = OpenApiLoader::knowing(client.clone(), source, Some(first.clone())).fetch().await.unwrap();
+    assert!(Arc::ptr_eq(&first.document, &second.document));
+    let asked: Vec<_> = elsewhere.seen().iter().map(|seen| seen.header(condition).to_owned()).collect();
+    assert_eq!(asked, ["", value]);
+    // What is known of one place says nothing of another.
+    let other = OpenApiSource::url(&format!("{}/other.json", elsewhere.url())).unwrap();
+    OpenApiLoader::knowing(client, other, Some(second)).fetch().await.unwrap();
+    assert_eq!(elsewhere.seen().last().unwrap().header(condition), "");
+}

@@ -1,0 +1,172 @@
+//! How the operator gets in at a managed server: tokens, client certificates, proxies, all from Secrets that are
+//! replaced while it runs.
+
+use std::net::SocketAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+
+use crate::support::bearer::Bearer;
+use crate::support::git_remote::GitRemote;
+use crate::support::network::{Authority, Identity, RecordingProxy};
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::world::World;
+
+const SECRET: &str = "canary-0a7f-first";
+const NEXT_SECRET: &str = "canary-0a7f-second";
+
+fn repository() -> GitRemote {
+    let git = GitRemote::new();
+    git.write("shops/rio/resource.yaml", "id: rio\ntier: gold\n");
+    git.commit("first");
+    git.push();
+    git
+}
+
+/// What the next commit declares.
+fn push_another(git: &GitRemote) {
+    git.write("shops/leo/resource.yaml", "id: leo\n");
+    git.commit("second");
+    git.push();
+}
+
+fn rest_server() -> (RestServer, SocketAddr) {
+    let server =
+        RestServer::start(Config { collections: vec!["/shops".to_owned()], ..Config::default() }).unwrap();
+    let address = server.url().trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+    (server, address)
+}
+
+/// Replaces keys of a Secret.
+async fn replace(world: &World, name: &str, data: &[(&str, &str)]) {
+    let data: serde_json::Map<String, Value> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), json!(STANDARD.encode(value)))).collect();
+    world.patch::<Secret>(name, json!({"data": data})).await;
+}
+
+fn key(name: &str, key: &str) -> Value {
+    json!({"name": name, "key": key})
+}
+
+#[tokio::test]
+async fn a_rotated_client_secret_counts_for_the_next_request() {
+    let (git, (server, behind)) = (repository(), rest_server());
+    let guard = Bearer::start(behind, SECRET).await;
+    let world = World::start().await;
+    world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let oauth2 = json!({
+        "tokenURL": format!("{}/oauth/token", guard.url),
+        "clientIDRef": key("app", "id"), "clientSecretRef": key("app", "secret"),
+    });
+    world.create_server(json!({"baseURL": guard.url, "auth": {"oauth2": oauth2}})).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    assert_eq!(server.get("/shops/rio").unwrap()["tier"], "gold");
+    assert_eq!(guard.counts(), (1, 0, 0));
+
+    guard.rotate(NEXT_SECRET);
+    replace(&world, "app", &[("secret", NEXT_SECRET)]).await;
+    // The Secret has everything that depends on it run in full.
+    world.eventually("another token is had", || async { (guard.counts().0 == 2).then_some(()) }).await;
+    push_another(&git);
+    world.notify().await;
+    world.applied(&git.head()).await;
+    assert!(server.get("/shops/leo").is_some());
+    assert_eq!(guard.counts(), (2, 0, 0));
+    for secret in [SECRET, NEXT_SECRET, "issued-token"] {
+        assert!(!world.log().contains(secret), "{secret} is in the log");
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_client_secret_is_tried_once_and_mended_by_its_replacement() {
+    let (git, (server, behind)) = (repository(), rest_server());
+    let guard = Bearer::start(behind, NEXT_SECRET).await;
+    let world = World::start().await;
+    world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let oauth2 = json!({
+        "tokenURL": format!("{}/oauth/token", guard.url),
+        "clientIDRef": key("app", "id"), "clientSecretRef": key("app", "secret"),
+    });
+    world.create_server(json!({"baseURL": guard.url, "auth": {"oauth2": oauth2}})).await;
+    world.create_policy(json!({})).await;
+    world.eventually("the secret is refused", || async { (guard.counts().1 > 0).then_some(()) }).await;
+    replace(&world, "app", &[("secret", NEXT_SECRET)]).await;
+    world.applied(&git.head()).await;
+    assert!(server.get("/shops/rio").is_some());
+    assert_eq!(guard.counts().2, 0, "nothing is sent without a token");
+}
+
+async fn create_identity(world: &World, authority: &Authority, identity: &Identity) {
+    let data = [("ca", &*authority.pem()), ("cert", identity.pem()), ("key", &*identity.key())];
+    world.create_secret("tls", &data).await;
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_presented_and_replaced() {
+    let (git, (server, behind)) = (repository(), rest_server());
+    let authority = Authority::new();
+    let front = authority.identity("localhost", &[]).serve(Some(&authority), behind);
+    let world = World::start().await;
+    create_identity(&world, &authority, &Authority::new().identity("operator", &[])).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let tls = json!({
+        "caCertRef": key("tls", "ca"), "clientCertRef": key("tls", "cert"), "clientKeyRef": key("tls", "key"),
+    });
+    let base_url = format!("https://localhost:{}", front.address.port());
+    world.create_server(json!({"baseURL": base_url, "tls": tls})).await;
+    world.create_policy(json!({})).await;
+    world
+        .eventually("a stranger is refused", || async {
+            world.log().contains("it refused the configured client certificate").then_some(())
+        })
+        .await;
+
+    let member = authority.identity("operator", &[]);
+    replace(&world, "tls", &[("cert", member.pem()), ("key", &member.key())]).await;
+    world.applied(&git.head()).await;
+    assert!(server.get("/shops/rio").is_some());
+}
+
+#[tokio::test]
+async fn a_key_that_does_not_fit_is_the_fault_of_the_secret() {
+    let world = World::start().await;
+    let authority = Authority::new();
+    let identity = authority.identity("operator", &[]);
+    let other = authority.identity("other", &[]).key();
+    world.create_secret("tls", &[("cert", identity.pem()), ("key", &*other)]).await;
+    let tls = json!({"clientCertRef": key("tls", "cert"), "clientKeyRef": key("tls", "key")});
+    world.create_server(json!({"baseURL": "https://api.example.test", "tls": tls})).await;
+    let message = world.server_reason("DependencyInvalid").await;
+    assert_eq!(message, "spec.http.tls.clientKeyRef: it is not the key of the certificate");
+    replace(&world, "tls", &[("key", &identity.key())]).await;
+    world.server_reason("Ready").await;
+}
+
+#[tokio::test]
+async fn a_proxy_is_gone_through_with_its_credentials() {
+    let (git, (server, behind)) = (repository(), rest_server());
+    let proxy = RecordingProxy::start(behind, Some("operator:canary-proxy"));
+    let world = World::start().await;
+    world.create_secret("proxy", &[("user", "operator"), ("password", "canary-proxy")]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let spec = json!({
+        "httpURL": format!("http://{}", proxy.server.address),
+        "auth": {"usernameRef": key("proxy", "user"), "passwordRef": key("proxy", "password")},
+    });
+    // Resolved by nobody but the proxy.
+    world.create_server(json!({"baseURL": "http://api.test", "proxy": spec})).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    assert!(server.get("/shops/rio").is_some());
+    let requests = proxy.requests();
+    assert!(
+        !requests.is_empty() && requests.iter().all(|line| line.contains(" http://api.test/")),
+        "{requests:?}"
+    );
+    assert!(!world.log().contains("canary-proxy"), "the password is in the log");
+}
