@@ -1,6 +1,7 @@
 //! A file of secrets that many processes write at once, and that some of them are killed over.
 //!
 //! The processes are this test binary, started again for one test that does nothing in the usual run.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

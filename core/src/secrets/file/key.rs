@@ -71,8 +71,8 @@ impl KeyMaterial {
         }
         let readings = [hexadecimal(text), STANDARD.decode(text).ok(), STANDARD_NO_PAD.decode(text).ok()];
         let readings = readings.map(|bytes| bytes.map(Zeroizing::new));
-        let readings = readings.iter().flatten().map(|bytes| bytes.as_slice()).chain([text]);
-        let key = readings.filter_map(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok()).next();
+        let mut readings = readings.iter().flatten().map(|bytes| bytes.as_slice()).chain([text]);
+        let key = readings.find_map(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
         key.map(|key| Self(Material::Key(Zeroizing::new(key)))).ok_or(FileStoreError::KeyLength)
     }
 }

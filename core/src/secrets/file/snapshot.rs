@@ -66,13 +66,10 @@ fn tighten(path: &Path, file: &File, metadata: &Metadata) {
     if mode & !0o600 == 0 {
         return;
     }
-    match file.set_permissions(fs::Permissions::from_mode(0o600)) {
-        Ok(()) => {
-            tracing::warn!(file = %path.display(), "the secret file had mode {mode:04o}; it is 0600 now")
-        }
-        Err(error) => tracing::warn!(
-            file = %path.display(), %error, "the secret file has mode {mode:04o} and cannot be made 0600"
-        ),
+    if let Err(error) = file.set_permissions(fs::Permissions::from_mode(0o600)) {
+        tracing::warn!(file = %path.display(), %error, "the secret file has mode {mode:04o} and cannot be made 0600");
+    } else {
+        tracing::warn!(file = %path.display(), "the secret file had mode {mode:04o}; it is 0600 now");
     }
 }
 

@@ -198,9 +198,8 @@ impl SecretReader {
     }
 
     async fn fetch(&self, scope: &Scope, at: &Pointer, key: &SecretKey) -> Result<Secret, ResolveError> {
-        let found = match self.lookup(key).await {
-            Some(found) => found,
-            None => return Err(ResolveError::NoStore { scope: scope.clone(), at: at.clone() }),
+        let Some(found) = self.lookup(key).await else {
+            return Err(ResolveError::NoStore { scope: scope.clone(), at: at.clone() });
         };
         found.map_err(|source| ResolveError::Lookup {
             scope: scope.clone(),
