@@ -63,6 +63,7 @@ pub enum MetadataSource {
 struct ProxySet {
     server: Proxies<String>,
     git: Proxies<String>,
+    vault: Proxies<String>,
     metadata: Proxies<String>,
 }
 
@@ -71,6 +72,7 @@ struct ProxySet {
 pub enum ProxiedComponent {
     Server,
     Git,
+    Vault,
     Metadata,
 }
 
@@ -80,7 +82,7 @@ pub struct ResolvedContext {
     pub name: String,
     /// Its settings, with references replaced and overrides applied.
     pub context: Context,
-    credentials: Credentials,
+    pub(super) credentials: Credentials,
     messages: Messages,
     proxies: ProxySet,
 }
@@ -210,12 +212,7 @@ impl ResolvedContext {
 
     /// The proxy of a component, with its credentials, which are asked for if they have to be.
     pub fn proxy(&self, component: ProxiedComponent) -> Result<Proxies, Failure> {
-        let proxy = match component {
-            ProxiedComponent::Server => &self.proxies.server,
-            ProxiedComponent::Git => &self.proxies.git,
-            ProxiedComponent::Metadata => &self.proxies.metadata,
-        };
-        proxy.clone().try_map_auth(|name| {
+        self.proxies.of(component).clone().try_map_auth(|name| {
             let login = self.credentials.login(&name)?;
             Ok(ProxyCredentials { username: login.username.expose().to_owned(), password: login.password })
         })
@@ -238,21 +235,26 @@ impl ResolvedContext {
         Ok(Client::new(settings, Arc::new(gate), None)?)
     }
 
-    /// The proxy on the way to the server. Its credentials are asked for only if it serves an address that
-    /// requests are known to go to.
+    /// The proxy on the way to the server, its token endpoint and its `OpenAPI` document.
     fn server_proxy(&self, http: &Http) -> Result<Proxies, Failure> {
         let token = http.auth.oauth2.as_ref().map(|oauth2| oauth2.token_url.0.as_str());
         let openapi = http.openapi.as_ref().map(|openapi| openapi.0.as_str());
-        let mut targets = [Some(http.url.0.as_str()), token, openapi].into_iter().flatten();
-        let proxies = &self.proxies.server;
+        let targets = [Some(http.url.0.as_str()), token, openapi].into_iter().flatten();
+        self.proxy_to(ProxiedComponent::Server, targets)
+    }
+
+    /// The proxy of a component. Its credentials are asked for only if it serves one of `targets`, where requests
+    /// are known to go.
+    pub(super) fn proxy_to<'a>(
+        &self,
+        component: ProxiedComponent,
+        mut targets: impl Iterator<Item = &'a str>,
+    ) -> Result<Proxies, Failure> {
+        let proxies = self.proxies.of(component);
         let is_served = |target: &str| {
             url::Url::parse(target.trim()).is_ok_and(|target| proxies.serving(&target).is_some())
         };
-        if targets.any(is_served) {
-            self.proxy(ProxiedComponent::Server)
-        } else {
-            Ok(proxies.clone().without_auth())
-        }
+        if targets.any(is_served) { self.proxy(component) } else { Ok(proxies.clone().without_auth()) }
     }
 
     fn server_auth(&self, auth: &HttpAuth) -> Result<Auth, Failure> {
@@ -359,9 +361,16 @@ impl ProxySet {
         let base = Proxies::from_environment(|name| environment.get(name).map(str::to_owned))?;
         let mut resolved = Proxies::resolve(&base, &blocks).into_iter();
         let mut next = || resolved.next().unwrap_or_default();
-        let (server, git) = (next(), next());
-        let _vault = next();
-        Ok(Self { server, git, metadata: next() })
+        Ok(Self { server: next(), git: next(), vault: next(), metadata: next() })
+    }
+
+    fn of(&self, component: ProxiedComponent) -> &Proxies<String> {
+        match component {
+            ProxiedComponent::Server => &self.server,
+            ProxiedComponent::Git => &self.git,
+            ProxiedComponent::Vault => &self.vault,
+            ProxiedComponent::Metadata => &self.metadata,
+        }
     }
 }
 
@@ -379,7 +388,7 @@ fn git_tls(tls: Option<&Tls>) -> Result<TlsConfig, TlsError> {
     TlsConfig::from_files(&tls_files(tls))
 }
 
-fn tls_files(tls: Option<&Tls>) -> TlsFiles {
+pub(super) fn tls_files(tls: Option<&Tls>) -> TlsFiles {
     let Some(tls) = tls else { return TlsFiles::default() };
     let file = |text: &Option<Text>| text.as_ref().map(|text| PathBuf::from(&*text.0));
     TlsFiles {

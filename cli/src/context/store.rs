@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use declarest_core::secrets::SecretStore;
 use declarest_core::secrets::file::{
     FileStore as EncryptedFile, FileStoreError, FileStoreSettings, Kdf as Argon2, KeyMaterial,
 };
+use declarest_core::secrets::vault::{KvVersion, VaultAuth as Login, VaultSettings, VaultStore as Vault};
+use declarest_core::secrets::{Secret, SecretStore};
 
 use super::error::CatalogueError;
-use super::model::{FileStore, Kdf};
-use super::resolve::ResolvedContext;
-use super::value::Count;
+use super::model::{FileStore, Kdf, VaultAuth, VaultStore};
+use super::resolve::{ProxiedComponent, ResolvedContext, tls_files};
+use super::value::{Count, Text};
 use crate::error::Failure;
 use crate::output::Messages;
 
@@ -18,9 +19,12 @@ impl ResolvedContext {
     /// The secret store. Nothing is read from it yet.
     pub fn open_secret_store(&self, messages: &Messages) -> Result<SecretStore, Failure> {
         let settings = self.secret_store()?;
+        if let Some(vault) = &settings.vault {
+            return Ok(Vault::new(self.vault(vault)?)?.into());
+        }
         let Some(file) = &settings.file else {
-            let (context, field) = (self.name.clone(), "secretStore.vault".to_owned());
-            let reason = "is not supported by this version yet; use secretStore.file".to_owned();
+            let (context, field) = (self.name.clone(), "secretStore".to_owned());
+            let reason = "needs file or vault".to_owned();
             return Err(CatalogueError::Setting { context, field, reason }.into());
         };
         warn_if_open(Path::new(&file.path.0), messages);
@@ -31,6 +35,48 @@ impl ResolvedContext {
         };
         Ok(EncryptedFile::new(settings).into())
     }
+
+    fn vault(&self, vault: &VaultStore) -> Result<VaultSettings, Failure> {
+        let version = vault.kv_version.as_ref().map_or(0, |version| version.0);
+        Ok(VaultSettings {
+            mount: or(vault.mount.as_ref(), "secret"),
+            path_prefix: vault.path_prefix.clone().unwrap_or_default(),
+            namespace: vault.namespace.as_ref().map(|namespace| namespace.0.clone()),
+            kv_version: KvVersion::from_number(version.into())?,
+            tls: tls_files(vault.tls.as_ref()).into(),
+            proxy: self.proxy_to(ProxiedComponent::Vault, [vault.address.0.as_str()].into_iter())?,
+            ..VaultSettings::new(&*vault.address.0, self.vault_login(&vault.auth)?)
+        })
+    }
+
+    /// The catalogue has exactly one of the three.
+    fn vault_login(&self, auth: &VaultAuth) -> Result<Login, Failure> {
+        if let Some(token) = &auth.token {
+            return Ok(Login::Token(token.0.clone()));
+        }
+        if let Some(password) = &auth.password {
+            let login = self.credentials.login(&password.credentials_ref.name.0)?;
+            return Ok(Login::Userpass {
+                mount: or(password.mount.as_ref(), "userpass"),
+                username: login.username.expose().to_owned(),
+                password: login.password,
+            });
+        }
+        let Some(role) = &auth.app_role else {
+            let (context, field) = (self.name.clone(), "secretStore.vault.auth".to_owned());
+            let reason = "needs token, password or appRole".to_owned();
+            return Err(CatalogueError::Setting { context, field, reason }.into());
+        };
+        Ok(Login::AppRole {
+            mount: or(role.mount.as_ref(), "approle"),
+            role_id: Secret::from(role.role_id.0.clone()),
+            secret_id: role.secret_id.0.clone(),
+        })
+    }
+}
+
+fn or(text: Option<&Text>, default: &str) -> String {
+    text.map_or(default, |text| &text.0).to_owned()
 }
 
 /// The catalogue has exactly one of the four.

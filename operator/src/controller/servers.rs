@@ -18,7 +18,7 @@ use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
 use crate::crd::ManagedServer;
-use crate::crd::managed_server::{GrantType, HttpAuth, RequestThrottling};
+use crate::crd::managed_server::{self, GrantType, HttpAuth, RequestThrottling};
 use crate::telemetry::Metrics;
 
 /// The gates and clients in use.
@@ -116,7 +116,7 @@ async fn auth(secrets: &mut SecretReader, auth: Option<&HttpAuth>) -> Result<Aut
     Ok(Auth::Headers(headers))
 }
 
-async fn oauth2(secrets: &mut SecretReader, spec: &crd::managed_server::OAuth2) -> Result<OAuth2, Failure> {
+async fn oauth2(secrets: &mut SecretReader, spec: &managed_server::OAuth2) -> Result<OAuth2, Failure> {
     let field = |name: &str| format!("spec.http.auth.oauth2.{name}");
     let username = secrets.optional(&field("usernameRef"), spec.username_ref.as_ref()).await?;
     let password = secrets.optional(&field("passwordRef"), spec.password_ref.as_ref()).await?;
