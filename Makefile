@@ -12,8 +12,8 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Need a real API server or sshd, so plain `cargo test` leaves them out.
 CLUSTER_TESTS = cluster conformance operator fixtures_ssh ssh
-# Need a real Vault, likewise.
-REAL_TESTS = vault
+# Need a real Vault or tinyproxy, likewise.
+REAL_TESTS = vault real_proxy
 # Comments behind `##` are the help text.
 HELP = awk -F ':.*\#\# ' '/^[a-z-]+:.*\#\# / { printf "  %-20s %s\n", $$1, $$2 }'
 
@@ -39,7 +39,7 @@ test-cluster: ## Run the tests on a real kube-apiserver and sshd (needs Go and o
 	KUBEBUILDER_ASSETS=$$assets cargo test --workspace $(CLUSTER_TESTS:%=--test %)
 
 .PHONY: test-real
-test-real: ## Run the tests against a real Vault (needs Go; or VAULT_BIN=/path/to/vault)
+test-real: ## Run the tests against a real Vault and tinyproxy (needs Go or VAULT_BIN, and tinyproxy)
 	vault=$$(hack/vault/build.sh) && \
 	VAULT_BIN=$$vault cargo test --workspace $(REAL_TESTS:%=--test %)
 

@@ -11,12 +11,14 @@ use declarest_core::metadata::document::Document;
 use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::repository::{DirTree, EmptyTree, Store, Tree};
+use declarest_core::secrets::SecretReader;
 use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
 use declarest_core::sync::{Remote, Session};
 
 use crate::context::{MetadataSource, ProxiedComponent, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::output::Messages;
 use crate::repository::{Contact, Repository};
 
 /// Everything one command works with.
@@ -29,6 +31,7 @@ pub struct Workspace<'a> {
     pub metadata: Arc<Metadata>,
     root: Option<PathBuf>,
     client: Option<Client>,
+    messages: &'a Messages,
 }
 
 impl<'a> Workspace<'a> {
@@ -64,7 +67,8 @@ impl<'a> Workspace<'a> {
         {
             metadata = metadata.with_api(Arc::new(Api::new(document, client.base_path())));
         }
-        Ok(Self { context, tree, metadata: Arc::new(metadata), root, client })
+        let (metadata, messages) = (Arc::new(metadata), &invocation.messages);
+        Ok(Self { context, tree, metadata, root, client, messages })
     }
 
     /// The repository, for changing it.
@@ -89,8 +93,17 @@ impl<'a> Workspace<'a> {
         self.client.is_some()
     }
 
-    /// What the engine works with.
+    /// What the engine works with. Placeholders are replaced if the context has a secret store.
     pub fn session(&self) -> Result<Session, Failure> {
+        let store = match &self.context.context.secret_store {
+            Some(_) => Some(self.context.open_secret_store(self.messages)?),
+            None => None,
+        };
+        Ok(Session { secrets: SecretReader::new(store), ..self.session_without_secrets()? })
+    }
+
+    /// The same for what shows or removes resources, which no secret is needed for.
+    pub fn session_without_secrets(&self) -> Result<Session, Failure> {
         let client = self.client.clone();
         let client = client.ok_or_else(|| Failure::internal("the command did not connect to the server"))?;
         Ok(Session::new(Arc::clone(&self.tree), Arc::clone(&self.metadata), client))
@@ -98,7 +111,7 @@ impl<'a> Workspace<'a> {
 
     /// The managed server.
     pub fn remote(&self) -> Result<Arc<Remote>, Failure> {
-        Ok(Remote::new(&self.session()?))
+        Ok(Remote::new(&self.session_without_secrets()?))
     }
 }
 

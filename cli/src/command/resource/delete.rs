@@ -88,7 +88,7 @@ async fn on_server(
     workspace: &Workspace<'_>,
     path: &LogicalPath,
 ) -> Result<(), Failure> {
-    let session = workspace.session()?;
+    let session = workspace.session_without_secrets()?;
     let declares = workspace.context.context.repository.is_some();
     if arguments.recursive && !declares {
         return Err(Failure::invalid(
