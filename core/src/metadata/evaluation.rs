@@ -56,6 +56,11 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
+    /// Whether payloads hold what metadata declares as secret.
+    pub fn declares_secrets(&self) -> bool {
+        self.rules.declares_secrets()
+    }
+
     /// Fails if the path of the collection cannot be rendered.
     pub(super) fn new(
         rules: &'a Rules,

@@ -42,6 +42,9 @@ pub struct Request {
     pub link: Option<Box<Url>>,
     /// What the server may echo and no error may tell, besides our credentials.
     pub secrets: Arc<[Secret]>,
+    /// Whether bodies of the request and its answer hold what is secret and cannot be told apart from the rest, so
+    /// that no trace may tell them.
+    pub confidential: bool,
 }
 
 /// An encoded request body. Its `Debug` tells how long it is and not what is in it.
@@ -71,6 +74,7 @@ impl Request {
             body: None,
             link: None,
             secrets: Arc::default(),
+            confidential: false,
         }
     }
 

@@ -71,6 +71,10 @@ pub(super) struct Teller<'a> {
     pub redaction: &'a Redaction,
     /// What of this request is secret besides.
     pub secrets: &'a [Secret],
+    /// Whether the bodies are secret as a whole.
+    pub confidential: bool,
+    /// Whether this is a read.
+    pub looks: bool,
     /// Whether this is about a token, whose bodies are never told.
     pub token: bool,
 }
@@ -89,10 +93,16 @@ impl Teller<'_> {
         self.headers("<", headers);
         if self.trace.tells(ALL) {
             self.body(ALL, "<", body, BODY);
-        } else if status.is_client_error() || status.is_server_error() {
+        } else if self.is_failure(status) {
             let limit = if self.trace.tells(LINES) { BODY } else { ERROR_BODY };
             self.body(ERRORS, "<", body, limit);
         }
+    }
+
+    /// That what is looked for is not there is no failure.
+    fn is_failure(&self, status: StatusCode) -> bool {
+        let absent = self.looks && matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
+        !absent && (status.is_client_error() || status.is_server_error())
     }
 
     fn headers(&self, direction: &str, headers: &HeaderMap) {
@@ -128,6 +138,9 @@ impl Teller<'_> {
             return;
         }
         self.trace.line(level, || {
+            if self.confidential && !self.trace.reveal {
+                return format!("{direction} {REDACTED} ({} bytes with secrets in them)", body.len());
+            }
             let text = String::from_utf8_lossy(body);
             let hidden = || Redactor::new(self.secrets).redact_body(&self.redaction.redact(&text));
             let text = if self.trace.reveal { text } else { hidden().into() };
@@ -168,7 +181,14 @@ mod tests {
             kept.lock().unwrap().push(format!("{level} {line}"));
         });
         let redaction = Redaction::new(&[Secret::from("canary-key".to_owned())]);
-        let teller = Teller { trace: &trace, redaction: &redaction, secrets: &[], token };
+        let teller = Teller {
+            trace: &trace,
+            redaction: &redaction,
+            secrets: &[],
+            confidential: false,
+            looks: false,
+            token,
+        };
         let mut key = HeaderValue::from_static("canary-key");
         key.set_sensitive(true);
         let headers = HeaderMap::from_iter([
@@ -230,7 +250,14 @@ mod tests {
         let kept = Arc::clone(&lines);
         let trace = Trace::new(1, false, move |_, line| kept.lock().unwrap().push(line.to_owned()));
         let redaction = Redaction::new(&[]);
-        let teller = Teller { trace: &trace, redaction: &redaction, secrets: &[], token: false };
+        let teller = Teller {
+            trace: &trace,
+            redaction: &redaction,
+            secrets: &[],
+            confidential: false,
+            looks: false,
+            token: false,
+        };
         let body = "é".repeat(2000);
         teller.answer(StatusCode::BAD_GATEWAY, Duration::ZERO, &HeaderMap::new(), body.as_bytes());
         assert_eq!(*lines.lock().unwrap(), [format!("< {}…", "é".repeat(ERROR_BODY))]);

@@ -388,8 +388,15 @@ impl Wire {
 
     fn teller<'a>(&'a self, call: Call<'a>) -> Option<Teller<'a>> {
         let token = call.purpose == Purpose::Token;
-        let (redaction, secrets) = (&self.redaction, &*call.request.secrets);
-        self.trace.as_ref().map(|trace| Teller { trace, redaction, secrets, token })
+        let Request { method, secrets, confidential, .. } = call.request;
+        self.trace.as_ref().map(|trace| Teller {
+            trace,
+            redaction: &self.redaction,
+            secrets,
+            confidential: *confidential,
+            looks: *method == Method::GET,
+            token,
+        })
     }
 
     pub fn observe(&self, tell: impl FnOnce(&dyn RequestObserver)) {

@@ -367,7 +367,8 @@ impl Remote {
     /// Reads the resource at exactly the address that its rules give.
     async fn read_at(&self, at: &Resource) -> Result<Content, SyncError> {
         let evaluation = at.evaluation()?;
-        let request = request(&evaluation, OperationName::Get, &Value::Null)?;
+        let mut request = request(&evaluation, OperationName::Get, &Value::Null)?;
+        request.confidential |= !at.secrets.is_empty();
         let response = self.ask(&request).await?;
         let version = Version::of(&request, &response);
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);

@@ -134,6 +134,7 @@ pub(super) fn request(
         headers: rendered.headers,
         accept: Some(rendered.accept),
         body: body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) }),
+        confidential: evaluation.declares_secrets(),
         ..Request::default()
     })
 }

@@ -97,7 +97,7 @@ async fn echo() -> String {
         let told: Vec<String> = told.collect();
         let read = request.method() == Method::GET && !request.uri().path().starts_with("/v1/");
         let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
-        let text = format!("{} {} {}", told.join(" "), head, String::from_utf8_lossy(&body));
+        let text = format!("{} {} {head}", String::from_utf8_lossy(&body), told.join(" "));
         let status = if read { StatusCode::NOT_FOUND } else { StatusCode::UNPROCESSABLE_ENTITY };
         (status, json!({"errors": [text], "message": text}).to_string())
     });
@@ -129,7 +129,7 @@ fn servers(url: &str) -> Vec<(&'static str, Value)> {
         ),
         (
             "proxied",
-            json!({"baseURL": "http://api.example.test", "proxy": {"http": url, "auth": {"basicAuth": proxy_login}}}),
+            json!({"baseURL": "http://api.example.test", "proxy": {"httpURL": url, "auth": proxy_login}}),
         ),
     ]
 }

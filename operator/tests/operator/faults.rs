@@ -238,10 +238,10 @@ async fn what_this_version_cannot_do_is_refused_and_not_ignored() {
     let (git, server) = (items(1), server());
     let world = world(&git, &server, json!({})).await;
     world.applied(&git.head()).await;
-    let proxy = json!({"spec": {"http": {"proxy": {"httpURL": "http://127.0.0.1:9"}}}});
-    world.patch::<ManagedServer>("server", proxy).await;
-    let message = world.server_reason("SpecInvalid").await;
-    assert!(message.contains("spec.http.proxy"), "{message}");
+    let webhook = json!({"provider": "github", "secretRef": {"name": "hook", "key": "secret"}});
+    world.patch::<ResourceRepository>("repo", json!({"spec": {"git": {"webhook": webhook}}})).await;
+    let message = world.repository_reason("SpecInvalid").await;
+    assert!(message.contains("spec.git.webhook"), "{message}");
 }
 
 #[tokio::test]
