@@ -1,7 +1,7 @@
 //! How the operator gets in at a managed server: tokens, client certificates, proxies, all from Secrets that are
 //! replaced while it runs.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -46,6 +46,34 @@ async fn replace(world: &World, name: &str, data: &[(&str, &str)]) {
     world.patch::<Secret>(name, json!({"data": data})).await;
 }
 
+/// Starts an operator, and tells where it shows its metrics.
+async fn measured() -> (World, String) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let world = World::start_with(&[&format!("--metrics-bind-address={address}")]).await;
+    (world, format!("http://{address}/metrics"))
+}
+
+/// How often tokens were asked for: the reason, the result, and the number.
+async fn token_requests(metrics: &str) -> Vec<(String, String, usize)> {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let text = client.get(metrics).send().await.unwrap().text().await.unwrap();
+    let series = text.lines().filter_map(|line| {
+        let labels = line.strip_prefix("declarest_operator_managed_server_token_requests_total{")?;
+        let (labels, count) = labels.split_once("} ")?;
+        assert!(labels.contains("name=\"server\""), "{line}");
+        let label = |name: &str| {
+            let value = labels.split(',').find_map(|label| label.strip_prefix(name)).unwrap();
+            value.trim_matches(['=', '"']).to_owned()
+        };
+        Some((label("reason"), label("result"), count.parse().unwrap()))
+    });
+    series.collect()
+}
+
+fn requests(reason: &str, result: &str, count: usize) -> (String, String, usize) {
+    (reason.to_owned(), result.to_owned(), count)
+}
+
 fn key(name: &str, key: &str) -> Value {
     json!({"name": name, "key": key})
 }
@@ -54,7 +82,7 @@ fn key(name: &str, key: &str) -> Value {
 async fn a_rotated_client_secret_counts_for_the_next_request() {
     let (git, (server, behind)) = (repository(), rest_server());
     let guard = Bearer::start(behind, SECRET).await;
-    let world = World::start().await;
+    let (world, metrics) = measured().await;
     world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
     world.create_repository(&git.file_url(), Value::Null).await;
     let oauth2 = json!({
@@ -76,6 +104,8 @@ async fn a_rotated_client_secret_counts_for_the_next_request() {
     world.applied(&git.head()).await;
     assert!(server.get("/shops/leo").is_some());
     assert_eq!(guard.counts(), (2, 0, 0));
+    // Both were the first of their client, which another Secret makes another one.
+    assert_eq!(token_requests(&metrics).await, [requests("first", "success", 2)]);
     for secret in [SECRET, NEXT_SECRET, "issued-token"] {
         assert!(!world.log().contains(secret), "{secret} is in the log");
     }
@@ -85,7 +115,7 @@ async fn a_rotated_client_secret_counts_for_the_next_request() {
 async fn a_revoked_client_secret_is_tried_once_and_mended_by_its_replacement() {
     let (git, (server, behind)) = (repository(), rest_server());
     let guard = Bearer::start(behind, NEXT_SECRET).await;
-    let world = World::start().await;
+    let (world, metrics) = measured().await;
     world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
     world.create_repository(&git.file_url(), Value::Null).await;
     let oauth2 = json!({
@@ -98,7 +128,11 @@ async fn a_revoked_client_secret_is_tried_once_and_mended_by_its_replacement() {
     replace(&world, "app", &[("secret", NEXT_SECRET)]).await;
     world.applied(&git.head()).await;
     assert!(server.get("/shops/rio").is_some());
-    assert_eq!(guard.counts().2, 0, "nothing is sent without a token");
+    let (issued, refused, without_token) = guard.counts();
+    assert_eq!(without_token, 0, "nothing is sent without a token");
+    let mut counted = token_requests(&metrics).await;
+    counted.sort();
+    assert_eq!(counted, [requests("first", "failure", refused), requests("first", "success", issued)]);
 }
 
 async fn create_identity(world: &World, authority: &Authority, identity: &Identity) {
