@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use declarest_operator::crd::ManagedServer;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::support::bearer::Bearer;
 use crate::support::git_remote::GitRemote;
 use crate::support::network::{Authority, Identity, RecordingProxy};
 use crate::support::rest_server::{Config, RestServer};
-use crate::support::world::World;
+use crate::support::world::{World, declarest};
 
 const SECRET: &str = "canary-0a7f-first";
 const NEXT_SECRET: &str = "canary-0a7f-second";
@@ -203,4 +204,27 @@ async fn a_proxy_is_gone_through_with_its_credentials() {
         "{requests:?}"
     );
     assert!(!world.log().contains("canary-proxy"), "the password is in the log");
+}
+
+#[tokio::test]
+async fn whom_a_server_trusts_counts_for_documents_of_its_origin_only() {
+    let (server, behind) = rest_server();
+    server.put_by_hand("/openapi", json!({"openapi": "3.0.3", "paths": {}}));
+    let authority = Authority::new();
+    let front = authority.identity("localhost", &[]).serve(None, behind);
+    let other = authority.identity("localhost", &[]).serve(None, behind);
+    let world = World::start().await;
+    world.create_secret("tls", &[("ca", &*authority.pem())]).await;
+    let url = |port: u16| format!("https://localhost:{port}/openapi");
+    let http = json!({
+        "baseURL": format!("https://localhost:{}", front.address.port()),
+        "tls": {"caCertRef": key("tls", "ca")},
+    });
+    let spec = json!({"http": http, "openapi": {"url": url(front.address.port())}});
+    world.create(declarest("ManagedServer", "server", &spec)).await;
+    world.server_reason("Ready").await;
+    let elsewhere = json!({"spec": {"openapi": {"url": url(other.address.port())}}});
+    world.patch::<ManagedServer>("server", elsewhere).await;
+    let message = world.server_reason("ArtifactUnavailable").await;
+    assert!(message.contains("its certificate is not trusted"), "{message}");
 }
