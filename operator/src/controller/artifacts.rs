@@ -228,12 +228,13 @@ async fn open(
 ) -> Result<(Bundle, Arc<Source>), Failure> {
     let cache = context.directories.cache(&ManagedServer::owner(&server.key())).join("bundles");
     let is_ours = matches!(reference, Reference::Url(url) if client.serves(url));
-    let access = match is_ours {
-        true => Some(client.access().await.map_err(|error| {
+    let mut access = None;
+    if is_ours {
+        let granted = client.access().await.map_err(|error| {
             Failure::new(Reason::ArtifactUnavailable, format!("{field}: {}", with_causes(&error)))
-        })?),
-        false => None,
-    };
+        });
+        access = Some(granted?);
+    }
     let options = Options { access, revalidates: true, ..Options::new(cache).through(proxy) };
     // A source of its own for each time: it remembers the tags that it resolved.
     let opened = BundleSource::new(options).open(reference).await;
