@@ -1,8 +1,12 @@
+use std::sync::Arc;
+
 use rstest::rstest;
 
-use super::super::resolve::tests::{path, rules, yaml};
+use super::super::resolve::tests::{path, rules, tree, yaml};
 use super::*;
 use crate::error::{Categorized, Category};
+use crate::metadata::openapi::OpenApi;
+use crate::metadata::{Api, Metadata};
 use crate::payload::PayloadType;
 
 /// What `operation` on `target`, known to its server as `remote_id`, becomes under the document of its
@@ -212,6 +216,66 @@ fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
     "{a: null, n: 1}",
     "/shops/rio: update needs /a, /x, /uid in the payload; add what is missing"
 )]
+#[case::unknown_type_keeps_the_format(
+    "operations: {update: {headers: {Content-Type: application/x-shop}}}",
+    Some("json"),
+    "{a: 1}",
+    "application/json|application/x-shop||{\"a\":1}"
+)]
+#[case::suffix_and_parameters(
+    "operations: {update: {headers: {Content-Type: \"application/merge-patch+json; charset=utf-8\"}}}",
+    Some("yaml"),
+    "{a: 1}",
+    "application/json|application/merge-patch+json; charset=utf-8||{\"a\":1}"
+)]
+#[case::text_under_an_xml_suffix(
+    "operations: {update: {headers: {Content-Type: application/soap+xml}}}",
+    Some("xml"),
+    "<a/>",
+    "application/xml|application/soap+xml||<a/>"
+)]
+#[case::text_needs_a_string(
+    "operations: {update: {headers: {Content-Type: text/plain}}}",
+    Some("json"),
+    "{a: 1}",
+    "/shops/rio: cannot encode the payload as text/plain: cannot encode as text, the whole document: a text payload needs a string, not an object"
+)]
+#[case::binary_needs_bytes(
+    "operations: {update: {headers: {Content-Type: application/octet-stream}}}",
+    Some("json"),
+    "{a: 1}",
+    "/shops/rio: cannot encode the payload as application/octet-stream: cannot encode as octet-stream, the whole document: a binary payload needs bytes, not an object"
+)]
+#[case::nothing_is_required_of_text(
+    "resource: {requiredAttributes: [/a], alias: \"{{/x}}\"}",
+    Some("xml"),
+    "<a/>",
+    "application/xml|application/xml||<a/>"
+)]
+#[case::what_is_sent_is_validated(
+    "operations: {update: {transforms: [{excludeAttributes: /a}], validate: {requiredAttributes: /a}}}",
+    Some("json"),
+    "{a: 1}",
+    "/shops/rio: operations.update: the request body lacks required attributes: /a"
+)]
+#[case::what_a_transform_adds_is_there(
+    "operations: {update: {transforms: [{jqExpression: .b = 2}], validate: {requiredAttributes: /b}}}",
+    Some("json"),
+    "{a: 1}",
+    "application/json|application/json||{\"a\":1,\"b\":2}"
+)]
+#[case::text_cannot_be_validated(
+    "operations: {update: {validate: {requiredAttributes: /a}}}",
+    Some("xml"),
+    "<a/>",
+    "/shops/rio: operations.update: validate needs a structured request body, and this one is text or bytes"
+)]
+#[case::the_payload_goes_before_what_is_sent(
+    "resource: {requiredAttributes: [/a]}\noperations: {update: {validate: {requiredAttributes: /b}}}",
+    Some("json"),
+    "{c: 1}",
+    "/shops/rio: update needs /a in the payload; add what is missing"
+)]
 fn bodies(
     #[case] document: &str,
     #[case] extension: Option<&str>,
@@ -219,6 +283,102 @@ fn bodies(
     #[case] expected: &str,
 ) {
     assert_eq!(sent(document, extension, &yaml(payload)), expected);
+}
+
+const API: &str = "paths:
+  /shops:
+    post:
+      requestBody: {content: {application/yaml: {}, application/vnd.shop+json: {}}}
+      responses: {'201': {content: {application/problem+json: {}}}}
+  '/shops/{id}':
+    get: {responses: {'200': {content: {application/hal+json: {}, application/xml: {}}}}}
+    patch:
+      requestBody: {content: {application/merge-patch+json: {}, application/yaml: {}, application/xml: {}}}
+      responses: {default: {content: {text/plain: {}}}}
+";
+
+#[rstest]
+#[case::create("", "json", OperationName::Create, "POST application/problem+json|application/vnd.shop+json")]
+#[case::update("", "json", OperationName::Update, "PATCH text/plain|application/merge-patch+json")]
+#[case::get("", "json", OperationName::Get, "GET application/hal+json|application/json")]
+#[case::concrete_format(
+    "resource: {format: yaml}",
+    "yaml",
+    OperationName::Create,
+    "POST application/problem+json|application/yaml"
+)]
+#[case::text("", "xml", OperationName::Get, "GET application/xml|application/xml")]
+#[case::metadata_has_the_last_word(
+    "operations: {update: {method: patch, headers: {accept: application/json, Content-Type: application/xml}}}",
+    "json",
+    OperationName::Update,
+    "PATCH application/json|application/xml"
+)]
+#[case::unknown_path(
+    "operations: {update: {path: ./a/b}}",
+    "json",
+    OperationName::Update,
+    "PUT application/json|application/json"
+)]
+#[case::unknown_method(
+    "operations: {update: {method: PUT}}",
+    "json",
+    OperationName::Update,
+    "/shops/rio: update: the OpenAPI document has no PUT for /shops/{id}; it has GET, PATCH; set operations.update.method or path"
+)]
+#[case::no_method(
+    "",
+    "json",
+    OperationName::Delete,
+    "/shops/rio: delete: the OpenAPI document has no DELETE for /shops/{id}; it has GET, PATCH; set operations.delete.method or path"
+)]
+#[case::comparing_sends_nothing(
+    "operations: {compare: {method: PUT}}",
+    "json",
+    OperationName::Compare,
+    "PUT application/json|application/json"
+)]
+fn what_the_document_of_the_server_says(
+    #[case] document: &str,
+    #[case] extension: &str,
+    #[case] operation: OperationName,
+    #[case] expected: &str,
+) {
+    let (_root, tree) = tree(&[("shops/_/metadata.yaml", document)]);
+    let api = Api::new(Arc::new(OpenApi::parse(API.as_bytes()).unwrap()), "/");
+    let target = path("/shops/rio");
+    let rules = Metadata::new(tree).with_api(Arc::new(api)).rules(&target).unwrap();
+    let (payload, descriptor) = (yaml("{a: 1}"), Descriptor::from_extension(extension));
+    let identity = Identity { alias: "rio".to_owned(), remote_id: "7".to_owned() };
+    let subject = Subject {
+        path: &target,
+        identity: &identity,
+        payload: Some(&payload),
+        descriptor: Some(&descriptor),
+    };
+    let rendered = match rules.on_resource(subject).unwrap().render(operation) {
+        Ok(rendered) => format!("{} {}|{}", rendered.method, rendered.accept, rendered.content_type),
+        Err(error) => {
+            assert_eq!(error.category(), Category::Validation);
+            error.to_string()
+        }
+    };
+    assert_eq!(rendered, expected);
+}
+
+#[test]
+fn what_the_path_tells_is_validated_and_not_sent() {
+    let document = "resource: {remoteCollectionPath: '/shops/{{/shop}}/tills'}
+operations: {create: {validate: {requiredAttributes: [/shop, /a]}}}";
+    let target = path("/shops/rio/tills/t1");
+    let rules = rules(&[("shops/_/tills/_/metadata.yaml", document)], target.as_str());
+    let payload = yaml("{a: 1}");
+    let identity = Identity { alias: "t1".to_owned(), remote_id: "t1".to_owned() };
+    let subject = Subject { path: &target, identity: &identity, payload: Some(&payload), descriptor: None };
+    let evaluation = rules.on_resource(subject).unwrap();
+    let rendered = evaluation.render(OperationName::Create).unwrap();
+    let body = evaluation.body(OperationName::Create, &rendered, &payload).unwrap().unwrap();
+    assert_eq!(String::from_utf8(body.bytes).unwrap().replace(['\n', ' '], ""), "{\"a\":1}");
 }
 
 #[test]

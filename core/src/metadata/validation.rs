@@ -20,7 +20,7 @@ pub struct Validation {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ValidationError {
     /// The body has no attributes.
-    #[error("validate needs a structured request body, and this one is bytes")]
+    #[error("validate needs a structured request body, and this one is text or bytes")]
     Unstructured,
     /// Attributes are absent or null.
     #[error("the request body lacks required attributes: {}", listed(.missing))]

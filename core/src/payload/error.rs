@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::codec::{NOT_FINITE, WIDE_INTEGER};
 use super::{PayloadType, pointer::Pointer};
 use crate::error::{Categorized, Category};
 
@@ -57,6 +58,15 @@ impl PayloadError {
 
     pub(super) fn encode(payload_type: PayloadType, reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Encode { payload_type, at: Pointer::default(), reason: reason.into() }
+    }
+
+    /// Whether a number is the reason that no value can hold. It would be no less wrong for being read as text.
+    pub fn is_number_out_of_range(&self) -> bool {
+        match self {
+            Self::Decode { reason, .. } => matches!(reason.as_ref(), WIDE_INTEGER | NOT_FINITE),
+            Self::WideInteger { .. } => true,
+            Self::UnsupportedType(_) | Self::Encode { .. } => false,
+        }
     }
 
     /// Says that the failing part lies below `token`; called while an encoder unwinds.

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use url::Url;
 
 use super::oauth2::{TokenNeed, Tokens};
 use super::request::without_query;
 use super::trace::{self, Trace};
-use super::wire::{Call, Header, Purpose, Redaction, Wire, pooled};
+use super::wire::{Call, Header, Purpose, Redaction, Wire, insert_all, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
 use crate::proxy::Proxy;
 use crate::secrets::Secret;
-use crate::transport::{Connector, TlsSettings};
+use crate::transport::{Access, Connector, TlsSettings};
 
 /// [`Client::with_attempt_timeout`], where nothing else is said.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -80,6 +80,7 @@ struct Shared {
     credentials: Vec<Header>,
     tokens: Option<Tokens>,
     health_check: Option<String>,
+    tls: TlsSettings,
 }
 
 impl Client {
@@ -97,7 +98,7 @@ impl Client {
         let connections = gate.max_concurrency();
         let certified = tls.presents();
         let secrets: Vec<Secret> = auth.secrets().into_iter().chain(proxy.secrets()).collect();
-        let http = Connector::new(tls, proxy, move |builder| pooled(builder, connections))?;
+        let http = Connector::new(tls.clone(), proxy, move |builder| pooled(builder, connections))?;
         let default_headers = default_headers
             .iter()
             .map(|(name, value)| default_header(name, value))
@@ -119,7 +120,7 @@ impl Client {
             Auth::None | Auth::Basic { .. } | Auth::Headers(_) => None,
         };
         wire.gate.serves(&wire.base_url);
-        let shared = Arc::new(Shared { wire, credentials, tokens, health_check });
+        let shared = Arc::new(Shared { wire, credentials, tokens, health_check, tls });
         Ok(Self { shared, attempt_timeout: ATTEMPT_TIMEOUT })
     }
 
@@ -191,6 +192,25 @@ impl Client {
             Some(tokens) => tokens.token(self.attempt_timeout).await.map(|token| Some(token.value.clone())),
             None => Ok(None),
         }
+    }
+
+    /// Whether `url` is of the origin of the base URL.
+    pub fn serves(&self, url: &Url) -> bool {
+        self.wire().base_url.origin_is(url)
+    }
+
+    /// What lets others in at this server, now: its default headers and credentials, its trust and its proxy. An
+    /// OAuth 2.0 token is asked for if there is none.
+    pub async fn access(&self) -> Result<Access, ServerError> {
+        let mut headers = HeaderMap::new();
+        insert_all(&mut headers, &self.wire().default_headers);
+        insert_all(&mut headers, &self.shared.credentials);
+        if let Some(tokens) = &self.shared.tokens {
+            let token = tokens.token(self.attempt_timeout).await?;
+            insert_all(&mut headers, std::slice::from_ref(&token.header));
+        }
+        let tls = self.shared.tls.read()?;
+        Ok(Access::new(self.wire().base_url.origin(), headers, tls, self.wire().http.proxy().clone()))
     }
 
     /// Takes the OAuth 2.0 token out of use, if there is one. The next request asks for another.

@@ -220,20 +220,31 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case(401, Category::Auth)]
-    #[case(403, Category::Auth)]
-    #[case(404, Category::NotFound)]
-    #[case(410, Category::NotFound)]
-    #[case(409, Category::Conflict)]
-    #[case(412, Category::Conflict)]
-    #[case(408, Category::Transport)]
-    #[case(425, Category::Transport)]
-    #[case(429, Category::Transport)]
-    #[case(400, Category::Validation)]
-    #[case(422, Category::Validation)]
-    #[case(302, Category::Transport)]
-    #[case(503, Category::Transport)]
-    fn statuses_map_to_categories(#[case] status: u16, #[case] expected: Category) {
-        assert_eq!(status_category(StatusCode::from_u16(status).unwrap()), expected);
+    #[case::unauthorized(&[401, 403], Category::Auth)]
+    #[case::gone(&[404, 410], Category::NotFound)]
+    #[case::conflict(&[409, 412], Category::Conflict)]
+    #[case::patience(&[408, 425, 429], Category::Transport)]
+    #[case::our_fault(&[400, 402, 405, 406, 407, 411, 413, 414, 415, 418, 421, 422, 423, 424, 426, 428, 431, 451, 499], Category::Validation)]
+    #[case::not_followed(&[300, 301, 302, 303, 305, 307, 308], Category::Transport)]
+    #[case::their_fault(&[500, 501, 502, 503, 504, 505, 507, 511, 520, 599, 600, 999], Category::Transport)]
+    fn statuses_map_to_categories(#[case] statuses: &[u16], #[case] expected: Category) {
+        for status in statuses {
+            let status = StatusCode::from_u16(*status).unwrap();
+            assert_eq!(status_category(status), expected, "{status}");
+            let (method, path, excerpt) = (Method::GET, "/x".to_owned(), "<empty>".to_owned());
+            let error = ServerError::Status { method, path, status, excerpt };
+            assert_eq!(error.category(), expected);
+            assert_eq!(error.is_gone(), matches!(status.as_u16(), 404 | 410));
+            assert_eq!(error.is_already_exists(), status == StatusCode::CONFLICT);
+            assert_eq!(error.is_outdated(), status == StatusCode::PRECONDITION_FAILED);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_is_a_conflict_that_says_nothing_of_the_resource() {
+        let error = ServerError::QueueFull { method: Method::POST, path: "/x".to_owned(), waiting: 1 };
+        assert_eq!(error.category(), Category::Conflict);
+        assert!(!error.is_already_exists() && !error.may_be_done());
+        assert!(error.to_string().contains("queue_full"), "{error}");
     }
 }

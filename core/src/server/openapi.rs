@@ -1,5 +1,7 @@
 //! Loading the `OpenAPI` document of a managed server.
 
+mod kept;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -145,6 +147,16 @@ fn scheme(text: &str) -> Option<&str> {
     (is_scheme && (is_web || rest.starts_with("//"))).then_some(scheme)
 }
 
+impl OpenApiSource {
+    /// The URL; `None` for a file.
+    pub fn as_url(&self) -> Option<&Url> {
+        match &self.0 {
+            Place::Url(url) => Some(url),
+            Place::File(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for OpenApiSource {
     /// The file, or the URL without its query.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,14 +186,38 @@ pub struct FetchedOpenApi {
     source: OpenApiSource,
     /// What to ask with (RFC 9110 section 13.1); nothing where the server stated neither tag nor time.
     conditions: Vec<Header>,
+    file: Option<PathBuf>,
 }
 
 impl FetchedOpenApi {
+    /// The file that it is kept in, if it is ([`OpenApiLoader::keeping`]).
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Whether it came from `source`.
+    pub fn is_of(&self, source: &OpenApiSource) -> bool {
+        self.source == *source
+    }
+
+    /// The document that a loader that was [keeping](OpenApiLoader::keeping) left in `directory`, if it came from
+    /// `source`.
+    pub async fn kept(directory: PathBuf, source: OpenApiSource) -> Option<Self> {
+        // Large documents take long to read.
+        let restored = tokio::task::spawn_blocking(move || Self::restore(&directory, &source)).await;
+        restored.ok().flatten()
+    }
+
     /// The answer's tag goes before its time, which is exact to the second only.
     fn new(document: OpenApi, source: OpenApiSource, answer: Option<&Response>) -> Self {
         let tag = answer.and_then(|answer| Some((IF_NONE_MATCH, answer.etag.clone()?)));
         let time = answer.and_then(|answer| Some((IF_MODIFIED_SINCE, answer.last_modified.clone()?)));
-        Self { document: Arc::new(document), source, conditions: tag.or(time).into_iter().collect() }
+        Self {
+            document: Arc::new(document),
+            source,
+            conditions: tag.or(time).into_iter().collect(),
+            file: None,
+        }
     }
 }
 
@@ -205,6 +241,7 @@ struct Loading {
     client: Client,
     source: OpenApiSource,
     known: Option<FetchedOpenApi>,
+    directory: Option<PathBuf>,
     /// The last attempt, which may be under way.
     flight: Mutex<Option<Flight>>,
 }
@@ -219,7 +256,19 @@ impl OpenApiLoader {
     /// The same, with what was fetched before: a server that says that it has not changed does not send it again.
     pub fn knowing(client: Client, source: OpenApiSource, known: Option<FetchedOpenApi>) -> Self {
         let known = known.filter(|known| known.source == source);
-        Self { shared: Arc::new(Loading { client, source, known, flight: Mutex::default() }) }
+        Self {
+            shared: Arc::new(Loading { client, source, known, directory: None, flight: Mutex::default() }),
+        }
+    }
+
+    /// The same, but what is fetched from a URL is kept in `directory`, for [`FetchedOpenApi::kept`]. A directory
+    /// that cannot be written to is no failure; a warning is logged.
+    #[must_use]
+    pub fn keeping(self, directory: PathBuf) -> Self {
+        let Loading { client, source, known, .. } = &*self.shared;
+        let (client, source, known) = (client.clone(), source.clone(), known.clone());
+        let directory = Some(directory);
+        Self { shared: Arc::new(Loading { client, source, known, directory, flight: Mutex::default() }) }
     }
 
     /// The document. Those who ask while it is loaded wait for the same attempt and share its outcome; a
@@ -242,10 +291,10 @@ impl OpenApiLoader {
             return flight.clone();
         }
         let (client, source) = (self.shared.client.clone(), self.shared.source.clone());
-        let known = self.shared.known.clone();
+        let (known, directory) = (self.shared.known.clone(), self.shared.directory.clone());
         // On a task of its own: whoever asked may stop waiting, and must not leave it holding a slot.
         let place = source.to_string();
-        let loading = tokio::spawn(async move { load(&client, &source, known).await });
+        let loading = tokio::spawn(async move { load(&client, &source, known, directory).await });
         let flight =
             async move { loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted { place })) };
         let flight = flight.boxed().shared();
@@ -260,7 +309,12 @@ impl fmt::Debug for OpenApiLoader {
     }
 }
 
-async fn load(client: &Client, source: &OpenApiSource, known: Option<FetchedOpenApi>) -> Outcome {
+async fn load(
+    client: &Client,
+    source: &OpenApiSource,
+    known: Option<FetchedOpenApi>,
+    directory: Option<PathBuf>,
+) -> Outcome {
     let (bytes, answer) = match &source.0 {
         Place::File(file) => (read(file).await?, None),
         Place::Url(url) => {
@@ -272,12 +326,19 @@ async fn load(client: &Client, source: &OpenApiSource, known: Option<FetchedOpen
             }
         }
     };
-    let place = source.to_string();
+    let (place, of) = (source.to_string(), source.clone());
     // Large documents take long to read.
-    let parsed = tokio::task::spawn_blocking(move || OpenApi::parse(&bytes)).await;
-    match parsed {
-        Ok(Ok(document)) => Ok(FetchedOpenApi::new(document, source.clone(), answer.as_ref())),
-        Ok(Err(source)) => Err(OpenApiLoadError::Document { place, source }),
+    let parsed = tokio::task::spawn_blocking(move || {
+        let mut fetched = FetchedOpenApi::new(OpenApi::parse(&bytes)?, of, answer.as_ref());
+        if let Some(directory) = directory
+            && let Err(error) = fetched.keep(&bytes, &directory)
+        {
+            tracing::warn!(%error, directory = %directory.display(), "cannot keep the OpenAPI document");
+        }
+        Ok(fetched)
+    });
+    match parsed.await {
+        Ok(parsed) => parsed.map_err(|source| OpenApiLoadError::Document { place, source }),
         Err(_) => Err(OpenApiLoadError::Interrupted { place }),
     }
 }

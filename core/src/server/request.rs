@@ -209,6 +209,13 @@ impl BaseUrl {
         (self.origin_is(&url) && url.query().is_none()).then_some(url)
     }
 
+    /// The URL of the origin alone.
+    pub(super) fn origin(&self) -> Url {
+        let mut origin = self.root.clone();
+        origin.set_path("");
+        origin
+    }
+
     /// Whether `url` has the same scheme, host and port.
     pub(super) fn origin_is(&self, url: &Url) -> bool {
         // Compared piece by piece, as `Url::origin` would copy the host of both.

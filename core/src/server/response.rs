@@ -57,6 +57,11 @@ impl Response {
         for candidate in candidates {
             match payload::decode(candidate, &self.body) {
                 Ok(value) => return Ok(value),
+                // The next candidate would take it for text or bytes, and keep what nobody can compare.
+                Err(error) if error.is_number_out_of_range() => {
+                    first_error = Some(error);
+                    break;
+                }
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
@@ -123,6 +128,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::error::{Categorized as _, Category};
 
     fn response(content_type: Option<&str>, body: &str) -> Response {
         Response {
@@ -151,6 +157,66 @@ mod tests {
     #[case(Some("image/png"), "{}", Value::Bytes(b"{}".to_vec()))]
     fn decodes(#[case] content_type: Option<&str>, #[case] body: &str, #[case] expected: Value) {
         assert_eq!(response(content_type, body).decode(None).unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case::said_goes_first(Some("application/yaml"), "a: 1", PayloadType::Json, Ok(r#"{"a":1}"#))]
+    #[case::expected_goes_second(Some("application/json"), "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
+    #[case::text_around_what_is_structured(Some("text/plain"), "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
+    #[case::text_after_all(Some("text/plain"), "a", PayloadType::Json, Ok("\"a\""))]
+    #[case::no_type(None, "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
+    #[case::unknown_type(Some("application/x-shop"), "[1]", PayloadType::Json, Ok("[1]"))]
+    #[case::unknown_type_of_what_is_not_expected(
+        Some("application/x-shop"),
+        "hello",
+        PayloadType::Json,
+        Ok("bytes")
+    )]
+    #[case::no_type_at_all(Some("json"), "[1]", PayloadType::Json, Ok("[1]"))]
+    #[case::text_is_expected(None, "[1]", PayloadType::Text, Ok("\"[1]\""))]
+    #[case::bytes_are_expected(Some("application/json"), "[1", PayloadType::OctetStream, Ok("bytes"))]
+    #[case::white_space_is_no_text(Some("text/plain"), " ", PayloadType::Json, Ok("null"))]
+    #[case::white_space_in_a_text(Some("text/plain"), " ", PayloadType::Text, Ok("\" \""))]
+    #[case::all_fail(None, "{", PayloadType::Json, Err("EOF while parsing an object"))]
+    #[case::wide_integer(
+        Some("text/plain"),
+        "[18446744073709551615]",
+        PayloadType::Json,
+        Err("an integer outside of the 64-bit signed range")
+    )]
+    #[case::wide_integer_of_an_unknown_type(
+        Some("application/x-shop"),
+        "[18446744073709551615]",
+        PayloadType::Json,
+        Err("an integer outside of the 64-bit signed range")
+    )]
+    #[case::infinite(
+        Some("application/json"),
+        "[1e999]",
+        PayloadType::Text,
+        Err("a number that is not finite")
+    )]
+    fn what_is_said_and_what_is_expected(
+        #[case] content_type: Option<&str>,
+        #[case] body: &str,
+        #[case] expected: PayloadType,
+        #[case] outcome: Result<&str, &str>,
+    ) {
+        match (response(content_type, body).decode(Some(expected)), outcome) {
+            (Ok(Value::Bytes(bytes)), Ok(shown)) => assert_eq!((&*bytes, shown), (body.as_bytes(), "bytes")),
+            (Ok(value), Ok(shown)) => assert_eq!(value.to_json().unwrap().to_string(), shown),
+            (Err(error), Err(reason)) => {
+                assert_eq!(error.category(), Category::Validation);
+                assert!(error.to_string().contains(reason), "{error}");
+            }
+            (decoded, _) => panic!("{decoded:?}"),
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_value_holds_is_no_text_either() {
+        let error = response(Some("text/plain"), "{\"n\": 9223372036854775808}").decode(None).unwrap_err();
+        assert!(error.to_string().contains("outside of the 64-bit signed range"), "{error}");
     }
 
     #[rstest]

@@ -504,7 +504,7 @@ pub(super) fn pooled(builder: reqwest::ClientBuilder, connections: usize) -> req
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
 }
 
-fn insert_all(headers: &mut HeaderMap, added: &[Header]) {
+pub(super) fn insert_all(headers: &mut HeaderMap, added: &[Header]) {
     for (name, value) in added {
         headers.insert(name.clone(), value.clone());
     }

@@ -30,6 +30,14 @@ impl TlsSettings {
 }
 
 impl TlsSettings {
+    /// They as they are now.
+    pub(crate) fn read(&self) -> Result<TlsConfig, TransportError> {
+        match self {
+            Self::Given(config) => Ok(config.clone()),
+            Self::Files(files) => Ok(TlsConfig::from_files(files)?),
+        }
+    }
+
     /// Where they come from, in words.
     pub(crate) fn origin(&self) -> String {
         let Self::Files(files) = self else { return "given".to_owned() };

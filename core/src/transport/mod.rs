@@ -5,6 +5,7 @@
 //! [`client_builder`] is for whoever needs one client once. Both take the proxy from their caller; the environment
 //! counts only as far as [`Proxy::from_environment`] was asked.
 
+mod access;
 mod connector;
 mod failure;
 pub(crate) mod retry;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use rustls::crypto::ring;
 use url::Url;
 
+pub use access::Access;
 pub use connector::{Connector, TlsSettings};
 pub(crate) use failure::{Refusal, causes, is_proxy_refusal, refusal};
 pub use tls::{Pem, TlsConfig, TlsError, TlsFiles};

@@ -91,16 +91,31 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case(Method::GET, 503, true)]
-    #[case(Method::PUT, 502, true)]
-    #[case(Method::DELETE, 504, true)]
-    #[case(Method::POST, 503, false)]
-    #[case(Method::POST, 429, true)]
-    #[case(Method::GET, 500, false)]
-    #[case(Method::GET, 422, false)]
-    fn statuses(#[case] method: Method, #[case] status: u16, #[case] again: bool) {
+    fn statuses(
+        #[values(400, 401, 403, 404, 408, 409, 410, 412, 422, 425, 429, 500, 501, 502, 503, 504, 507)]
+        status: u16,
+        #[values("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH")] method: &str,
+    ) {
+        let again = match status {
+            429 => true,
+            502..=504 => !matches!(method, "POST" | "PATCH"),
+            _ => false,
+        };
         let failure = Failure::Status(StatusCode::from_u16(status).unwrap(), None);
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
         assert_eq!(pause(is_idempotent(&method), 1, &failure).is_some(), again);
+    }
+
+    #[test]
+    fn pauses_grow_and_vary() {
+        for (attempt, longest) in [(1, 500), (2, 1000), (3, 2000)] {
+            let pauses: Vec<_> = (0..200).map(|_| pause(true, attempt, &Failure::Connect).unwrap()).collect();
+            let longest = Duration::from_millis(longest);
+            assert!(pauses.iter().all(|pause| *pause <= longest), "{attempt}: {pauses:?}");
+            // Of 200 even ones, all in one half would be a wonder.
+            assert!(pauses.iter().any(|pause| *pause > longest / 2), "{attempt}: {pauses:?}");
+            assert!(pauses.iter().any(|pause| *pause < longest / 2), "{attempt}: {pauses:?}");
+        }
     }
 
     #[test]
@@ -139,6 +154,7 @@ mod tests {
             pause(true, 1, &Failure::Status(StatusCode::TOO_MANY_REQUESTS, patience))
         };
         assert!(asked(7).unwrap() >= Duration::from_secs(7));
+        assert_eq!(asked(60), Some(Duration::from_mins(1)));
         assert_eq!(asked(61), None);
     }
 

@@ -1,7 +1,7 @@
-//! `OpenAPI` documents that have not changed are not sent again.
+//! `OpenAPI` documents that have not changed are not sent again, and are kept for when they cannot be had.
 
 use axum::response::Response;
-use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
+use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
 use http::{HeaderName, HeaderValue};
 use rstest::rstest;
 use std::sync::Arc;
@@ -44,4 +44,36 @@ async fn what_has_not_changed_is_kept(
     let other = OpenApiSource::url(&format!("{}/other.json", elsewhere.url())).unwrap();
     OpenApiLoader::knowing(client, other, Some(second)).fetch().await.unwrap();
     assert_eq!(elsewhere.seen().last().unwrap().header(condition), "");
+}
+
+#[tokio::test]
+async fn what_was_kept_is_known_to_the_next_process() {
+    let (server, elsewhere) =
+        (Recorder::start(|_| json(200, "{}")).await, server("etag", "if-none-match", "\"v1\"").await);
+    let client = Client::new(server.settings(), gate(None), None).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("openapi");
+    let source = OpenApiSource::url(&format!("{}/openapi.json?key=s3cret", elsewhere.url())).unwrap();
+    let kept = || FetchedOpenApi::kept(place.clone(), source.clone());
+    assert!(kept().await.is_none());
+    let loader = OpenApiLoader::new(client.clone(), source.clone()).keeping(place.clone());
+    let first = loader.fetch().await.unwrap();
+    assert_eq!(std::fs::read_to_string(first.file().unwrap()).unwrap(), DOCUMENT);
+
+    let restored = kept().await.unwrap();
+    assert_eq!((restored.file(), restored.document.digest()), (first.file(), first.document.digest()));
+    let loader = OpenApiLoader::knowing(client, source.clone(), Some(restored)).keeping(place.clone());
+    loader.fetch().await.unwrap();
+    let asked: Vec<_> = elsewhere.seen().iter().map(|seen| seen.header("if-none-match").to_owned()).collect();
+    assert_eq!(asked, ["", "\"v1\""]);
+
+    let names = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+    for file in names.collect::<Vec<_>>() {
+        assert!(!std::fs::read_to_string(file).unwrap().contains("s3cret"));
+    }
+    let other = OpenApiSource::url(&format!("{}/other.json", elsewhere.url())).unwrap();
+    assert!(FetchedOpenApi::kept(place.clone(), other).await.is_none());
+    // As if the process had ended between the two files.
+    std::fs::write(first.file().unwrap(), "{\"paths\": {}}").unwrap();
+    assert!(kept().await.is_none());
 }

@@ -1,13 +1,19 @@
 //! What a ManagedServer fetches beside its API: its metadata bundle and its `OpenAPI` document.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use declarest_core::error::{Categorized as _, Category, with_causes};
-use declarest_core::metadata::bundle::{Bundle, BundleError, BundleSource, OpenApiHint, Options, Reference};
+use declarest_core::metadata::bundle::{
+    Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference,
+};
 use declarest_core::metadata::{Api, Metadata, Source};
+use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};
-use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
+use declarest_core::server::{
+    BaseUrl, Client, FetchedOpenApi, Gate, OpenApiLoader, OpenApiSource, ServerError, Settings, Throttling,
+};
 
 use super::connections;
 use super::context::Context;
@@ -38,6 +44,8 @@ pub struct ArtifactSet {
     openapi: Option<FetchedOpenApi>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// What could not be fetched again, so that what was fetched before serves.
+    pub stale: Vec<String>,
 }
 
 impl Artifacts {
@@ -101,6 +109,12 @@ impl ArtifactSet {
         (digests != ArtifactDigests::default()).then_some(digests)
     }
 
+    /// Where the `OpenAPI` document is inside of the operator.
+    pub fn openapi_path(&self) -> Option<String> {
+        let file = self.openapi.as_ref().and_then(FetchedOpenApi::file);
+        file.map(|file| file.display().to_string())
+    }
+
     /// Where the bundle is inside of the operator.
     pub fn metadata_path(&self) -> Option<String> {
         self.bundle.as_ref().map(|(bundle, _)| bundle.metadata_root.display().to_string())
@@ -114,9 +128,16 @@ async fn fetch(
     known: Option<FetchedOpenApi>,
 ) -> Result<ArtifactSet, Failure> {
     let mut artifacts = ArtifactSet::default();
+    let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
+    let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
     if let Some((field, reference)) = reference(context, server)? {
-        let opened = open(context, server, field, &reference).await?;
-        artifacts.warnings = opened.0.warnings.iter().map(ToString::to_string).collect();
+        let opened = open(context, server, client, proxy.clone(), field, &reference).await?;
+        for warning in &opened.0.warnings {
+            match warning {
+                BundleWarning::Stale { .. } => artifacts.stale.push(format!("{field}: {warning}")),
+                BundleWarning::Deprecated { .. } => artifacts.warnings.push(warning.to_string()),
+            }
+        }
         artifacts.bundle = Some(opened);
     }
     let configured = server.spec.openapi.as_ref().map(|openapi| OpenApiSource::url(&openapi.url));
@@ -129,14 +150,49 @@ async fn fetch(
     };
     if let Some(source) = source {
         let source = source.map_err(|error| Failure::spec_invalid(format!("spec.openapi.url: {error}")))?;
-        let loader = OpenApiLoader::knowing(client.clone(), source, known);
-        let fetched = loader.fetch().await.map_err(|error| {
-            Failure::new(Reason::ArtifactUnavailable, format!("spec.openapi: {}", with_causes(&error)))
-        })?;
+        let directory = context.directories.cache(&ManagedServer::owner(&server.key())).join("openapi");
+        let (fetched, stale) = document(client, proxy, source, known, directory).await?;
+        artifacts.stale.extend(stale);
         artifacts.api = Some(Arc::new(Api::new(Arc::clone(&fetched.document), client.base_path())));
         artifacts.openapi = Some(fetched);
     }
     Ok(artifacts)
+}
+
+/// The `OpenAPI` document: as it is now, else as it was when it could be fetched, and why.
+async fn document(
+    client: &Client,
+    proxy: Proxy,
+    source: OpenApiSource,
+    known: Option<FetchedOpenApi>,
+    directory: PathBuf,
+) -> Result<(FetchedOpenApi, Option<String>), Failure> {
+    let known = match known.filter(|known| known.is_of(&source)) {
+        Some(known) => Some(known),
+        // Of the process before this one.
+        None => FetchedOpenApi::kept(directory.clone(), source.clone()).await,
+    };
+    let unusable =
+        |error: ServerError| Failure::new(Reason::ArtifactUnavailable, format!("spec.openapi: {error}"));
+    let client = match source.as_url().filter(|url| !client.serves(url)) {
+        Some(url) => stranger(&url.origin().ascii_serialization(), proxy).map_err(unusable)?,
+        None => client.clone(),
+    };
+    let loader = OpenApiLoader::knowing(client, source, known.clone()).keeping(directory);
+    match (loader.fetch().await, known) {
+        (Ok(fetched), _) => Ok((fetched, None)),
+        (Err(error), Some(known)) => Ok((known, Some(format!("spec.openapi: {}", with_causes(&error))))),
+        (Err(error), None) => {
+            let message = format!("spec.openapi: {}", with_causes(&error));
+            Err(Failure::new(Reason::ArtifactUnavailable, message))
+        }
+    }
+}
+
+/// A client of a server that has nothing to do with the managed one: it learns neither credentials nor who we are.
+fn stranger(origin: &str, proxy: Proxy) -> Result<Client, ServerError> {
+    let settings = Settings { proxy, ..Settings::new(BaseUrl::parse(origin)?) };
+    Client::new(settings, Arc::new(Gate::new(&Throttling::default())?), None)
 }
 
 /// The bundle that the spec names, and the field that does.
@@ -165,15 +221,29 @@ fn reference(
 async fn open(
     context: &Context,
     server: &ManagedServer,
+    client: &Client,
+    proxy: Proxy,
     field: &str,
     reference: &Reference,
 ) -> Result<(Bundle, Arc<Source>), Failure> {
     let cache = context.directories.cache(&ManagedServer::owner(&server.key())).join("bundles");
-    let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
-    let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
+    let is_ours = matches!(reference, Reference::Url(url) if client.serves(url));
+    let mut access = None;
+    if is_ours {
+        let granted = client.access().await.map_err(|error| {
+            Failure::new(Reason::ArtifactUnavailable, format!("{field}: {}", with_causes(&error)))
+        });
+        access = Some(granted?);
+    }
+    let options = Options { access, revalidates: true, ..Options::new(cache).through(proxy) };
     // A source of its own for each time: it remembers the tags that it resolved.
-    let source = BundleSource::new(Options::new(cache).through(proxy));
-    let bundle = source.open(reference).await.map_err(|error| bundle_failure(field, &error))?;
+    let opened = BundleSource::new(options).open(reference).await;
+    let is_stale = |warning: &BundleWarning| matches!(warning, BundleWarning::Stale { .. });
+    if is_ours && opened.as_ref().map_or(true, |bundle| bundle.warnings.iter().any(is_stale)) {
+        // The server may have refused the token that is in use.
+        client.invalidate_token();
+    }
+    let bundle = opened.map_err(|error| bundle_failure(field, &error))?;
     let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
     let files = bundle.clone();
     let copied = tokio::task::spawn_blocking(move || -> Result<MemoryTree, BundleError> {

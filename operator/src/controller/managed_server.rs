@@ -63,11 +63,16 @@ async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Res
     let (context, object) = (round.context, &round.object);
     let outcome = Outcome::ready("every reference resolves");
     if object.spec.metadata.is_none() && object.spec.openapi.is_none() {
-        (round.status.artifact_digests, round.status.metadata_cache_path) = (None, None);
+        round.status.artifact_digests = None;
+        (round.status.openapi_cache_path, round.status.metadata_cache_path) = (None, None);
         return Ok(outcome);
     }
     let fetched = context.artifacts.fetch(context, object, client).await;
     let (artifacts, truth, reason, message) = match fetched {
+        Ok(artifacts) if !artifacts.stale.is_empty() => {
+            let stale = artifacts.stale.join("; ");
+            (artifacts, Truth::False, "StaleArtifact", stale)
+        }
         Ok(artifacts) if artifacts.warnings.is_empty() => {
             (artifacts, Truth::True, "Cached", "all artifacts are fetched and checked".to_owned())
         }
@@ -81,6 +86,7 @@ async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Res
         },
     };
     round.status.artifact_digests = artifacts.digests();
+    round.status.openapi_cache_path = artifacts.openapi_path();
     round.status.metadata_cache_path = artifacts.metadata_path();
     Ok(outcome.with_condition(Fact { type_: "ArtifactsCached", truth, reason, message }))
 }

@@ -1,7 +1,11 @@
 //! Metadata: in the repository, in a bundle, and from the server's own `OpenAPI` document.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
 use declarest_operator::crd::ManagedServer;
 use serde_json::{Value, json};
 
@@ -184,4 +188,64 @@ async fn methods_come_from_the_openapi_document() {
     assert_eq!(server.get("/tills/t1").unwrap()["size"], 2);
     let methods: Vec<String> = server.writes().into_iter().map(|request| request.method).collect();
     assert_eq!(methods, ["POST", "PATCH"]);
+}
+
+/// Serves an `OpenAPI` document below `/openapi.json`, until it is down. It tells who knows it already.
+async fn describe(down: Arc<AtomicBool>, known: Arc<AtomicBool>) -> String {
+    let router = Router::new().fallback(move |headers: HeaderMap| async move {
+        let tag = [("etag", "\"v1\"")];
+        if down.load(Ordering::SeqCst) {
+            return (StatusCode::INTERNAL_SERVER_ERROR, tag, "");
+        }
+        if headers.contains_key("if-none-match") {
+            known.store(true, Ordering::SeqCst);
+            return (StatusCode::NOT_MODIFIED, tag, "");
+        }
+        (StatusCode::OK, tag, "{\"openapi\": \"3.0.3\", \"paths\": {}}")
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/openapi.json", listener.local_addr().unwrap());
+    tokio::spawn(async { axum::serve(listener, router).await });
+    url
+}
+
+#[tokio::test]
+async fn what_was_fetched_serves_after_a_restart_while_its_source_is_down() {
+    let (down, known) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let url = describe(Arc::clone(&down), Arc::clone(&known)).await;
+    let server = RestServer::start(Config::default()).unwrap();
+    let mut world = World::start().await;
+    let spec = json!({"http": {"baseURL": server.url()}, "openapi": {"url": url}});
+    world.create(declarest("ManagedServer", "server", &spec)).await;
+    world.server_reason("Ready").await;
+    let cached = async |world: &World, reason: &str| {
+        let api = world.api::<ManagedServer>();
+        let look = || async {
+            let status = api.get("server").await.ok()?.status?;
+            let cached = condition(&status.conditions, "ArtifactsCached");
+            (cached.reason == reason).then_some((status, cached))
+        };
+        world.eventually(&format!("ArtifactsCached is {reason}"), look).await
+    };
+    let (first, _) = cached(&world, "Cached").await;
+    let file = first.openapi_cache_path.clone().unwrap();
+    assert!(fs::read_to_string(&file).unwrap().contains("3.0.3"));
+
+    down.store(true, Ordering::SeqCst);
+    world.kill();
+    world.launch().await;
+    let (stale, told) = cached(&world, "StaleArtifact").await;
+    assert!(told.message.contains("spec.openapi: ") && told.message.contains("status 500"), "{told:?}");
+    assert_eq!(
+        (&stale.artifact_digests, &stale.openapi_cache_path),
+        (&first.artifact_digests, &first.openapi_cache_path)
+    );
+    world.server_reason("Ready").await;
+
+    assert!(!known.load(Ordering::SeqCst));
+    down.store(false, Ordering::SeqCst);
+    world.kill();
+    world.launch().await;
+    cached(&world, "Cached").await;
+    assert!(known.load(Ordering::SeqCst), "what is in the cache is not fetched again");
 }

@@ -1,10 +1,11 @@
 //! How the operator gets in at a managed server: tokens, client certificates, proxies, all from Secrets that are
 //! replaced while it runs.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use declarest_operator::crd::ManagedServer;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::support::bearer::Bearer;
 use crate::support::git_remote::GitRemote;
 use crate::support::network::{Authority, Identity, RecordingProxy};
 use crate::support::rest_server::{Config, RestServer};
-use crate::support::world::World;
+use crate::support::world::{World, declarest};
 
 const SECRET: &str = "canary-0a7f-first";
 const NEXT_SECRET: &str = "canary-0a7f-second";
@@ -46,6 +47,34 @@ async fn replace(world: &World, name: &str, data: &[(&str, &str)]) {
     world.patch::<Secret>(name, json!({"data": data})).await;
 }
 
+/// Starts an operator, and tells where it shows its metrics.
+async fn measured() -> (World, String) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let world = World::start_with(&[&format!("--metrics-bind-address={address}")]).await;
+    (world, format!("http://{address}/metrics"))
+}
+
+/// How often tokens were asked for: the reason, the result, and the number.
+async fn token_requests(metrics: &str) -> Vec<(String, String, usize)> {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let text = client.get(metrics).send().await.unwrap().text().await.unwrap();
+    let series = text.lines().filter_map(|line| {
+        let labels = line.strip_prefix("declarest_operator_managed_server_token_requests_total{")?;
+        let (labels, count) = labels.split_once("} ")?;
+        assert!(labels.contains("name=\"server\""), "{line}");
+        let label = |name: &str| {
+            let value = labels.split(',').find_map(|label| label.strip_prefix(name)).unwrap();
+            value.trim_matches(['=', '"']).to_owned()
+        };
+        Some((label("reason"), label("result"), count.parse().unwrap()))
+    });
+    series.collect()
+}
+
+fn requests(reason: &str, result: &str, count: usize) -> (String, String, usize) {
+    (reason.to_owned(), result.to_owned(), count)
+}
+
 fn key(name: &str, key: &str) -> Value {
     json!({"name": name, "key": key})
 }
@@ -54,7 +83,7 @@ fn key(name: &str, key: &str) -> Value {
 async fn a_rotated_client_secret_counts_for_the_next_request() {
     let (git, (server, behind)) = (repository(), rest_server());
     let guard = Bearer::start(behind, SECRET).await;
-    let world = World::start().await;
+    let (world, metrics) = measured().await;
     world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
     world.create_repository(&git.file_url(), Value::Null).await;
     let oauth2 = json!({
@@ -76,6 +105,8 @@ async fn a_rotated_client_secret_counts_for_the_next_request() {
     world.applied(&git.head()).await;
     assert!(server.get("/shops/leo").is_some());
     assert_eq!(guard.counts(), (2, 0, 0));
+    // Both were the first of their client, which another Secret makes another one.
+    assert_eq!(token_requests(&metrics).await, [requests("first", "success", 2)]);
     for secret in [SECRET, NEXT_SECRET, "issued-token"] {
         assert!(!world.log().contains(secret), "{secret} is in the log");
     }
@@ -85,7 +116,7 @@ async fn a_rotated_client_secret_counts_for_the_next_request() {
 async fn a_revoked_client_secret_is_tried_once_and_mended_by_its_replacement() {
     let (git, (server, behind)) = (repository(), rest_server());
     let guard = Bearer::start(behind, NEXT_SECRET).await;
-    let world = World::start().await;
+    let (world, metrics) = measured().await;
     world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
     world.create_repository(&git.file_url(), Value::Null).await;
     let oauth2 = json!({
@@ -98,7 +129,11 @@ async fn a_revoked_client_secret_is_tried_once_and_mended_by_its_replacement() {
     replace(&world, "app", &[("secret", NEXT_SECRET)]).await;
     world.applied(&git.head()).await;
     assert!(server.get("/shops/rio").is_some());
-    assert_eq!(guard.counts().2, 0, "nothing is sent without a token");
+    let (issued, refused, without_token) = guard.counts();
+    assert_eq!(without_token, 0, "nothing is sent without a token");
+    let mut counted = token_requests(&metrics).await;
+    counted.sort();
+    assert_eq!(counted, [requests("first", "failure", refused), requests("first", "success", issued)]);
 }
 
 async fn create_identity(world: &World, authority: &Authority, identity: &Identity) {
@@ -169,4 +204,27 @@ async fn a_proxy_is_gone_through_with_its_credentials() {
         "{requests:?}"
     );
     assert!(!world.log().contains("canary-proxy"), "the password is in the log");
+}
+
+#[tokio::test]
+async fn whom_a_server_trusts_counts_for_documents_of_its_origin_only() {
+    let (server, behind) = rest_server();
+    server.put_by_hand("/openapi", json!({"openapi": "3.0.3", "paths": {}}));
+    let authority = Authority::new();
+    let front = authority.identity("localhost", &[]).serve(None, behind);
+    let other = authority.identity("localhost", &[]).serve(None, behind);
+    let world = World::start().await;
+    world.create_secret("tls", &[("ca", &*authority.pem())]).await;
+    let url = |port: u16| format!("https://localhost:{port}/openapi");
+    let http = json!({
+        "baseURL": format!("https://localhost:{}", front.address.port()),
+        "tls": {"caCertRef": key("tls", "ca")},
+    });
+    let spec = json!({"http": http, "openapi": {"url": url(front.address.port())}});
+    world.create(declarest("ManagedServer", "server", &spec)).await;
+    world.server_reason("Ready").await;
+    let elsewhere = json!({"spec": {"openapi": {"url": url(other.address.port())}}});
+    world.patch::<ManagedServer>("server", elsewhere).await;
+    let message = world.server_reason("ArtifactUnavailable").await;
+    assert!(message.contains("its certificate is not trusted"), "{message}");
 }

@@ -37,12 +37,22 @@ pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as t
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Provenance {
     /// The SHA-256 of the source, in full: names of entries show a part of it only.
-    source: String,
+    pub source: String,
     /// The digest of the archive, or of the manifest in its registry.
     pub digest: String,
     /// The state of a local archive when it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveState>,
+    /// What to ask a web server with, to learn whether it has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
+}
+
+/// A header that makes an answer depend on what is in the cache (RFC 9110, section 13.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Condition {
+    pub header: String,
+    pub value: String,
 }
 
 /// By what a changed local archive is told.
@@ -100,15 +110,18 @@ impl Slot {
         Some(Ready { content, provenance })
     }
 
+    /// What an entry is that was made of an archive with this digest.
+    pub fn made_of(&self, digest: String) -> Provenance {
+        Provenance { source: self.source.clone(), digest, archive: None, condition: None }
+    }
+
     /// Makes the entry from an archive, and only if everything in it is valid. Blocks.
     pub fn install(
         &self,
         archive: &File,
-        digest: String,
-        state: Option<ArchiveState>,
+        provenance: Provenance,
         expected: &Expected,
     ) -> Result<Ready, BundleError> {
-        let provenance = Provenance { source: self.source.clone(), digest, archive: state };
         let staging = self.beside("new");
         remove(&staging)?;
         fs::create_dir(&staging).map_err(BundleError::io("create", &staging))?;

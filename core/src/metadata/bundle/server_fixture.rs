@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::response::Response;
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use url::Url;
 
@@ -17,6 +18,7 @@ pub struct Asked {
     /// The path alone.
     pub path: String,
     pub authorization: Option<String>,
+    pub headers: HeaderMap,
     pub body: String,
 }
 
@@ -39,6 +41,7 @@ pub async fn serve(answer: impl Fn(&Asked) -> Response + Send + Sync + 'static) 
         let request = Asked {
             line: format!("{} {}", head.method, head.uri),
             path: head.uri.path().to_owned(),
+            headers: head.headers.clone(),
             authorization: authorization.map(|value| value.to_str().unwrap().to_owned()),
             body: String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap(),
         };
@@ -47,6 +50,13 @@ pub async fn serve(answer: impl Fn(&Asked) -> Response + Send + Sync + 'static) 
     });
     tokio::spawn(async move { axum::serve(listener, router).await });
     Server { base, asked }
+}
+
+impl Asked {
+    /// A header's value; empty if there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
 }
 
 impl Server {

@@ -6,18 +6,19 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use http::StatusCode;
 use semver::Version;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use super::cache::{ArchiveState, Lock, Ready, Slot, digest_of, remove};
+use super::cache::{ArchiveState, Lock, Provenance, Ready, Slot, digest_of, remove};
 use super::content::{Content, Expected};
-use super::fetch::{self, Artifact, Limits, Registry};
+use super::fetch::{self, Artifact, Downloaded, Limits, Registry};
 use super::reference::{OciReference, OciVersion, absolute};
 use super::{Build, Bundle, BundleError, BundleWarning, MAX_TOTAL, RELEASES, Reference};
 use crate::error::with_causes;
 use crate::proxy::Proxy;
-use crate::transport;
+use crate::transport::{self, Access};
 
 /// How bundles are opened.
 #[derive(Clone, Debug)]
@@ -34,6 +35,11 @@ pub struct Options {
     pub registry_credentials: Option<PathBuf>,
     /// Below which URL the releases of named bundles are: [`RELEASES`], or a mirror of it.
     pub releases: String,
+    /// What lets us in at one server, for archives of its origin. Others are asked by nobody in particular.
+    pub access: Option<Access>,
+    /// Whether an archive that a URL names is asked for again each time it is opened, and not only once: for
+    /// URLs whose archive is replaced. A server that says that it has not changed does not send it again.
+    pub revalidates: bool,
 }
 
 impl Options {
@@ -45,6 +51,8 @@ impl Options {
             proxies: Vec::new(),
             registry_credentials: None,
             releases: RELEASES.to_owned(),
+            access: None,
+            revalidates: false,
         }
     }
 
@@ -88,8 +96,9 @@ impl BundleSource {
     ///
     /// A directory is used in place, and all of it is validated each time. Everything else is unpacked into
     /// the cache and validated once; a release, an archive on a web server and a digest are then never asked
-    /// for again, a local archive is read again when its size or modification time changed, and a tag is
-    /// resolved once per source. If that fails, the copy in the cache is used, with a warning.
+    /// for again (but see [`Options::revalidates`]), a local archive is read again when its size or modification
+    /// time changed, and a tag is resolved once per source. If asking again fails, the copy in the cache is used,
+    /// with a warning.
     ///
     /// However many processes open one reference at the same time, one of them downloads it.
     pub async fn open(&self, reference: &Reference) -> Result<Bundle, BundleError> {
@@ -134,7 +143,7 @@ impl BundleSource {
                 ready
             } else {
                 let digest = digest_of(&file).map_err(BundleError::io("read", &path))?;
-                slot.install(&file, digest, state, &expected)?
+                slot.install(&file, Provenance { archive: state, ..slot.made_of(digest) }, &expected)?
             };
             Ok(bundle(ready.content, ready.provenance.digest, None))
         })
@@ -147,17 +156,51 @@ impl BundleSource {
         url: &Url,
         identity: Option<(String, Version)>,
     ) -> Result<Bundle, BundleError> {
-        let expected = self.expected(reference.to_string(), identity);
+        let text = reference.to_string();
+        // What a release holds never changes.
+        let is_final = identity.is_some() || !self.shared.options.revalidates;
+        let expected = self.expected(text.clone(), identity);
         let slot = Slot::new(&self.shared.options.cache, reference);
         let (lock, kept) = locked(&slot, &expected).await?;
-        let ready = if let Some(ready) = kept {
-            ready
-        } else {
-            let file = slot.download();
-            let digest = fetch::archive(self.client().await?, url, &file, &self.shared.limits).await;
-            install(&slot, lock, digest, expected).await?
+        let kept = match kept {
+            Some(ready) if is_final => return Ok(bundle(ready.content, ready.provenance.digest, None)),
+            kept => kept,
         };
-        Ok(bundle(ready.content, ready.provenance.digest, None))
+        match (self.download(url, &slot, &lock, &expected, kept.as_ref()).await, kept) {
+            (Ok(Some(ready)), _) | (Ok(None), Some(ready)) => {
+                Ok(bundle(ready.content, ready.provenance.digest, None))
+            }
+            (Ok(None), None) => Err(BundleError::Status { url: text, status: StatusCode::NOT_MODIFIED }),
+            (Err(error), Some(ready)) => {
+                let warning = BundleWarning::Stale { reference: text, reason: with_causes(&error) };
+                Ok(bundle(ready.content, ready.provenance.digest, Some(warning)))
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Makes the entry from what is at `url`; `None` if that is what is `kept` already.
+    async fn download(
+        &self,
+        url: &Url,
+        slot: &Slot,
+        lock: &Arc<Lock>,
+        expected: &Expected,
+        kept: Option<&Ready>,
+    ) -> Result<Option<Ready>, BundleError> {
+        let (place, options) = (slot.download(), &self.shared.options);
+        let condition = kept.and_then(|ready| ready.provenance.condition.as_ref());
+        let (client, access) = (self.client().await?, options.access.as_ref());
+        let limits = &self.shared.limits;
+        let made_of = match fetch::archive(client, access, url, condition, &place, limits).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(downloaded)) => {
+                let Downloaded { digest, condition } = downloaded;
+                Ok(Provenance { condition, ..slot.made_of(digest) })
+            }
+            Err(error) => Err(error),
+        };
+        install(slot, Arc::clone(lock), made_of, expected.clone()).await.map(Some)
     }
 
     async fn open_artifact(&self, reference: &Reference, oci: &OciReference) -> Result<Bundle, BundleError> {
@@ -205,7 +248,8 @@ impl BundleSource {
             return Ok(ready);
         }
         let downloaded = registry.download(&artifact, &slot.download()).await;
-        install(slot, Arc::clone(lock), downloaded.map(|()| artifact.digest), expected.clone()).await
+        let made_of = downloaded.map(|()| slot.made_of(artifact.digest));
+        install(slot, Arc::clone(lock), made_of, expected.clone()).await
     }
 
     fn is_resolved(&self, reference: &str) -> bool {
@@ -242,15 +286,15 @@ async fn ready(slot: &Slot, expected: &Expected) -> Result<Option<Ready>, Bundle
 async fn install(
     slot: &Slot,
     lock: Arc<Lock>,
-    digest: Result<String, BundleError>,
+    made_of: Result<Provenance, BundleError>,
     expected: Expected,
 ) -> Result<Ready, BundleError> {
     let slot = slot.clone();
     blocking(move || {
         let place = slot.download();
-        let installed = digest.and_then(|digest| {
+        let installed = made_of.and_then(|made_of| {
             let file = File::open(&place).map_err(BundleError::io("open", &place))?;
-            slot.install(&file, digest, None, &expected)
+            slot.install(&file, made_of, &expected)
         });
         let removed = remove(&place);
         drop(lock);

@@ -282,3 +282,110 @@ async fn the_tree_of_a_downloaded_bundle() {
     let bundle = open(cache.path(), &server, "till.tar.gz").await.unwrap();
     assert!(bundle.tree().unwrap().read("tills/_/metadata.yaml").unwrap().is_some());
 }
+
+fn revalidating(cache: &Path) -> Options {
+    Options { revalidates: true, ..Options::new(cache) }
+}
+
+#[rstest]
+#[case::tag("etag", "if-none-match", "\"v1\"")]
+#[case::weak_tag("etag", "if-none-match", "W/\"v1\"")]
+#[case::time("last-modified", "if-modified-since", "Sat, 21 Nov 2026 20:00:00 GMT")]
+#[tokio::test]
+async fn an_archive_that_has_not_changed_is_not_sent_again(
+    #[case] stated: &'static str,
+    #[case] condition: &'static str,
+    #[case] value: &'static str,
+) {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(move |asked| {
+        let mut answer = if asked.header(condition) == value { status(304) } else { ok(archive(&FILES)) };
+        answer.headers_mut().insert(stated, value.parse().unwrap());
+        answer
+    })
+    .await;
+    let reference = Reference::Url(server.base.join("till.tar.gz").unwrap());
+    let mut digests = Vec::new();
+    for _ in 0..2 {
+        // Another process knows it, too.
+        let bundle = BundleSource::new(revalidating(cache.path())).open(&reference).await.unwrap();
+        assert_eq!(bundle.warnings, []);
+        digests.push(bundle.digest);
+    }
+    assert_eq!(digests[0], digests[1]);
+    let conditions: Vec<_> = server.asked().iter().map(|asked| asked.header(condition).to_owned()).collect();
+    assert_eq!(conditions, ["", value]);
+}
+
+#[tokio::test]
+async fn an_archive_that_was_replaced_is_had_and_a_failure_leaves_the_old_one() {
+    let cache = tempfile::tempdir().unwrap();
+    let answers = std::sync::Mutex::new(vec![
+        status(503),
+        ok("no archive"),
+        ok(archive(&[FILES.as_slice(), &[("metadata/more/_/metadata.yaml", "")]].concat())),
+        ok(archive(&FILES)),
+    ]);
+    let server = serve(move |_| answers.lock().unwrap().pop().unwrap()).await;
+    let reference = Reference::Url(server.base.join("till.tar.gz?key=s3cret").unwrap());
+    let open = async || BundleSource::new(revalidating(cache.path())).open(&reference).await.unwrap();
+    let (first, second) = (open().await, open().await);
+    assert_ne!(first.digest, second.digest);
+    for reason in ["archive of bundle", "answered with status 503"] {
+        let third = open().await;
+        assert_eq!(third.digest, second.digest);
+        let [warning] = third.warnings.try_into().unwrap();
+        let warning = warning.to_string();
+        assert!(warning.contains(reason) && !warning.contains("s3cret"), "{warning}");
+        assert!(third.metadata_root.join("more/_/metadata.yaml").exists());
+    }
+}
+
+async fn access_to(base: &url::Url) -> crate::transport::Access {
+    use crate::server::{Auth, BaseUrl, Client, Gate, HeaderCredential, Settings, Throttling};
+    let key = HeaderCredential {
+        header: "X-Key".to_owned(),
+        prefix: String::new(),
+        value: "s3cret".to_owned().into(),
+    };
+    let settings = Settings {
+        auth: Auth::Headers(vec![key]),
+        default_headers: vec![("X-Tenant".to_owned(), "blue".to_owned())],
+        ..Settings::new(BaseUrl::parse(base.join("api/?k=1").unwrap().as_str()).unwrap())
+    };
+    let gate = std::sync::Arc::new(Gate::new(&Throttling::default()).unwrap());
+    Client::new(settings, gate, None).unwrap().access().await.unwrap()
+}
+
+#[tokio::test]
+async fn the_managed_server_is_asked_with_credentials_and_nobody_else() {
+    let elsewhere = serve(|_| ok(archive(&FILES))).await;
+    let leads = elsewhere.base.join("moved.tar.gz").unwrap();
+    let server = serve(move |asked| match asked.path.as_str() {
+        "/leads.tar.gz" => redirect("/on.tar.gz"),
+        "/on.tar.gz" => redirect(leads.as_str()),
+        _ => ok(archive(&FILES)),
+    })
+    .await;
+    let cache = tempfile::tempdir().unwrap();
+    let options = Options { access: Some(access_to(&server.base).await), ..Options::new(cache.path()) };
+    assert!(!format!("{options:?}").contains("s3cret"));
+    for url in [
+        server.base.join("till.tar.gz").unwrap(),
+        server.base.join("leads.tar.gz").unwrap(),
+        elsewhere.base.join("till.tar.gz").unwrap(),
+    ] {
+        BundleSource::new(options.clone()).open(&Reference::Url(url)).await.unwrap();
+    }
+    let told = |server: &Server| -> Vec<String> {
+        let asked = server.asked().into_iter();
+        asked
+            .map(|asked| format!("{} {} {}", asked.path, asked.header("x-key"), asked.header("x-tenant")))
+            .collect()
+    };
+    assert_eq!(
+        told(&server),
+        ["/till.tar.gz s3cret blue", "/leads.tar.gz s3cret blue", "/on.tar.gz s3cret blue"]
+    );
+    assert_eq!(told(&elsewhere), ["/moved.tar.gz  ", "/till.tar.gz  "]);
+}

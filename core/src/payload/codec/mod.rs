@@ -19,8 +19,8 @@ pub use located::{Located, Part};
 /// It is what `serde_json` accepts; one limit for all formats keeps every decoded value encodable.
 pub const MAX_DEPTH: usize = 127;
 
-const WIDE_INTEGER: &str = "an integer outside of the 64-bit signed range; write it as a string";
-const NOT_FINITE: &str = "a number that is not finite as a 64-bit float";
+pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit signed range; write it as a string";
+pub(super) const NOT_FINITE: &str = "a number that is not finite as a 64-bit float";
 const TOO_DEEP: &str = "arrays and objects nested deeper than 127 levels";
 
 /// Reads a payload.

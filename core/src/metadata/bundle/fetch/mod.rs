@@ -1,4 +1,4 @@
-//! Downloads archives of bundles. The credentials of managed servers are unknown here.
+//! Downloads archives of bundles. Only archives of a managed server's own origin are asked for with its credentials.
 
 mod challenge;
 mod credentials;
@@ -9,6 +9,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use http::StatusCode;
+use http::header::{
+    ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+};
+use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response};
 use sha2::{Digest, Sha256};
@@ -16,10 +21,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 use url::Url;
 
+use super::cache::Condition;
 use super::reference::shown;
 use super::{BundleError, archive};
 use crate::digest::sha256;
 use crate::error::with_causes;
+use crate::transport::Access;
 
 pub(super) use registry::{Artifact, Registry};
 
@@ -49,21 +56,35 @@ pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> 
     let builder = Client::builder()
         .no_proxy()
         .tls_version_min(reqwest::tls::Version::TLS_1_2)
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(CONNECT_TIMEOUT);
+    let builder = proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy);
+    finished(builder, false)
+}
+
+/// A client that is known to the origin of `access`, and leaves redirects to elsewhere to others.
+fn known_client(access: &Access) -> Result<Client, BundleError> {
+    finished(access.client_builder(), true)
+}
+
+fn finished(builder: reqwest::ClientBuilder, stays: bool) -> Result<Client, BundleError> {
+    let builder = builder
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
         // An archive is itself gzip, and some servers call that a content encoding.
         .no_gzip()
         .no_brotli()
-        .redirect(Policy::custom(|attempt| {
+        .redirect(Policy::custom(move |attempt| {
+            let elsewhere =
+                attempt.previous().last().is_some_and(|from| from.origin() != attempt.url().origin());
             if attempt.previous().last().is_some_and(|from| drops_encryption(from, attempt.url())) {
                 attempt.error("a redirect leads from https to http")
             } else if attempt.previous().len() > REDIRECTS {
                 attempt.error(format!("more than {REDIRECTS} redirects"))
+            } else if stays && elsewhere {
+                attempt.stop()
             } else {
                 attempt.follow()
             }
         }));
-    let builder = proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy);
     builder.build().map_err(|error| BundleError::Client { reason: with_causes(&error) })
 }
 
@@ -72,16 +93,72 @@ fn drops_encryption(from: &Url, to: &Url) -> bool {
     from.scheme() == "https" && to.scheme() != "https"
 }
 
-/// Downloads the archive at `url` to the new file `to` and gives its digest.
+/// An archive that was downloaded.
+pub(super) struct Downloaded {
+    pub digest: String,
+    pub condition: Option<Condition>,
+}
+
+/// Downloads the archive at `url` to the new file `to`; `None` if the server says that it is still what
+/// `condition` tells it of. A server that `access` is for is asked with it.
 pub(super) async fn archive(
     client: &Client,
+    access: Option<&Access>,
     url: &Url,
+    condition: Option<&Condition>,
     to: &Path,
     limits: &Limits,
-) -> Result<String, BundleError> {
+) -> Result<Option<Downloaded>, BundleError> {
     let deadline = Deadline::after(limits.http);
-    let answer = deadline.keep(url, send(client.get(url.clone()), url)).await?;
-    save(answer, url, to, limits.archive, deadline).await
+    let condition = condition.and_then(header_of);
+    let answer = deadline.keep(url, ask(client, access, url, condition.as_ref())).await?;
+    if condition.is_some() && answer.status() == StatusCode::NOT_MODIFIED {
+        return Ok(None);
+    }
+    let answer = check(answer, url)?;
+    let condition = condition_of(answer.headers());
+    let digest = save(answer, url, to, limits.archive, deadline).await?;
+    Ok(Some(Downloaded { digest, condition }))
+}
+
+/// The answer for an archive, whatever it is. Where the server that knows us leads elsewhere, it is asked for there
+/// by nobody in particular.
+async fn ask(
+    client: &Client,
+    access: Option<&Access>,
+    url: &Url,
+    condition: Option<&(HeaderName, HeaderValue)>,
+) -> Result<Response, BundleError> {
+    let with = |request: RequestBuilder| match condition {
+        Some((name, value)) => request.header(name, value),
+        None => request,
+    };
+    let Some(access) = access.filter(|access| access.covers(url)) else {
+        return with(client.get(url.clone())).send().await.map_err(|error| broken(url, error));
+    };
+    let known = known_client(access)?.get(url.clone()).headers(access.headers().clone());
+    let answer = with(known).send().await.map_err(|error| broken(url, error))?;
+    if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
+        return Ok(answer);
+    }
+    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+    let elsewhere = location.and_then(|location| answer.url().join(location).ok());
+    let elsewhere = elsewhere.ok_or_else(|| failed(url, "a redirect names no usable location"))?;
+    with(client.get(elsewhere)).send().await.map_err(|error| broken(url, error))
+}
+
+/// What tells later whether there is another archive: the tag of an answer, else its time, which is exact to the
+/// second only.
+fn condition_of(headers: &HeaderMap) -> Option<Condition> {
+    let stated = |stated: HeaderName, condition: HeaderName| {
+        let value = headers.get(stated)?.to_str().ok()?.to_owned();
+        Some(Condition { header: condition.as_str().to_owned(), value })
+    };
+    stated(ETAG, IF_NONE_MATCH).or_else(|| stated(LAST_MODIFIED, IF_MODIFIED_SINCE))
+}
+
+fn header_of(condition: &Condition) -> Option<(HeaderName, HeaderValue)> {
+    Some((condition.header.parse().ok()?, condition.value.parse().ok()?))
 }
 
 /// Until when work has to be done.

@@ -1,0 +1,78 @@
+//! Documents kept in a directory, for when their source is down and nothing is in memory any more.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{FetchedOpenApi, OpenApiSource, Place};
+use crate::digest::sha256;
+use crate::metadata::openapi::OpenApi;
+use crate::repository::{Mode, write_atomically};
+
+/// The document, as it was fetched.
+const DOCUMENT: &str = "document";
+/// What it is. Written after it, so that a document without the right one is not used.
+const PROVENANCE: &str = "provenance.json";
+
+/// What a document is.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Provenance {
+    /// The digest of the URL, which may carry a key.
+    source: String,
+    /// The digest of the document.
+    digest: String,
+    conditions: Vec<(String, String)>,
+}
+
+impl FetchedOpenApi {
+    /// The document that was kept in `directory`, if it is one of `source` and whole. Blocks.
+    pub(super) fn restore(directory: &Path, source: &OpenApiSource) -> Option<Self> {
+        let provenance: Provenance =
+            serde_json::from_slice(&fs::read(directory.join(PROVENANCE)).ok()?).ok()?;
+        if provenance.source != digest_of(source)? {
+            return None;
+        }
+        let file = directory.join(DOCUMENT);
+        let document = OpenApi::parse(&fs::read(&file).ok()?).ok()?;
+        if document.digest() != provenance.digest {
+            return None;
+        }
+        let header = |(name, value): (String, String)| {
+            Some((name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?))
+        };
+        let conditions = provenance.conditions.into_iter().filter_map(header).collect();
+        Some(Self { document: Arc::new(document), source: source.clone(), conditions, file: Some(file) })
+    }
+
+    /// Keeps the document, whose text is `bytes`, in `directory`. Blocks.
+    pub(super) fn keep(&mut self, bytes: &[u8], directory: &Path) -> io::Result<()> {
+        let Some(source) = digest_of(&self.source) else { return Ok(()) };
+        fs::create_dir_all(directory)?;
+        let conditions = self
+            .conditions
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
+        let digest = self.document.digest().to_owned();
+        let provenance = Provenance { source, digest, conditions: conditions.collect() };
+        let file: PathBuf = directory.join(DOCUMENT);
+        write_atomically(&file, bytes, Mode::Private)?;
+        let provenance = serde_json::to_vec(&provenance)?;
+        write_atomically(&directory.join(PROVENANCE), &provenance, Mode::Private)?;
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+/// The digest of a URL; files need not be kept.
+fn digest_of(source: &OpenApiSource) -> Option<String> {
+    match &source.0 {
+        Place::Url(url) => Some(sha256(Sha256::new_with_prefix(url.as_str()))),
+        Place::File(_) => None,
+    }
+}

@@ -1,0 +1,47 @@
+//! What it takes to be let in at one origin.
+
+use std::fmt;
+
+use http::HeaderMap;
+use url::Url;
+
+use super::{TlsConfig, client_builder};
+use crate::proxy::Proxy;
+
+/// How one origin is asked by somebody it knows: the headers of a request, and what connections are made with.
+///
+/// For what is fetched beside the API of a server; nothing of it is told to another origin.
+#[derive(Clone)]
+pub struct Access {
+    origin: Url,
+    headers: HeaderMap,
+    tls: TlsConfig,
+    proxy: Proxy,
+}
+
+impl Access {
+    pub(crate) fn new(origin: Url, headers: HeaderMap, tls: TlsConfig, proxy: Proxy) -> Self {
+        Self { origin, headers, tls, proxy }
+    }
+
+    /// Whether `url` has the same scheme, host and port.
+    pub fn covers(&self, url: &Url) -> bool {
+        self.origin.origin() == url.origin()
+    }
+
+    /// What a request carries.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Begins a client.
+    pub(crate) fn client_builder(&self) -> reqwest::ClientBuilder {
+        client_builder(&self.tls, &self.proxy)
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Access({})", self.origin.origin().ascii_serialization())
+    }
+}
