@@ -173,14 +173,15 @@ fn records_on_demand() {
     --- stderr
     [OK] command executed successfully.
     "#);
-    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops", "-v", "-o", "text", "-n"]), @r"
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops", "-v", "-o", "text", "-n"]), @r#"
     exit 0
     --- stdout
     /shops/lima
     /shops/oslo
     /shops/rio
     --- stderr
-    ");
+    verbose: < {"error":"nothing at /shops/oslo"}
+    "#);
     let batch = world.run(&["resource", "apply", "/shops", "-v", "-o", "json", "-n"]);
     assert!(batch.stdout.starts_with("[\n"), "{batch}");
 }

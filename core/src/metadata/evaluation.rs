@@ -79,6 +79,11 @@ impl<'a> Evaluation<'a> {
         Ok(evaluation)
     }
 
+    /// The rules that are evaluated.
+    pub fn rules(&self) -> &Rules {
+        self.rules
+    }
+
     /// The request that `operation` becomes; for [`OperationName::List`] that for the first page. All templates of the operation are rendered, so that a broken
     /// one shows wherever the operation is used.
     pub fn render(&self, operation: OperationName) -> Result<Rendered, MetadataError> {
