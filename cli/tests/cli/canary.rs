@@ -93,10 +93,11 @@ impl Said {
     fn search(&self) {
         for (place, spelling) in spellings() {
             for (what, text) in &self.0 {
-                let Some(at) = text.find(&spelling) else { continue };
-                let around: Vec<char> = text[..at].chars().rev().take(300).collect();
-                let around: String = around.into_iter().rev().collect();
-                panic!("the secret of {place} is in the {what} after: {around}");
+                let found = text.find(&spelling).map(|at| {
+                    let around: Vec<char> = text[..at].chars().rev().take(300).collect();
+                    around.into_iter().rev().collect::<String>()
+                });
+                assert_eq!(found, None, "the secret of {place} is in the {what}");
             }
         }
     }
@@ -195,12 +196,13 @@ fn login(name: &str) -> Value {
 }
 
 fn context(name: &str, http: Value) -> Value {
-    json!({
+    let mut context = json!({
         "name": name,
         "repository": {"filesystem": {"baseDir": "<home>/repo"}},
-        "managedServer": {"http": http},
         "secretStore": {"file": {"path": "<home>/store/secrets.json", "keyFile": "<home>/keys/store"}},
-    })
+    });
+    context["managedServer"] = Value::Object([("http".to_owned(), http)].into_iter().collect());
+    context
 }
 
 const SERVERS: [&str; 8] =
