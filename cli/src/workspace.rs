@@ -31,7 +31,8 @@ pub struct Workspace<'a> {
     pub metadata: Arc<Metadata>,
     root: Option<PathBuf>,
     client: Option<Client>,
-    messages: &'a Messages,
+    /// What goes to standard error.
+    pub messages: &'a Messages,
 }
 
 impl<'a> Workspace<'a> {
@@ -99,7 +100,9 @@ impl<'a> Workspace<'a> {
             Some(_) => Some(self.context.open_secret_store(self.messages)?),
             None => None,
         };
-        Ok(Session { secrets: SecretReader::new(store), ..self.session_without_secrets()? })
+        let secrets = SecretReader::new(store);
+        self.messages.hide_read(&secrets);
+        Ok(Session { secrets, ..self.session_without_secrets()? })
     }
 
     /// The same for what shows or removes resources, which no secret is needed for.

@@ -40,7 +40,7 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
         let session = workspace.session()?;
         let plan = sync::plan(&session, targets.selection, &options, &Stop::default()).await;
         output.show(&plan, Some(&text(&plan)))?;
-        outcome::check(&plan.failures, targeted)?;
+        outcome::check(&plan.failures, targeted, &invocation.messages)?;
         if let Some(file) = &arguments.out {
             let subject = subject(&session, target.path.as_str(), arguments.recursive);
             let content = SavedPlan::encode(&subject, &plan)?;

@@ -92,10 +92,12 @@ impl Credentials {
     pub fn login(&self, name: &str) -> Result<Login, CredentialError> {
         let credential = self.list.iter().find(|credential| credential.name.0 == name);
         let credential = credential.ok_or_else(|| CredentialError::Unknown(name.to_owned()))?;
-        Ok(Login {
+        let login = Login {
             username: self.part(name, "username", &credential.username)?,
             password: self.part(name, "password", &credential.password)?,
-        })
+        };
+        self.messages.hide([login.password.clone()]);
+        Ok(login)
     }
 
     fn part(

@@ -22,6 +22,8 @@ use super::model::{
     SecretStore, Tls,
 };
 use super::overrides;
+use super::secrets::secrets_of;
+use super::section::Setting as _;
 use super::value::{GrantType, Text};
 use super::warnings;
 use crate::environment::Environment;
@@ -101,6 +103,7 @@ impl ResolvedContext {
         overrides::apply(&mut context, set)?;
         check_overridden(&name, &context, &catalogue)?;
         default_metadata(&mut context);
+        messages.hide(secrets_of(context.write().unwrap_or_default()));
         Ok(Self {
             proxies: ProxySet::new(&context, environment)?,
             credentials: Credentials::new(catalogue.credentials, environment, messages),

@@ -1,7 +1,9 @@
 //! What goes to standard error: warnings, what `--verbose` tells, failures, and the line at the end.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use declarest_core::secrets::{Redactor, Secret, SecretReader};
 use declarest_core::server::Trace;
 
 use crate::error::Failure;
@@ -13,13 +15,35 @@ pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Standard error of a command.
+/// Standard error of a command. What the command knows to be secret is taken out of all that is told, except for what
+/// `--verbose-insecure` asks for.
 #[derive(Clone, Debug)]
 pub struct Messages {
     colour: bool,
     ignore_warnings: bool,
     verbosity: u8,
     verbose_insecure: bool,
+    known: Arc<Mutex<Known>>,
+}
+
+/// The secrets of a command: its credentials, what it stores, and what it reads from its store.
+#[derive(Debug, Default)]
+struct Known {
+    given: Vec<Secret>,
+    readers: Vec<SecretReader>,
+    /// What takes out so many of them.
+    redactor: (usize, Redactor),
+}
+
+impl Known {
+    fn redact(&mut self, text: &str) -> String {
+        let read: Vec<Secret> = self.readers.iter().flat_map(SecretReader::values).collect();
+        let count = self.given.len() + read.len();
+        if self.redactor.0 != count {
+            self.redactor = (count, Redactor::new(self.given.iter().chain(&read)));
+        }
+        self.redactor.1.redact(text)
+    }
 }
 
 /// SGR parameters (ECMA-48) of the labels.
@@ -34,13 +58,39 @@ impl Messages {
             ignore_warnings: settings.ignore_warnings,
             verbosity: settings.verbosity,
             verbose_insecure: settings.verbose_insecure,
+            known: Arc::default(),
         }
+    }
+
+    /// From now on these are told as `<redacted>`.
+    pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.known().given.extend(secrets);
+    }
+
+    /// From now on all that this reader has read is told as `<redacted>`.
+    pub fn hide_read(&self, reader: &SecretReader) {
+        self.known().readers.push(reader.clone());
+    }
+
+    /// A line of a command of which several things failed.
+    pub fn problem(&self, line: &str) {
+        tell(&self.redacted(line));
+    }
+
+    /// A text as it may be shown.
+    pub fn redacted(&self, text: &str) -> String {
+        self.known().redact(text)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        // Nobody panics while holding the lock.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A warning; nothing with `--ignore-warnings`.
     pub fn warn(&self, warning: &str) {
         if !self.ignore_warnings {
-            tell(&format!("{} {warning}", self.label("WARNING", YELLOW)));
+            tell(&format!("{} {}", self.label("WARNING", YELLOW), self.redacted(warning)));
         }
     }
 
@@ -48,6 +98,7 @@ impl Messages {
     pub fn verbose(&self, level: u8, line: &str) {
         if self.verbosity >= level {
             let kind = if level >= 3 { "debug" } else { "verbose" };
+            let line = if self.verbose_insecure { line.to_owned() } else { self.redacted(line) };
             tell(&format!("{kind}: {line}"));
         }
     }
@@ -60,10 +111,10 @@ impl Messages {
         if self.verbose_insecure {
             self.warn("--verbose-insecure: credentials are shown in what --verbose tells");
         }
-        let messages = self.clone();
-        Some(Trace::new(self.verbosity, self.verbose_insecure, move |level, line| {
-            messages.verbose(level, line);
-        }))
+        let (messages, hiding) = (self.clone(), self.clone());
+        let tell = move |level, line: &str| messages.verbose(level, line);
+        let trace = Trace::new(self.verbosity, self.verbose_insecure, tell);
+        Some(trace.hiding(move |text| hiding.redacted(text)))
     }
 
     /// The last line of a command that changed something.
@@ -76,11 +127,11 @@ impl Messages {
         if let Some(usage) = failure.usage() {
             tell(usage);
         }
+        let message = self.redacted(failure.message());
         if footer {
-            let message = failure.message();
             tell(&format!("{} command execution failed: {message}.", self.label("ERROR", RED)));
         } else {
-            tell(failure.message());
+            tell(&message);
         }
     }
 

@@ -139,12 +139,12 @@ fn failures_are_reported_before_the_command_fails() {
     [FAIL] repository     repository root <home>/none does not exist
     [FAIL] metadata       bundle <home>/none.tar does not exist
     [FAIL] managedServer  tls.caCertFile <home>/ca: No such file or directory (os error 2)
-    [OK] secretStore    settings are valid
+    [FAIL] secretStore    the key of the secret file must be 32 bytes: 64 hexadecimal digits, base64, or the bytes themselves
     --------------------------------------------------------------------------------
-    Result: FAIL (ok=2 warn=0 fail=3 skip=0)
+    Result: FAIL (ok=1 warn=0 fail=4 skip=0)
     --- stderr
     [WARNING] managedServer.http.auth.oauth2.tokenURL is plain http: credentials and payloads can be read on the way
-    context "dev" failed the check of repository, metadata, managedServer
+    context "dev" failed the check of repository, metadata, managedServer, secretStore
     "#);
     insta::assert_snapshot!(home.run(&["context", "check", "dev", "-c", "prod"]), @r#"
     exit 2

@@ -85,3 +85,36 @@ fn a_bundle(#[case] setting: &str, #[case] expected: &str) {
     home.write("till-bundle/metadata/_/metadata.yaml", "resource: {alias: /name}");
     assert_eq!(row(&home, "metadata"), expected);
 }
+
+/// The row of a store of secrets whose file is `secrets.json`.
+fn store(home: &Home, settings: &str) -> String {
+    let store = format!("  secretStore: {{file: {{path: <home>/secrets.json, {settings}}}}}\n");
+    home.write(".declarest/configs/contexts.yaml", &offline(&format!("{WITHOUT_REMOTE}{store}")));
+    row(home, "secretStore")
+}
+
+#[test]
+fn an_encrypted_file() {
+    let (home, key) = (Home::new(), "key: 0123456789abcdef0123456789abcdef");
+    assert_eq!(
+        store(&home, key),
+        "[WARN] secretStore    secret file is not there yet; the first use makes it"
+    );
+    assert!(!home.path("secrets.json").exists(), "the check makes nothing");
+    assert_eq!(home.run(&["secret", "set", "ci", "hush"]).code, 0);
+    assert_eq!(store(&home, key), "[OK] secretStore    secret file decrypts");
+    let other = store(&home, "key: fedcba9876543210fedcba9876543210");
+    assert!(
+        other.starts_with("[FAIL] secretStore    cannot decrypt secret file <home>/secrets.json"),
+        "{other}"
+    );
+    let missing = store(&home, "keyFile: <home>/none");
+    assert!(missing.starts_with("[FAIL] secretStore ") && missing.contains("<home>/none"), "{missing}");
+}
+
+#[test]
+fn a_vault_that_is_not_there() {
+    let vault = "  secretStore: {vault: {address: 'http://127.0.0.1:1', auth: {token: hush}}}\n";
+    let row = row(&Home::with_catalogue(&offline(&format!("{WITHOUT_REMOTE}{vault}"))), "secretStore");
+    assert!(row.starts_with("[FAIL] secretStore ") && row.contains("http://127.0.0.1:1"), "{row}");
+}

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod canary;
 mod completion;
 mod context_broken;
 mod context_catalogue;
@@ -21,6 +22,7 @@ mod repository_git;
 mod repository_history;
 mod repository_remote;
 mod resource_apply;
+mod resource_apply_secrets;
 mod resource_delete;
 mod resource_diff;
 mod resource_get;

@@ -2,13 +2,8 @@
 
 use crate::world::World;
 
-/// A server, a repository, and a secret store.
 fn world(files: &[(&str, &str)]) -> World {
-    let world = World::new(&["/apps"], files);
-    let catalogue = world.home.catalogue();
-    let store = "  secretStore: {file: {path: <home>/secrets.json, key: 0123456789abcdef0123456789abcdef}}\n";
-    world.home.write(".declarest/configs/contexts.yaml", &format!("{catalogue}{store}"));
-    world
+    World::with_store(&["/apps"], files)
 }
 
 fn secrets(world: &World) -> Vec<(String, String)> {

@@ -34,6 +34,22 @@ impl World {
         world
     }
 
+    /// [`World::new`], with an encrypted file of secrets that is not there yet.
+    pub fn with_store(collections: &[&str], files: &[(&str, &str)]) -> Self {
+        let world = Self::new(collections, files);
+        let store =
+            "  secretStore: {file: {path: <home>/secrets.json, key: 0123456789abcdef0123456789abcdef}}\n";
+        let catalogue = world.home.catalogue();
+        world.home.write(".declarest/configs/contexts.yaml", &format!("{catalogue}{store}"));
+        world
+    }
+
+    /// Stores a secret.
+    pub fn store_secret(&self, key: &str, value: &str) {
+        let run = self.run_with(&["secret", "set", key, "--stdin"], value);
+        assert_eq!(run.code, 0, "{run}");
+    }
+
     /// Writes a file of the repository.
     pub fn declare(&self, file: &str, content: &str) {
         self.home.write(&format!("repo/{file}"), content);

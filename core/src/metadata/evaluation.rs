@@ -56,11 +56,6 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Whether payloads hold what metadata declares as secret.
-    pub fn declares_secrets(&self) -> bool {
-        self.rules.declares_secrets()
-    }
-
     /// Fails if the path of the collection cannot be rendered.
     pub(super) fn new(
         rules: &'a Rules,
@@ -82,6 +77,11 @@ impl<'a> Evaluation<'a> {
         evaluation.derived = derive_fields(&evaluation.target(), &rules.patterns);
         evaluation.remote_collection = evaluation.render_collection()?;
         Ok(evaluation)
+    }
+
+    /// The rules that are evaluated.
+    pub fn rules(&self) -> &Rules {
+        self.rules
     }
 
     /// The request that `operation` becomes; for [`OperationName::List`] that for the first page. All templates of the operation are rendered, so that a broken

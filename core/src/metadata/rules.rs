@@ -171,11 +171,6 @@ impl Rules {
         &self.stated
     }
 
-    /// Whether payloads hold what is declared as secret.
-    pub fn declares_secrets(&self) -> bool {
-        self.resolved().secret || !self.resolved().secret_attributes.is_empty()
-    }
-
     /// What the documents say together.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved

@@ -30,7 +30,7 @@ pub use key::{KeyError, SecretKey};
 pub use mask::{PLACEHOLDER, mask};
 pub use placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
 pub use reader::{ResolveError, Resolved, SecretReader};
-pub use redact::Redactor;
+pub use redact::{Confidential, Redactor};
 pub use scope::Scope;
 pub use store::{SecretStore, StoreError};
 pub use walk::{

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::ServerError;
 use crate::proxy::ProxyUrl;
-use crate::secrets::Secret;
+use crate::secrets::{Confidential, Secret};
 
 /// The base URL of a managed server. No request built from it leaves its origin or its path.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,9 +42,8 @@ pub struct Request {
     pub link: Option<Box<Url>>,
     /// What the server may echo and no error may tell, besides our credentials.
     pub secrets: Arc<[Secret]>,
-    /// Whether bodies of the request and its answer hold what is secret and cannot be told apart from the rest, so
-    /// that no trace may tell them.
-    pub confidential: bool,
+    /// What no text may show of the body, and of that of a successful answer.
+    pub confidential: Confidential,
 }
 
 /// An encoded request body. Its `Debug` tells how long it is and not what is in it.
@@ -74,7 +73,7 @@ impl Request {
             body: None,
             link: None,
             secrets: Arc::default(),
-            confidential: false,
+            confidential: Confidential::default(),
         }
     }
 

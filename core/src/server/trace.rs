@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use super::wire::Redaction;
-use crate::secrets::{Redactor, Secret};
+use crate::secrets::{Confidential, Redactor, Secret};
 
 const REDACTED: &str = "<redacted>";
 /// How much of a body is told with an error, in characters.
@@ -28,6 +28,7 @@ pub const LINES: u8 = 2;
 pub const ALL: u8 = 3;
 
 type Tell = dyn Fn(u8, &str) + Send + Sync;
+type Hide = dyn Fn(&str) -> String + Send + Sync;
 
 /// Who is told about requests and answers, and how much.
 #[derive(Clone)]
@@ -35,13 +36,21 @@ pub struct Trace {
     level: u8,
     reveal: bool,
     tell: Arc<Tell>,
+    hide: Option<Arc<Hide>>,
 }
 
 impl Trace {
     /// Tells what is of at most this level, from 0 for nothing to [`ALL`], with its level. With `reveal`
     /// credentials are told as they are, except for those that token endpoints take and give.
     pub fn new(level: u8, reveal: bool, tell: impl Fn(u8, &str) + Send + Sync + 'static) -> Self {
-        Self { level, reveal, tell: Arc::new(tell) }
+        Self { level, reveal, tell: Arc::new(tell), hide: None }
+    }
+
+    /// The same for who knows more secrets than the client: `hide` takes them out of what is told, before it is
+    /// cut off.
+    #[must_use]
+    pub fn hiding(self, hide: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self { hide: Some(Arc::new(hide)), ..self }
     }
 
     fn tells(&self, level: u8) -> bool {
@@ -71,8 +80,8 @@ pub(super) struct Teller<'a> {
     pub redaction: &'a Redaction,
     /// What of this request is secret besides.
     pub secrets: &'a [Secret],
-    /// Whether the bodies are secret as a whole.
-    pub confidential: bool,
+    /// What else of its bodies is.
+    pub confidential: &'a Confidential,
     /// Whether this is a read.
     pub looks: bool,
     /// Whether this is about a token, whose bodies are never told.
@@ -84,18 +93,21 @@ impl Teller<'_> {
         self.trace.line(LINES, || format!("{method} {} (auth: {auth})", self.url(url)));
         self.headers(">", headers);
         if let Some(body) = body {
-            self.body(ALL, ">", body, BODY);
+            self.body(ALL, ">", body, BODY, self.confidential);
         }
     }
 
     pub fn answer(&self, status: StatusCode, took: Duration, headers: &HeaderMap, body: &[u8]) {
         self.trace.line(LINES, || format!("{status} in {} ms", took.as_millis()));
         self.headers("<", headers);
+        // An error says what is wrong with a member, and not what is in it.
+        let said = &Confidential::default();
+        let confidential = if status.is_success() { self.confidential } else { said };
         if self.trace.tells(ALL) {
-            self.body(ALL, "<", body, BODY);
+            self.body(ALL, "<", body, BODY, confidential);
         } else if self.is_failure(status) {
             let limit = if self.trace.tells(LINES) { BODY } else { ERROR_BODY };
-            self.body(ERRORS, "<", body, limit);
+            self.body(ERRORS, "<", body, limit, confidential);
         }
     }
 
@@ -130,19 +142,26 @@ impl Teller<'_> {
     }
 
     fn redact(&self, text: &str) -> String {
-        Redactor::new(self.secrets).redact(&self.redaction.redact(text))
+        self.hide(Redactor::new(self.secrets).redact(&self.redaction.redact(text)))
     }
 
-    fn body(&self, level: u8, direction: &str, body: &[u8], limit: usize) {
+    fn hide(&self, text: String) -> String {
+        match &self.trace.hide {
+            Some(hide) => hide(&text),
+            None => text,
+        }
+    }
+
+    fn body(&self, level: u8, direction: &str, body: &[u8], limit: usize, confidential: &Confidential) {
         if self.token || body.is_empty() {
             return;
         }
         self.trace.line(level, || {
-            if self.confidential && !self.trace.reveal {
-                return format!("{direction} {REDACTED} ({} bytes with secrets in them)", body.len());
-            }
             let text = String::from_utf8_lossy(body);
-            let hidden = || Redactor::new(self.secrets).redact_body(&self.redaction.redact(&text));
+            let hidden = || {
+                let text = self.redaction.redact(&text);
+                self.hide(Redactor::new(self.secrets).redact_body(&text, confidential))
+            };
             let text = if self.trace.reveal { text } else { hidden().into() };
             let mut told: String = text.trim().chars().take(limit).collect();
             if told.len() < text.trim().len() {
@@ -181,14 +200,9 @@ mod tests {
             kept.lock().unwrap().push(format!("{level} {line}"));
         });
         let redaction = Redaction::new(&[Secret::from("canary-key".to_owned())]);
-        let teller = Teller {
-            trace: &trace,
-            redaction: &redaction,
-            secrets: &[],
-            confidential: false,
-            looks: false,
-            token,
-        };
+        let confidential = &Confidential::default();
+        let teller =
+            Teller { trace: &trace, redaction: &redaction, secrets: &[], confidential, looks: false, token };
         let mut key = HeaderValue::from_static("canary-key");
         key.set_sensitive(true);
         let headers = HeaderMap::from_iter([
@@ -250,14 +264,9 @@ mod tests {
         let kept = Arc::clone(&lines);
         let trace = Trace::new(1, false, move |_, line| kept.lock().unwrap().push(line.to_owned()));
         let redaction = Redaction::new(&[]);
-        let teller = Teller {
-            trace: &trace,
-            redaction: &redaction,
-            secrets: &[],
-            confidential: false,
-            looks: false,
-            token: false,
-        };
+        let (secrets, confidential, token) = (&[], &Confidential::default(), false);
+        let teller =
+            Teller { trace: &trace, redaction: &redaction, secrets, confidential, looks: false, token };
         let body = "é".repeat(2000);
         teller.answer(StatusCode::BAD_GATEWAY, Duration::ZERO, &HeaderMap::new(), body.as_bytes());
         assert_eq!(*lines.lock().unwrap(), [format!("< {}…", "é".repeat(ERROR_BODY))]);

@@ -13,7 +13,7 @@ use super::gate::{Answer, Outcome, Refused};
 use super::response::strong_etag;
 use super::trace::{Teller, Trace};
 use super::{BaseUrl, Gate, Request, Response, ServerError};
-use crate::secrets::{Redactor, Secret};
+use crate::secrets::{Confidential, Redactor, Secret};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, is_proxy_refusal, refusal};
 
@@ -382,21 +382,16 @@ impl Wire {
 
     fn excerpt(&self, request: &Request, body: &[u8]) -> String {
         let text = self.redaction.redact(String::from_utf8_lossy(body).trim());
-        let text = Redactor::new(request.secrets.iter()).redact_body(&text);
+        let text = Redactor::new(request.secrets.iter()).redact_body(&text, &Confidential::default());
         if text.is_empty() { "<empty>".to_owned() } else { text.chars().take(EXCERPT).collect() }
     }
 
     fn teller<'a>(&'a self, call: Call<'a>) -> Option<Teller<'a>> {
         let token = call.purpose == Purpose::Token;
-        let Request { method, secrets, confidential, .. } = call.request;
-        self.trace.as_ref().map(|trace| Teller {
-            trace,
-            redaction: &self.redaction,
-            secrets,
-            confidential: *confidential,
-            looks: *method == Method::GET,
-            token,
-        })
+        let (redaction, secrets) = (&self.redaction, &*call.request.secrets);
+        let confidential = &call.request.confidential;
+        let looks = call.request.method == Method::GET;
+        self.trace.as_ref().map(|trace| Teller { trace, redaction, secrets, confidential, looks, token })
     }
 
     pub fn observe(&self, tell: impl FnOnce(&dyn RequestObserver)) {

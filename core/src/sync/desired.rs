@@ -8,6 +8,7 @@ use crate::metadata::{Metadata, MetadataError, Rules, includes};
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, Value};
 use crate::repository::{self, ResourceFile, Tree};
+use crate::secrets::is_placeholder;
 
 /// [`Resource::declared`] in what a run works with.
 pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {
@@ -16,8 +17,8 @@ pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncEr
 
 impl Resource {
     /// Reads the resource in `file` of `tree` as it is meant: its payload with defaults and the text of its
-    /// sidecars, named by its rules. A resource that is a secret as a whole has no members to complete.
-    /// Blocks.
+    /// sidecars, named by its rules. A resource that is a secret as a whole has no members to complete,
+    /// whether metadata says that it is one or only its file does. Blocks.
     pub fn declared(tree: &dyn Tree, metadata: &Metadata, file: ResourceFile) -> Result<Self, SyncError> {
         let stored = repository::read_payload(tree, &file)?;
         Self::written(tree, metadata, file.path, stored, file.descriptor)
@@ -32,7 +33,7 @@ impl Resource {
         descriptor: Descriptor,
     ) -> Result<Self, SyncError> {
         let rules = metadata.rules(&path)?;
-        let payload = if rules.resolved().secret && stored.as_object().is_none() {
+        let payload = if is_whole_secret(&rules, &stored) {
             stored
         } else {
             complete(tree, &rules, &path, &descriptor, stored)?
@@ -40,6 +41,16 @@ impl Resource {
         let identity = rules.identify(&path, &payload)?;
         let (payload, secrets) = (Arc::new(payload), Arc::default());
         Ok(Self { path, descriptor: Some(descriptor), payload, identity, rules, secrets })
+    }
+}
+
+fn is_whole_secret(rules: &Rules, stored: &Value) -> bool {
+    match stored {
+        Value::Object(_) => false,
+        _ if rules.resolved().secret => true,
+        Value::String(text) => is_placeholder(text),
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).is_ok_and(is_placeholder),
+        _ => false,
     }
 }
 

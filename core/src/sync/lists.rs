@@ -95,13 +95,6 @@ impl Remote {
         Ok(Members { entries: members, partial })
     }
 
-    /// Whether members may hold secrets: what metadata declares for all of them, or values of placeholders.
-    async fn lists_secrets(&self, collection: &LogicalPath) -> bool {
-        let Ok(any) = collection.child("any") else { return true };
-        let declared = self.rules(&any).await.map(|rules| rules.declares_secrets());
-        self.session.secrets.has_store() || declared.unwrap_or(true)
-    }
-
     /// Asks for the list of `collection`, all pages of it: its entries, and whether they are only a part.
     pub(super) async fn list_answer(
         self: &Arc<Self>,
@@ -112,7 +105,6 @@ impl Remote {
         }
         let rules = self.rules(collection).await?;
         let mut request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
-        request.confidential |= self.lists_secrets(collection).await;
         let transforms = ListTransforms::new(self, collection, &rules);
         let mut pages = Pages::new(&rules, collection, Bounds::LIST);
         let mut answered = self.ask(&request).await.map_err(SyncError::from);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::bulk::Bulk;
 use super::knowledge::Transcript;
 use super::lists::{ListOutcome, Lists, Members};
-use super::resource::{Content, Observed, Resource, request};
+use super::resource::{Content, Observed, Resource, confidential, request};
 use super::version::Version;
 use super::{Session, SyncError, blocking};
 use crate::error::{Categorized, Category};
@@ -367,8 +367,8 @@ impl Remote {
     /// Reads the resource at exactly the address that its rules give.
     async fn read_at(&self, at: &Resource) -> Result<Content, SyncError> {
         let evaluation = at.evaluation()?;
-        let mut request = request(&evaluation, OperationName::Get, &Value::Null)?;
-        request.confidential |= !at.secrets.is_empty();
+        let confidential = confidential(at.rules.resolved(), &at.secrets);
+        let request = Request { confidential, ..request(&evaluation, OperationName::Get, &Value::Null)? };
         let response = self.ask(&request).await?;
         let version = Version::of(&request, &response);
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::resource::Resource;
+use super::resource::{Resource, confidential};
 use super::{Session, SyncError};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
@@ -35,7 +35,8 @@ impl Resource {
             let places = self.secrets.iter().chain(&resolved.secret_attributes);
             places.filter_map(|at| at.get(&self.payload)).for_each(|part| add_texts(part, &mut secrets));
         }
-        Request { secrets: secrets.into(), ..request }
+        let confidential = confidential(resolved, &self.secrets);
+        Request { secrets: secrets.into(), confidential, ..request }
     }
 }
 

@@ -6,10 +6,12 @@ use bytes::Bytes;
 
 use super::SyncError;
 use super::version::Version;
+use crate::metadata::document::Resolved;
 use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rules, Subject};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
+use crate::secrets::Confidential;
 use crate::server::{Body, Request};
 
 /// A resource with its names, its rules and the payload that templates see.
@@ -134,7 +136,16 @@ pub(super) fn request(
         headers: rendered.headers,
         accept: Some(rendered.accept),
         body: body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) }),
-        confidential: evaluation.declares_secrets(),
+        confidential: confidential(evaluation.rules().resolved(), &[]),
         ..Request::default()
     })
+}
+
+/// What of the bodies of requests is secret: what metadata declares, and what is at these places.
+pub(super) fn confidential(declared: &Resolved, places: &[Pointer]) -> Confidential {
+    if declared.secret {
+        Confidential::Everything
+    } else {
+        Confidential::at(places.iter().chain(&declared.secret_attributes))
+    }
 }

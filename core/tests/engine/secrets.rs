@@ -34,6 +34,16 @@ async fn the_server_gets_the_value(#[case] payload: &str, #[case] key: &str) {
 }
 
 #[tokio::test]
+async fn a_payload_that_is_a_secret_takes_no_defaults() {
+    let whole = format!(r#"{{"id":"billing","pw":"{CANARY}"}}"#);
+    let world = apps(r#""{{ secret . }}""#).with_secrets(&[("apps/billing:.", &whole)]).await;
+    world.declare("apps/_/metadata.yaml", "resource: {defaults: {value: {tier: silver}}}");
+    assert_eq!(world.sync().await.stats.created, 1);
+    assert_eq!(world.live("/apps/billing"), whole);
+    assert_eq!(world.sync().await.stats.unchanged, 1);
+}
+
+#[tokio::test]
 async fn the_descriptor_of_a_payload_needs_no_store() {
     let world = apps(r#"{"id":"billing","type":"{{payload_type .}}"}"#);
     assert_eq!(world.sync().await.stats.created, 1);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::context::{MetadataSource, RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::{Invocation, block_on};
-use crate::output::OutputPolicy;
+use crate::output::{Messages, OutputPolicy};
 use crate::repository::{Contact, deadline, worktree};
 use crate::workspace::open_bundle;
 
@@ -34,12 +34,19 @@ struct Row {
     error: Option<String>,
 }
 
+impl Row {
+    fn redacted(self, messages: &Messages) -> Self {
+        let error = self.error.map(|error| messages.redacted(&error));
+        Self { details: messages.redacted(&self.details), error, ..self }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Report<'c> {
     context: &'c str,
     passed: bool,
     summary: Summary,
-    components: Vec<Row>,
+    components: [Row; 5],
 }
 
 #[derive(Debug, Serialize)]
@@ -54,13 +61,14 @@ struct Summary {
 pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
     let context = invocation.context_named(name)?;
-    let components = vec![
+    let components = [
         row("context", Ok((Status::Ok, "settings are valid".to_owned()))),
         row("repository", repository(context)),
         row("metadata", metadata(context, invocation)),
         row("managedServer", server(context)),
-        row("secretStore", Ok(secret_store(context))),
+        row("secretStore", secret_store(context, invocation)),
     ];
+    let components = components.map(|row| row.redacted(&invocation.messages));
     let count = |status| components.iter().filter(|row| row.status == status).count();
     let summary = Summary {
         ok: count(Status::Ok),
@@ -177,11 +185,26 @@ fn server(context: &ResolvedContext) -> Outcome {
     }
 }
 
-fn secret_store(context: &ResolvedContext) -> (Status, String) {
-    match context.secret_store() {
-        Ok(_) => (Status::Ok, "settings are valid".to_owned()),
-        Err(_) => (Status::Skip, "not configured".to_owned()),
+/// Proves the store by reading it, and changes nothing in it.
+fn secret_store(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
+    let Some(settings) = &context.context.secret_store else {
+        return Ok((Status::Skip, "not configured".to_owned()));
+    };
+    let store = context.open_secret_store(&invocation.messages)?;
+    let Some(file) = &settings.file else {
+        return block_on(async {
+            // Of a Vault this is login, mount and version; it makes nothing.
+            store.init().await?;
+            Ok((Status::Ok, "Vault takes the login and has the engine".to_owned()))
+        });
+    };
+    if !Path::new(&file.path.0).exists() {
+        return Ok((Status::Warn, "secret file is not there yet; the first use makes it".to_owned()));
     }
+    block_on(async {
+        store.list().await?;
+        Ok((Status::Ok, "secret file decrypts".to_owned()))
+    })
 }
 
 fn text(report: &Report<'_>) -> String {

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use declarest_core::payload::Value;
 
 use super::HookShell;
-use crate::context::{Catalogue, Setting, Stored, Text};
+use crate::context::{Catalogue, Setting, Stored, Text, masked};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
@@ -88,28 +88,9 @@ fn references(value: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// What holds a secret, wherever in a catalogue it stands.
-const SECRETS: [&str; 7] = ["clientSecret", "key", "passphrase", "password", "secretID", "token", "value"];
-
 /// A value as it may be shown: programs get all of it, a terminal no secrets.
 fn shown(value: Value) -> Value {
     if std::io::stdout().is_terminal() { masked(value) } else { value }
-}
-
-fn masked(value: Value) -> Value {
-    match value {
-        Value::Object(members) => Value::Object(
-            members
-                .into_iter()
-                .map(|(key, member)| match member {
-                    Value::String(_) if SECRETS.contains(&key.as_str()) => (key, "<redacted>".into()),
-                    member => (key, masked(member)),
-                })
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(masked).collect()),
-        other => other,
-    }
 }
 
 /// `context session-hook`: what a shell evaluates when it starts.
@@ -123,7 +104,7 @@ pub fn session_hook(shell: HookShell, invocation: &Invocation) -> Result<(), Fai
 
 #[cfg(test)]
 mod tests {
-    use declarest_core::payload::{PayloadType, decode, encode};
+    use declarest_core::payload::PayloadType;
 
     use super::*;
     use crate::context::decode_catalogue;
@@ -132,14 +113,5 @@ mod tests {
     fn the_template_is_a_valid_catalogue() {
         let (catalogue, _) = decode_catalogue("template", PayloadType::Yaml, TEMPLATE.as_bytes()).unwrap();
         assert_eq!(catalogue.contexts.len(), 2);
-    }
-
-    #[test]
-    fn a_terminal_sees_no_secrets() {
-        let value = decode(PayloadType::Yaml, b"a: [{token: t, name: n}]\nkey: {prompt: true}").unwrap();
-        assert_eq!(
-            encode(PayloadType::Yaml, &masked(value)).unwrap(),
-            b"a:\n    - name: \"n\"\n      token: <redacted>\nkey:\n    prompt: true\n"
-        );
     }
 }

@@ -150,7 +150,7 @@ impl Run<'_> {
         let stop = Stop::default();
         let plan = sync::plan(&session, targets.selection, self.options, &stop).await;
         if let Some(saved) = saved {
-            outcome::check(&plan.failures, targeted)?;
+            outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
             let about = subject(&session, &saved.subject.path, saved.subject.recursive);
             saved.check(&about, &plan)?;
         }
@@ -162,7 +162,7 @@ impl Run<'_> {
         let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();
         let looked = self.look_again(written, shows.then_some(single)).await;
         // What was not written counts before what could not be shown.
-        outcome::check(&report.failures, targeted).and(looked)
+        outcome::check(&report.failures, targeted, &self.invocation.messages).and(looked)
     }
 
     /// Reads what was written, to save it or to show it: alone if it is `shown` as a single one.

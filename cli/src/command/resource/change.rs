@@ -44,6 +44,7 @@ impl<'w> Change<'w> {
         let stored = concealed.secrets.len();
         if stored > 0 {
             let secrets = workspace.context.open_secret_store(&invocation.messages)?;
+            invocation.messages.hide(concealed.secrets.iter().map(|(_, value)| value.clone()));
             secrets.set_all(concealed.secrets).await?;
             invocation.messages.verbose(1, &format!("stored secrets: {stored}"));
         }

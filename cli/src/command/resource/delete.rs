@@ -105,7 +105,7 @@ async fn on_server(
     let stop = Stop::default();
     let plan = sync::plan(&session, selection, &options, &stop).await;
     let report = sync::apply(&session, plan, &stop).await;
-    outcome::check(&report.failures, targeted)
+    outcome::check(&report.failures, targeted, workspace.messages)
 }
 
 /// The resource at a path of which nothing else is known, unless its names need a look at the server.

@@ -71,7 +71,7 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
             let shown = text(arguments, invocation, &plan.actions, path, single);
             output.show(&records(&plan), Some(&shown))?;
         }
-        outcome::check(&plan.failures, targeted)?;
+        outcome::check(&plan.failures, targeted, &invocation.messages)?;
         let differs = plan.actions.iter().any(|action| drift(action) != Drift::Unchanged);
         if arguments.exit_code && differs { Err(Failure::Differs) } else { Ok(()) }
     })
@@ -91,7 +91,7 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
             )));
         }
         let plan = compare(&workspace, targets).await?;
-        outcome::check(&plan.failures, 1)?;
+        outcome::check(&plan.failures, 1, &invocation.messages)?;
         let records = records(&plan);
         let lines: Vec<String> = records.iter().map(DiffRecord::line).collect();
         let text = output.is_text().then(|| lines.join("\n"));

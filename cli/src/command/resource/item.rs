@@ -179,7 +179,9 @@ impl Secrets {
             return Ok(Self::Masked);
         }
         let store = invocation.context()?.open_secret_store(&invocation.messages)?;
-        Ok(Self::Shown(SecretReader::new(Some(store))))
+        let reader = SecretReader::new(Some(store));
+        invocation.messages.hide_read(&reader);
+        Ok(Self::Shown(reader))
     }
 
     pub async fn apply(&self, item: &mut Item) -> Result<(), Failure> {

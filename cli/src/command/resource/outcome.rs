@@ -3,18 +3,18 @@
 use declarest_core::sync::Failure as Failed;
 
 use crate::error::Failure;
-use crate::output::tell;
+use crate::output::Messages;
 
 /// Tells which of `targeted` resources failed. One failure alone is the failure of the command; of several each
 /// gets its line, and the command fails as the first did.
-pub fn check(failures: &[Failed], targeted: usize) -> Result<(), Failure> {
+pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Result<(), Failure> {
     let Some(first) = failures.first() else { return Ok(()) };
     let category = first.reason.category();
     if targeted <= 1 && failures.len() == 1 {
         return Err(Failure::Failed { category, message: shown(first) });
     }
     for failure in failures {
-        tell(&shown(failure));
+        messages.problem(&shown(failure));
     }
     let message = format!("{} of {targeted} resources failed", failures.len());
     Err(Failure::Failed { category, message })

@@ -15,6 +15,7 @@ use crate::output::{Output, OutputPolicy};
 pub fn mask(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
     let (output, Payload { value, .. }) = read(input, invocation)?;
     let (masked, extracted) = secrets::extract(value)?;
+    invocation.messages.hide(extracted.iter().map(|(_, value)| value.clone()));
     block_on(async { Ok(open(invocation)?.set_all(extracted).await?) })?;
     show(&output, &masked)
 }
@@ -24,6 +25,7 @@ pub fn resolve(input: &PayloadArguments, invocation: &Invocation) -> Result<(), 
     let (output, Payload { value, descriptor }) = read(input, invocation)?;
     let resolved = block_on(async {
         let reader = SecretReader::new(Some(open(invocation)?));
+        invocation.messages.hide_read(&reader);
         Ok(reader.resolve(&Scope::Payload, Some(&descriptor), Arc::new(value)).await?)
     })?;
     show(&output, &resolved.payload)

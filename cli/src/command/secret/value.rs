@@ -61,6 +61,7 @@ pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Fail
         Some(value) => value,
         None => arguments.source.read(key.as_str())?,
     };
+    invocation.messages.hide([value.clone()]);
     block_on(async { Ok(open(invocation)?.set(&key, &value).await?) })
 }
 

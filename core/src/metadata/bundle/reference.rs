@@ -211,7 +211,12 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, BundleError> {
 
 fn refused(text: &str, reason: &str) -> BundleError {
     let reference = Url::parse(text).ok().filter(Url::has_host);
-    let reference = reference.map_or_else(|| text.to_owned(), |url| shown(&url));
+    // Of what cannot be read, all up to an @ may be a user and a password.
+    let unread = || match (text.split_once("://"), text.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        _ => text.to_owned(),
+    };
+    let reference = reference.map_or_else(unread, |url| shown(&url));
     BundleError::Reference { reference, reason: reason.to_owned() }
 }
 

@@ -3,10 +3,11 @@
 use super::REDACTED;
 use crate::secrets::is_secret_name;
 
-/// `text` with `"<redacted>"` for the strings and numbers of JSON members whose name looks like that of a secret.
+/// `text` with `"<redacted>"` for the strings and numbers of JSON members whose name looks like that of a secret, and
+/// for all that members called `declared` hold.
 ///
 /// It is read word by word and not parsed, as bodies that are shown may be cut off, or stand within other text.
-pub(super) fn redact(text: &str) -> String {
+pub(super) fn redact(text: &str, declared: &[String]) -> String {
     let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find('"') {
@@ -15,7 +16,13 @@ pub(super) fn redact(text: &str) -> String {
         rest = &rest[start + name.len()..];
         let value = rest.trim_start();
         let Some(value) = value.strip_prefix(':').map(str::trim_start) else { continue };
+        let name = serde_json::from_str::<String>(name).unwrap_or_default();
+        let is_declared = declared.contains(&name);
         let length = match value.as_bytes().first() {
+            Some(b'{' | b'[') if is_declared => composite(value),
+            Some(b't' | b'f') if is_declared => {
+                value.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(value.len())
+            }
             Some(b'"') => string(value),
             Some(b'-' | b'0'..=b'9') => {
                 value.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(value.len())
@@ -24,7 +31,7 @@ pub(super) fn redact(text: &str) -> String {
             _ => continue,
         };
         let between = rest.len() - value.len();
-        if value.starts_with("\"\"") || !is_secret(name) {
+        if value.starts_with("\"\"") || !(is_declared || is_secret_name(&name)) {
             redacted.push_str(&rest[..between + length]);
         } else {
             redacted.push_str(&rest[..between]);
@@ -51,8 +58,21 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-fn is_secret(name: &str) -> bool {
-    serde_json::from_str::<String>(name).is_ok_and(|name| is_secret_name(&name))
+/// The length of the array or object that `text` begins with; all of it if that does not end.
+fn composite(text: &str) -> usize {
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(&byte) = text.as_bytes().get(at) {
+        at += if byte == b'"' { string(&text[at..]) } else { 1 };
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
 }
 
 #[cfg(test)]
@@ -77,13 +97,30 @@ mod tests {
     )]
     #[case::no_json("plain \"text", "plain \"text")]
     fn members(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(redact(text), expected);
+        assert_eq!(redact(text, &[]), expected);
+    }
+
+    #[rstest]
+    #[case::text(r#"{"pin": "0420"}"#, r#"{"pin": "<redacted>"}"#)]
+    #[case::number(r#"{"pin":420,"id":7}"#, r#"{"pin":"<redacted>","id":7}"#)]
+    #[case::boolean(r#"{"pin": true}"#, r#"{"pin": "<redacted>"}"#)]
+    #[case::array(r#"{"pin": ["]", "b"], "id": 7}"#, r#"{"pin": "<redacted>", "id": 7}"#)]
+    #[case::object(r#"[{"pin": {"a": {"b": "}"}}}, 1]"#, r#"[{"pin": "<redacted>"}, 1]"#)]
+    #[case::cut_off(r#"{"pin": {"a": "can"#, r#"{"pin": "<redacted>""#)]
+    #[case::nothing(r#"{"pin": null, "pins": "1"}"#, r#"{"pin": null, "pins": "1"}"#)]
+    fn declared_members(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(redact(text, &["pin".to_owned()]), expected);
     }
 
     proptest! {
         #[test]
         fn never_panics_and_leaves_other_text_alone(text in "[a-z\":\\\\{}, é]{0,24}") {
-            prop_assert_eq!(redact(&text), text);
+            prop_assert_eq!(redact(&text, &[]), text);
+        }
+
+        #[test]
+        fn never_panics_at_declared_members(text in "[\"p:{}\\[\\], é]{0,24}") {
+            redact(&text, &["p".to_owned(), String::new()]);
         }
     }
 }

@@ -2,12 +2,15 @@
 
 mod members;
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use zeroize::Zeroizing;
 
 use super::Secret;
+use crate::payload::pointer::{Pointer, array_index};
 
 /// What a secret value is replaced by.
 const REDACTED: &str = "<redacted>";
@@ -18,6 +21,31 @@ const SHORTEST: usize = 6;
 /// Everything but the unreserved characters of RFC 3986, section 2.3.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// What of bodies is secret whatever it is called, and whether or not its value is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confidential {
+    /// The members of these names.
+    Members(Arc<[String]>),
+    /// All of it.
+    Everything,
+}
+
+impl Default for Confidential {
+    fn default() -> Self {
+        Self::Members(Arc::default())
+    }
+}
+
+impl Confidential {
+    /// What is at these places, by name: bodies that are shown need not have the form of payloads. A place in an
+    /// array hides the whole array.
+    pub fn at<'p>(places: impl IntoIterator<Item = &'p Pointer>) -> Self {
+        let name = |place: &'p Pointer| place.tokens().iter().rfind(|token| array_index(token).is_none());
+        let names: Option<Arc<[String]>> = places.into_iter().map(|place| name(place).cloned()).collect();
+        names.map_or(Self::Everything, Self::Members)
+    }
+}
+
 /// Replaces known secret values, in every spelling they may come back in, by `<redacted>`.
 #[derive(Clone, Default)]
 pub struct Redactor {
@@ -26,7 +54,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// A redactor that knows `secrets`: raw, JSON-escaped, percent-encoded as in forms and as in URLs, and in
+    /// A redactor that knows `secrets`: raw, JSON-escaped once or twice, percent-encoded as in forms and as in URLs, and in
     /// base64 of either alphabet, wherever in the encoded text they stand. Values below 6 bytes are left alone.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let values = secrets.into_iter().map(Secret::expose).filter(|value| value.len() >= SHORTEST);
@@ -44,19 +72,25 @@ impl Redactor {
     }
 
     /// [`Redactor::redact`] for a body, which may be cut off: what JSON members hold whose name looks like that
-    /// of a secret is replaced as well.
-    pub fn redact_body(&self, body: &str) -> String {
-        self.redact(&members::redact(body))
+    /// of a secret is replaced as well, and what is `confidential`.
+    pub fn redact_body(&self, body: &str, confidential: &Confidential) -> String {
+        match confidential {
+            Confidential::Everything => REDACTED.to_owned(),
+            Confidential::Members(names) => self.redact(&members::redact(body, names)),
+        }
     }
 }
 
 fn spellings(value: &str) -> Vec<Zeroizing<String>> {
     let json = Zeroizing::new(serde_json::Value::from(value).to_string());
+    // Errors quote the JSON that they are about, in JSON.
+    let quoted = Zeroizing::new(serde_json::Value::from(&json[1..json.len() - 1]).to_string());
     let form: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
     let url = utf8_percent_encode(value, RESERVED).to_string();
     let mut spellings = vec![
         value.to_owned(),
         json[1..json.len() - 1].to_owned(),
+        quoted[1..quoted.len() - 1].to_owned(),
         lower_case_escapes(&form),
         lower_case_escapes(&url),
         form,
@@ -113,6 +147,7 @@ mod tests {
     #[rstest]
     #[case::raw(VALUE)]
     #[case::json(r#"p\"ss w/rd!?~é"#)]
+    #[case::json_in_json(r#"p\\\"ss w/rd!?~é"#)]
     #[case::form("p%22ss+w%2Frd%21%3F%7E%C3%A9")]
     #[case::lower_case_form("p%22ss+w%2frd%21%3f%7e%c3%a9")]
     #[case::url("p%22ss%20w%2Frd%21%3F~%C3%A9")]
@@ -145,6 +180,19 @@ mod tests {
     fn bodies_lose_values_and_members() {
         let body = r#"{"note": "p\"ss w/rd!?~é", "apiKey": "k1", "id": 7}"#;
         let expected = r#"{"note": "<redacted>", "apiKey": "<redacted>", "id": 7}"#;
-        assert_eq!(redactor().redact_body(body), expected);
+        assert_eq!(redactor().redact_body(body, &Confidential::default()), expected);
+    }
+
+    #[rstest]
+    #[case::member("/pin", r#"{"pin": "<redacted>", "door": {"code": 2}}"#)]
+    #[case::inner("/door/code", r#"{"pin": "0", "door": {"code": "<redacted>"}}"#)]
+    #[case::whole_member("/door", r#"{"pin": "0", "door": "<redacted>"}"#)]
+    #[case::in_an_array("/pin/0", r#"{"pin": "<redacted>", "door": {"code": 2}}"#)]
+    #[case::everything("", "<redacted>")]
+    #[case::an_array("/0", "<redacted>")]
+    fn confidential_members_are_hidden_by_name(#[case] place: &str, #[case] expected: &str) {
+        let confidential = Confidential::at(&[Pointer::parse(place).unwrap()]);
+        let body = r#"{"pin": "0", "door": {"code": 2}}"#;
+        assert_eq!(Redactor::default().redact_body(body, &confidential), expected);
     }
 }
