@@ -488,7 +488,7 @@ mod tests {
     fn a_plan_of_very_many_actions_stays_small() {
         // 100,000 of them, most of which do nothing, have to fit into some ten MiB.
         assert!(size_of::<Action>() <= 96, "{} bytes", size_of::<Action>());
-        assert!(size_of::<Call>() <= 296, "{} bytes", size_of::<Call>());
+        assert!(size_of::<Call>() <= 304, "{} bytes", size_of::<Call>());
     }
 
     #[test]
