@@ -141,11 +141,10 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
         if let Some(kubeconfig) = &self.kubeconfig {
             command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", OPERATOR_NAMESPACE);
-            command.args([
-                "--metrics-bind-address=0",
-                "--health-probe-bind-address=0",
-                "--allow-file-repositories",
-            ]);
+            command.args(["--health-probe-bind-address=0", "--allow-file-repositories"]);
+            if !self.is_given("--metrics-bind-address") {
+                command.arg("--metrics-bind-address=0");
+            }
             command.arg(format!("--watch-namespace={}", self.namespace));
             for (variable, directory) in [
                 ("REPO_BASE_DIR", "repos"),
@@ -160,7 +159,7 @@ impl World {
             command.arg("standalone").arg("--manifests").arg(self.manifests());
             command.arg("--state-dir").arg(self.state()).args(["--api-listen", "127.0.0.1:0"]);
         }
-        if !self.arguments.iter().any(|argument| argument.starts_with("--log-level")) {
+        if !self.is_given("--log-level") {
             command.args(["--log-level", "debug"]);
         }
         command.args(&self.arguments);
@@ -170,6 +169,10 @@ impl World {
             let address = self.wait_for_file(&address).await;
             self.client = client_at(&format!("http://{address}"));
         }
+    }
+
+    fn is_given(&self, flag: &str) -> bool {
+        self.arguments.iter().any(|argument| argument.starts_with(flag))
     }
 
     /// Ends the operator as a crash would: without any chance to tidy up.
