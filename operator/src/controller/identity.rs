@@ -1,7 +1,12 @@
 //! What something was built from, so that it is built again when that changes.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::OwnedMutexGuard;
+
 use super::context::Context;
-use super::kind::Kind;
+use super::kind::{Key, Kind};
 
 /// An object in one generation, with the Secrets that it refers to in one version. Rotated Secrets are noticed by
 /// this.
@@ -30,5 +35,25 @@ impl Identity {
                 .map(|(_, secret)| (secret.name.clone(), version(&secret.name)))
                 .collect(),
         }
+    }
+}
+
+/// Turns in building: who waited for one finds what the others built, and logs in no second time.
+#[derive(Default)]
+pub struct Turns(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    /// Waits until nobody else builds for the object; held until dropped.
+    pub async fn wait(&self, key: &Key) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(turns.entry(key.clone()).or_default())
+        };
+        turn.lock_owned().await
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, key: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }

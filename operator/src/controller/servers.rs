@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use super::connections;
 use super::context::Context;
 use super::error::Failure;
-use super::identity::Identity;
+use super::identity::{Identity, Turns};
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
@@ -25,6 +25,7 @@ use crate::telemetry::Metrics;
 #[derive(Default)]
 pub struct Servers {
     known: Mutex<HashMap<Key, Known>>,
+    turns: Turns,
 }
 
 struct Known {
@@ -44,6 +45,10 @@ impl Servers {
         if let Some(client) = self.cached(&key, &identity) {
             return Ok(client);
         }
+        let _turn = self.turns.wait(&key).await;
+        if let Some(client) = self.cached(&key, &identity) {
+            return Ok(client);
+        }
         let settings = settings(context, server).await?;
         let throttling = throttling(server.spec.http.request_throttling.as_ref());
         let gate = self.gate(&key, throttling)?;
@@ -60,6 +65,7 @@ impl Servers {
     /// Forgets the client and gate of a server that is gone.
     pub fn forget(&self, key: &Key) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.turns.forget(key);
     }
 
     fn cached(&self, key: &Key, identity: &Identity) -> Option<Client> {

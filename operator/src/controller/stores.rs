@@ -10,7 +10,7 @@ use declarest_core::secrets::vault::{KvVersion, VaultAuth, VaultError, VaultSett
 use super::connections;
 use super::context::Context;
 use super::error::Failure;
-use super::identity::Identity;
+use super::identity::{Identity, Turns};
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
@@ -21,6 +21,7 @@ use crate::crd::{self, secret_store};
 #[derive(Default)]
 pub struct Stores {
     known: Mutex<HashMap<Key, (Identity, Opened)>>,
+    turns: Turns,
 }
 
 /// A store, ready to be asked.
@@ -37,6 +38,10 @@ impl Stores {
     pub async fn open(&self, context: &Context, object: &crd::SecretStore) -> Result<Opened, Failure> {
         let key = object.key();
         let identity = Identity::of(context, object);
+        if let Some(opened) = self.cached(&key, &identity) {
+            return Ok(opened);
+        }
+        let _turn = self.turns.wait(&key).await;
         if let Some(opened) = self.cached(&key, &identity) {
             return Ok(opened);
         }
