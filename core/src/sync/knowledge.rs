@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::StreamExt;
 use http::StatusCode;
 use sha2::{Digest as _, Sha256};
-use url::Url;
 
+use super::reads::{Proofs, Reads};
 use super::report::Stats;
-use super::{Report, Session, Stop};
+use super::{Options, Reading};
 use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
@@ -31,26 +30,36 @@ struct Known {
     /// this digest.
     whole: HashMap<(LogicalPath, [u8; 32]), bool>,
     settled: Option<Arc<Settled>>,
+    reads: Option<Arc<Reads>>,
+    /// Whether they are all that the scope consists of, and nothing else was to be done in it since they were made.
+    complete: bool,
 }
 
-/// A run that found everything in its desired state, and what it was told. A run is a function of its
-/// revision, its rules and the answers, so the same answers mean the same again.
+/// A run that found everything in its desired state, and what it was told.
 #[derive(Debug)]
-struct Settled {
+pub(super) struct Settled {
     revision: Revision,
-    stats: Stats,
-    exchanges: Vec<Exchange>,
+    pub stats: Stats,
+    pub exchanges: Vec<Exchange>,
 }
 
-#[derive(Debug)]
-struct Exchange {
-    request: Request,
-    answer: Answer,
+/// A request, and what was answered.
+#[derive(Clone, Debug)]
+pub(super) struct Exchange {
+    pub request: Request,
+    pub answer: Answer,
+}
+
+impl Exchange {
+    /// Whether `answer` is the same again.
+    pub fn is_repeated_by(&self, answer: &Result<Response, ServerError>) -> bool {
+        Answer::of(answer) == Some(self.answer)
+    }
 }
 
 /// An answer, as far as a run depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+pub(super) enum Answer {
     /// A success, by the digest of its content type, links and body.
     Success([u8; 32]),
     /// A refusal; its text is for people.
@@ -59,22 +68,24 @@ enum Answer {
 
 impl Answer {
     /// `None` if the server did not answer.
-    fn of(answer: &Result<Response, ServerError>) -> Option<Self> {
+    pub fn of(answer: &Result<Response, ServerError>) -> Option<Self> {
         match answer {
-            Ok(response) => {
-                let mut hash = Sha256::new();
-                hash.update(response.content_type.as_deref().unwrap_or_default());
-                hash.update([0]);
-                // A list goes on where they say, whatever its body holds.
-                for link in &response.links {
-                    hash.update(link);
-                    hash.update([0]);
-                }
-                hash.update(&response.body);
-                Some(Self::Success(hash.finalize().into()))
-            }
+            Ok(response) => Some(Self::of_success(response)),
             Err(error) => error.status().map(Self::Refusal),
         }
+    }
+
+    pub fn of_success(response: &Response) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(response.content_type.as_deref().unwrap_or_default());
+        hash.update([0]);
+        // A list goes on where they say, whatever its body holds.
+        for link in &response.links {
+            hash.update(link);
+            hash.update([0]);
+        }
+        hash.update(&response.body);
+        Self::Success(hash.finalize().into())
     }
 }
 
@@ -104,18 +115,37 @@ impl Knowledge {
         self.known().settled = settled;
     }
 
-    /// Forgets the settled run.
+    /// Forgets the settled run. What single reads mean stays as it is, but they are not all any more.
     pub(super) fn unsettle(&self) {
-        self.known().settled = None;
+        let mut known = self.known();
+        (known.settled, known.complete) = (None, false);
     }
 
-    /// Whether [`recheck`] has something to repeat for this revision.
-    pub fn is_settled_at(&self, revision: &Revision) -> bool {
-        self.settled(Some(revision)).is_some()
+    /// Remembers what the single reads of a run at `revision` proved; it found `all`, so many resources, as desired,
+    /// or did not.
+    pub(super) fn remember(&self, revision: &Revision, proofs: &Proofs, all: Option<usize>) {
+        let mut known = self.known();
+        known.reads = proofs.collected(revision, known.reads.as_deref()).map(Arc::new);
+        known.complete = all.is_some() && all == known.reads.as_deref().map(Reads::len);
     }
 
-    fn settled(&self, revision: Option<&Revision>) -> Option<Arc<Settled>> {
-        self.known().settled.clone().filter(|settled| Some(&settled.revision) == revision)
+    /// Whether [`recheck`](super::recheck) has something to repeat for this revision.
+    pub fn can_recheck(&self, revision: &Revision, options: &Options) -> bool {
+        self.settled(revision, options).is_some() || self.reads(revision, options).is_some()
+    }
+
+    /// The settled run of this revision, if it is what `options` ask for.
+    pub(super) fn settled(&self, revision: &Revision, options: &Options) -> Option<Arc<Settled>> {
+        let wanted = options.effective_reading() == Reading::Bulk;
+        self.known().settled.clone().filter(|settled| wanted && settled.revision == *revision)
+    }
+
+    /// The single reads at this revision, if they are what `options` ask for, and whether the scope is as desired if
+    /// all of them are.
+    pub(super) fn reads(&self, revision: &Revision, options: &Options) -> Option<(Arc<Reads>, bool)> {
+        let known = self.known();
+        let reads = known.reads.clone().filter(|_| options.reads_may_be_repeated());
+        Some((reads.filter(|reads| reads.are_of(revision))?, known.complete))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -157,56 +187,4 @@ impl Transcript {
             _ => *kept = None,
         }
     }
-}
-
-/// Answers that a run need not ask for again. Each serves once.
-#[derive(Debug, Default)]
-pub struct Answers(Mutex<HashMap<Key, Response>>);
-
-/// What tells reads of one server apart.
-type Key = (String, Vec<(String, String)>, Option<String>, Option<Box<Url>>);
-
-fn key(request: &Request) -> Key {
-    (request.path.clone(), request.query.clone(), request.accept.clone(), request.link.clone())
-}
-
-impl Answers {
-    pub(super) fn take(&self, request: &Request) -> Option<Response> {
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.is_empty() { None } else { answers.remove(&key(request)) }
-    }
-}
-
-/// Repeats the requests of the last run with [`Reading::Bulk`](super::Reading) that found everything of this
-/// revision in its desired state. Its report stands if all answers are the same, byte for byte. Otherwise
-/// the result is what was answered, for the run that has to look closer; empty where no such run is known.
-pub async fn recheck(session: &Session, stop: &Stop) -> Result<Report, Answers> {
-    let Some(settled) = session.knowledge.settled(session.tree.revision()) else {
-        return Err(Answers::default());
-    };
-    let ask = |exchange: &Exchange| {
-        let (client, request, expected) = (session.client.clone(), exchange.request.clone(), exchange.answer);
-        async move {
-            let answer = client.send(&request).await;
-            (request, Answer::of(&answer) == Some(expected), answer)
-        }
-    };
-    let requests = futures::stream::iter(&settled.exchanges).map(ask);
-    let mut answers = requests.buffer_unordered(session.client.max_concurrency());
-    let mut at_hand = HashMap::new();
-    let mut same = true;
-    while let Some((request, is_same, answer)) = answers.next().await {
-        same &= is_same;
-        match answer {
-            _ if stop.reason().is_some() => return Err(Answers::default()),
-            Ok(response) => drop(at_hand.insert(key(&request), response)),
-            // A run knows better how often to try.
-            Err(error) if error.status().is_none() => return Err(Answers::default()),
-            Err(_) => {}
-        }
-    }
-    if same {
-        return Ok(Report::new(settled.stats, Vec::new(), None, None, stop));
-    }
-    Err(Answers(Mutex::new(at_hand)))
 }

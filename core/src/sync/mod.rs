@@ -17,6 +17,8 @@ mod observe;
 mod pages;
 mod plan;
 mod prune;
+mod reads;
+mod recheck;
 mod recurrence;
 mod remote;
 mod report;
@@ -38,15 +40,17 @@ use crate::repository::Tree;
 use crate::secrets::SecretReader;
 use crate::server::Client;
 use knowledge::Transcript;
+use reads::Proofs;
 
 pub use apply::apply;
 pub use desired::desired;
 pub use error::SyncError;
-pub use knowledge::{Answers, Knowledge, recheck};
+pub use knowledge::Knowledge;
 pub use lists::Members;
 pub use lookup::lookup;
 pub use plan::{Action, Plan, Reason, Step, decide};
 pub use prune::{PruneLimit, PruneRefused};
+pub use recheck::{Answers, recheck};
 pub use recurrence::{Recurrences, Unsettled};
 pub use remote::{Found, Remote};
 pub use report::{Failure, FailureReason, LIST, Outcome, PRUNE, Report, Stats};
@@ -157,11 +161,26 @@ impl Default for Options {
 impl Options {
     /// A list cannot stand for a read whose payload is needed.
     fn effective_reading(&self) -> Reading {
-        if self.force || self.keep_compared || self.sealable || self.intent != Intent::Converge {
-            return Reading::Each;
-        }
-        self.reading
+        if self.needs_payloads() { Reading::Each } else { self.reading }
     }
+
+    /// Whether a read that showed its resource as desired may be repeated without a look at the payload.
+    fn reads_may_be_repeated(&self) -> bool {
+        self.reading == Reading::Each && !self.needs_payloads()
+    }
+
+    fn needs_payloads(&self) -> bool {
+        self.force || self.keep_compared || self.sealable || self.intent != Intent::Converge
+    }
+}
+
+/// Where a run notes what it asked, as far as that can be repeated.
+#[derive(Clone, Default)]
+struct Notes {
+    /// All that was asked.
+    transcript: Option<Arc<Transcript>>,
+    /// Single reads that showed what is desired.
+    proofs: Option<Arc<Proofs>>,
 }
 
 /// Brings the server to the desired state of `selection`, or in observe-only mode tells how it departs.
@@ -171,8 +190,11 @@ impl Options {
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
     let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
     // Only such a run can be repeated by its answers alone.
-    let transcript = (whole_scope && reading == Reading::Bulk).then(Arc::<Transcript>::default);
-    let plan = plan_noting(session, selection, options, stop, transcript.clone()).await;
+    let notes = Notes {
+        transcript: (whole_scope && reading == Reading::Bulk).then(Arc::default),
+        proofs: (whole_scope && options.reads_may_be_repeated()).then(Arc::default),
+    };
+    let plan = plan_noting(session, selection, options, stop, notes.clone()).await;
     let had_work = plan.actions.iter().any(|action| action.reason != Reason::Equal);
     let report = match options.mode {
         Mode::Observe => report::of_observation(&plan, stop),
@@ -182,7 +204,11 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let lasts = session.secrets.values().is_empty();
     let settled =
         report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work && lasts;
-    match transcript.filter(|_| settled) {
+    if let (Some(proofs), Some(revision)) = (&notes.proofs, session.tree.revision()) {
+        let all = settled.then_some(report.stats.targeted);
+        session.knowledge.remember(revision, proofs, all);
+    }
+    match notes.transcript.filter(|_| settled) {
         Some(transcript) => {
             session.knowledge.settle(session.tree.revision(), report.stats, &transcript);
         }
@@ -197,7 +223,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
 
 /// Observes `selection` and decides what to do, without doing it.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
-    plan_noting(session, selection, options, stop, None).await
+    plan_noting(session, selection, options, stop, Notes::default()).await
 }
 
 async fn plan_noting(
@@ -205,10 +231,10 @@ async fn plan_noting(
     selection: Selection,
     options: &Options,
     stop: &Stop,
-    transcript: Option<Arc<Transcript>>,
+    notes: Notes,
 ) -> Plan {
     let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
-    let observation = observe::observe(session, selection, options, stop, transcript).await;
+    let observation = observe::observe(session, selection, options, stop, notes).await;
     Plan { given, ..Plan::new(session.tree.revision().cloned(), observation, options) }
 }
 

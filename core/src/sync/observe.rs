@@ -9,12 +9,12 @@ use tokio::task::JoinSet;
 
 use super::bulk::{Bulk, Seen};
 use super::desired::desired;
-use super::knowledge::Transcript;
 use super::plan::{self, Action, Reason, decide_for};
+use super::reads::Proofs;
 use super::remote::Remote;
 use super::report::{Failure, PRUNE};
 use super::resource::{Observed, Resource};
-use super::{Candidate, Intent, Options, Selection, Session, Stop, SyncError, blocking, joined};
+use super::{Candidate, Intent, Notes, Options, Selection, Session, Stop, SyncError, blocking, joined};
 use crate::error::{Categorized, Category};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::metadata::{Identity, Rules};
@@ -51,32 +51,35 @@ struct Observer {
     options: Options,
     /// Who occupies what matters only where something may be deleted.
     located: bool,
+    proofs: Option<Arc<Proofs>>,
     stop: Stop,
 }
 
-/// Observes everything selected, concurrently up to the server's gate. What is read from the server is noted
-/// in `transcript`, if there is one.
+/// Observes everything selected, concurrently up to the server's gate. What is read from the server is noted.
 pub(super) async fn observe(
     session: &Session,
     selection: Selection,
     options: &Options,
     stop: &Stop,
-    transcript: Option<Arc<Transcript>>,
+    Notes { transcript, proofs }: Notes,
 ) -> Observation {
     let targeted = selection.targeted();
     let bulk = Bulk::of(&selection, options.effective_reading());
-    let remote = Remote::observing(session, bulk, transcript);
-    let Selection { resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
+    let remote = Remote::observing(session, bulk, transcript, proofs.is_some());
+    let Selection { mut resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
     let located = !prune.is_empty();
+    // Equal resources are most of a large scope, and all that is left to tell of them is how many they are.
+    let counts_equal = whole_scope && !located && !options.keep_compared && !options.sealable;
+    let (mut actions, mut unchanged) = (Vec::new(), 0);
+    if counts_equal && proofs.is_some() {
+        resources.retain(|file| !session.answers.confirm(&file.path));
+        unchanged = targeted - resources.len() - given.len() - failures.len();
+    }
     let (session, options, stop) = (session.clone(), options.clone(), stop.clone());
-    let observer = Arc::new(Observer { session, remote, options, located, stop });
+    let observer = Arc::new(Observer { session, remote, options, located, proofs, stop });
     let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
     let others = given.chain(prune.into_iter().map(Item::Undeclared));
     let items = loaded(&observer.session, resources).chain(futures::stream::iter(others));
-    // Equal resources are most of a large scope, and all that is left to tell of them is how many they are.
-    let counts_equal =
-        whole_scope && !located && !observer.options.keep_compared && !observer.options.sealable;
-    let (mut actions, mut unchanged) = (Vec::new(), 0);
     let note = |outcome| match outcome {
         Ok(Some(action)) if counts_equal && is_equal(&action) => unchanged += 1,
         Ok(action) => actions.extend(action),
@@ -179,7 +182,11 @@ impl Observer {
             Err(error) => return Err(error),
         };
         if !desired.rules.runs_jq() {
-            return decide_for(&desired, &observed, options, located);
+            let action = decide_for(&desired, &observed, options, located)?;
+            if let (Some(proofs), Some(proof), true) = (&self.proofs, observed.proof, is_equal(&action)) {
+                proofs.add(&desired.path, *proof);
+            }
+            return Ok(action);
         }
         let options = options.clone();
         blocking(desired.path.clone(), move || {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::bulk::Bulk;
-use super::knowledge::Transcript;
+use super::knowledge::{Answer, Exchange, Transcript};
 use super::lists::{ListOutcome, Lists, Members};
 use super::resource::{Content, Observed, Resource, confidential, request};
 use super::version::Version;
@@ -39,19 +39,26 @@ pub struct Remote {
     pub(super) bulk: Bulk,
     /// Where reads are noted, if somebody wants to know.
     transcript: Option<Arc<Transcript>>,
+    /// Whether reads tell what they rest on, so that they can be repeated without a look at Git.
+    proves: bool,
 }
 
 impl Remote {
     /// The server of `session`, of which nothing is known yet.
     pub fn new(session: &Session) -> Arc<Self> {
-        Self::observing(session, Bulk::default(), None)
+        Self::observing(session, Bulk::default(), None, false)
     }
 
     /// The server as a run looks at it: lists of `bulk` may answer for their members, and all that is read
-    /// is noted in `transcript`, if there is one.
-    pub(super) fn observing(session: &Session, bulk: Bulk, transcript: Option<Arc<Transcript>>) -> Arc<Self> {
+    /// is noted in `transcript`, if there is one. What single reads rest on is told if it `proves`.
+    pub(super) fn observing(
+        session: &Session,
+        bulk: Bulk,
+        transcript: Option<Arc<Transcript>>,
+        proves: bool,
+    ) -> Arc<Self> {
         let (lists, within) = (Arc::default(), Vec::new());
-        Arc::new(Self { session: session.clone(), lists, within, bulk, transcript })
+        Arc::new(Self { session: session.clone(), lists, within, bulk, transcript, proves })
     }
 
     /// For a read that may only prove what a list says; it is noted once [`Self::adopt`] says so.
@@ -62,6 +69,7 @@ impl Remote {
             within: self.within.clone(),
             bulk: Bulk::default(),
             transcript: self.transcript.as_ref().map(|_| Arc::default()),
+            proves: false,
         })
     }
 
@@ -82,13 +90,14 @@ impl Remote {
             within,
             bulk: Bulk::default(),
             transcript,
+            proves: false,
         }
     }
 
     /// Sends a read, unless its answer is at hand.
     pub(super) async fn ask(&self, request: &Request) -> Result<Response, ServerError> {
         let answer = match self.session.answers.take(request) {
-            Some(answer) => Ok(answer),
+            Some(answer) => answer,
             None => self.session.client.send(request).await,
         };
         if let Some(transcript) = &self.transcript {
@@ -190,9 +199,10 @@ impl Remote {
     /// Reads one resource. Absence is an answer and no error.
     pub async fn read(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
         match self.read_at(wanted).await {
-            Ok(content) => {
+            Ok(mut content) => {
+                let proof = content.proof.take();
                 self.check_unique(wanted).await?;
-                Ok(Observed::found(wanted.clone(), content))
+                Ok(Observed { proof, ..Observed::found(wanted.clone(), content) })
             }
             // Boxed, as it needs much more room than the one read that is mostly all.
             Err(error) => Box::pin(self.search(wanted, error)).await,
@@ -364,6 +374,12 @@ impl Remote {
         found.await
     }
 
+    /// Whether a single read of `at` is all that tells whether it is as desired: no list says whether its names
+    /// are its own, and no secret what is desired.
+    fn proves(&self, at: &Resource) -> bool {
+        self.proves && at.secrets.is_empty() && !at.rules.identity().both_explicit()
+    }
+
     /// Reads the resource at exactly the address that its rules give.
     async fn read_at(&self, at: &Resource) -> Result<Content, SyncError> {
         let evaluation = at.evaluation()?;
@@ -371,18 +387,20 @@ impl Remote {
         let request = Request { confidential, ..request(&evaluation, OperationName::Get, &Value::Null)? };
         let response = self.ask(&request).await?;
         let version = Version::of(&request, &response);
+        let proof = self.proves(at).then(|| Answer::of_success(&response));
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
         // What was declared once is known by its payload alone.
         let text = || at.payload.as_str().map(|_| PayloadType::Text);
         let answer = response.decode(stored.or(at.rules.payload_type()).or_else(text))?;
         if !at.rules.runs_jq() {
             let payload = evaluation.transform(OperationName::Get, answer, Context::default())?;
-            return Ok(Content { payload, version });
+            let proof = proof.map(|answer| Box::new(Exchange { request, answer }));
+            return Ok(Content { payload, version, proof });
         }
         let resource = at.clone();
         blocking(at.path.clone(), move || {
             let payload = resource.evaluation()?.transform(OperationName::Get, answer, Context::default())?;
-            Ok(Content { payload, version })
+            Ok(Content { payload, version, proof: None })
         })
         .await
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::SyncError;
+use super::knowledge::Exchange;
 use super::version::Version;
 use crate::metadata::document::Resolved;
 use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rules, Subject};
@@ -41,6 +42,8 @@ pub struct Observed {
     pub payload: Option<Value>,
     /// Which version that is, where the server says so.
     pub version: Option<Box<Version>>,
+    /// The one request and answer that all of this follows from, where it does and somebody wants to know.
+    pub(super) proof: Option<Box<Exchange>>,
 }
 
 /// What a read of one resource showed.
@@ -48,17 +51,18 @@ pub struct Observed {
 pub(super) struct Content {
     pub payload: Value,
     pub version: Option<Box<Version>>,
+    pub proof: Option<Box<Exchange>>,
 }
 
 impl Observed {
     /// `payload` as it was found at `at`; `None` if nothing was.
     pub fn new(at: Resource, payload: Option<Value>) -> Self {
-        Self { at, payload, version: None }
+        Self { at, payload, version: None, proof: None }
     }
 
     /// What a read at `at` showed.
-    pub(super) fn found(at: Resource, Content { payload, version }: Content) -> Self {
-        Self { at, payload: Some(payload), version }
+    pub(super) fn found(at: Resource, Content { payload, version, .. }: Content) -> Self {
+        Self { version, ..Self::new(at, Some(payload)) }
     }
 
     /// The resource by the id that its content states, which is how requests that change it address it.

@@ -11,6 +11,7 @@ mod rest_server;
 mod bulk;
 mod lost_answers;
 mod recurrences;
+mod repeated_reads;
 mod scene;
 mod secrets;
 mod versions;

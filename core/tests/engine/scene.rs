@@ -1,6 +1,7 @@
 //! A world whose repository has revisions, and what runs learn about its server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
@@ -16,20 +17,31 @@ pub struct Scene {
     world: World,
     knowledge: Arc<Knowledge>,
     revision: u32,
+    looks: Arc<Looks>,
+}
+
+/// How often the repository was looked at.
+#[derive(Default)]
+struct Looks {
+    read: AtomicUsize,
+    listed: AtomicUsize,
 }
 
 /// A directory that claims to be a commit.
 struct Commit {
     files: Arc<dyn Tree>,
     revision: Revision,
+    looks: Arc<Looks>,
 }
 
 impl Tree for Commit {
     fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
+        self.looks.listed.fetch_add(1, Ordering::Relaxed);
         self.files.entries(directory)
     }
 
     fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+        self.looks.read.fetch_add(1, Ordering::Relaxed);
         self.files.read(file)
     }
 
@@ -41,7 +53,17 @@ impl Tree for Commit {
 impl Scene {
     /// A scene in which nothing is declared and the server is empty.
     pub fn new(config: Config) -> Self {
-        Self { world: World::new(config, &[]), knowledge: Arc::default(), revision: 0 }
+        Self { world: World::new(config, &[]), knowledge: Arc::default(), revision: 0, looks: Arc::default() }
+    }
+
+    /// The same scene with an encrypted file of these secrets.
+    pub async fn with_secrets(self, secrets: &[(&str, &str)]) -> Self {
+        Self { world: self.world.with_secrets(secrets).await, ..self }
+    }
+
+    /// Stores a secret.
+    pub async fn store_secret(&self, key: &str, value: &str) {
+        self.world.store_secret(key, value).await;
     }
 
     pub fn server(&self) -> &RestServer {
@@ -60,16 +82,17 @@ impl Scene {
     }
 
     fn session(&self) -> Session {
-        let Session { tree: files, client, .. } = self.world.session();
+        let Session { tree: files, client, secrets, .. } = self.world.session();
         let revision = format!("{:040x}", self.revision).parse().unwrap();
-        let tree: Arc<dyn Tree> = Arc::new(Commit { files, revision });
+        let tree: Arc<dyn Tree> = Arc::new(Commit { files, revision, looks: Arc::clone(&self.looks) });
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
-        Session { knowledge: Arc::clone(&self.knowledge), ..Session::new(tree, metadata, client) }
+        let knowledge = Arc::clone(&self.knowledge);
+        Session { knowledge, secrets, ..Session::new(tree, metadata, client) }
     }
 
-    /// A run over everything that is declared; the requests of earlier runs are forgotten.
+    /// A run over everything that is declared; what earlier runs asked and read is forgotten.
     pub async fn run(&self, reading: Reading) -> Report {
-        self.server().reset_counts();
+        self.forget();
         self.run_with(&self.session(), reading).await
     }
 
@@ -81,15 +104,38 @@ impl Scene {
 
     /// What happens at the end of each interval: a recheck, and a closer look where that is not enough.
     pub async fn interval(&self) -> Report {
-        self.server().reset_counts();
+        self.again(Reading::Bulk).await
+    }
+
+    /// A recheck of what earlier runs found, and a closer look where that is not enough. What earlier runs asked and
+    /// read is forgotten.
+    pub async fn again(&self, reading: Reading) -> Report {
+        self.forget();
         let session = self.session();
-        match sync::recheck(&session, &Stop::default()).await {
+        let options = Options { reading, ..Options::default() };
+        match sync::recheck(&session, &options, &Stop::default()).await {
             Ok(report) => report,
             Err(answers) => {
-                let session = Session { answers: Arc::new(answers), ..session };
-                self.run_with(&session, Reading::Bulk).await
+                let session = Session { answers, ..session };
+                self.run_with(&session, reading).await
             }
         }
+    }
+
+    fn forget(&self) {
+        self.server().reset_counts();
+        self.looks.read.store(0, Ordering::Relaxed);
+        self.looks.listed.store(0, Ordering::Relaxed);
+    }
+
+    /// How many files of the repository the last run looked for.
+    pub fn files_read(&self) -> usize {
+        self.looks.read.load(Ordering::Relaxed)
+    }
+
+    /// How many directories of the repository the last run listed.
+    pub fn listed(&self) -> usize {
+        self.looks.listed.load(Ordering::Relaxed)
     }
 
     /// What was asked since the last run began, in the order of paths.

@@ -61,7 +61,7 @@ async fn measure(rows: &Rows) {
     println!("{}", machine());
     let mut table = Table::begin();
     if rows.want("a") {
-        table.add(engine::one_by_one().await);
+        engine::one_by_one().await.into_iter().for_each(|figure| table.add(figure));
     }
     if rows.want("b") {
         engine::in_bulk().await.into_iter().for_each(|figure| table.add(figure));
@@ -88,7 +88,7 @@ async fn measure(rows: &Rows) {
         table.add(operator::settled_check().await);
     }
     if rows.want("h") {
-        table.add(engine::with_secrets().await);
+        engine::with_secrets().await.into_iter().for_each(|figure| table.add(figure));
     }
     println!("\n{:.0} s in all; {} missed", started.elapsed().as_secs_f64(), table.missed());
 }

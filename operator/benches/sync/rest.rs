@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -59,24 +59,33 @@ pub struct Counts {
     pub peak: usize,
 }
 
-/// The floor: requests all `urls`, `concurrency` at once, and reads the whole bodies. Nothing is decoded.
-pub async fn read_all(client: &Client, urls: &Arc<Vec<String>>, concurrency: usize) {
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut readers = JoinSet::new();
+/// The floor: sends what `request` makes of each number below `count`, `concurrency` at once, and reads the whole
+/// bodies. Nothing is decoded.
+pub async fn send_all(
+    count: usize,
+    concurrency: usize,
+    request: impl Fn(usize) -> RequestBuilder + Send + Sync + 'static,
+) {
+    let (request, next) = (Arc::new(request), Arc::new(AtomicUsize::new(0)));
+    let mut senders = JoinSet::new();
     for _ in 0..concurrency {
-        let (client, urls, next) = (client.clone(), Arc::clone(urls), Arc::clone(&next));
-        readers.spawn(async move {
-            while let Some(url) = urls.get(next.fetch_add(1, Ordering::Relaxed)) {
-                read(&client, url).await;
+        let (request, next) = (Arc::clone(&request), Arc::clone(&next));
+        senders.spawn(async move {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count {
+                    return;
+                }
+                read(request(index)).await;
             }
         });
     }
-    readers.join_all().await;
+    senders.join_all().await;
 }
 
-/// Reads one body.
-pub async fn read(client: &Client, url: &str) -> bytes::Bytes {
-    let response = client.get(url).send().await.unwrap();
-    assert!(response.status().is_success(), "{url}: {}", response.status());
+/// Reads the body of one answer.
+pub async fn read(request: RequestBuilder) -> bytes::Bytes {
+    let response = request.send().await.unwrap();
+    assert!(response.status().is_success(), "{}: {}", response.url(), response.status());
     response.bytes().await.unwrap()
 }

@@ -61,8 +61,10 @@ pub async fn run(
     })?;
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
     let mut running = Running { round, plan, target, mirror, consecutive, stop: Stop::default() };
-    if running.plan.trigger == Trigger::DriftDue && running.plan.knowledge.is_settled_at(&running.target) {
-        return Box::pin(running.recheck(started)).await;
+    let options = options(&running.round.object, running.plan.trigger)?;
+    let known = running.plan.knowledge.can_recheck(&running.target, &options);
+    if known && running.plan.trigger.is_drift_check() {
+        return Box::pin(running.recheck(&options, started)).await;
     }
     let selected = running.select().await?;
     if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.whole_scope {
@@ -100,6 +102,7 @@ impl Running<'_, '_> {
     /// scope is compared if an answer is another one.
     async fn recheck(
         mut self,
+        options: &Options,
         started: impl FnOnce(&Fingerprint),
     ) -> Result<(Outcome, Option<Recurrences>), Failure> {
         let (mirror, target) = (self.mirror.clone(), self.target.clone());
@@ -108,11 +111,11 @@ impl Running<'_, '_> {
         let trigger = self.plan.trigger;
         self.begin(RunKind::Full, trigger).await?;
         started(&self.plan.fingerprint);
-        match self.watched(sync::recheck(&session, &self.stop)).await? {
+        match self.watched(sync::recheck(&session, options, &self.stop)).await? {
             Ok(report) => {
                 return Ok((self.conclude(RunKind::Full, trigger, &report).await, report.recurrences));
             }
-            Err(answers) => session.answers = Arc::new(answers),
+            Err(answers) => session.answers = answers,
         }
         let selected = self.select().await?;
         Box::pin(self.execute(&session, selected)).await
