@@ -1,6 +1,7 @@
 //! The HTTP face of the store.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Json;
 use axum::Router;
@@ -80,14 +81,14 @@ async fn answer(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
+    let arrived = Instant::now();
     let path = decode(uri.path());
     let logged = path.clone().unwrap_or_else(|| uri.path().to_owned());
     let sequence = lock(&shared.journal).arrive(method.as_str(), &logged);
     let _open = Open(shared.clone());
     let latency = lock(&shared.rules).latency;
     if !latency.is_zero() {
-        // Timers of the runtime count in whole milliseconds and are late by up to two of them.
-        let _ = tokio::task::spawn_blocking(move || std::thread::sleep(latency)).await;
+        shared.pace.wait_until(arrived + latency).await;
     }
     let holds = lock(&shared.rules).holds(method.as_str(), &logged);
     for mut hold in holds {

@@ -9,6 +9,7 @@
 mod faults;
 mod http;
 mod journal;
+mod pace;
 mod pattern;
 mod store;
 mod versions;
@@ -86,6 +87,7 @@ struct Shared {
     store: Mutex<store::Store>,
     journal: Mutex<journal::Journal>,
     rules: Mutex<faults::Rules>,
+    pace: pace::Pace,
 }
 
 /// A poisoned lock only means that another test thread failed while it held it.
@@ -114,6 +116,7 @@ impl RestServer {
             store: Mutex::new(store::Store::new(&config)),
             journal: Mutex::new(journal::Journal::default()),
             rules: Mutex::new(faults::Rules::default()),
+            pace: pace::Pace::default(),
             config,
         });
         let running = Some(serve(listener, shared.clone())?);
