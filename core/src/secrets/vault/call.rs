@@ -14,7 +14,7 @@ use super::settings::namespace;
 use super::{VaultError, VaultSettings, list_method};
 use crate::secrets::{Redactor, Secret};
 use crate::transport::retry::{self, Failure};
-use crate::transport::{Connector, causes, refusal};
+use crate::transport::{Connector, Refusal, causes, refusal};
 
 /// For one attempt, from connecting to the last byte of the answer.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -154,12 +154,8 @@ impl Line {
         for _ in 0..=REDIRECTS {
             let request = self.prepare(call, url.clone(), token);
             let mut answer = self.connector.client().execute(request).await.map_err(|error| {
-                let failure = match () {
-                    () if refusal(&error).is_some() => Failure::Certificate,
-                    () if error.is_connect() => Failure::Connect,
-                    () => Failure::Interrupted,
-                };
-                Failed { error: self.unreachable(call, causes(&error)), failure }
+                let (reason, failure) = unanswered(&error);
+                Failed { error: self.unreachable(call, reason), failure }
             })?;
             let status = answer.status();
             if status.is_redirection() {
@@ -255,6 +251,23 @@ impl Line {
 
     fn unreachable(&self, call: &Call, reason: String) -> VaultError {
         VaultError::Unreachable { action: call.action.clone(), address: self.address.to_string(), reason }
+    }
+}
+
+/// What it means that no answer came.
+fn unanswered(error: &reqwest::Error) -> (String, Failure) {
+    match refusal(error) {
+        Some(Refusal::Theirs(why)) => {
+            let reason = format!("its certificate is not trusted: {why}; its authority belongs in tls");
+            (reason, Failure::Certificate)
+        }
+        Some(Refusal::Ours(alert)) => {
+            let reason =
+                format!("it wants a client certificate, or refuses the one in tls (TLS alert {alert:?})");
+            (reason, Failure::Certificate)
+        }
+        None if error.is_connect() => (causes(error), Failure::Connect),
+        None => (causes(error), Failure::Interrupted),
     }
 }
 
