@@ -64,6 +64,21 @@ fn normalize_needs_no_store() {
     assert_eq!(root.stdout, "\"{{secret .}}\"\n");
 }
 
+#[test]
+fn detect_needs_no_store() {
+    let home = Home::with_catalogue(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {filesystem: {baseDir: <home>/repo}}\n",
+    );
+    home.write("repo/apps/a/resource.json", r#"{"password": "x"}"#);
+    assert_eq!(with_input(&home, &["detect"], r#"{"token": "x"}"#).stdout, "[\n  \"/token\"\n]\n");
+    let fixed = run(&home, &["detect", "--fix"]);
+    assert_eq!(fixed.code, 0, "{fixed}");
+    assert!(home.read("repo/apps/a/metadata.yaml").contains("/password"));
+    let masked = with_input(&home, &["mask"], r#"{"token": "x"}"#);
+    assert_eq!(masked.code, 2, "{masked}");
+    assert!(masked.stderr.starts_with("secret provider is not configured"), "{masked}");
+}
+
 #[rstest]
 #[case::no_input(&["mask"], "", 2, "input is required")]
 #[case::type_of_a_secret(&["mask"], r#"{"password": "canary", "token": 1}"#, 2, "the value at \"/token\" is an integer")]
