@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../../../core/tests/support/canary.rs"]
+mod canaries;
 mod canary;
 mod completion;
 mod context_broken;
