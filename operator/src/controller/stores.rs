@@ -82,6 +82,7 @@ async fn settings(
     Ok(VaultSettings {
         mount: spec.mount.clone(),
         path_prefix: spec.path_prefix.clone().unwrap_or_default(),
+        namespace: spec.namespace.clone(),
         kv_version: version,
         tls: connections::tls(secrets, "spec.vault.tls", spec.tls.as_ref()).await?.into(),
         proxy: connections::proxy(secrets, "spec.vault.proxy", spec.proxy.as_ref()).await?,

@@ -190,7 +190,8 @@ async fn a_link_on_a_volume_leads_nowhere() {
 fn vault(address: &str) -> Value {
     let userpass =
         json!({"usernameRef": reference("store", "user"), "passwordRef": reference("store", "password")});
-    declarest("SecretStore", "store", &json!({"vault": {"address": address, "auth": {"userpass": userpass}}}))
+    let vault = json!({"address": address, "namespace": "ops", "auth": {"userpass": userpass}});
+    declarest("SecretStore", "store", &json!({"vault": vault}))
 }
 
 #[tokio::test]
@@ -209,6 +210,7 @@ async fn a_vault_is_logged_in_to_again_when_the_secret_changes() {
         .eventually("the new password is used", || async { (server.logins("second") > 0).then_some(()) })
         .await;
     told(&world, "Ready", "Vault accepts the login").await;
+    assert_eq!(server.namespaces(), ["ops".to_owned()].into(), "the login included");
     assert!(!world.log().contains("canary"), "a secret is in the log");
 }
 
