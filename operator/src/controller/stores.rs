@@ -134,6 +134,9 @@ fn unusable(error: &VaultError) -> Failure {
 pub fn unavailable(error: &VaultError) -> Failure {
     match error {
         VaultError::Login { .. } => Failure::dependency_invalid(format!("spec.vault.auth: {error}")),
+        VaultError::ProxyCredentials { .. } => {
+            Failure::dependency_invalid(format!("spec.vault.proxy: {error}"))
+        }
         _ => Failure::new(Reason::StoreUnavailable, error.to_string()),
     }
 }
