@@ -50,5 +50,15 @@ fn shells() {
         assert!(run.stdout.contains(&format!("DECLAREST_PROMPT_AUTH_SESSION_ID=\"{shell}:$$\"")), "{run}");
         assert!(run.stdout.contains("declarest_prompt_auth_cleanup() {"), "{run}");
     }
+    // Earlier versions use the same names, so that a shell with the hooks of two has one.
+    let bash = declarest(&["context", "session-hook", "bash"]).stdout;
+    for name in [
+        "declarest_prompt_auth_on_exit() {",
+        "__declarest_prompt_auth_bash_hook_installed=1",
+        "__declarest_prompt_auth_prev_exit=",
+    ] {
+        assert!(bash.contains(name), "{bash}");
+    }
+    assert!(declarest(&["context", "session-hook", "zsh"]).stdout.contains("zshexit_functions+="));
     assert_ne!(declarest(&["context", "session-hook", "fish"]).code, 0);
 }
