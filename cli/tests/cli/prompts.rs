@@ -207,6 +207,41 @@ fn nobody_is_asked_who_cannot_answer(
     assert!(world.server.log().is_empty());
 }
 
+#[rstest]
+#[case::credential(&["resource", "get", "/apps/a"], "Password of credential \"ops\" cannot be asked for with --no-input; or set ")]
+#[case::value(&["secret", "set", "token", "--prompt"], "Value of token cannot be asked for with --no-input")]
+#[case::context(&["context", "use"], "context name is required: declarest context use NAME")]
+#[case::new_name(&["context", "rename", "dev"], "new context name is required: declarest context rename FROM TO")]
+#[case::editor(&["resource", "metadata", "edit", "/apps/a"], "the metadata of /apps/a cannot be asked for with --no-input")]
+fn nobody_is_asked_who_does_not_want_to_be(#[case] args: &[&str], #[case] message: &str) {
+    let world = world("alice", PROMPT);
+    let catalogue = world.home.catalogue();
+    let (code, shown) = at_terminal(&world.home, &[args, &["--no-input"]].concat(), &[]).end();
+    assert_eq!(code, 2, "{shown}");
+    assert!(shown.contains(message), "{shown}");
+    assert_eq!(world.home.catalogue(), catalogue);
+    assert!(world.server.log().is_empty());
+}
+
+#[test]
+fn without_input_only_what_is_named_is_read() {
+    let (world, given) = (world("alice", "pässword"), r#"{"id": "b", "size": 2}"#);
+    world.live("/apps/b", r#"{"id": "b", "size": 1}"#);
+    let save = |args: &[&str]| {
+        let run = world
+            .run_with(&[&["resource", "save", "/apps/b", "--force", "--no-input"], args].concat(), given);
+        assert_eq!(run.code, 0, "{run}");
+        serde_json::from_str::<serde_json::Value>(&world.declared("apps/b/resource.json").unwrap()).unwrap()["size"]
+            .clone()
+    };
+    assert_eq!((save(&[]), save(&["-f", "-"])), (1.into(), 2.into()));
+    let mask = world.run_with(&["secret", "mask", "--no-input"], given);
+    assert_eq!(mask.code, 2, "{mask}");
+    assert!(mask.stderr.contains("input is required"), "{mask}");
+    let set = world.run_with(&["secret", "set", "token", "--stdin", "--no-input"], "t");
+    assert_eq!(set.code, 0, "{set}");
+}
+
 #[test]
 fn a_value_can_be_typed() {
     let world = world("alice", PROMPT);
