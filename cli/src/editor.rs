@@ -68,7 +68,7 @@ impl Editor {
     /// can read and that is gone afterwards. The result is not blank.
     pub fn edit(&self, name: &str, content: &[u8], extension: &str) -> Result<Vec<u8>, EditorError> {
         if !terminal::is_interactive() {
-            return Err(TerminalError::None(name.to_owned()).into());
+            return Err(terminal::nobody_to_ask(name).into());
         }
         self.run(name, content, extension)
     }

@@ -44,6 +44,11 @@ pub struct GlobalFlags {
         default_missing_value = "true", value_parser = parse_boolean)]
     ignore_warnings: Option<bool>,
 
+    /// Ask nothing, and read standard input only if it is named
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = parse_boolean)]
+    no_input: Option<bool>,
+
     /// Do not colour what is printed
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean)]
@@ -85,6 +90,8 @@ pub struct Settings {
     pub skip_result_message: bool,
     /// Whether warnings are left out.
     pub ignore_warnings: bool,
+    /// Whether nobody is asked, and standard input counts only where an argument names it.
+    pub no_input: bool,
     /// Whether colours are wanted where the terminal can show them.
     pub colour: bool,
     /// The format of the result.
@@ -113,6 +120,7 @@ impl Settings {
             )
             .unwrap_or_default(),
             ignore_warnings: first(flags.ignore_warnings, &["DECLAREST_IGNORE_WARNINGS"]).unwrap_or_default(),
+            no_input: flags.no_input.unwrap_or_default(),
             colour: !no_color && !dumb,
             output: Wish {
                 flag: flags.output.clone(),
@@ -208,6 +216,14 @@ mod tests {
     fn colours(#[case] line: &str, #[case] variables: &[(&str, &str)], #[case] expected: bool) {
         let variables: Vec<_> = std::iter::once(("TERM", "xterm")).chain(variables.iter().copied()).collect();
         assert_eq!(settings(line, &variables).colour, expected);
+    }
+
+    #[rstest]
+    #[case("", false)]
+    #[case("--no-input", true)]
+    #[case("--no-input=false", false)]
+    fn input(#[case] line: &str, #[case] expected: bool) {
+        assert_eq!(settings(line, &[]).no_input, expected);
     }
 
     #[rstest]

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::secrets::Secret;
@@ -12,6 +13,8 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 pub enum TerminalError {
     #[error("{0} cannot be asked for without a terminal on standard input and output")]
     None(String),
+    #[error("{0} cannot be asked for with --no-input")]
+    Refused(String),
     #[error("interrupted; nothing was changed")]
     Interrupted,
     #[error("cannot read from the terminal: {0}")]
@@ -21,21 +24,39 @@ pub enum TerminalError {
 impl Categorized for TerminalError {
     fn category(&self) -> Category {
         match self {
-            Self::None(_) | Self::Interrupted => Category::Validation,
+            Self::None(_) | Self::Refused(_) | Self::Interrupted => Category::Validation,
             Self::Read(_) => Category::Internal,
         }
     }
 }
 
+/// Whether input counts that no argument names. Of the process, like the terminal and the standard input themselves.
+static TAKES_INPUT: AtomicBool = AtomicBool::new(true);
+
+/// From now on nobody is asked, and standard input is read only where an argument says so (`--no-input`).
+pub fn refuse_input() {
+    TAKES_INPUT.store(false, Ordering::Relaxed);
+}
+
+/// Whether nobody has refused input.
+pub fn takes_input() -> bool {
+    TAKES_INPUT.load(Ordering::Relaxed)
+}
+
 /// Whether somebody can be asked.
 pub fn is_interactive() -> bool {
-    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    takes_input() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Why nobody can be asked for `what`.
+pub fn nobody_to_ask(what: &str) -> TerminalError {
+    if takes_input() { TerminalError::None(what.to_owned()) } else { TerminalError::Refused(what.to_owned()) }
 }
 
 /// Asks on standard error and reads one line; what is typed shows unless `hidden`.
 pub fn ask(question: &str, hidden: bool) -> Result<Secret, TerminalError> {
     if !is_interactive() {
-        return Err(TerminalError::None(question.to_owned()));
+        return Err(nobody_to_ask(question));
     }
     // Before the question: what is typed once it shows must not show any more.
     let raw = RawMode::enter().map_err(TerminalError::Read)?;

@@ -23,9 +23,13 @@ pub use server::ServerCommand;
 use crate::args::{Args, Command};
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::terminal;
 
 /// Does what was asked for and tells how it ended.
 pub fn run(args: &Args, invocation: &Invocation) -> ExitCode {
+    if invocation.settings.no_input {
+        terminal::refuse_input();
+    }
     let footer = prints_footer(&args.command) && !invocation.settings.skip_result_message;
     match dispatch(&args.command, invocation) {
         Ok(()) => {

@@ -40,7 +40,10 @@ pub enum CredentialError {
 
 /// What else to do where nobody can be asked.
 fn alternative(source: &TerminalError, variable: &str) -> String {
-    if matches!(source, TerminalError::None(_)) { format!("; or set {variable}") } else { String::new() }
+    match source {
+        TerminalError::None(_) | TerminalError::Refused(_) => format!("; or set {variable}"),
+        TerminalError::Interrupted | TerminalError::Read(_) => String::new(),
+    }
 }
 
 impl Categorized for CredentialError {

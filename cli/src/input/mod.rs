@@ -122,7 +122,7 @@ impl PayloadArguments {
         match (self.argument(), self.payload.as_deref()) {
             (Some(file), _) => source::file(file, limits).map(Some),
             (None, Some("-")) => source::stdin(limits)?.ok_or(InputError::Required).map(Some),
-            (None, _) => source::stdin(limits),
+            (None, _) => source::unnamed_stdin(limits),
         }
     }
 }
@@ -132,7 +132,7 @@ fn refuse_other_input(declared: Option<&Descriptor>) -> Result<(), InputError> {
     if declared.is_some_and(|descriptor| descriptor.payload_type.class() == Class::Binary) {
         return Err(InputError::BinaryLiteral);
     }
-    if source::stdin(&Limits::PAYLOAD)?.is_some() {
+    if source::unnamed_stdin(&Limits::PAYLOAD)?.is_some() {
         return Err(InputError::LiteralAndStdin);
     }
     Ok(())

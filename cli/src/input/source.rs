@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use declarest_core::payload::{Class, Descriptor, PayloadType};
 
 use super::InputError;
+use crate::terminal;
 
 const MIB: usize = 1 << 20;
 
@@ -85,6 +86,11 @@ pub fn stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
     let bytes = read(stdin.lock(), ORIGIN, limits)?;
     let blank = bytes.trim_ascii().is_empty();
     Ok((!blank).then(|| Raw { origin: ORIGIN.to_owned(), bytes, extension: None }))
+}
+
+/// What is on standard input though no argument names it; nothing with `--no-input`.
+pub fn unnamed_stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
+    if terminal::takes_input() { stdin(limits) } else { Ok(None) }
 }
 
 fn read(source: impl Read, origin: &str, limits: &Limits) -> Result<Vec<u8>, InputError> {

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use declarest_core::metadata::{Change, Comparison, Difference};
+use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{PayloadType, Value, encode};
+use declarest_core::secrets::is_placeholder;
 use serde::Serialize;
 use similar::TextDiff;
 
@@ -12,6 +14,9 @@ const BOLD: &str = "1";
 const RED: &str = "31";
 const GREEN: &str = "32";
 const CYAN: &str = "36";
+
+/// A character that Unicode keeps for use inside of programs, so that no payload has it.
+const MARK: char = '\u{fdd0}';
 
 /// How differences are shown.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +95,7 @@ pub fn section(path: &str, compared: &Comparison, style: DiffStyle) -> String {
     let mut lines = vec![(BOLD, format!("{path} [{}]", Drift::of(compared).label()))];
     lines.extend([(BOLD, "--- repository".to_owned()), (BOLD, "+++ managed-server".to_owned())]);
     let desired = document(Some(&compared.desired));
-    let observed = document(compared.observed.as_ref());
+    let observed = document(with_marks(compared).as_ref());
     let diff = TextDiff::from_lines(&desired, &observed);
     let mut unified = diff.unified_diff();
     let unified = unified.context_radius(style.context.unwrap_or(usize::MAX / 2)).missing_newline_hint(false);
@@ -101,12 +106,7 @@ pub fn section(path: &str, compared: &Comparison, style: DiffStyle) -> String {
             Some(b'+') => GREEN,
             _ => "",
         };
-        lines.push((colour, line.to_owned()));
-    }
-    if desired == observed {
-        // Nothing but secrets differs, and those do not show.
-        let hidden = compared.differences.iter();
-        lines.extend(hidden.map(|difference| ("", format!("  {} differs and is secret", difference.path))));
+        lines.push((colour, line.replace(MARK, "")));
     }
     lines.into_iter().fold(String::new(), |mut text, (colour, line)| {
         let _ = match colour {
@@ -115,6 +115,29 @@ pub fn section(path: &str, compared: &Comparison, style: DiffStyle) -> String {
         };
         text
     })
+}
+
+/// The observed side, with a mark in the placeholders of secrets that differ: both sides show the same there, and are
+/// to be told apart all the same.
+fn with_marks(compared: &Comparison) -> Option<Value> {
+    let mut observed = compared.observed.clone()?;
+    for Difference { path, desired, observed: shown, .. } in &compared.differences {
+        if desired == shown
+            && let Some(hidden) = Pointer::parse(path).ok().and_then(|at| at.get_mut(&mut observed))
+        {
+            mark(hidden);
+        }
+    }
+    Some(observed)
+}
+
+fn mark(value: &mut Value) {
+    match value {
+        Value::String(text) if is_placeholder(text) => text.push(MARK),
+        Value::Array(items) => items.iter_mut().for_each(mark),
+        Value::Object(members) => members.values_mut().for_each(mark),
+        _ => {}
+    }
 }
 
 /// `Summary: 1 changed, 3 unchanged`; what does not occur is left out.
@@ -151,6 +174,7 @@ fn document(side: Option<&Value>) -> String {
 mod tests {
     use declarest_core::metadata::differences;
     use declarest_core::payload::decode;
+    use declarest_core::secrets::DeclaredSecrets;
     use rstest::rstest;
 
     use super::*;
@@ -225,13 +249,47 @@ mod tests {
         );
     }
 
-    #[test]
-    fn hidden_differences_are_named() {
-        let mut sides = compared(yaml("{pin: x}"), Some(yaml("{pin: y}")));
-        sides.desired = yaml("{pin: '{{secret .}}'}");
-        sides.observed = Some(sides.desired.clone());
+    #[rstest]
+    #[case::member(
+        "{pin: x, size: 1}",
+        "{pin: y, size: 1}",
+        "/pin",
+        "@@ -1,4 +1,4 @@\n {\n-  \"pin\": \"{{secret .}}\",\n+  \"pin\": \"{{secret .}}\",\n   \"size\": 1\n }\n"
+    )]
+    #[case::beside_another(
+        "{pin: x, size: 1}",
+        "{pin: y, size: 2}",
+        "/pin",
+        "@@ -1,4 +1,4 @@\n {\n-  \"pin\": \"{{secret .}}\",\n-  \"size\": 1\n+  \"pin\": \"{{secret .}}\",\n+  \
+         \"size\": 2\n }\n"
+    )]
+    #[case::equal("{pin: x, size: 1}", "{pin: x, size: 2}", "/pin", "-  \"size\": 1\n+  \"size\": 2\n }\n")]
+    #[case::in_an_array(
+        "{users: [{pin: x}]}",
+        "{users: [{pin: y}]}",
+        "/users/0/pin",
+        "-      \"pin\": \"{{secret .}}\"\n+      \"pin\": \"{{secret .}}\"\n     }\n   ]\n }\n"
+    )]
+    #[case::whole("x", "y", "", "@@ -1 +1 @@\n-{{secret .}}\n+{{secret .}}\n")]
+    fn secrets_that_differ_are_placeholders_on_both_sides(
+        #[case] desired: &str,
+        #[case] observed: &str,
+        #[case] secret: &str,
+        #[case] hunk: &str,
+    ) {
+        let mut sides = compared(yaml(desired), Some(yaml(observed)));
+        let mut secrets = DeclaredSecrets::default();
+        secrets.add(&[Pointer::parse(secret).unwrap()]);
+        for difference in &mut sides.differences {
+            let at = Pointer::parse(&difference.path).unwrap();
+            difference.desired = secrets.conceal_at(&at, std::mem::take(&mut difference.desired));
+            difference.observed = secrets.conceal_at(&at, std::mem::take(&mut difference.observed));
+        }
+        sides.desired = secrets.conceal(sides.desired);
+        sides.observed = sides.observed.map(|observed| secrets.conceal(observed));
         let section = section("/x", &sides, PLAIN);
-        assert!(section.ends_with("+++ managed-server\n  /pin differs and is secret\n"), "{section}");
+        assert!(section.ends_with(hunk), "{section}");
+        assert_eq!(section.matches(MARK).count(), 0);
     }
 
     #[test]

@@ -6,12 +6,11 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::canaries::{self, BEGINNING, STORE_KEY};
 use crate::environment::{Home, Run};
 use crate::git::git;
 
@@ -36,37 +35,15 @@ const PLACES: [&str; 17] = [
     "vault-token",
 ];
 
-const STORE_KEY: &str = "5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0";
-
-/// What the secret of a place is: what JSON, URLs and base64 write in other ways.
+/// The secret of a place.
 fn canary(place: &str) -> String {
     assert!(PLACES.contains(&place), "{place}");
-    format!("c4n-{place}/+&\"%s3cret")
-}
-
-/// All spellings of what nobody may see. Base64 is looked for without its ends, which depend on what stands beside.
-fn spellings() -> Vec<(&'static str, String)> {
-    // No part of a secret may be left either, and the client has no other word that begins like one.
-    let mut spellings = vec![("the store's key", STORE_KEY.to_owned()), ("some part", "c4n-".to_owned())];
-    for place in PLACES {
-        let value = canary(place);
-        let json = Value::from(value.as_str()).to_string();
-        spellings.push((place, json[1..json.len() - 1].to_owned()));
-        spellings.push((place, utf8_percent_encode(&value, NON_ALPHANUMERIC).to_string()));
-        spellings.push((place, url::form_urlencoded::byte_serialize(value.as_bytes()).collect()));
-        for offset in 0..3 {
-            let padded = [&[b' '; 3][..offset], value.as_bytes()].concat();
-            for encoded in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-                spellings.push((place, encoded[4..encoded.len() - 4].to_owned()));
-            }
-        }
-    }
-    spellings
+    canaries::canary(place)
 }
 
 /// What a search goes through.
 #[derive(Default)]
-struct Said(Vec<(String, String)>);
+struct Said(Vec<canaries::Said>);
 
 impl Said {
     fn run(&mut self, run: &Run, what: &str) {
@@ -74,32 +51,17 @@ impl Said {
         self.0.push((format!("standard error of {what}"), run.stderr.clone()));
     }
 
-    /// The files below a directory, but for those that hold secrets on purpose.
     fn files(&mut self, directory: &Path) {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if ["keys", "store", ".declarest/configs"].iter().any(|kept| path.ends_with(kept)) {
-                continue;
-            }
-            if path.is_dir() {
-                self.files(&path);
-            } else if let Ok(content) = fs::read(&path) {
-                let content = String::from_utf8_lossy(&content).into_owned();
-                self.0.push((path.display().to_string(), content));
-            }
-        }
+        canaries::files(directory, &["keys", "store", ".declarest/configs"], &mut self.0);
     }
 
     fn search(&self) {
-        for (place, spelling) in spellings() {
-            for (what, text) in &self.0 {
-                let found = text.find(&spelling).map(|at| {
-                    let around: Vec<char> = text[..at].chars().rev().take(300).collect();
-                    around.into_iter().rev().collect::<String>()
-                });
-                assert_eq!(found, None, "the secret of {place} is in the {what}");
-            }
+        canaries::search("the store's key", STORE_KEY, &self.0);
+        for place in PLACES {
+            canaries::search(place, &canary(place), &self.0);
         }
+        // No part of any may be left either.
+        canaries::search_text("some place, in part,", BEGINNING, &self.0);
     }
 
     fn contains(&self, part: &str) -> usize {

@@ -1,26 +1,15 @@
 //! `context session-hook`.
 
-use std::path::Path;
-use std::process::Command;
-
 use crate::environment::{Home, declarest};
 
 const SESSION: &str = "XDG_RUNTIME_DIR";
 
 /// What bash prints that runs `script` after the hook, with an earlier trap and the hook twice.
 fn bash(home: &Home, script: &str, variables: &[(&str, &str)]) -> String {
-    let bin = Path::new(env!("CARGO_BIN_EXE_declarest")).parent().unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let hook = "eval \"$(declarest context session-hook bash)\"";
     let script = format!("trap 'echo \"earlier it'\"'\"'s $?\"' EXIT\n{hook}\n{hook}\n{script}");
-    let output = Command::new("bash")
-        .args(["--norc", "--noprofile", "-c", &script])
-        .env_clear()
-        .envs([("PATH", path.as_str()), ("HOME", home.path("").to_str().unwrap())])
-        .env(SESSION, home.path("run"))
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
+    let mut shell = home.shell(&script);
+    let output = shell.env(SESSION, home.path("run")).envs(variables.iter().copied()).output().unwrap();
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -61,5 +50,15 @@ fn shells() {
         assert!(run.stdout.contains(&format!("DECLAREST_PROMPT_AUTH_SESSION_ID=\"{shell}:$$\"")), "{run}");
         assert!(run.stdout.contains("declarest_prompt_auth_cleanup() {"), "{run}");
     }
+    // Earlier versions use the same names, so that a shell with the hooks of two has one.
+    let bash = declarest(&["context", "session-hook", "bash"]).stdout;
+    for name in [
+        "declarest_prompt_auth_on_exit() {",
+        "__declarest_prompt_auth_bash_hook_installed=1",
+        "__declarest_prompt_auth_prev_exit=",
+    ] {
+        assert!(bash.contains(name), "{bash}");
+    }
+    assert!(declarest(&["context", "session-hook", "zsh"]).stdout.contains("zshexit_functions+="));
     assert_ne!(declarest(&["context", "session-hook", "fish"]).code, 0);
 }

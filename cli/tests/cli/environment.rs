@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What a run printed and how it ended.
@@ -73,13 +73,8 @@ impl Home {
 
     /// Runs `declarest` in this directory. In what it prints the directory is called `<home>`.
     pub fn run_with(&self, args: &[&str], variables: &[(&str, &str)], stdin: &str) -> Run {
-        let args = args.iter().map(|arg| arg.replace("<home>", self.directory.path().to_str().unwrap()));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_declarest"))
-            .args(args)
-            .current_dir(self.directory.path())
-            .env_clear()
-            .env("HOME", self.directory.path())
-            .envs(variables.iter().copied())
+        let mut child = self
+            .command(args, variables)
             .stdin(if stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -97,7 +92,27 @@ impl Home {
         }
     }
 
-    fn shown(&self, text: &str) -> String {
+    /// `declarest` in this directory, with these variables and no others.
+    pub fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
+        let args = args.iter().map(|arg| arg.replace("<home>", self.directory.path().to_str().unwrap()));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_declarest"));
+        command.args(args).current_dir(self.directory.path());
+        command.env_clear().env("HOME", self.directory.path()).envs(variables.iter().copied());
+        command
+    }
+
+    /// A shell in this directory that finds `declarest` and the programs of the system.
+    pub fn shell(&self, script: &str) -> Command {
+        let programs = Path::new(env!("CARGO_BIN_EXE_declarest")).parent().unwrap().display();
+        let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+        let mut shell = Command::new("bash");
+        shell.args(["--norc", "--noprofile", "-c", script]).current_dir(self.directory.path());
+        shell.env_clear().env("HOME", self.directory.path()).env("PATH", path);
+        shell
+    }
+
+    /// A text with the directory called `<home>`.
+    pub fn shown(&self, text: &str) -> String {
         text.replace(self.directory.path().to_str().unwrap(), "<home>")
     }
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../../../core/tests/support/canary.rs"]
+mod canaries;
 mod canary;
 mod completion;
 mod context_broken;
@@ -16,6 +18,7 @@ mod environment;
 mod git;
 mod globals;
 mod plan;
+mod prompts;
 mod repository_discard;
 mod repository_filesystem;
 mod repository_git;
@@ -38,6 +41,7 @@ mod secret_values;
 mod server;
 mod server_check;
 mod server_get;
+mod terminal;
 mod usage;
 mod version;
 mod world;

@@ -77,7 +77,13 @@ fn a_diff_says_that_it_differs() {
     /apps/a [CHANGED]
     --- repository
     +++ managed-server
-      /pw differs and is secret
+    @@ -1,5 +1,5 @@
+     {
+       "id": "a",
+    -  "pw": "{{secret .}}",
+    +  "pw": "{{secret .}}",
+       "size": 1
+     }
     --- stderr
     "#);
 }

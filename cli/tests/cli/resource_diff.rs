@@ -181,15 +181,21 @@ fn secrets_count_and_do_not_show() {
     world.declare("shops/_/metadata.yaml", "resource: {secretAttributes: [/pin]}");
     world.declare("shops/lima/resource.json", r#"{"id": "lima", "size": 1, "pin": "local-canary"}"#);
     world.live("/shops/lima", r#"{"id": "lima", "size": 1, "pin": "remote-canary"}"#);
-    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima"]), @r"
+    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima"]), @r#"
     exit 0
     --- stdout
     /shops/lima [CHANGED]
     --- repository
     +++ managed-server
-      /pin differs and is secret
+    @@ -1,5 +1,5 @@
+     {
+       "id": "lima",
+    -  "pin": "{{secret .}}",
+    +  "pin": "{{secret .}}",
+       "size": 1
+     }
     --- stderr
-    ");
+    "#);
     insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima", "-o", "json"]), @r#"
     exit 0
     --- stdout

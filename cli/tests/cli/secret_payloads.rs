@@ -1,6 +1,7 @@
 //! `secret mask`, `resolve`, `normalize` and `detect`.
 
 use rstest::rstest;
+use serde_json::{Value, json};
 
 use crate::environment::{Home, Run};
 use crate::secret_values::{home, run};
@@ -62,6 +63,91 @@ fn normalize_needs_no_store() {
     "#);
     let root = with_input(&home, &["normalize", "--content-type", "json"], "\"{{secret .}}\"");
     assert_eq!(root.stdout, "\"{{secret .}}\"\n");
+}
+
+#[rstest]
+#[case::implicit("{{secret .}}", Some("{{secret .}}"))]
+#[case::spaces("{{ secret  . }}", Some("{{secret .}}"))]
+#[case::outside(" {{secret .}} ", Some("{{secret .}}"))]
+#[case::bare("{{secret db-pass}}", Some("{{secret \"db-pass\"}}"))]
+#[case::quoted("{{secret \"db pass\"}}", Some("{{secret \"db pass\"}}"))]
+#[case::escaped("{{secret \"a\\u0022\\\\\"}}", Some("{{secret \"a\\\"\\\\\"}}"))]
+#[case::dot("{{secret \".\"}}", Some("{{secret \".\"}}"))]
+#[case::within("x {{secret .}}", Some("x {{secret .}}"))]
+#[case::other_word("{{secrets .}}", Some("{{secrets .}}"))]
+#[case::no_space("{{secret.}}", Some("{{secret.}}"))]
+#[case::no_key("{{secret}}", None)]
+#[case::two_keys("{{secret a b}}", None)]
+#[case::open("{{secret \"a}}", None)]
+#[case::empty("{{secret \"\"}}", None)]
+#[case::absolute("{{secret /a}}", None)]
+#[case::absolute_and_quoted("{{secret \"/a\"}}", None)]
+fn texts_are_placeholders_plain_or_wrong(#[case] text: &str, #[case] expected: Option<&str>) {
+    // Names are never looked at.
+    let payload = |text: &str| json!({"a": [{"{{secret}}": text}]});
+    let run = with_input(&home(), &["normalize"], &payload(text).to_string());
+    let printed = serde_json::from_str::<Value>(&run.stdout).ok();
+    assert_eq!(printed, expected.map(payload), "{run}");
+    assert_eq!(run.code, if expected.is_some() { 0 } else { 2 }, "{run}");
+    assert!(
+        expected.is_some() || run.stderr.contains("the value at \"/a/0/{{secret}}\": the placeholder"),
+        "{run}"
+    );
+}
+
+/// What a payload by itself refers to, and what the payload of a resource does.
+#[test]
+fn keys_are_those_of_the_place() {
+    let home = home();
+    for (key, value) in [
+        ("/db/main:/users/0/pw", "of the place"),
+        ("/db/main:ci", "of the resource"),
+        ("/certs/a:.", "\"as a whole\""),
+        ("/certs/b:k", "\"as a whole, too\""),
+        ("users/0/pw", "bare, of the place"),
+        ("ci", "bare"),
+    ] {
+        assert_eq!(run(&home, &["set", key, value]).code, 0);
+    }
+    let payload = r#"{"users": [{"pw": "{{secret .}}"}], "tok": "{{secret ci}}"}"#;
+    home.write("repo/db/main/resource.json", payload);
+    home.write("repo/certs/a/resource.json", "\"{{secret .}}\"");
+    home.write("repo/certs/b/resource.json", "\"{{secret k}}\"");
+    let printed = |run: Run| {
+        assert_eq!(run.code, 0, "{run}");
+        serde_json::from_str::<Value>(&run.stdout).unwrap()
+    };
+    let shown = |path: &str| {
+        printed(home.run(&[
+            "resource",
+            "get",
+            path,
+            "--source",
+            "repository",
+            "--show-secrets",
+            "-o",
+            "json",
+        ]))
+    };
+    assert_eq!(shown("/db/main"), json!({"users": [{"pw": "of the place"}], "tok": "of the resource"}));
+    assert_eq!((shown("/certs/a"), shown("/certs/b")), (json!("as a whole"), json!("as a whole, too")));
+    let bare = json!({"users": [{"pw": "bare, of the place"}], "tok": "bare"});
+    assert_eq!(printed(with_input(&home, &["resolve"], payload)), bare);
+}
+
+#[test]
+fn detect_needs_no_store() {
+    let home = Home::with_catalogue(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {filesystem: {baseDir: <home>/repo}}\n",
+    );
+    home.write("repo/apps/a/resource.json", r#"{"password": "x"}"#);
+    assert_eq!(with_input(&home, &["detect"], r#"{"token": "x"}"#).stdout, "[\n  \"/token\"\n]\n");
+    let fixed = run(&home, &["detect", "--fix"]);
+    assert_eq!(fixed.code, 0, "{fixed}");
+    assert!(home.read("repo/apps/a/metadata.yaml").contains("/password"));
+    let masked = with_input(&home, &["mask"], r#"{"token": "x"}"#);
+    assert_eq!(masked.code, 2, "{masked}");
+    assert!(masked.stderr.starts_with("secret provider is not configured"), "{masked}");
 }
 
 #[rstest]

@@ -1,5 +1,7 @@
 //! Secrets on their way into the repository and back: `resource save` and `resource get --show-secrets`.
 
+use rstest::rstest;
+
 use crate::world::World;
 
 fn world(files: &[(&str, &str)]) -> World {
@@ -128,6 +130,38 @@ fn whole_resources_are_kept() {
     let again = world.run_with(&["resource", "save", "/apps/a", "--force"], "{\"a\": \"new\"}");
     assert_eq!(again.code, 0, "{again}");
     assert!(world.run(&["secret", "get", "/apps/a:."]).stdout.contains("new"));
+}
+
+/// The secrets go first: a file never names one that is not there.
+#[rstest]
+#[case::attributes(&["--secret-attributes"])]
+#[case::whole(&["--secret"])]
+#[case::declared(&["--allow-plaintext"])]
+fn a_store_that_fails_leaves_files_and_metadata_as_they_are(#[case] flags: &[&str]) {
+    let world = world(&[DECLARED]);
+    world.store_secret("other", "value");
+    let other_key = world.home.catalogue().replace("0123456789abcdef0", "fedcba98765432100");
+    world.home.write(".declarest/configs/contexts.yaml", &other_key);
+    let saved = world.run_with(&[&["resource", "save", "/apps/a"], flags].concat(), PAYLOAD);
+    assert_eq!(saved.code, 4, "{saved}");
+    assert!(saved.stderr.contains("cannot decrypt secret file <home>/secrets.json"), "{saved}");
+    assert_eq!(world.declared("apps/a/resource.json"), None);
+    assert_eq!(world.declared("apps/a/metadata.yaml").as_deref(), Some(DECLARED.1));
+}
+
+/// Reading the repository, saving and metadata leave placeholders alone, and need no store for them.
+#[rstest]
+#[case::get(&["resource", "get", "/apps/a", "--source", "repository"], "")]
+#[case::list(&["resource", "list", "/apps", "--source", "repository"], "")]
+#[case::save(&["resource", "save", "/apps/a", "--force"], r#"{"tok": "{{secret ci}}"}"#)]
+#[case::metadata(&["resource", "metadata", "resolve", "/apps/a"], "")]
+#[case::detect(&["secret", "detect"], "")]
+fn placeholders_stay_without_a_store(#[case] args: &[&str], #[case] input: &str) {
+    let world = World::new(&["/apps"], &[("apps/a/resource.json", r#"{"tok": "{{secret ci}}"}"#)]);
+    let run = world.run_with(args, input);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared("apps/a/resource.json").unwrap().contains("{{secret ci}}"));
+    assert!(args[1] != "get" || run.stdout.contains("{{secret ci}}"), "{run}");
 }
 
 #[test]

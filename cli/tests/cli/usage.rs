@@ -28,6 +28,7 @@ fn without_arguments_help_is_printed() {
           --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
       -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
           --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --no-input[=<BOOL>]             Ask nothing, and read standard input only if it is named
           --no-color[=<BOOL>]             Do not colour what is printed
       -h, --help                          Print help
 
@@ -66,6 +67,7 @@ fn help_knows_every_command() {
           --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
       -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
           --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --no-input[=<BOOL>]             Ask nothing, and read standard input only if it is named
           --no-color[=<BOOL>]             Do not colour what is printed
       -h, --help                          Print help
     --- stderr

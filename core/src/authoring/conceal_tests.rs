@@ -129,6 +129,7 @@ fn declared_texts_are_stored_whatever_they_say(
 #[case::no_candidate("{name: a}", listed(&["/name"]), "/apps/a: --secret-attributes names /name, which neither")]
 #[case::absent("{name: a}", listed(&["/apiKey"]), "names /apiKey")]
 #[case::text("just text", Attributes::Likely, "the payload for /apps/a is no object")]
+#[case::what_to_do_instead("just text", Attributes::Likely, "--secret")]
 #[case::array("[1]", Attributes::Likely, "the payload for /apps/a is no object")]
 #[case::no_key("{token: {'': {password: x}}, pin: '1', password: {'': 1}}", listed(&["/password/"]), "names /password/")]
 fn bad_attributes(#[case] payload: &str, #[case] attributes: Attributes, #[case] message: &str) {

@@ -270,14 +270,82 @@ mod tests {
         assert!(!is_secret_name(name));
     }
 
+    /// The lists once more, as they were agreed on.
+    const AGREED: &str = "mode type policy method strategy preference delivery conveyance endpoint url uri path \
+        lifetime lifespan ttl timeout duration expiry expires expiration validity issuer name id length size count \
+        min max enabled enable required supported allowed algorithm alg version scheme file ref reference claim \
+        claims header response exchange creation created time timestamp requested request use lower upper case format";
+
+    #[test]
+    fn every_qualifier_counts_on_either_side() {
+        let agreed: Vec<&str> = AGREED.split_whitespace().collect();
+        assert_eq!(agreed, QUALIFIERS);
+        for word in agreed {
+            for name in ["{}_password", "password_{}", "{}_api_key", "api_key_{}", "password_x_{}"] {
+                let name = name.replace("{}", word);
+                assert!(!is_secret_name(&name), "{name}");
+            }
+            // What is secret after it, or after another word, is.
+            for name in ["password_x_secret_{}", "{}_x_password", "api_key_x_{}"] {
+                let name = name.replace("{}", word);
+                assert!(is_secret_name(&name), "{name}");
+            }
+        }
+    }
+
+    #[rstest]
+    fn every_word_that_names_a_secret_counts(
+        #[values("password", "passwd", "pwd", "passphrase", "secret", "token")] word: &str,
+    ) {
+        for name in [word.to_owned(), word.to_uppercase(), format!("my-{word}"), format!("{word}_of_mine")] {
+            assert!(is_secret_name(&name), "{name}");
+        }
+        // Plurals and words that it is a part of are others.
+        for name in [format!("{word}s"), format!("x{word}")] {
+            assert!(!is_secret_name(&name), "{name}");
+        }
+        for before in ["secret", "api", "client", "access", "private", "bearer", "refresh"] {
+            assert!(!is_secret_name(&format!("id_{before}_{word}")), "{before} {word}");
+            assert!(is_secret_name(&format!("id_x_{before}_{word}")), "{before} {word}");
+        }
+    }
+
+    #[rstest]
+    #[case("api", "key")]
+    #[case("client", "secret")]
+    #[case("access", "key")]
+    #[case("access", "token")]
+    #[case("private", "key")]
+    #[case("bearer", "token")]
+    #[case("refresh", "token")]
+    fn every_pair_counts(#[case] first: &str, #[case] second: &str) {
+        for name in [
+            format!("{first}_{second}"),
+            format!("{first}{second}"),
+            format!("x-{first}-{second}"),
+            format!("{first} {second} x"),
+        ] {
+            assert!(is_secret_name(&name), "{name}");
+        }
+        let apart = format!("{first}_x_{second}");
+        assert_eq!(is_secret_name(&apart), CORE.contains(&second), "{apart}");
+    }
+
     #[rstest]
     #[case("'k1'", true)]
     #[case("' 0420 '", false)]
     #[case("'0420a'", true)]
     #[case("''", false)]
     #[case("'  '", false)]
-    #[case("'Disabled'", false)]
+    #[case("'true'", false)]
+    #[case("'False'", false)]
     #[case("'yes'", false)]
+    #[case("'NO'", false)]
+    #[case("'on'", false)]
+    #[case("' off '", false)]
+    #[case("'enabled'", false)]
+    #[case("'Disabled'", false)]
+    #[case("'nope'", true)]
     #[case("'{{secret .}}'", false)]
     #[case("'{{secret ci}}'", false)]
     #[case("'{{secrets .}}'", true)]

@@ -4,6 +4,9 @@
 
 mod failures;
 mod logins;
+#[path = "../support/network.rs"]
+mod network;
 mod process;
 mod secrets;
 mod vault;
+mod ways;

@@ -87,6 +87,7 @@ async fn settings(
     Ok(VaultSettings {
         mount: spec.mount.clone(),
         path_prefix: spec.path_prefix.clone().unwrap_or_default(),
+        namespace: spec.namespace.clone(),
         kv_version: version,
         tls: connections::tls(secrets, "spec.vault.tls", spec.tls.as_ref()).await?.into(),
         proxy: connections::proxy(secrets, "spec.vault.proxy", spec.proxy.as_ref()).await?,
@@ -138,6 +139,9 @@ fn unusable(error: &VaultError) -> Failure {
 pub fn unavailable(error: &VaultError) -> Failure {
     match error {
         VaultError::Login { .. } => Failure::dependency_invalid(format!("spec.vault.auth: {error}")),
+        VaultError::ProxyCredentials { .. } => {
+            Failure::dependency_invalid(format!("spec.vault.proxy: {error}"))
+        }
         _ => Failure::new(Reason::StoreUnavailable, error.to_string()),
     }
 }

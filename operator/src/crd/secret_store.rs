@@ -53,6 +53,9 @@ pub struct VaultStore {
     /// Path inside the engine that all secrets are below; its root when not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
+    /// Namespace that the login and the engine are in, for servers that have namespaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// Version of the key/value engine, 1 or 2.
     #[serde(default = "default_kv_version")]
     #[schemars(range(min = 1, max = 2))]
@@ -261,8 +264,10 @@ impl VaultStore {
     fn check(&self, errors: &mut FieldErrors) {
         errors.check("spec.vault.address", validation::http_url(&self.address));
         errors.check("spec.vault.mount", vault_path(&self.mount));
-        if let Some(prefix) = self.path_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
-            errors.check("spec.vault.pathPrefix", vault_path(prefix));
+        for (field, path) in [("pathPrefix", &self.path_prefix), ("namespace", &self.namespace)] {
+            if let Some(path) = path.as_deref().filter(|path| !path.is_empty()) {
+                errors.check(&format!("spec.vault.{field}"), vault_path(path));
+            }
         }
         if !matches!(self.kv_version, 1 | 2) {
             errors.push("spec.vault.kvVersion", "must be 1 or 2");

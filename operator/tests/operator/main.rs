@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
+#[path = "../../../core/tests/support/canary.rs"]
+mod canaries;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -11,6 +11,7 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
+use crate::support::network::RecordingProxy;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::vault::FakeVault;
 use crate::support::world::{World, declarest, ready};
@@ -190,7 +191,8 @@ async fn a_link_on_a_volume_leads_nowhere() {
 fn vault(address: &str) -> Value {
     let userpass =
         json!({"usernameRef": reference("store", "user"), "passwordRef": reference("store", "password")});
-    declarest("SecretStore", "store", &json!({"vault": {"address": address, "auth": {"userpass": userpass}}}))
+    let vault = json!({"address": address, "namespace": "ops", "auth": {"userpass": userpass}});
+    declarest("SecretStore", "store", &json!({"vault": vault}))
 }
 
 #[tokio::test]
@@ -208,6 +210,25 @@ async fn a_vault_is_logged_in_to_again_when_the_secret_changes() {
     world
         .eventually("the new password is used", || async { (server.logins("second") > 0).then_some(()) })
         .await;
+    told(&world, "Ready", "Vault accepts the login").await;
+    assert_eq!(server.namespaces(), ["ops".to_owned()].into(), "the login included");
+    assert!(!world.log().contains("canary"), "a secret is in the log");
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_is_followed_through_its_secret() {
+    let (world, server) = (World::start().await, FakeVault::start("first").await);
+    let behind = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let proxy = RecordingProxy::start(behind, Some("ops:proxy-secret"));
+    world.create_secret("store", &[("user", "ops"), ("password", "first"), ("proxy", "canary-wrong")]).await;
+    let mut store = vault("http://vault.test:8200");
+    store["spec"]["vault"]["proxy"] = json!({
+        "httpURL": format!("http://{}", proxy.server.address),
+        "auth": {"usernameRef": reference("store", "user"), "passwordRef": reference("store", "proxy")},
+    });
+    world.create(store).await;
+    told(&world, "DependencyInvalid", "spec.vault.proxy: cannot log in: the proxy http://").await;
+    set_secret(&world, json!({"proxy": "proxy-secret"})).await;
     told(&world, "Ready", "Vault accepts the login").await;
     assert!(!world.log().contains("canary"), "a secret is in the log");
 }

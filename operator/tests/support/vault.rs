@@ -1,7 +1,7 @@
 //! What the operator asks a Vault for: a login, a token, a mount, and secrets.
 #![allow(dead_code, reason = "each test binary that includes this module uses a part of it")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use axum::body::to_bytes;
@@ -25,6 +25,8 @@ struct State {
     /// The passwords that logins were made with.
     logins: Vec<String>,
     secrets: HashMap<String, String>,
+    /// The namespaces that it was asked in.
+    namespaces: BTreeSet<String>,
 }
 
 impl FakeVault {
@@ -40,8 +42,12 @@ impl FakeVault {
             async move {
                 let path = request.uri().path().to_owned();
                 let token = request.headers().get("x-vault-token").cloned();
+                let namespace = request.headers().get("x-vault-namespace").cloned();
                 let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
-                let (status, answer) = shared.lock().unwrap().answer(&path, token.is_some(), &body);
+                let namespace = namespace.map(|name| name.to_str().unwrap().to_owned()).unwrap_or_default();
+                let mut state = shared.lock().unwrap();
+                state.namespaces.insert(namespace);
+                let (status, answer) = state.answer(&path, token.is_some(), &body);
                 (StatusCode::from_u16(status).unwrap(), Json(answer))
             }
         });
@@ -66,6 +72,11 @@ impl FakeVault {
     /// How often it was asked while it was sealed.
     pub fn refusals(&self) -> usize {
         self.state.lock().unwrap().refusals
+    }
+
+    /// The namespaces that it was asked in; an empty one if none was named.
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        self.state.lock().unwrap().namespaces.clone()
     }
 
     /// How often somebody logged in with this password.

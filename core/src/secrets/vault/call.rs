@@ -12,9 +12,10 @@ use super::answer::{Answer, complaint, silence};
 use super::place::Address;
 use super::settings::namespace;
 use super::{VaultError, VaultSettings, list_method};
+use crate::proxy::ProxyUrl;
 use crate::secrets::{Redactor, Secret};
 use crate::transport::retry::{self, Failure};
-use crate::transport::{Connector, causes, refusal};
+use crate::transport::{Connector, Refusal, causes, is_proxy_refusal, refusal};
 
 /// For one attempt, from connecting to the last byte of the answer.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -102,7 +103,7 @@ pub(super) struct Line {
     pub(super) address: Address,
     namespace: Option<HeaderValue>,
     connector: Connector,
-    /// The secrets of the login.
+    /// The secrets of the login and of the proxy.
     credentials: Vec<Secret>,
 }
 
@@ -123,7 +124,13 @@ impl Line {
             address: Address::parse(&settings.address)?,
             namespace: namespace(settings.namespace.as_deref())?,
             connector,
-            credentials: settings.auth.secrets().into_iter().cloned().collect(),
+            credentials: settings
+                .auth
+                .secrets()
+                .into_iter()
+                .cloned()
+                .chain(settings.proxy.secrets())
+                .collect(),
         })
     }
 
@@ -154,14 +161,15 @@ impl Line {
         for _ in 0..=REDIRECTS {
             let request = self.prepare(call, url.clone(), token);
             let mut answer = self.connector.client().execute(request).await.map_err(|error| {
-                let failure = match () {
-                    () if refusal(&error).is_some() => Failure::Certificate,
-                    () if error.is_connect() => Failure::Connect,
-                    () => Failure::Interrupted,
-                };
-                Failed { error: self.unreachable(call, causes(&error)), failure }
+                let proxy = self.connector.proxy().serving(&url);
+                self.unanswered(call, proxy, &error)
             })?;
             let status = answer.status();
+            if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                && let Some(proxy) = self.connector.proxy().serving(&url)
+            {
+                return Err(finally(refused_by_proxy(call, proxy)));
+            }
             if status.is_redirection() {
                 url = redirect_target(&url, &answer).map_err(|why| finally(unusable(call, why)))?;
                 continue;
@@ -253,9 +261,34 @@ impl Line {
         redactor.redact(text).chars().take(EXCERPT).collect()
     }
 
+    /// What it means that no answer came.
+    fn unanswered(&self, call: &Call, proxy: Option<&ProxyUrl>, error: &reqwest::Error) -> Failed {
+        if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
+            return finally(refused_by_proxy(call, proxy));
+        }
+        let (reason, failure) = match refusal(error) {
+            Some(Refusal::Theirs(why)) => {
+                let reason = format!("its certificate is not trusted: {why}; its authority belongs in tls");
+                (reason, Failure::Certificate)
+            }
+            Some(Refusal::Ours(alert)) => {
+                let reason = "it wants a client certificate, or another one than tls has";
+                (format!("{reason} (TLS alert {alert:?})"), Failure::Certificate)
+            }
+            None if error.is_connect() => (causes(error), Failure::Connect),
+            None => (causes(error), Failure::Interrupted),
+        };
+        let way = proxy.map(|proxy| format!("through the proxy {proxy}: ")).unwrap_or_default();
+        Failed { error: self.unreachable(call, way + &reason), failure }
+    }
+
     fn unreachable(&self, call: &Call, reason: String) -> VaultError {
         VaultError::Unreachable { action: call.action.clone(), address: self.address.to_string(), reason }
     }
+}
+
+fn refused_by_proxy(call: &Call, proxy: &ProxyUrl) -> VaultError {
+    VaultError::ProxyCredentials { action: call.action.clone(), proxy: proxy.to_string() }
 }
 
 /// Where a redirect leads. The token goes along: a standby and the active node are one Vault.

@@ -33,6 +33,14 @@ pub enum VaultError {
         /// What happened on the way.
         reason: String,
     },
+    /// The proxy on the way wants credentials, or other ones (status 407).
+    #[error("cannot {action}: the proxy {proxy} refuses the configured credentials, or misses some")]
+    ProxyCredentials {
+        /// What was to be done.
+        action: String,
+        /// The proxy, without credentials.
+        proxy: String,
+    },
     /// Vault is sealed (status 503).
     #[error("cannot {action}: Vault at {address} is sealed; unseal it")]
     Sealed {
@@ -136,7 +144,7 @@ impl Categorized for VaultError {
         match self {
             Self::Setting { .. } => Category::Validation,
             Self::Client(error) => error.category(),
-            Self::Login { .. } | Self::Denied { .. } => Category::Auth,
+            Self::ProxyCredentials { .. } | Self::Login { .. } | Self::Denied { .. } => Category::Auth,
             Self::Absent { .. } | Self::NoRoute { .. } | Self::NotFound { .. } | Self::NoValue { .. } => {
                 Category::NotFound
             }
