@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod artifacts;
 mod canary;
 mod chaos;
 mod confinement;
