@@ -15,6 +15,7 @@ mod context_session_hook;
 mod environment;
 mod git;
 mod globals;
+mod openapi;
 mod plan;
 mod repository_discard;
 mod repository_filesystem;

@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::proxy::Proxy;
 use declarest_core::secrets::Secret;
 use declarest_core::server::{
-    Auth, BaseUrl, Client, Grant, OAuth2, OpenApiLoader, OpenApiSource, Request, Settings,
+    Auth, BaseUrl, Client, Grant, OAuth2, OpenApiLoader, OpenApiSource, Request, RequestObserver, Settings,
 };
 use declarest_core::transport::{Connector, Pem, TlsConfig, TlsFiles, TlsSettings};
 use http::Method;
@@ -15,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::network::{Authority, Identity, Server as Front};
 use crate::recorder::{Recorder, json};
-use crate::server::{Server, gate, status};
+use crate::server::{Ear, Server, gate, status};
 
 async fn plain() -> Server {
     Server::start(|_| async { status(200) }).await
@@ -32,9 +34,16 @@ fn presenting(tls: TlsConfig, identity: &Identity) -> TlsConfig {
 }
 
 fn client(front: &Front, tls: impl Into<TlsSettings>) -> Client {
-    let base_url = BaseUrl::parse(&format!("https://localhost:{}", front.address.port())).unwrap();
-    let settings = Settings { tls: tls.into(), ..Settings::new(base_url) };
-    Client::new(settings, gate(None), None).unwrap()
+    observed(front, tls, None)
+}
+
+fn observed(
+    front: &Front,
+    tls: impl Into<TlsSettings>,
+    observer: Option<Arc<dyn RequestObserver>>,
+) -> Client {
+    let settings = Settings { tls: tls.into(), ..Settings::new(BaseUrl::parse(&url(front, "")).unwrap()) };
+    Client::new(settings, gate(None), observer).unwrap()
 }
 
 async fn get(client: &Client) -> Result<(), String> {
@@ -57,12 +66,15 @@ async fn a_client_certificate_gets_in() {
 async fn without_the_right_client_certificate_nothing_is_asked_twice() {
     let (authority, behind) = (Authority::new(), plain().await);
     let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
-    let without = get(&client(&front, trusting(&authority))).await.unwrap_err();
+    let (ear, _) = Ear::new();
+    let without = observed(&front, trusting(&authority), Some(ear.clone()));
+    let without = get(&without).await.unwrap_err();
     assert!(without.contains("wants a client certificate, but none is configured"), "{without}");
     let stranger = Authority::new().identity("client", &[]);
-    let other = get(&client(&front, presenting(trusting(&authority), &stranger))).await.unwrap_err();
+    let other = observed(&front, presenting(trusting(&authority), &stranger), Some(ear.clone()));
+    let other = get(&other).await.unwrap_err();
     assert!(other.contains("refused the configured client certificate"), "{other}");
-    assert_eq!(behind.connections(), 0);
+    assert_eq!((ear.attempts.load(Ordering::SeqCst), behind.connections()), (2, 0));
 }
 
 #[tokio::test]

@@ -2,9 +2,12 @@
 //! fetched again.
 
 use declarest_operator::crd::ManagedServer;
+use declarest_operator::crd::sync_policy::RunKind;
 use serde_json::{Value, json};
 
+use crate::support::git_remote::GitRemote;
 use crate::support::published::{Asked, Published};
+use crate::support::rest_server::{Config, RestServer};
 use crate::support::world::{World, condition, declarest};
 
 const KEY: &str = "canary-5b1e-first";
@@ -123,4 +126,30 @@ async fn without_a_token_what_was_fetched_serves_after_a_restart() {
     world.kill();
     world.launch().await;
     world.artifacts_cached("Cached").await;
+}
+
+#[tokio::test]
+async fn another_bundle_makes_the_policies_of_the_server_run_in_full() {
+    let git = GitRemote::new();
+    git.write("tills/t1/resource.json", r#"{"id": "t1"}"#);
+    git.commit("first");
+    git.push();
+    let collections = vec!["/tills".to_owned()];
+    let server = RestServer::start(Config { collections, ..Config::default() }).unwrap();
+    let published = Published::start("first", None).await;
+    let mut world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let metadata = json!({"url": format!("{}/bundle.tar.gz", published.url)});
+    let spec = json!({"http": {"baseURL": server.url()}, "metadata": metadata});
+    world.create(declarest("ManagedServer", "server", &spec)).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+
+    // It is asked for again at every poll, and by whoever starts.
+    world.kill();
+    published.publish("second");
+    world.launch().await;
+    let status = world.finished("DependencyChanged").await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+    world.applied(&git.head()).await;
 }

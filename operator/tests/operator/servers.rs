@@ -4,7 +4,8 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use declarest_operator::crd::ManagedServer;
+use declarest_operator::crd::sync_policy::RunKind;
+use declarest_operator::crd::{ManagedServer, SyncPolicy};
 use serde_json::{Value, json};
 
 use crate::support::bearer::Bearer;
@@ -288,4 +289,33 @@ async fn all_policies_of_a_server_share_its_budget() {
     }
     world.eventually("both have run", || async { (server.resources().len() == 40).then_some(()) }).await;
     assert_eq!(server.peak_concurrency(), 1);
+}
+
+#[tokio::test]
+async fn a_changed_secret_of_a_server_makes_its_policies_and_no_others_run_in_full() {
+    let (git, (server, _)) = (repository(), rest_server());
+    let world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    for name in ["server", "other"] {
+        world.create_secret(name, &[("key", SECRET)]).await;
+        let auth = json!({"customHeaders": [{"header": "X-Key", "valueRef": key(name, "key")}]});
+        let spec = json!({"http": {"baseURL": server.url(), "auth": auth}});
+        world.create(declarest("ManagedServer", name, &spec)).await;
+    }
+    world.create_policy(json!({"source": {"path": "/shops"}})).await;
+    let other = json!({
+        "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "other"},
+        "source": {"path": "/tills"}, "syncInterval": "1h",
+    });
+    world.create(declarest("SyncPolicy", "other", &other)).await;
+    world.applied(&git.head()).await;
+    let of_other = || async {
+        let status = world.api::<SyncPolicy>().get("other").await.ok()?.status?;
+        status.last_applied_repo_revision.is_some().then_some(status)
+    };
+    world.eventually("the other one ran", of_other).await;
+
+    world.replace_secret("server", &[("key", NEXT_SECRET)]).await;
+    assert_eq!(world.finished("SecretChanged").await.last_sync_mode, Some(RunKind::Full));
+    assert_eq!(of_other().await.unwrap().last_trigger.as_deref(), Some("InitialSync"));
 }

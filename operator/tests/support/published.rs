@@ -46,6 +46,11 @@ impl Published {
         Self { url, state, serving }
     }
 
+    /// From now on the bundle is another one, called `name`.
+    pub fn publish(&self, name: &str) {
+        self.state.lock().unwrap().bundle = archive(name);
+    }
+
     /// From now on another key lets in.
     pub fn wants(&self, key: &str) {
         self.state.lock().unwrap().key = Some(key.to_owned());

@@ -10,8 +10,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use declarest_operator::crd::{
     ManagedServer, ManagedServerStatus, ResourceRepository, ResourceRepositoryStatus, SyncPolicy,
     SyncPolicyStatus,
@@ -281,8 +279,8 @@ impl World {
 
     /// Replaces keys of a Secret.
     pub async fn replace_secret(&self, name: &str, data: &[(&str, &str)]) {
-        let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, STANDARD.encode(value))).collect();
-        self.patch::<Secret>(name, json!({"data": data})).await;
+        let data: BTreeMap<_, _> = data.iter().copied().collect();
+        self.patch::<Secret>(name, json!({"stringData": data})).await;
     }
 
     /// A ResourceRepository called `repo`.
