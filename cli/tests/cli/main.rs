@@ -17,6 +17,7 @@ mod context_session_hook;
 mod environment;
 mod git;
 mod globals;
+mod openapi;
 mod plan;
 mod prompts;
 mod repository_discard;

@@ -209,13 +209,19 @@ impl<A: Clone> Proxy<A> {
 
     /// What each component uses, given the environment and the components' own blocks in their order of
     /// precedence. A component without block shares the settings of the first one whose block leads to a
-    /// proxy, else those of the environment.
+    /// proxy, else those of the environment. A block that leads to none, though it is not empty, is laid over
+    /// these settings.
     pub fn resolve(environment: &Self, blocks: &[Option<Self>]) -> Vec<Self> {
         let own: Vec<Option<Self>> =
             blocks.iter().map(|block| block.as_ref().map(|block| block.over(environment))).collect();
         let first = own.iter().flatten().find(|settings| settings.has_url());
         let shared = first.unwrap_or(environment).clone();
-        own.into_iter().map(|settings| settings.unwrap_or_else(|| shared.clone())).collect()
+        let resolved = own.into_iter().map(|settings| match settings {
+            None => shared.clone(),
+            Some(settings) if settings.is_empty() || settings.has_url() => settings,
+            Some(settings) => settings.over(&shared),
+        });
+        resolved.collect()
     }
 }
 

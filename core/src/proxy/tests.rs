@@ -194,6 +194,8 @@ fn a_block_over_the_environment(
 #[case::first_block(None, [None, Some(["http://g:1", ""]), Some(["http://v:1", ""]), None], ["g", "g", "v", "g"])]
 #[case::a_disabled_one_does_not_share(Some("http://p1:1"), [Some(["", ""]), None, Some(["http://v:1", ""]), None], ["direct", "v", "v", "v"])]
 #[case::without_a_url(None, [Some(["", "corp.test"]), None, None, None], ["direct", "direct", "direct", "direct"])]
+#[case::url_of_another(None, [Some(["", "corp.test"]), Some(["http://g:1", ""]), None, None], ["g", "g", "g", "g"])]
+#[case::exceptions_of_its_own(None, [Some(["", "a.test"]), Some(["http://g:1", ""]), None, None], ["direct", "g", "g", "g"])]
 fn components_share(
     #[case] variable: Option<&str>,
     #[case] blocks: [Option<[&str; 2]>; 4],

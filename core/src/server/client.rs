@@ -11,7 +11,7 @@ use super::oauth2::{TokenNeed, Tokens};
 use super::request::without_query;
 use super::trace::{self, Trace};
 use super::wire::{Call, Header, Purpose, Redaction, Wire, insert_all, pooled};
-use super::{Auth, BaseUrl, Gate, Request, Response, ServerError};
+use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::proxy::Proxy;
 use crate::secrets::Secret;
 use crate::transport::{Access, Connector, TlsSettings};
@@ -197,6 +197,19 @@ impl Client {
     /// Whether `url` is of the origin of the base URL.
     pub fn serves(&self, url: &Url) -> bool {
         self.wire().base_url.origin_is(url)
+    }
+
+    /// A client of the server at `url`, which is another one: it learns neither credentials nor default headers nor
+    /// who we are, and waits at no gate of ours. Only the proxy is the same, and who is told about requests.
+    pub(super) fn stranger(&self, url: &Url) -> Result<Self, ServerError> {
+        let wire = self.wire();
+        let settings = Settings {
+            proxy: wire.http.proxy().clone(),
+            trace: wire.trace.clone(),
+            ..Settings::new(BaseUrl::parse(&url.origin().ascii_serialization())?)
+        };
+        let gate = Arc::new(Gate::new(&Throttling::default())?);
+        Ok(Self::new(settings, gate, None)?.with_attempt_timeout(self.attempt_timeout))
     }
 
     /// What lets others in at this server, now: its default headers and credentials, its trust and its proxy. An

@@ -247,8 +247,9 @@ struct Loading {
 }
 
 impl OpenApiLoader {
-    /// Nothing is read yet. A URL is fetched by `client`: with its gate, its trust and its retries, and with its
-    /// default headers and credentials if the URL is of the origin of the base URL.
+    /// Nothing is read yet. A URL of the origin of the base URL is fetched by `client`: with its gate, its trust, its
+    /// default headers and its credentials. Any other one is fetched as by anybody: the proxy is the same, and
+    /// nothing else.
     pub fn new(client: Client, source: OpenApiSource) -> Self {
         Self::knowing(client, source, None)
     }
@@ -362,7 +363,14 @@ async fn fetch(
 ) -> Result<Response, OpenApiLoadError> {
     let mut request = Request::new(Method::GET, url.path());
     request.accept = Some("application/json, application/yaml, */*;q=0.8".to_owned());
-    let answer = client.send_if(&request, url, conditions).await;
+    let answer = if client.serves(url) {
+        client.send_if(&request, url, conditions).await
+    } else {
+        match client.stranger(url) {
+            Ok(stranger) => stranger.send_if(&request, url, conditions).await,
+            Err(error) => Err(error),
+        }
+    };
     answer.map_err(|error| OpenApiLoadError::Fetch { url: source.to_string(), source: error })
 }
 

@@ -221,8 +221,8 @@ impl Wire {
                 teller.request(prepared.method(), url, self.auth, prepared.headers(), body);
             }
             let started = Instant::now();
-            let sent = self.http.client().execute(prepared).await;
-            let answer = sent.map_err(|error| self.unanswered(request, url, &error))?;
+            let sent = self.http(call, url)?.execute(prepared).await;
+            let answer = sent.map_err(|error| self.unanswered(call, url, &error))?;
             self.check_proxy(request, url, answer.status())?;
             if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
                 self.check_word(request, url, target, answer.status())?;
@@ -233,8 +233,23 @@ impl Wire {
         Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
     }
 
+    /// The client for `url`. A redirect that left the origin leads to somebody who must not learn who we are, and
+    /// for whom nobody vouches whom we were told to trust.
+    fn http(&self, call: Call<'_>, url: &Url) -> Result<reqwest::Client, Failed> {
+        if self.is_known(call, url) {
+            return Ok(self.http.client());
+        }
+        self.http.stranger().map_err(|error| Failed::finally(error.into()))
+    }
+
+    /// Whether the TLS settings are for who is asked at `url`.
+    fn is_known(&self, call: Call<'_>, url: &Url) -> bool {
+        call.purpose == Purpose::Token || self.base_url.origin_is(url)
+    }
+
     /// What it means that no answer came.
-    fn unanswered(&self, request: &Request, url: &Url, error: &reqwest::Error) -> Failed {
+    fn unanswered(&self, call: Call<'_>, url: &Url, error: &reqwest::Error) -> Failed {
+        let request = call.request;
         let proxy = self.http.proxy().serving(url);
         if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
             return Failed::finally(request.refused_by_proxy(proxy));
@@ -244,7 +259,7 @@ impl Wire {
             Some(Refusal::Theirs(why)) => {
                 (format!("its certificate is not trusted: {why}"), Failure::Certificate)
             }
-            Some(Refusal::Ours(alert)) if self.certified => (
+            Some(Refusal::Ours(alert)) if self.certified && self.is_known(call, url) => (
                 format!("it refused the configured client certificate (TLS alert {alert:?})"),
                 Failure::Certificate,
             ),
@@ -259,6 +274,11 @@ impl Wire {
         // Whom we do not trust, or who does not trust us, was told nothing.
         let sent = matches!(failure, Failure::Interrupted);
         let error = if sent { request.failed(reason) } else { request.unsent(reason) };
+        let failure = match failure {
+            _ if self.is_known(call, url) => failure,
+            Failure::Certificate => Failure::Final,
+            _ => Failure::Elsewhere,
+        };
         Failed { error, failure }
     }
 
@@ -474,11 +494,11 @@ fn lesson<'a>(request: &Request, outcome: &'a Result<Response, Failed>) -> Outco
         Ok(response) => answer(response.status, None, response.body.len()),
         Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after, 0),
         Err(Failed { error: ServerError::Transport { reason, .. }, failure })
-            if !matches!(failure, Failure::Final) =>
+            if !matches!(failure, Failure::Final | Failure::Elsewhere) =>
         {
             Outcome::Failed(reason)
         }
-        // An answer that we do not take: too large, or a redirect that is not followed.
+        // An answer that we do not take: too large, or a redirect that is not followed or leads nowhere.
         Err(_) => answer(StatusCode::OK, None, usize::MAX),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use super::{TlsConfig, TlsFiles, TransportError, client_builder};
@@ -40,7 +40,12 @@ impl TlsSettings {
 
     /// Where they come from, in words.
     pub(crate) fn origin(&self) -> String {
-        let Self::Files(files) = self else { return "given".to_owned() };
+        const SYSTEM: &str = "the system's authorities";
+        let files = match self {
+            Self::Files(files) => files,
+            Self::Given(config) if config.is_set() => return "given".to_owned(),
+            Self::Given(_) => return SYSTEM.to_owned(),
+        };
         let named = [
             ("caCertFile", &files.ca_cert_file),
             ("clientCertFile", &files.client_cert_file),
@@ -51,7 +56,7 @@ impl TlsSettings {
         if files.insecure_skip_verify {
             words.push("insecureSkipVerify".to_owned());
         }
-        if words.is_empty() { "the system's authorities".to_owned() } else { words.join(", ") }
+        if words.is_empty() { SYSTEM.to_owned() } else { words.join(", ") }
     }
 }
 
@@ -87,6 +92,7 @@ pub struct Connector {
     configure: Box<Configure>,
     files: Option<TlsFiles>,
     current: Mutex<Current>,
+    stranger: OnceLock<reqwest::Client>,
 }
 
 struct Current {
@@ -129,6 +135,7 @@ impl Connector {
             configure: Box::new(configure),
             files,
             current: Mutex::new(Current { client, seen }),
+            stranger: OnceLock::new(),
         })
     }
 
@@ -145,6 +152,16 @@ impl Connector {
             }
         }
         current.client.clone()
+    }
+
+    /// The client for anybody but those whom the TLS settings are for: it trusts the system's authorities, and
+    /// presents no certificate.
+    pub fn stranger(&self) -> Result<reqwest::Client, TransportError> {
+        if let Some(client) = self.stranger.get() {
+            return Ok(client.clone());
+        }
+        let client = build(&TlsConfig::default(), &self.proxy, &*self.configure)?;
+        Ok(self.stranger.get_or_init(|| client).clone())
     }
 
     /// The proxy that connections go through where it serves their target.

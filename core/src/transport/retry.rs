@@ -29,6 +29,8 @@ pub(crate) enum Failure {
     Certificate,
     /// The connection broke or timed out; the request may have been received.
     Interrupted,
+    /// Another server, to which a redirect of a read led, did not answer.
+    Elsewhere,
     /// The server answered with this status and, perhaps, with `Retry-After`.
     Status(StatusCode, Option<Duration>),
     /// Nothing that another attempt could mend.
@@ -44,7 +46,7 @@ pub(crate) fn pause(repeatable: bool, attempt: u32, failure: &Failure) -> Option
         return None;
     }
     let asked = match *failure {
-        Failure::Connect => None,
+        Failure::Connect | Failure::Elsewhere => None,
         Failure::NotContacted(probe_in) if probe_in <= LONGEST_WAIT_FOR_PROBE => Some(probe_in),
         Failure::Interrupted if repeatable => None,
         Failure::Status(StatusCode::TOO_MANY_REQUESTS, retry_after) => retry_after,
@@ -128,6 +130,7 @@ mod tests {
 
     #[rstest]
     #[case(Failure::Connect)]
+    #[case(Failure::Elsewhere)]
     #[case(Failure::NotContacted(Duration::ZERO))]
     fn attempts_are_bounded(#[case] failure: Failure) {
         assert_eq!(pause(true, ATTEMPTS, &failure), None);

@@ -6,6 +6,8 @@
 
 #[path = "../support/network.rs"]
 mod network;
+#[path = "../server/proxied.rs"]
+mod proxied;
 #[path = "../server/recorder.rs"]
 mod recorder;
 mod tinyproxy;
@@ -13,31 +15,18 @@ mod tinyproxy;
 use std::sync::Arc;
 
 use declarest_core::error::{Categorized, Category};
-use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyFields};
-use declarest_core::secrets::Secret;
-use declarest_core::server::{Auth, BaseUrl, Client, Gate, Grant, OAuth2, Request, Settings, Throttling};
+use declarest_core::proxy::Proxy;
+use declarest_core::server::{BaseUrl, Client, Gate, Request, Settings, Throttling};
 use declarest_core::transport::{Pem, TlsConfig};
 use http::Method;
 
 use crate::network::{Authority, RecordingProxy};
-use crate::recorder::{Recorder, json};
+use crate::proxied::server;
 use crate::tinyproxy::{PASSWORD, Tinyproxy, USER};
 
-async fn server() -> Recorder {
-    Recorder::start(|seen| match seen.target.as_str() {
-        target if target.ends_with("/token") => json(200, "{\"access_token\": \"token\"}"),
-        _ => json(200, "{\"through\": \"tinyproxy\"}"),
-    })
-    .await
-}
-
 fn through(proxy: &Tinyproxy, password: Option<&str>) -> Proxy {
-    let url = proxy.url();
-    let auth = password.map(|password| ProxyCredentials {
-        username: USER.to_owned(),
-        password: Secret::from(password.to_owned()),
-    });
-    Proxy::parse("proxy", ProxyFields { http: Some(&url), https: Some(&url), no_proxy: None }, auth).unwrap()
+    let login = password.map(|password| format!("{USER}:{password}"));
+    proxied::through(&proxy.url(), login.as_deref(), None)
 }
 
 fn client(settings: Settings) -> Client {
@@ -61,7 +50,7 @@ async fn http_goes_through() {
             bytes: "{\"a\": 1}".into(),
         });
         let answer = client.send(&request).await.unwrap();
-        assert_eq!(answer.body, "{\"through\": \"tinyproxy\"}");
+        assert_eq!(answer.body, "{\"all\": \"well\"}");
     }
     let seen = server.seen();
     assert_eq!(seen.len(), 5);
@@ -120,16 +109,8 @@ async fn tokens_come_through() {
     let server = server().await;
     let upstream = RecordingProxy::start(server.address, None);
     let proxy = Tinyproxy::start(upstream.server.address).await;
-    let oauth2 = OAuth2 {
-        token_url: "http://idp.test/token".to_owned(),
-        grant: Grant::ClientCredentials,
-        client_id: Secret::from("app".to_owned()),
-        client_secret: Secret::from("secret".to_owned()),
-        scope: None,
-        audience: None,
-    };
     let settings = settings("http://api.test", through(&proxy, Some(PASSWORD)));
-    let client = client(Settings { auth: Auth::OAuth2(oauth2), ..settings });
+    let client = client(Settings { auth: proxied::tokens_from_afar(), ..settings });
     client.send(&Request::new(Method::GET, "/x")).await.unwrap();
     assert_eq!(server.seen()[1].header("authorization"), "Bearer token");
 }

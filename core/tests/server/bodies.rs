@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,7 +13,7 @@ use declarest_core::server::{Client, Request, ServerError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt;
-use http::Method;
+use http::{Method, StatusCode};
 use rstest::rstest;
 
 use crate::recorder::{Recorder, json};
@@ -72,6 +74,14 @@ async fn limits_hold_for_what_is_unpacked() {
     assert_eq!(server.seen().len(), 1, "not asked again");
 }
 
+#[tokio::test]
+async fn a_body_as_large_as_the_limit_is_read_whole() {
+    let packed = gzip(&vec![b' '; LIMIT]);
+    let server =
+        Recorder::start(move |_| ([("content-encoding", "gzip")], packed.clone()).into_response()).await;
+    assert_eq!(ask(&server, Method::GET).await.unwrap().len(), LIMIT);
+}
+
 fn in_pieces(pieces: Vec<&'static str>, pause: Duration) -> Response {
     let pieces = futures::stream::iter(pieces).then(move |piece| async move {
         tokio::time::sleep(pause).await;
@@ -96,6 +106,43 @@ async fn an_attempt_ends_with_the_last_byte() {
     assert!(error.to_string().ends_with("no complete answer within 0.3 s"), "{error}");
     assert!(error.may_be_done());
     assert_eq!(server.seen().len(), 1, "a write is not repeated");
+}
+
+#[tokio::test]
+async fn a_slot_is_held_until_the_body_is_read() {
+    let ended = Arc::new(AtomicBool::new(false));
+    let server = Recorder::start(move |seen| {
+        if seen.target == "/other" {
+            return json(200, ended.load(Ordering::SeqCst).to_string());
+        }
+        let ended = Arc::clone(&ended);
+        let pieces = futures::stream::iter(["{", "}"]).then(move |piece| {
+            let ended = Arc::clone(&ended);
+            async move {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                ended.store(piece == "}", Ordering::SeqCst);
+                Ok::<_, Infallible>(piece)
+            }
+        });
+        Body::from_stream(pieces).into_response()
+    })
+    .await;
+    let client = Client::new(server.settings(), gate(Some(1)), None).unwrap();
+    let (slow, other) = (Request::new(Method::GET, "/slow"), Request::new(Method::GET, "/other"));
+    let (_, other) = tokio::join!(client.send(&slow), client.send(&other));
+    assert_eq!(other.unwrap().body, "true");
+}
+
+#[tokio::test]
+async fn errors_without_end_are_read_as_far_as_they_are_told() {
+    let server = Recorder::start(|_| {
+        let forever = futures::stream::repeat_with(|| Ok::<_, Infallible>("no ".repeat(1000)));
+        (StatusCode::BAD_REQUEST, Body::from_stream(forever)).into_response()
+    })
+    .await;
+    let error = ask(&server, Method::POST).await.unwrap_err();
+    assert_eq!(error.category(), Category::Validation);
+    assert!(error.to_string().contains("status 400: no no no"), "{error}");
 }
 
 #[tokio::test]

@@ -4,13 +4,19 @@
 mod bodies;
 mod connections;
 mod documents;
+mod headers;
 #[path = "../support/network.rs"]
 mod network;
 mod oauth2;
 mod origin;
+mod proxied;
 mod proxies;
 mod recorder;
 mod redirects;
+mod retries;
 mod server;
+#[path = "../support/session.rs"]
+mod session;
+mod templates;
 mod throttling;
 mod tls;

@@ -341,6 +341,23 @@ async fn an_endpoint_that_cannot_be_reached_is_a_matter_of_transport() {
     assert!(!error.to_string().contains("canary"), "{error}");
 }
 
+#[tokio::test]
+async fn an_endpoint_that_says_nothing_is_given_as_long_as_any_attempt() {
+    let scene = Scene::new().await;
+    // The system makes the connections; nobody says anything over them.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let token_url = format!("http://{}/token", silent.local_addr().unwrap());
+    let settings = Settings {
+        auth: Auth::OAuth2(OAuth2 { token_url, ..scene.oauth2(Grant::ClientCredentials) }),
+        ..scene.server.settings()
+    };
+    let client = Client::new(settings, gate(None), None).unwrap();
+    let error = get(&client.with_attempt_timeout(Duration::from_millis(100))).await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    assert!(error.to_string().ends_with("no complete answer within 0.1 s"), "{error}");
+    assert_eq!(scene.server.seen().len(), 0);
+}
+
 #[rstest]
 #[case("ftp://idp.test/token")]
 #[case("idp.test/token")]

@@ -3,35 +3,19 @@
 use std::time::Duration;
 
 use declarest_core::error::{Categorized, Category};
-use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyFields};
-use declarest_core::secrets::Secret;
-use declarest_core::server::{Auth, BaseUrl, Client, Grant, OAuth2, Request, ServerError, Settings};
+use declarest_core::proxy::Proxy;
+use declarest_core::server::{BaseUrl, Client, Request, ServerError, Settings};
 use declarest_core::transport::{Pem, TlsConfig};
 use http::Method;
 
 use crate::network::{Authority, RecordingProxy};
-use crate::recorder::{Recorder, json};
+use crate::proxied::{self, server};
 use crate::server::gate;
 
 const LOGIN: &str = "proxy-user:proxy-secret";
 
-async fn server() -> Recorder {
-    Recorder::start(|seen| match seen.target.as_str() {
-        target if target.ends_with("/token") => json(200, "{\"access_token\": \"token\"}"),
-        _ => json(200, "{}"),
-    })
-    .await
-}
-
-/// Through `proxy` for every target, and with these credentials.
 fn through(proxy: &RecordingProxy, login: Option<&str>, no_proxy: Option<&str>) -> Proxy {
-    let url = format!("http://{}", proxy.server.address);
-    let auth = login.and_then(|login| login.split_once(':')).map(|(username, password)| ProxyCredentials {
-        username: username.to_owned(),
-        password: Secret::from(password.to_owned()),
-    });
-    let fields = ProxyFields { http: Some(&url), https: Some(&url), no_proxy };
-    Proxy::parse("proxy", fields, auth).unwrap()
+    proxied::through(&format!("http://{}", proxy.server.address), login, no_proxy)
 }
 
 fn client(base_url: &str, proxy: Proxy, tls: TlsConfig) -> Client {
@@ -108,16 +92,8 @@ async fn loopback_and_exceptions_are_reached_directly() {
 async fn tokens_come_through_the_same_proxy() {
     let server = server().await;
     let proxy = RecordingProxy::start(server.address, Some(LOGIN));
-    let oauth2 = OAuth2 {
-        token_url: "http://idp.test/token".to_owned(),
-        grant: Grant::ClientCredentials,
-        client_id: Secret::from("app".to_owned()),
-        client_secret: Secret::from("secret".to_owned()),
-        scope: None,
-        audience: None,
-    };
     let settings = Settings {
-        auth: Auth::OAuth2(oauth2),
+        auth: proxied::tokens_from_afar(),
         proxy: through(&proxy, Some(LOGIN), None),
         ..Settings::new(BaseUrl::parse("http://api.test").unwrap())
     };

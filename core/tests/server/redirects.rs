@@ -3,8 +3,11 @@ use http::{HeaderValue, Method};
 use rstest::rstest;
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::server::Request;
+use declarest_core::server::{BaseUrl, Client, Request, Settings};
+use declarest_core::transport::{Pem, TlsConfig};
 
+use crate::network::{Authority, Identity};
+use crate::recorder::{Recorder, json};
 use crate::server::{Server, gate, status};
 
 /// A server that sends everybody to another one, which answers with `code`.
@@ -54,4 +57,114 @@ async fn no_write_goes_elsewhere() {
         assert!(error.to_string().ends_with("is not followed for a write"), "{error}");
     }
     assert_eq!(elsewhere.connections(), 0);
+}
+
+/// A server that leads from `/1` to `/2` and so on.
+async fn chain() -> Recorder {
+    Recorder::start(|seen| {
+        let number: usize = seen.target.trim_start_matches('/').parse().unwrap();
+        let mut answer = json(302, "");
+        answer.headers_mut().insert(LOCATION, HeaderValue::try_from(format!("/{}", number + 1)).unwrap());
+        if number > 10 { json(200, "{}") } else { answer }
+    })
+    .await
+}
+
+#[rstest]
+#[case(Method::GET, "/1", true)]
+#[case(Method::HEAD, "/1", true)]
+#[case(Method::GET, "/0", false)]
+#[case(Method::OPTIONS, "/1", false)]
+#[tokio::test]
+async fn ten_redirects_of_a_read_are_followed(
+    #[case] method: Method,
+    #[case] path: &str,
+    #[case] followed: bool,
+) {
+    let server = chain().await;
+    let client = Client::new(server.settings(), gate(None), None).unwrap();
+    let sent = client.send(&Request::new(method.clone(), path)).await;
+    assert_eq!(sent.is_ok(), followed, "{sent:?}");
+    assert_eq!(server.seen().len(), if method == Method::OPTIONS { 1 } else { 11 });
+}
+
+fn trusting(authority: &Authority, identity: &Identity) -> TlsConfig {
+    let (ca, key) = (authority.pem(), identity.key());
+    let tls = TlsConfig::trusting(Pem { origin: "ca", text: ca.as_bytes() }).unwrap();
+    let certificate = Pem { origin: "certificate", text: identity.pem().as_bytes() };
+    tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
+}
+
+/// Reads from a server that lets in whom `authority` vouches for, and sends everybody on.
+async fn read_over_tls(authority: &Authority, location: String) -> String {
+    let behind = Recorder::start(move |_| {
+        let mut answer = json(302, "");
+        answer.headers_mut().insert(LOCATION, HeaderValue::try_from(&location).unwrap());
+        answer
+    })
+    .await;
+    let front = authority.identity("localhost", &[]).serve(Some(authority), behind.address);
+    let base_url = BaseUrl::parse(&format!("https://localhost:{}", front.address.port())).unwrap();
+    let tls = trusting(authority, &authority.identity("client", &[]));
+    let settings = Settings { tls: tls.into(), ..Settings::new(base_url) };
+    let client = Client::new(settings, gate(None), None).unwrap();
+    let error = client.send(&Request::new(Method::GET, "/x")).await.unwrap_err();
+    assert_eq!((error.category(), behind.seen().len()), (Category::Transport, 1), "{error}");
+    error.to_string()
+}
+
+#[tokio::test]
+async fn what_was_asked_for_in_private_is_not_asked_for_in_public() {
+    let elsewhere = Recorder::start(|_| json(200, "{}")).await;
+    let error = read_over_tls(&Authority::new(), elsewhere.url()).await;
+    assert!(error.ends_with("leads from https to http and is not followed"), "{error}");
+    assert_eq!(elsewhere.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn who_is_trusted_and_who_we_are_is_for_the_server_alone() {
+    let (authority, behind) = (Authority::new(), Recorder::start(|_| json(200, "{}")).await);
+    let elsewhere = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
+    let location = format!("https://localhost:{}/x", elsewhere.address.port());
+    let error = read_over_tls(&authority, location).await;
+    assert!(error.contains("its certificate is not trusted"), "{error}");
+    assert_eq!(behind.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn a_reference_without_scheme_may_leave_the_origin_too() {
+    let elsewhere = Recorder::start(|_| json(200, "{}")).await;
+    let location = HeaderValue::try_from(format!("//{}/x", elsewhere.address)).unwrap();
+    let server = Recorder::start(move |_| {
+        let mut answer = json(307, "");
+        answer.headers_mut().insert(LOCATION, location.clone());
+        answer
+    })
+    .await;
+    let settings =
+        Settings { default_headers: vec![("X-Tenant".to_owned(), "blue".to_owned())], ..server.settings() };
+    let client = Client::new(settings, gate(None), None).unwrap();
+    client.send(&Request::new(Method::GET, "/x")).await.unwrap();
+    assert_eq!((server.seen()[0].header("x-tenant"), elsewhere.seen()[0].header("x-tenant")), ("blue", ""));
+    let error = client.send(&Request::new(Method::PUT, "/x")).await.unwrap_err();
+    assert!(error.to_string().ends_with("is not followed for a write"), "{error}");
+    assert_eq!(elsewhere.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_redirect_to_nobody_is_no_news_of_the_server() {
+    let server = Server::start(|_| async {
+        let mut answer = status(302);
+        answer.headers_mut().insert(LOCATION, HeaderValue::from_static("http://127.0.0.1:1/x"));
+        answer
+    })
+    .await;
+    let gate = gate(None);
+    let client = server.client(&gate);
+    for _ in 0..2 {
+        let error = client.send(&Request::new(Method::GET, "/x")).await.unwrap_err();
+        assert_eq!(error.category(), Category::Transport, "{error}");
+    }
+    assert_eq!(server.arrivals().len(), 8, "tried again, as any read");
+    assert!(!gate.status().breaker_open);
 }

@@ -210,8 +210,9 @@ impl Seen {
     }
 }
 
-/// Tells about every push-back of the server, and counts how often a request was held back.
+/// Tells about every push-back of the server, and counts attempts and how often a request was held back.
 pub struct Ear {
+    pub attempts: AtomicUsize,
     pub held_back: AtomicUsize,
     pushed_back: mpsc::UnboundedSender<()>,
 }
@@ -219,12 +220,15 @@ pub struct Ear {
 impl Ear {
     pub fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<()>) {
         let (pushed_back, heard) = mpsc::unbounded_channel();
-        (Arc::new(Self { held_back: AtomicUsize::new(0), pushed_back }), heard)
+        let (attempts, held_back) = Default::default();
+        (Arc::new(Self { attempts, held_back, pushed_back }), heard)
     }
 }
 
 impl RequestObserver for Ear {
-    fn completed(&self, _: &Method, _: Option<StatusCode>, _: Duration) {}
+    fn completed(&self, _: &Method, _: Option<StatusCode>, _: Duration) {
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+    }
 
     fn throttled(&self, by_server: bool) {
         if by_server {

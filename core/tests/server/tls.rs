@@ -2,16 +2,22 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::proxy::Proxy;
-use declarest_core::server::{BaseUrl, Client, Request, Settings};
+use declarest_core::secrets::Secret;
+use declarest_core::server::{
+    Auth, BaseUrl, Client, Grant, OAuth2, OpenApiLoader, OpenApiSource, Request, RequestObserver, Settings,
+};
 use declarest_core::transport::{Connector, Pem, TlsConfig, TlsFiles, TlsSettings};
 use http::Method;
 use tempfile::TempDir;
 
 use crate::network::{Authority, Identity, Server as Front};
-use crate::server::{Server, gate, status};
+use crate::recorder::{Recorder, json};
+use crate::server::{Ear, Server, gate, status};
 
 async fn plain() -> Server {
     Server::start(|_| async { status(200) }).await
@@ -28,9 +34,16 @@ fn presenting(tls: TlsConfig, identity: &Identity) -> TlsConfig {
 }
 
 fn client(front: &Front, tls: impl Into<TlsSettings>) -> Client {
-    let base_url = BaseUrl::parse(&format!("https://localhost:{}", front.address.port())).unwrap();
-    let settings = Settings { tls: tls.into(), ..Settings::new(base_url) };
-    Client::new(settings, gate(None), None).unwrap()
+    observed(front, tls, None)
+}
+
+fn observed(
+    front: &Front,
+    tls: impl Into<TlsSettings>,
+    observer: Option<Arc<dyn RequestObserver>>,
+) -> Client {
+    let settings = Settings { tls: tls.into(), ..Settings::new(BaseUrl::parse(&url(front, "")).unwrap()) };
+    Client::new(settings, gate(None), observer).unwrap()
 }
 
 async fn get(client: &Client) -> Result<(), String> {
@@ -53,12 +66,15 @@ async fn a_client_certificate_gets_in() {
 async fn without_the_right_client_certificate_nothing_is_asked_twice() {
     let (authority, behind) = (Authority::new(), plain().await);
     let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
-    let without = get(&client(&front, trusting(&authority))).await.unwrap_err();
+    let (ear, _) = Ear::new();
+    let without = observed(&front, trusting(&authority), Some(ear.clone()));
+    let without = get(&without).await.unwrap_err();
     assert!(without.contains("wants a client certificate, but none is configured"), "{without}");
     let stranger = Authority::new().identity("client", &[]);
-    let other = get(&client(&front, presenting(trusting(&authority), &stranger))).await.unwrap_err();
+    let other = observed(&front, presenting(trusting(&authority), &stranger), Some(ear.clone()));
+    let other = get(&other).await.unwrap_err();
     assert!(other.contains("refused the configured client certificate"), "{other}");
-    assert_eq!(behind.connections(), 0);
+    assert_eq!((ear.attempts.load(Ordering::SeqCst), behind.connections()), (2, 0));
 }
 
 #[tokio::test]
@@ -77,6 +93,50 @@ async fn names_count_unless_nothing_is_verified() {
     let error = get(&client(&front, trusting(&authority))).await.unwrap_err();
     assert!(error.contains("not valid for name \"localhost\""), "{error}");
     assert_eq!(get(&client(&front, TlsConfig::insecure())).await, Ok(()));
+}
+
+fn url(front: &Front, path: &str) -> String {
+    format!("https://localhost:{}{path}", front.address.port())
+}
+
+#[tokio::test]
+async fn a_token_endpoint_elsewhere_is_reached_as_the_server_is() {
+    let (authority, behind) = (Authority::new(), plain().await);
+    let tokens = Recorder::start(|_| json(200, "{\"access_token\": \"t0ken\"}")).await;
+    let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
+    let endpoint = authority.identity("localhost", &[]).serve(Some(&authority), tokens.address);
+    let tls = presenting(trusting(&authority), &authority.identity("client", &[]));
+    let auth = Auth::OAuth2(OAuth2 {
+        token_url: url(&endpoint, "/token"),
+        grant: Grant::ClientCredentials,
+        client_id: Secret::from("app".to_owned()),
+        client_secret: Secret::from("s3cret".to_owned()),
+        scope: None,
+        audience: None,
+    });
+    let base_url = BaseUrl::parse(&url(&front, "")).unwrap();
+    let settings = Settings { tls: tls.into(), auth, ..Settings::new(base_url) };
+    let client = Client::new(settings, gate(None), None).unwrap();
+    assert_eq!(get(&client).await, Ok(()));
+    assert_eq!(tokens.lines(), ["POST /token"]);
+}
+
+#[tokio::test]
+async fn a_document_elsewhere_is_fetched_as_by_anybody() {
+    let authority = Authority::new();
+    let documents = Recorder::start(|_| json(200, "{\"openapi\": \"3.1.0\", \"paths\": {}}")).await;
+    let front = authority.identity("localhost", &[]).serve(Some(&authority), documents.address);
+    let elsewhere = authority.identity("localhost", &[]).serve(Some(&authority), documents.address);
+    let known = client(&front, presenting(trusting(&authority), &authority.identity("client", &[])));
+    let load = async |front: &Front| {
+        let source = OpenApiSource::parse(&url(front, "/openapi.json")).unwrap();
+        OpenApiLoader::new(known.clone(), source).load().await.map(drop)
+    };
+    load(&front).await.unwrap();
+    let error = load(&elsewhere).await.unwrap_err();
+    assert_eq!(error.category(), Category::Transport);
+    assert!(error.to_string().contains("its certificate is not trusted"), "{error}");
+    assert_eq!(documents.lines(), ["GET /openapi.json"]);
 }
 
 /// TLS files that tests replace.

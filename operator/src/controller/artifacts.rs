@@ -11,9 +11,7 @@ use declarest_core::metadata::bundle::{
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};
-use declarest_core::server::{
-    BaseUrl, Client, FetchedOpenApi, Gate, OpenApiLoader, OpenApiSource, ServerError, Settings, Throttling,
-};
+use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
 
 use super::connections;
 use super::context::Context;
@@ -131,7 +129,7 @@ async fn fetch(
     let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
     let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
     if let Some((field, reference)) = reference(context, server)? {
-        let opened = open(context, server, client, proxy.clone(), field, &reference).await?;
+        let opened = open(context, server, client, proxy, field, &reference).await?;
         for warning in &opened.0.warnings {
             match warning {
                 BundleWarning::Stale { .. } => artifacts.stale.push(format!("{field}: {warning}")),
@@ -151,7 +149,7 @@ async fn fetch(
     if let Some(source) = source {
         let source = source.map_err(|error| Failure::spec_invalid(format!("spec.openapi.url: {error}")))?;
         let directory = context.directories.cache(&ManagedServer::owner(&server.key())).join("openapi");
-        let (fetched, stale) = document(client, proxy, source, known, directory).await?;
+        let (fetched, stale) = document(client, source, known, directory).await?;
         artifacts.stale.extend(stale);
         artifacts.api = Some(Arc::new(Api::new(Arc::clone(&fetched.document), client.base_path())));
         artifacts.openapi = Some(fetched);
@@ -162,7 +160,6 @@ async fn fetch(
 /// The `OpenAPI` document: as it is now, else as it was when it could be fetched, and why.
 async fn document(
     client: &Client,
-    proxy: Proxy,
     source: OpenApiSource,
     known: Option<FetchedOpenApi>,
     directory: PathBuf,
@@ -172,13 +169,7 @@ async fn document(
         // Of the process before this one.
         None => FetchedOpenApi::kept(directory.clone(), source.clone()).await,
     };
-    let unusable =
-        |error: ServerError| Failure::new(Reason::ArtifactUnavailable, format!("spec.openapi: {error}"));
-    let client = match source.as_url().filter(|url| !client.serves(url)) {
-        Some(url) => stranger(&url.origin().ascii_serialization(), proxy).map_err(unusable)?,
-        None => client.clone(),
-    };
-    let loader = OpenApiLoader::knowing(client, source, known.clone()).keeping(directory);
+    let loader = OpenApiLoader::knowing(client.clone(), source, known.clone()).keeping(directory);
     match (loader.fetch().await, known) {
         (Ok(fetched), _) => Ok((fetched, None)),
         (Err(error), Some(known)) => Ok((known, Some(format!("spec.openapi: {}", with_causes(&error))))),
@@ -187,12 +178,6 @@ async fn document(
             Err(Failure::new(Reason::ArtifactUnavailable, message))
         }
     }
-}
-
-/// A client of a server that has nothing to do with the managed one: it learns neither credentials nor who we are.
-fn stranger(origin: &str, proxy: Proxy) -> Result<Client, ServerError> {
-    let settings = Settings { proxy, ..Settings::new(BaseUrl::parse(origin)?) };
-    Client::new(settings, Arc::new(Gate::new(&Throttling::default())?), None)
 }
 
 /// The bundle that the spec names, and the field that does.
@@ -227,22 +212,13 @@ async fn open(
     reference: &Reference,
 ) -> Result<(Bundle, Arc<Source>), Failure> {
     let cache = context.directories.cache(&ManagedServer::owner(&server.key())).join("bundles");
-    let is_ours = matches!(reference, Reference::Url(url) if client.serves(url));
-    let mut access = None;
-    if is_ours {
-        let granted = client.access().await.map_err(|error| {
-            Failure::new(Reason::ArtifactUnavailable, format!("{field}: {}", with_causes(&error)))
-        });
-        access = Some(granted?);
-    }
-    let options = Options { access, revalidates: true, ..Options::new(cache).through(proxy) };
-    // A source of its own for each time: it remembers the tags that it resolved.
-    let opened = BundleSource::new(options).open(reference).await;
-    let is_stale = |warning: &BundleWarning| matches!(warning, BundleWarning::Stale { .. });
-    if is_ours && opened.as_ref().map_or(true, |bundle| bundle.warnings.iter().any(is_stale)) {
-        // The server may have refused the token that is in use.
-        client.invalidate_token();
-    }
+    let options = Options { revalidates: true, ..Options::new(cache).through(proxy) };
+    let opened = if matches!(reference, Reference::Url(url) if client.serves(url)) {
+        open_at_server(client, options, field, reference).await?
+    } else {
+        // A source of its own for each time: it remembers the tags that it resolved.
+        BundleSource::new(options).open(reference).await
+    };
     let bundle = opened.map_err(|error| bundle_failure(field, &error))?;
     let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
     let files = bundle.clone();
@@ -256,6 +232,32 @@ async fn open(
         .map_err(|error| Failure::new(Reason::ReconcileFailed, format!("{field}: {error}")))?
         .map_err(|error| bundle_failure(field, &error))?;
     Ok((bundle, Arc::new(Source::shared(Arc::new(tree), label))))
+}
+
+/// Opens a bundle that the managed server itself has, with what lets requests in there. Without that there is only
+/// what was fetched before.
+async fn open_at_server(
+    client: &Client,
+    options: Options,
+    field: &str,
+    reference: &Reference,
+) -> Result<Result<Bundle, BundleError>, Failure> {
+    let access = match client.access().await {
+        Ok(access) => access,
+        Err(error) => {
+            let reason = with_causes(&error);
+            let kept = BundleSource::new(options).kept(reference, &reason).await;
+            let unavailable = || Failure::new(Reason::ArtifactUnavailable, format!("{field}: {reason}"));
+            return kept.transpose().ok_or_else(unavailable);
+        }
+    };
+    let opened = BundleSource::new(Options { access: Some(access), ..options }).open(reference).await;
+    let is_stale = |warning: &BundleWarning| matches!(warning, BundleWarning::Stale { .. });
+    if opened.as_ref().map_or(true, |bundle| bundle.warnings.iter().any(is_stale)) {
+        // The server may have refused the token that is in use.
+        client.invalidate_token();
+    }
+    Ok(opened)
 }
 
 fn bundle_failure(field: &str, error: &BundleError) -> Failure {

@@ -282,9 +282,7 @@ async fn a_rotated_secret_is_used_without_a_restart_and_causes_a_full_run() {
     world.create_policy(json!({})).await;
     world.applied(&git.head()).await;
     server.require_basic("ops", "second");
-    world
-        .patch::<k8s_openapi::api::core::v1::Secret>("login", json!({"stringData": {"password": "second"}}))
-        .await;
+    world.replace_secret("login", &[("password", "second")]).await;
     let status = world.finished("SecretChanged").await;
     assert!(!world.log().contains("second"), "a secret is in the log");
     assert_eq!(status.last_sync_mode, Some(RunKind::Full));

@@ -218,23 +218,14 @@ async fn what_was_fetched_serves_after_a_restart_while_its_source_is_down() {
     let spec = json!({"http": {"baseURL": server.url()}, "openapi": {"url": url}});
     world.create(declarest("ManagedServer", "server", &spec)).await;
     world.server_reason("Ready").await;
-    let cached = async |world: &World, reason: &str| {
-        let api = world.api::<ManagedServer>();
-        let look = || async {
-            let status = api.get("server").await.ok()?.status?;
-            let cached = condition(&status.conditions, "ArtifactsCached");
-            (cached.reason == reason).then_some((status, cached))
-        };
-        world.eventually(&format!("ArtifactsCached is {reason}"), look).await
-    };
-    let (first, _) = cached(&world, "Cached").await;
+    let (first, _) = world.artifacts_cached("Cached").await;
     let file = first.openapi_cache_path.clone().unwrap();
     assert!(fs::read_to_string(&file).unwrap().contains("3.0.3"));
 
     down.store(true, Ordering::SeqCst);
     world.kill();
     world.launch().await;
-    let (stale, told) = cached(&world, "StaleArtifact").await;
+    let (stale, told) = world.artifacts_cached("StaleArtifact").await;
     assert!(told.message.contains("spec.openapi: ") && told.message.contains("status 500"), "{told:?}");
     assert_eq!(
         (&stale.artifact_digests, &stale.openapi_cache_path),
@@ -246,6 +237,6 @@ async fn what_was_fetched_serves_after_a_restart_while_its_source_is_down() {
     down.store(false, Ordering::SeqCst);
     world.kill();
     world.launch().await;
-    cached(&world, "Cached").await;
+    world.artifacts_cached("Cached").await;
     assert!(known.load(Ordering::SeqCst), "what is in the cache is not fetched again");
 }

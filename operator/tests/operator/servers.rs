@@ -2,18 +2,17 @@
 //! replaced while it runs.
 
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use declarest_operator::crd::ManagedServer;
-use k8s_openapi::api::core::v1::Secret;
+use declarest_operator::crd::sync_policy::RunKind;
+use declarest_operator::crd::{ManagedServer, SyncPolicy};
 use serde_json::{Value, json};
 
 use crate::support::bearer::Bearer;
 use crate::support::git_remote::GitRemote;
 use crate::support::network::{Authority, Identity, RecordingProxy};
-use crate::support::rest_server::{Config, RestServer};
-use crate::support::world::{World, declarest};
+use crate::support::rest_server::{Config, Matcher, RestServer};
+use crate::support::world::{World, condition, declarest};
 
 const SECRET: &str = "canary-0a7f-first";
 const NEXT_SECRET: &str = "canary-0a7f-second";
@@ -38,13 +37,6 @@ fn rest_server() -> (RestServer, SocketAddr) {
         RestServer::start(Config { collections: vec!["/shops".to_owned()], ..Config::default() }).unwrap();
     let address = server.url().trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
     (server, address)
-}
-
-/// Replaces keys of a Secret.
-async fn replace(world: &World, name: &str, data: &[(&str, &str)]) {
-    let data: serde_json::Map<String, Value> =
-        data.iter().map(|(key, value)| ((*key).to_owned(), json!(STANDARD.encode(value)))).collect();
-    world.patch::<Secret>(name, json!({"data": data})).await;
 }
 
 /// Starts an operator, and tells where it shows its metrics.
@@ -79,10 +71,20 @@ fn key(name: &str, key: &str) -> Value {
     json!({"name": name, "key": key})
 }
 
-#[tokio::test]
-async fn a_rotated_client_secret_counts_for_the_next_request() {
+/// A server that wants tokens, and what is declared to be on it.
+struct Guarded {
+    git: GitRemote,
+    server: RestServer,
+    guard: Bearer,
+    world: World,
+    /// Where the operator shows its metrics.
+    metrics: String,
+}
+
+/// An operator whose client has [`SECRET`], before a token endpoint that takes `secret`.
+async fn guarded(secret: &str) -> Guarded {
     let (git, (server, behind)) = (repository(), rest_server());
-    let guard = Bearer::start(behind, SECRET).await;
+    let guard = Bearer::start(behind, secret).await;
     let (world, metrics) = measured().await;
     world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
     world.create_repository(&git.file_url(), Value::Null).await;
@@ -92,12 +94,18 @@ async fn a_rotated_client_secret_counts_for_the_next_request() {
     });
     world.create_server(json!({"baseURL": guard.url, "auth": {"oauth2": oauth2}})).await;
     world.create_policy(json!({})).await;
+    Guarded { git, server, guard, world, metrics }
+}
+
+#[tokio::test]
+async fn a_rotated_client_secret_counts_for_the_next_request() {
+    let Guarded { git, server, guard, world, metrics } = guarded(SECRET).await;
     world.applied(&git.head()).await;
     assert_eq!(server.get("/shops/rio").unwrap()["tier"], "gold");
     assert_eq!(guard.counts(), (1, 0, 0));
 
     guard.rotate(NEXT_SECRET);
-    replace(&world, "app", &[("secret", NEXT_SECRET)]).await;
+    world.replace_secret("app", &[("secret", NEXT_SECRET)]).await;
     // The Secret has everything that depends on it run in full.
     world.eventually("another token is had", || async { (guard.counts().0 == 2).then_some(()) }).await;
     push_another(&git);
@@ -114,19 +122,9 @@ async fn a_rotated_client_secret_counts_for_the_next_request() {
 
 #[tokio::test]
 async fn a_revoked_client_secret_is_tried_once_and_mended_by_its_replacement() {
-    let (git, (server, behind)) = (repository(), rest_server());
-    let guard = Bearer::start(behind, NEXT_SECRET).await;
-    let (world, metrics) = measured().await;
-    world.create_secret("app", &[("id", "operator"), ("secret", SECRET)]).await;
-    world.create_repository(&git.file_url(), Value::Null).await;
-    let oauth2 = json!({
-        "tokenURL": format!("{}/oauth/token", guard.url),
-        "clientIDRef": key("app", "id"), "clientSecretRef": key("app", "secret"),
-    });
-    world.create_server(json!({"baseURL": guard.url, "auth": {"oauth2": oauth2}})).await;
-    world.create_policy(json!({})).await;
+    let Guarded { git, server, guard, world, metrics } = guarded(NEXT_SECRET).await;
     world.eventually("the secret is refused", || async { (guard.counts().1 > 0).then_some(()) }).await;
-    replace(&world, "app", &[("secret", NEXT_SECRET)]).await;
+    world.replace_secret("app", &[("secret", NEXT_SECRET)]).await;
     world.applied(&git.head()).await;
     assert!(server.get("/shops/rio").is_some());
     let (issued, refused, without_token) = guard.counts();
@@ -162,7 +160,7 @@ async fn a_client_certificate_is_presented_and_replaced() {
         .await;
 
     let member = authority.identity("operator", &[]);
-    replace(&world, "tls", &[("cert", member.pem()), ("key", &member.key())]).await;
+    world.replace_secret("tls", &[("cert", member.pem()), ("key", &member.key())]).await;
     world.applied(&git.head()).await;
     assert!(server.get("/shops/rio").is_some());
 }
@@ -178,7 +176,7 @@ async fn a_key_that_does_not_fit_is_the_fault_of_the_secret() {
     world.create_server(json!({"baseURL": "https://api.example.test", "tls": tls})).await;
     let message = world.server_reason("DependencyInvalid").await;
     assert_eq!(message, "spec.http.tls.clientKeyRef: it is not the key of the certificate");
-    replace(&world, "tls", &[("key", &identity.key())]).await;
+    world.replace_secret("tls", &[("key", &identity.key())]).await;
     world.server_reason("Ready").await;
 }
 
@@ -227,4 +225,94 @@ async fn whom_a_server_trusts_counts_for_documents_of_its_origin_only() {
     world.patch::<ManagedServer>("server", elsewhere).await;
     let message = world.server_reason("ArtifactUnavailable").await;
     assert!(message.contains("its certificate is not trusted"), "{message}");
+}
+
+#[tokio::test]
+async fn a_health_check_tells_whether_the_server_is_reachable_and_nothing_else() {
+    let (git, (server, _)) = (repository(), rest_server());
+    server.put_by_hand("/up", json!({}));
+    server.fail(Matcher::new("GET", "/up"), 500, usize::MAX);
+    let world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url(), "healthCheck": "/up"})).await;
+    let reachable = async |reason: Option<&str>| {
+        let look = || async {
+            let status = world.api::<ManagedServer>().get("server").await.ok()?.status?;
+            let found = status.conditions.iter().find(|condition| condition.type_ == "Reachable");
+            (found.map(|condition| condition.reason.as_str()) == reason).then(|| status.conditions.clone())
+        };
+        world.eventually(&format!("Reachable says {reason:?}"), look).await
+    };
+    let conditions = reachable(Some("ProbeFailed")).await;
+    let told = condition(&conditions, "Reachable");
+    assert!(
+        told.status == "False" && told.message.contains("GET /up: ") && told.message.contains("status 500")
+    );
+    assert_eq!(condition(&conditions, "Ready").status, "True");
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    assert!(server.get("/shops/rio").is_some());
+
+    server.clear_failures();
+    world.patch::<ManagedServer>("server", json!({"spec": {"pollInterval": "31m"}})).await;
+    let conditions = reachable(Some("ProbeSucceeded")).await;
+    assert_eq!(condition(&conditions, "Reachable").status, "True");
+    world.patch::<ManagedServer>("server", json!({"spec": {"http": {"healthCheck": null}}})).await;
+    reachable(None).await;
+}
+
+#[tokio::test]
+async fn all_policies_of_a_server_share_its_budget() {
+    let git = GitRemote::new();
+    for number in 0..20 {
+        git.write(&format!("shops/s{number}/resource.yaml"), format!("id: s{number}\n"));
+        git.write(&format!("tills/t{number}/resource.yaml"), format!("id: t{number}\n"));
+    }
+    git.commit("first");
+    git.push();
+    let collections = vec!["/shops".to_owned(), "/tills".to_owned()];
+    let server = RestServer::start(Config { collections, ..Config::default() }).unwrap();
+    server.latency(Duration::from_millis(3));
+    let world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let throttling = json!({"maxConcurrentRequests": 1});
+    world.create_server(json!({"baseURL": server.url(), "requestThrottling": throttling})).await;
+    for (policy, path) in [("shops", "/shops"), ("tills", "/tills")] {
+        let spec = json!({
+            "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
+            "source": {"path": path}, "sync": {}, "syncInterval": "1h",
+        });
+        world.create(declarest("SyncPolicy", policy, &spec)).await;
+    }
+    world.eventually("both have run", || async { (server.resources().len() == 40).then_some(()) }).await;
+    assert_eq!(server.peak_concurrency(), 1);
+}
+
+#[tokio::test]
+async fn a_changed_secret_of_a_server_makes_its_policies_and_no_others_run_in_full() {
+    let (git, (server, _)) = (repository(), rest_server());
+    let world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    for name in ["server", "other"] {
+        world.create_secret(name, &[("key", SECRET)]).await;
+        let auth = json!({"customHeaders": [{"header": "X-Key", "valueRef": key(name, "key")}]});
+        let spec = json!({"http": {"baseURL": server.url(), "auth": auth}});
+        world.create(declarest("ManagedServer", name, &spec)).await;
+    }
+    world.create_policy(json!({"source": {"path": "/shops"}})).await;
+    let other = json!({
+        "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "other"},
+        "source": {"path": "/tills"}, "syncInterval": "1h",
+    });
+    world.create(declarest("SyncPolicy", "other", &other)).await;
+    world.applied(&git.head()).await;
+    let of_other = || async {
+        let status = world.api::<SyncPolicy>().get("other").await.ok()?.status?;
+        status.last_applied_repo_revision.is_some().then_some(status)
+    };
+    world.eventually("the other one ran", of_other).await;
+
+    world.replace_secret("server", &[("key", NEXT_SECRET)]).await;
+    assert_eq!(world.finished("SecretChanged").await.last_sync_mode, Some(RunKind::Full));
+    assert_eq!(of_other().await.unwrap().last_trigger.as_deref(), Some("InitialSync"));
 }

@@ -11,6 +11,7 @@ pub mod git_http;
 pub mod git_remote;
 #[path = "../../../core/tests/support/network.rs"]
 pub mod network;
+pub mod published;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
 mod served;

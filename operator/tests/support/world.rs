@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_operator::crd::{
-    ManagedServer, ResourceRepository, ResourceRepositoryStatus, SyncPolicy, SyncPolicyStatus,
+    ManagedServer, ManagedServerStatus, ResourceRepository, ResourceRepositoryStatus, SyncPolicy,
+    SyncPolicyStatus,
 };
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{Client, Config, Resource};
@@ -275,6 +277,12 @@ impl World {
         .await;
     }
 
+    /// Replaces keys of a Secret.
+    pub async fn replace_secret(&self, name: &str, data: &[(&str, &str)]) {
+        let data: BTreeMap<_, _> = data.iter().copied().collect();
+        self.patch::<Secret>(name, json!({"stringData": data})).await;
+    }
+
     /// A ResourceRepository called `repo`.
     pub async fn create_repository(&self, url: &str, auth: Value) {
         let mut git = json!({"url": url});
@@ -407,6 +415,20 @@ impl World {
         let conditions = async || Some(api.get("server").await.ok()?.status?.conditions);
         let what = format!("Ready of the server says {reason}");
         ready(&self.until(&what, conditions, |conditions| ready(conditions).reason == reason).await).message
+    }
+
+    /// Waits until `ArtifactsCached` of the server has this reason.
+    pub async fn artifacts_cached(&self, reason: &str) -> (ManagedServerStatus, Condition) {
+        let api = self.api::<ManagedServer>();
+        let status = async || {
+            let status = api.get("server").await.ok()?.status?;
+            status.conditions.iter().any(|condition| condition.type_ == "ArtifactsCached").then_some(status)
+        };
+        let wanted =
+            |status: &ManagedServerStatus| condition(&status.conditions, "ArtifactsCached").reason == reason;
+        let status = self.until(&format!("ArtifactsCached is {reason}"), status, wanted).await;
+        let told = condition(&status.conditions, "ArtifactsCached");
+        (status, told)
     }
 
     async fn until<T: Debug>(

@@ -118,6 +118,22 @@ impl BundleSource {
         }
     }
 
+    /// What is in the cache of the archive that `reference` names, with the warning that it could not be asked for
+    /// again, and why; `None` if there is nothing, or `reference` names a place on this machine. Nobody is
+    /// contacted.
+    pub async fn kept(&self, reference: &Reference, reason: &str) -> Result<Option<Bundle>, BundleError> {
+        let identity = match reference {
+            Reference::Path(_) => return Ok(None),
+            Reference::Release { name, version } => Some((name.clone(), version.clone())),
+            Reference::Url(_) | Reference::Oci(_) => None,
+        };
+        let text = reference.to_string();
+        let expected = self.expected(text.clone(), identity);
+        let (_, kept) = locked(&Slot::new(&self.shared.options.cache, reference), &expected).await?;
+        let stale = BundleWarning::Stale { reference: text, reason: reason.to_owned() };
+        Ok(kept.map(|ready| bundle(ready.content, ready.provenance.digest, Some(stale))))
+    }
+
     async fn open_path(&self, path: &Path) -> Result<Bundle, BundleError> {
         let path = absolute(path)?;
         let expected = self.expected(path.display().to_string(), None);

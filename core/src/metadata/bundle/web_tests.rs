@@ -341,6 +341,24 @@ async fn an_archive_that_was_replaced_is_had_and_a_failure_leaves_the_old_one() 
     }
 }
 
+#[tokio::test]
+async fn what_was_fetched_before_is_had_without_asking() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(|_| ok(archive(&FILES))).await;
+    let reference = Reference::Url(server.base.join("till.tar.gz?key=s3cret").unwrap());
+    let source = || BundleSource::new(revalidating(cache.path()));
+    assert!(source().kept(&reference, "no token").await.unwrap().is_none());
+    let first = source().open(&reference).await.unwrap();
+    let kept = source().kept(&reference, "no token").await.unwrap().unwrap();
+    assert_eq!((kept.digest, kept.metadata_root), (first.digest, first.metadata_root));
+    let [warning] = kept.warnings.try_into().unwrap();
+    let warning = warning.to_string();
+    assert!(warning.contains("no token") && !warning.contains("s3cret"), "{warning}");
+    assert_eq!(server.asked().len(), 1);
+    let directory = Reference::Path(cache.path().to_owned());
+    assert!(source().kept(&directory, "no token").await.unwrap().is_none());
+}
+
 async fn access_to(base: &url::Url) -> crate::transport::Access {
     use crate::server::{Auth, BaseUrl, Client, Gate, HeaderCredential, Settings, Throttling};
     let key = HeaderCredential {

@@ -1,0 +1,46 @@
+//! The `OpenAPI` document that a context names.
+
+use crate::world::World;
+
+const DOCUMENT: &str = r#"{"openapi": "3.0.3", "paths": {
+    "/shops": {"get": {}, "post": {}},
+    "/shops/{id}": {"get": {}, "patch": {}}
+}}"#;
+
+/// A context with a document in a file, which is not there yet.
+fn shops() -> World {
+    let world = World::new(&["/shops"], &[("shops/rio/resource.yaml", "id: rio\ntier: gold\n")]);
+    let catalogue = world.home.catalogue();
+    let named = catalogue.replace("auth: {", "openapi: '<home>/openapi.json', auth: {");
+    assert_ne!(named, catalogue);
+    world.home.write(".declarest/configs/contexts.yaml", &named);
+    world.live("/shops/rio", r#"{"id": "rio", "tier": "free"}"#);
+    world
+}
+
+#[test]
+fn it_says_which_methods_there_are() {
+    let world = shops();
+    world.home.write("openapi.json", DOCUMENT);
+    let run = world.run(&["resource", "apply", "/shops/rio"]);
+    assert_eq!((run.code, world.writes()), (0, vec!["PATCH /shops/rio".to_owned()]), "{run}");
+    let run = world.run(&["resource", "delete", "-y", "/shops/rio"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("has no DELETE for /shops/{id}; it has GET, PATCH"), "{run}");
+    assert_eq!(world.writes().len(), 1, "nothing is sent");
+}
+
+#[test]
+fn without_it_nothing_is_asked_of_the_server() {
+    let world = shops();
+    for args in [&["resource", "apply", "/shops/rio"][..], &["resource", "get", "/shops/rio"]] {
+        let run = world.run(args);
+        assert_eq!(run.code, 3, "{run}");
+        assert!(
+            run.stderr.contains("cannot read the OpenAPI document ") && run.stderr.contains("openapi.json")
+        );
+    }
+    assert!(world.server.log().is_empty());
+    world.home.write("openapi.json", "[]");
+    assert_eq!(world.run(&["resource", "get", "/shops/rio"]).code, 2);
+}
