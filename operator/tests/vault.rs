@@ -11,8 +11,7 @@ mod vault;
 
 use declarest_core::secrets::vault::VaultAuth;
 use declarest_operator::crd::SecretStore;
-use k8s_openapi::api::core::v1::Secret;
-use serde_json::{Value, json};
+use serde_json::json;
 use support::world::{World, declarest, ready};
 use vault::Vault;
 
@@ -25,10 +24,6 @@ async fn told(world: &World, reason: &str) -> String {
             (ready.reason == reason).then_some(ready.message)
         })
         .await
-}
-
-async fn set_secret(world: &World, values: Value) {
-    world.patch::<Secret>("store", json!({"stringData": values})).await;
 }
 
 #[tokio::test]
@@ -48,10 +43,10 @@ async fn an_app_role_behind_tls_is_followed_through_its_secret() {
     world.create(declarest("SecretStore", "store", &spec)).await;
     let message = told(&world, "StoreUnavailable").await;
     assert!(message.contains("certificate"), "{message}");
-    set_secret(&world, json!({"ca": vault.certificate})).await;
+    world.replace_secret("store", &[("ca", &vault.certificate)]).await;
     let message = told(&world, "DependencyInvalid").await;
     assert!(message.contains("refuses the AppRole login") && !message.contains("canary"), "{message}");
-    set_secret(&world, json!({"secret": secret_id.expose()})).await;
+    world.replace_secret("store", &[("secret", secret_id.expose())]).await;
     told(&world, "Ready").await;
 
     // The version is a mistake that only Vault can tell.

@@ -296,9 +296,8 @@ async fn with_secrets_of(vault: &Vault, count: usize, latency_ms: u32) -> Figure
 
 /// A resource with secrets by its path: what it holds, or placeholders for that.
 fn secretive(path: String, placeholders: bool) -> (String, String) {
-    let value = |member: usize| match placeholders {
-        true => "{{secret .}}".to_owned(),
-        false => format!("value of {path}:/s{member}"),
+    let value = |member: usize| {
+        if placeholders { "{{secret .}}".to_owned() } else { format!("value of {path}:/s{member}") }
     };
     let secrets = (0..SECRETS).map(|member| (format!("s{member}"), value(member).into()));
     let id = path.rsplit_once('/').unwrap().1;

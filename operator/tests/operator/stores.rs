@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use declarest_operator::crd::{SecretStore, SecretStoreStatus, SyncPolicy};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -56,10 +56,6 @@ async fn told(world: &World, reason: &str, part: &str) -> SecretStoreStatus {
         .await
 }
 
-async fn set_secret(world: &World, values: Value) {
-    world.patch::<Secret>("store", json!({"stringData": values})).await;
-}
-
 #[tokio::test]
 async fn a_seed_becomes_a_private_file_that_decrypts() {
     let world = World::start().await;
@@ -86,9 +82,9 @@ async fn a_wrong_key_is_told_until_its_secret_is_corrected() {
     world.create(seeded()).await;
     told(&world, "DecryptFailed", "spec.file.seedRef: cannot decrypt secret file ").await;
     assert!(!state_file(&world).exists(), "what does not decrypt is not kept");
-    set_secret(&world, json!({"key": "too short"})).await;
+    world.replace_secret("store", &[("key", "too short")]).await;
     told(&world, "DependencyInvalid", "spec.file.encryption.keyRef: ").await;
-    set_secret(&world, json!({"key": KEY})).await;
+    world.replace_secret("store", &[("key", KEY)]).await;
     told(&world, "Ready", "secrets in it: 1").await;
 }
 
@@ -98,12 +94,12 @@ async fn a_broken_seed_leaves_the_file_and_a_new_one_replaces_it() {
     world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
     world.create(seeded()).await;
     told(&world, "Ready", "secrets in it: 1").await;
-    set_secret(&world, json!({"seed": SEED.replace("PCCl", "AAAA")})).await;
+    world.replace_secret("store", &[("seed", &SEED.replace("PCCl", "AAAA"))]).await;
     told(&world, "DecryptFailed", "spec.file.seedRef: ").await;
     assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), SEED);
     // The same secrets, in another text.
     let spaced = SEED.replace(',', ", ");
-    set_secret(&world, json!({"seed": spaced})).await;
+    world.replace_secret("store", &[("seed", &spaced)]).await;
     told(&world, "Ready", "secrets in it: 1").await;
     assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), spaced);
 }
@@ -119,7 +115,7 @@ async fn what_was_stored_after_the_seed_outlives_a_restart() {
     world.kill();
     world.launch().await;
     // Anything that makes it look again.
-    set_secret(&world, json!({"other": "x"})).await;
+    world.replace_secret("store", &[("other", "x")]).await;
     told(&world, "Ready", "secrets in it: 1").await;
     assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), changed);
 }
@@ -143,7 +139,7 @@ async fn a_store_that_would_be_lost_says_so_once() {
         .await;
     // What somebody put there is no copy of anything.
     fs::write(state_file(&world), SEED).unwrap();
-    set_secret(&world, json!({"other": "x"})).await;
+    world.replace_secret("store", &[("other", "x")]).await;
     told(&world, "Ready", "secrets in it: 1").await;
     world.delete::<SecretStore>("store").await;
     assert!(state_file(&world).exists());
@@ -202,11 +198,11 @@ async fn a_vault_is_logged_in_to_again_when_the_secret_changes() {
     world.create(vault(&server.url)).await;
     let refused = "spec.vault.auth: Vault at ";
     told(&world, "DependencyInvalid", refused).await;
-    set_secret(&world, json!({"password": "first"})).await;
+    world.replace_secret("store", &[("password", "first")]).await;
     let status = told(&world, "Ready", "Vault accepts the login").await;
     assert_eq!((status.provider.as_deref(), status.resolved_path), (Some("vault"), None));
     server.rotate("second");
-    set_secret(&world, json!({"password": "second"})).await;
+    world.replace_secret("store", &[("password", "second")]).await;
     world
         .eventually("the new password is used", || async { (server.logins("second") > 0).then_some(()) })
         .await;
@@ -228,7 +224,7 @@ async fn a_proxy_that_refuses_is_followed_through_its_secret() {
     });
     world.create(store).await;
     told(&world, "DependencyInvalid", "spec.vault.proxy: cannot log in: the proxy http://").await;
-    set_secret(&world, json!({"proxy": "proxy-secret"})).await;
+    world.replace_secret("store", &[("proxy", "proxy-secret")]).await;
     told(&world, "Ready", "Vault accepts the login").await;
     assert!(!world.log().contains("canary"), "a secret is in the log");
 }
@@ -251,12 +247,12 @@ async fn a_vault_that_was_well_may_miss_a_look() {
     told(&world, "Ready", "Vault accepts the login").await;
     server.seal(true);
     // Each change of the Secret is a look.
-    set_secret(&world, json!({"other": "1"})).await;
+    world.replace_secret("store", &[("other", "1")]).await;
     let status = told(&world, "Ready", "does not answer now, 1 of 3 times in a row: ").await;
     assert_eq!(ready(&status.conditions).status, "True");
-    set_secret(&world, json!({"other": "2"})).await;
+    world.replace_secret("store", &[("other", "2")]).await;
     world.eventually("a second look", || async { (server.refusals() > 1).then_some(()) }).await;
-    set_secret(&world, json!({"other": "3"})).await;
+    world.replace_secret("store", &[("other", "3")]).await;
     told(&world, "StoreUnavailable", "is sealed; unseal it").await;
     assert!(server.refusals() > 2);
     server.seal(false);
@@ -289,7 +285,7 @@ async fn a_changed_secret_of_a_store_makes_its_policies_and_no_others_run_in_ful
     };
     world.eventually("the other one ran", other).await;
 
-    set_secret(&world, json!({"other": "x"})).await;
+    world.replace_secret("store", &[("other", "x")]).await;
     world.finished("SecretChanged").await;
     assert_eq!(other().await.unwrap().last_trigger.as_deref(), Some("InitialSync"));
 }
