@@ -5,7 +5,7 @@ use std::time::Duration;
 use declarest_core::error::{Categorized, Category};
 use declarest_core::proxy::Proxy;
 use declarest_core::server::{BaseUrl, Client, Request, ServerError, Settings};
-use declarest_core::transport::{Pem, TlsConfig};
+use declarest_core::transport::TlsConfig;
 use http::Method;
 
 use crate::network::{Authority, RecordingProxy};
@@ -42,7 +42,7 @@ async fn https_goes_through_a_tunnel_that_sees_nothing_of_it() {
     let (server, authority) = (server().await, Authority::new());
     let front = authority.serve("api.test", server.address);
     let proxy = RecordingProxy::start(front.address, Some(LOGIN));
-    let trusting = TlsConfig::trusting(Pem { origin: "ca", text: authority.pem().as_bytes() }).unwrap();
+    let trusting = authority.trusted();
     let client = client("https://api.test", through(&proxy, Some(LOGIN), None), trusting);
     for _ in 0..3 {
         send(&client, Method::GET).await.unwrap();
@@ -108,7 +108,7 @@ async fn certificates_count_behind_a_proxy_too() {
     let front = authority.serve("api.test", server.address);
     let proxy = RecordingProxy::start(front.address, None);
     let stranger = Authority::new();
-    let trusting = TlsConfig::trusting(Pem { origin: "ca", text: stranger.pem().as_bytes() }).unwrap();
+    let trusting = stranger.trusted();
     let error = send(&client("https://api.test", through(&proxy, None, None), trusting), Method::GET)
         .await
         .unwrap_err();

@@ -4,9 +4,8 @@ use rstest::rstest;
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::server::{BaseUrl, Client, Request, Settings};
-use declarest_core::transport::{Pem, TlsConfig};
 
-use crate::network::{Authority, Identity};
+use crate::network::Authority;
 use crate::recorder::{Recorder, json};
 use crate::server::{Server, gate, status};
 
@@ -88,13 +87,6 @@ async fn ten_redirects_of_a_read_are_followed(
     assert_eq!(server.seen().len(), if method == Method::OPTIONS { 1 } else { 11 });
 }
 
-fn trusting(authority: &Authority, identity: &Identity) -> TlsConfig {
-    let (ca, key) = (authority.pem(), identity.key());
-    let tls = TlsConfig::trusting(Pem { origin: "ca", text: ca.as_bytes() }).unwrap();
-    let certificate = Pem { origin: "certificate", text: identity.pem().as_bytes() };
-    tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
-}
-
 /// Reads from a server that lets in whom `authority` vouches for, and sends everybody on.
 async fn read_over_tls(authority: &Authority, location: String) -> String {
     let behind = Recorder::start(move |_| {
@@ -105,7 +97,7 @@ async fn read_over_tls(authority: &Authority, location: String) -> String {
     .await;
     let front = authority.identity("localhost", &[]).serve(Some(authority), behind.address);
     let base_url = BaseUrl::parse(&format!("https://localhost:{}", front.address.port())).unwrap();
-    let tls = trusting(authority, &authority.identity("client", &[]));
+    let tls = authority.identity("client", &[]).presented(authority.trusted());
     let settings = Settings { tls: tls.into(), ..Settings::new(base_url) };
     let client = Client::new(settings, gate(None), None).unwrap();
     let error = client.send(&Request::new(Method::GET, "/x")).await.unwrap_err();

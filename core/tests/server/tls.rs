@@ -11,26 +11,16 @@ use declarest_core::secrets::Secret;
 use declarest_core::server::{
     Auth, BaseUrl, Client, Grant, OAuth2, OpenApiLoader, OpenApiSource, Request, RequestObserver, Settings,
 };
-use declarest_core::transport::{Connector, Pem, TlsConfig, TlsFiles, TlsSettings};
+use declarest_core::transport::{Connector, TlsConfig, TlsFiles, TlsSettings};
 use http::Method;
 use tempfile::TempDir;
 
-use crate::network::{Authority, Identity, Server as Front};
+use crate::network::{Authority, Server as Front};
 use crate::recorder::{Recorder, json};
 use crate::server::{Ear, Server, gate, status};
 
 async fn plain() -> Server {
     Server::start(|_| async { status(200) }).await
-}
-
-fn trusting(authority: &Authority) -> TlsConfig {
-    TlsConfig::trusting(Pem { origin: "ca", text: authority.pem().as_bytes() }).unwrap()
-}
-
-fn presenting(tls: TlsConfig, identity: &Identity) -> TlsConfig {
-    let key = identity.key();
-    let certificate = Pem { origin: "certificate", text: identity.pem().as_bytes() };
-    tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
 }
 
 fn client(front: &Front, tls: impl Into<TlsSettings>) -> Client {
@@ -59,7 +49,7 @@ async fn a_client_certificate_gets_in() {
     let (authority, behind) = (Authority::new(), plain().await);
     let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
     let identity = authority.identity("client", &[]);
-    assert_eq!(get(&client(&front, presenting(trusting(&authority), &identity))).await, Ok(()));
+    assert_eq!(get(&client(&front, identity.presented(authority.trusted()))).await, Ok(()));
 }
 
 #[tokio::test]
@@ -67,11 +57,11 @@ async fn without_the_right_client_certificate_nothing_is_asked_twice() {
     let (authority, behind) = (Authority::new(), plain().await);
     let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
     let (ear, _) = Ear::new();
-    let without = observed(&front, trusting(&authority), Some(ear.clone()));
+    let without = observed(&front, authority.trusted(), Some(ear.clone()));
     let without = get(&without).await.unwrap_err();
     assert!(without.contains("wants a client certificate, but none is configured"), "{without}");
     let stranger = Authority::new().identity("client", &[]);
-    let other = observed(&front, presenting(trusting(&authority), &stranger), Some(ear.clone()));
+    let other = observed(&front, stranger.presented(authority.trusted()), Some(ear.clone()));
     let other = get(&other).await.unwrap_err();
     assert!(other.contains("refused the configured client certificate"), "{other}");
     assert_eq!((ear.attempts.load(Ordering::SeqCst), behind.connections()), (2, 0));
@@ -81,7 +71,7 @@ async fn without_the_right_client_certificate_nothing_is_asked_twice() {
 async fn a_certificate_that_is_not_trusted_ends_a_request_at_once() {
     let (authority, behind) = (Authority::new(), plain().await);
     let front = authority.serve("localhost", behind.address);
-    let error = get(&client(&front, trusting(&Authority::new()))).await.unwrap_err();
+    let error = get(&client(&front, Authority::new().trusted())).await.unwrap_err();
     assert!(error.contains("UnknownIssuer"), "{error}");
     assert_eq!(behind.connections(), 0);
 }
@@ -90,7 +80,7 @@ async fn a_certificate_that_is_not_trusted_ends_a_request_at_once() {
 async fn names_count_unless_nothing_is_verified() {
     let (authority, behind) = (Authority::new(), plain().await);
     let front = authority.serve("elsewhere.test", behind.address);
-    let error = get(&client(&front, trusting(&authority))).await.unwrap_err();
+    let error = get(&client(&front, authority.trusted())).await.unwrap_err();
     assert!(error.contains("not valid for name \"localhost\""), "{error}");
     assert_eq!(get(&client(&front, TlsConfig::insecure())).await, Ok(()));
 }
@@ -105,7 +95,7 @@ async fn a_token_endpoint_elsewhere_is_reached_as_the_server_is() {
     let tokens = Recorder::start(|_| json(200, "{\"access_token\": \"t0ken\"}")).await;
     let front = authority.identity("localhost", &[]).serve(Some(&authority), behind.address);
     let endpoint = authority.identity("localhost", &[]).serve(Some(&authority), tokens.address);
-    let tls = presenting(trusting(&authority), &authority.identity("client", &[]));
+    let tls = authority.identity("client", &[]).presented(authority.trusted());
     let auth = Auth::OAuth2(OAuth2 {
         token_url: url(&endpoint, "/token"),
         grant: Grant::ClientCredentials,
@@ -127,7 +117,7 @@ async fn a_document_elsewhere_is_fetched_as_by_anybody() {
     let documents = Recorder::start(|_| json(200, "{\"openapi\": \"3.1.0\", \"paths\": {}}")).await;
     let front = authority.identity("localhost", &[]).serve(Some(&authority), documents.address);
     let elsewhere = authority.identity("localhost", &[]).serve(Some(&authority), documents.address);
-    let known = client(&front, presenting(trusting(&authority), &authority.identity("client", &[])));
+    let known = client(&front, authority.identity("client", &[]).presented(authority.trusted()));
     let load = async |front: &Front| {
         let source = OpenApiSource::parse(&url(front, "/openapi.json")).unwrap();
         OpenApiLoader::new(known.clone(), source).load().await.map(drop)

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use declarest_core::transport::{Pem, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -87,6 +88,13 @@ impl Identity {
         self.key.serialize_pem()
     }
 
+    /// `tls`, presenting this.
+    pub fn presented(&self, tls: TlsConfig) -> TlsConfig {
+        let key = self.key();
+        let certificate = Pem { origin: "certificate", text: self.pem().as_bytes() };
+        tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
+    }
+
     /// Speaks TLS as this server, and plain text to what is behind. With `clients`, only those that they
     /// vouch for get in.
     pub fn serve(&self, clients: Option<&Authority>, behind: SocketAddr) -> Server {
@@ -129,6 +137,11 @@ impl Authority {
 
     pub fn pem(&self) -> String {
         self.0.pem()
+    }
+
+    /// Settings that trust it and nobody else.
+    pub fn trusted(&self) -> TlsConfig {
+        TlsConfig::trusting(Pem { origin: "ca", text: self.pem().as_bytes() }).unwrap()
     }
 
     /// An authority that this one vouches for.

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyFields};
 use declarest_core::secrets::vault::{KvVersion, VaultError, VaultSettings, VaultStore};
-use declarest_core::transport::{Pem, TlsConfig};
+use declarest_core::transport::TlsConfig;
 
-use crate::network::{Authority, Identity, RecordingProxy};
+use crate::network::{Authority, RecordingProxy};
 use crate::vault::{Vault, key, secret};
 
 const LOGIN: &str = "proxy-user:canary-proxy";
@@ -23,16 +23,6 @@ fn through(proxy: &RecordingProxy, login: &str) -> Proxy {
 
 fn address(vault: &Vault) -> SocketAddr {
     vault.url().strip_prefix("http://").unwrap().parse().unwrap()
-}
-
-fn trusting(authority: &Authority) -> TlsConfig {
-    TlsConfig::trusting(Pem { origin: "ca", text: authority.pem().as_bytes() }).unwrap()
-}
-
-fn presenting(tls: TlsConfig, identity: &Identity) -> TlsConfig {
-    let key = identity.key();
-    let certificate = Pem { origin: "certificate", text: identity.pem().as_bytes() };
-    tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
 }
 
 /// Stores a secret and reads it.
@@ -75,7 +65,7 @@ async fn https_goes_through_a_tunnel() {
     let settings = |login: &str, authority: &Authority| VaultSettings {
         address: "https://vault.test:8200".to_owned(),
         proxy: through(&proxy, login),
-        tls: trusting(authority).into(),
+        tls: authority.trusted().into(),
         ..vault.settings(KvVersion::V1)
     };
     refused(&try_out(settings("proxy-user:canary-wrong", &authority)).await.unwrap_err(), &proxy);
@@ -102,9 +92,9 @@ async fn a_client_certificate_gets_in_where_one_is_wanted() {
         ..vault.settings(KvVersion::V2)
     };
     let client = authority.identity("client", &[]);
-    try_out(settings(presenting(trusting(&authority), &client))).await.unwrap();
+    try_out(settings(client.presented(authority.trusted()))).await.unwrap();
     let stranger = Authority::new().identity("client", &[]);
-    for tls in [trusting(&authority), presenting(trusting(&authority), &stranger)] {
+    for tls in [authority.trusted(), stranger.presented(authority.trusted())] {
         let error = try_out(settings(tls)).await.unwrap_err();
         assert!(
             error.to_string().contains("it wants a client certificate, or another one than tls has"),
