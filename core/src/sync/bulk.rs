@@ -1,7 +1,8 @@
 //! Lists that answer for the members of their collections, where they are known to tell the same as single
 //! reads.
 //!
-//! Absence is believed once one member that is not on the list was looked for by itself in vain. Equality
+//! Absence is believed once one member that is not on the list was looked for by itself in vain; in a first run, which
+//! may find much missing, list and member are asked for at the same time. Equality
 //! is believed once one member that the list shows as equal was read by itself and is shown whole. What
 //! differs is always read by itself.
 
@@ -13,7 +14,7 @@ use tokio::sync::OnceCell;
 use super::lists::ListOutcome;
 use super::remote::Remote;
 use super::resource::{Observed, Resource};
-use super::{Reading, Selection, SyncError};
+use super::{Options, Reading, Selection, SyncError};
 use crate::metadata::{Entry, Listing, MetadataError};
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -26,6 +27,8 @@ const WORTH_A_LIST: usize = 3;
 pub(super) struct Bulk {
     collections: HashMap<LogicalPath, Proof>,
     reading: Reading,
+    /// Whether a list is asked for together with its first member.
+    eager: bool,
 }
 
 /// What was found out about the list of one collection.
@@ -35,6 +38,8 @@ struct Proof {
     absence: OnceCell<bool>,
     /// Set once it was compared with a single read, in this run or before.
     compared: OnceCell<()>,
+    /// Set once it was asked for together with a member, in a first run.
+    opened: OnceCell<()>,
 }
 
 /// What the server has of a resource, as far as somebody had to look.
@@ -58,7 +63,7 @@ enum Shown {
 
 impl Bulk {
     /// The collections of `selection`, if it is about all that they declare.
-    pub fn of(selection: &Selection, reading: Reading) -> Self {
+    pub fn of(selection: &Selection, options: &Options) -> Self {
         if !selection.whole_scope {
             return Self::default();
         }
@@ -69,7 +74,8 @@ impl Bulk {
             *members.entry(collection).or_default() += 1;
         }
         let worth_it = members.into_iter().filter(|(_, count)| *count >= WORTH_A_LIST);
-        Self { collections: worth_it.map(|(path, _)| (path, Proof::default())).collect(), reading }
+        let collections = worth_it.map(|(path, _)| (path, Proof::default())).collect();
+        Self { collections, reading: options.effective_reading(), eager: options.first }
     }
 }
 
@@ -95,7 +101,13 @@ impl Remote {
         let Some(proof) = self.bulk.collections.get(&collection) else {
             return self.read(wanted).await.map(Seen::observed);
         };
-        let listed = self.bulk.reading == Reading::Bulk || proof.absence.get() == Some(&true);
+        if self.bulk.eager
+            && let Some(observed) = Box::pin(self.open(&collection, proof, wanted)).await
+        {
+            return observed.map(Seen::observed);
+        }
+        let lists = self.bulk.eager || self.bulk.reading == Reading::Bulk;
+        let listed = lists || proof.absence.get() == Some(&true);
         let shown = if listed { self.shown(&collection, wanted, compares).await } else { Shown::Nothing };
         match shown {
             Shown::Absent => Box::pin(self.absent(proof, wanted)).await,
@@ -118,6 +130,28 @@ impl Remote {
                 Ok(Seen::observed(observed))
             }
         }
+    }
+
+    /// Reads the first member of a collection and asks for its list at the same time; the others wait for that. `None`
+    /// for the others.
+    async fn open(
+        self: &Arc<Self>,
+        collection: &LogicalPath,
+        proof: &Proof,
+        wanted: &Resource,
+    ) -> Option<Result<Observed, SyncError>> {
+        let mut sample = None;
+        let opening = async {
+            let (observed, shown) = tokio::join!(self.read(wanted), self.shown(collection, wanted, false));
+            let missing = observed.as_ref().is_ok_and(|observed| observed.payload.is_none());
+            if missing && matches!(shown, Shown::Absent) {
+                // Nobody else has looked yet.
+                let _ = proof.absence.set(true);
+            }
+            sample = Some(observed);
+        };
+        proof.opened.get_or_init(|| opening).await;
+        sample
     }
 
     /// A member that is not on the list. The first one is looked for by itself; the others wait for what

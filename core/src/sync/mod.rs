@@ -126,6 +126,8 @@ pub struct Options {
     pub mode: Mode,
     /// How the server is looked at, where the selection is the whole scope.
     pub reading: Reading,
+    /// Whether the scope was never looked at before, so that much of it may be missing.
+    pub first: bool,
     /// What is done with each selected resource.
     pub intent: Intent,
     /// Update resources that are equal, too.
@@ -147,6 +149,7 @@ impl Default for Options {
         Self {
             mode: Mode::Apply,
             reading: Reading::Each,
+            first: false,
             intent: Intent::Converge,
             force: false,
             keep_compared: false,

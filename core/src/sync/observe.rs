@@ -42,7 +42,7 @@ enum Item {
 /// How many resources are read from the tree at once: each trip to the blocking pool costs more than one.
 const BATCH: usize = 32;
 /// How many batches are read ahead of the server.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 /// What the tasks of one observation share.
 struct Observer {
@@ -64,7 +64,7 @@ pub(super) async fn observe(
     Notes { transcript, proofs }: Notes,
 ) -> Observation {
     let targeted = selection.targeted();
-    let bulk = Bulk::of(&selection, options.effective_reading());
+    let bulk = Bulk::of(&selection, options);
     let remote = Remote::observing(session, bulk, transcript, proofs.is_some());
     let Selection { mut resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
     let located = !prune.is_empty();

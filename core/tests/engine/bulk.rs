@@ -47,6 +47,30 @@ async fn one_list_tells_of_a_whole_collection_that_it_is_missing() {
 }
 
 #[tokio::test]
+async fn a_first_run_asks_for_list_and_member_at_once() {
+    let scene = widgets(30, Config::default());
+    let report = scene.first().await;
+    assert_eq!(report.stats.created, 30, "{report:?}");
+    let counts = scene.server().counts();
+    assert_eq!((counts.of("GET", "/widgets"), counts.method("GET"), counts.total()), (1, 2, 32));
+    assert_eq!(unchanged(&scene.first().await), 30);
+    assert_eq!(scene.server().counts().total(), 31, "what exists is read by itself all the same");
+    for index in 0..4 {
+        scene.server().delete_by_hand(&format!("/widgets/w{index}"));
+    }
+    let report = scene.first().await;
+    assert_eq!((report.stats.created, report.stats.unchanged), (4, 26), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_first_run_needs_no_list_of_what_exists() {
+    let scene = widgets(30, Config::default());
+    scene.first().await;
+    scene.server().fail(Matcher::new("GET", "/widgets"), 500, usize::MAX);
+    assert_eq!(unchanged(&scene.first().await), 30);
+}
+
+#[tokio::test]
 async fn a_settled_check_asks_for_the_list_and_nothing_else() {
     let scene = settled(30, Config::default()).await;
     assert_eq!(unchanged(&scene.interval().await), 30);

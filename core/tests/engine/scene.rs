@@ -93,13 +93,18 @@ impl Scene {
     /// A run over everything that is declared; what earlier runs asked and read is forgotten.
     pub async fn run(&self, reading: Reading) -> Report {
         self.forget();
-        self.run_with(&self.session(), reading).await
+        self.run_with(&self.session(), &Options { reading, ..Options::default() }).await
     }
 
-    async fn run_with(&self, session: &Session, reading: Reading) -> Report {
+    /// The same, as the first run of a policy.
+    pub async fn first(&self) -> Report {
+        self.forget();
+        self.run_with(&self.session(), &Options { first: true, ..Options::default() }).await
+    }
+
+    async fn run_with(&self, session: &Session, options: &Options) -> Report {
         let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-        let options = Options { reading, ..Options::default() };
-        sync::run(session, selection, &options, &Stop::default()).await
+        sync::run(session, selection, options, &Stop::default()).await
     }
 
     /// What happens at the end of each interval: a recheck, and a closer look where that is not enough.
@@ -117,7 +122,7 @@ impl Scene {
             Ok(report) => report,
             Err(answers) => {
                 let session = Session { answers, ..session };
-                self.run_with(&session, reading).await
+                self.run_with(&session, &options).await
             }
         }
     }

@@ -274,6 +274,7 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
         },
         // What nobody touched may be looked at from afar; every other run reads each resource by itself.
         reading: if trigger == Trigger::DriftDue { Reading::Bulk } else { Reading::Each },
+        first: trigger == Trigger::InitialSync,
         force: sync.force,
         prune_limit: match limit {
             Limit::Count(count) => sync::PruneLimit::Count(usize::try_from(count).unwrap_or(usize::MAX)),
