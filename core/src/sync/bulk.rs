@@ -102,6 +102,7 @@ impl Remote {
             return self.read(wanted).await.map(Seen::observed);
         };
         if self.bulk.eager
+            && !proof.opened.initialized()
             && let Some(observed) = Box::pin(self.open(&collection, proof, wanted)).await
         {
             return observed.map(Seen::observed);
