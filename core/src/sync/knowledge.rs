@@ -50,13 +50,6 @@ pub(super) struct Exchange {
     pub answer: Answer,
 }
 
-impl Exchange {
-    /// Whether `answer` is the same again.
-    pub fn is_repeated_by(&self, answer: &Result<Response, ServerError>) -> bool {
-        Answer::of(answer) == Some(self.answer)
-    }
-}
-
 /// An answer, as far as a run depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -67,6 +60,11 @@ pub(super) enum Answer {
 }
 
 impl Answer {
+    /// Whether `answer` is the same again.
+    pub fn is_repeated_by(self, answer: &Result<Response, ServerError>) -> bool {
+        Self::of(answer) == Some(self)
+    }
+
     /// `None` if the server did not answer.
     pub fn of(answer: &Result<Response, ServerError>) -> Option<Self> {
         match answer {

@@ -38,7 +38,7 @@ impl Read {
 
     /// Whether `answer` is the same again.
     pub fn is_repeated_by(&self, answer: &Result<Response, ServerError>) -> bool {
-        Answer::of(answer) == Some(self.answer)
+        self.answer.is_repeated_by(answer)
     }
 }
 

@@ -91,7 +91,7 @@ async fn recheck_run(session: &Session, settled: &Settled, stop: &Stop) -> Resul
         let (client, exchange) = (session.client.clone(), exchange.clone());
         async move {
             let answer = client.send(&exchange.request).await;
-            (exchange.is_repeated_by(&answer), exchange.request, answer)
+            (exchange.answer.is_repeated_by(&answer), exchange.request, answer)
         }
     };
     let requests = futures::stream::iter(&settled.exchanges).map(ask);
