@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::desired;
 use crate::rest::{Rest, read, send_all};
-use crate::table::{Figure, ROUNDS, median, milliseconds, ratio, timed};
+use crate::table::{Figure, ROUNDS, median, milliseconds, timed};
 use crate::vault::{PASSWORD, Vault, key, secret};
 
 /// Members of the one collection that is compared with its list.
@@ -143,18 +143,11 @@ pub async fn one_by_one() -> Vec<Figure> {
             assert!(counts.peak <= DEFAULT_CONCURRENCY);
         }
     }
-    let figure = |what: &str, target: Option<f64>, runs: Vec<Duration>| {
-        let (run, floor, measured) = ratio(runs, floors.clone());
-        Figure {
-            row: "a",
-            what: format!("full run, 10,000 read one by one, nothing to do, {what} / bare client"),
-            target,
-            measured,
-            unit: "",
-            raw: format!("{} / {}", milliseconds(run), milliseconds(floor)),
-        }
+    let figure = |what: &str, runs: Vec<Duration>| {
+        let what = format!("full run, 10,000 read one by one, nothing to do, {what} / bare client");
+        Figure::ratio("a", what, (runs, floors.clone()), |run, floor| format!("{run} / {floor}"))
     };
-    vec![figure("again", Some(1.25), again), figure("for the first time", None, first)]
+    vec![figure("again", again).at_most(1.25), figure("for the first time", first)]
 }
 
 /// Drift checks at the interval beside getting the list and decoding it: when nothing changed, and when
@@ -192,18 +185,12 @@ pub async fn in_bulk() -> Vec<Figure> {
         of_drifted = server.counts().await.total;
         engine.drift_check().await;
     }
-    let figure = |what: &str, target: Option<f64>, checks: Vec<Duration>, requests: usize| {
-        let (check, floor, measured) = ratio(checks, floors.clone());
-        Figure {
-            row: "b",
-            what: format!("drift check of 10,000 in one collection, {what} / its list decoded"),
-            target,
-            measured,
-            unit: "",
-            raw: format!("{} in {requests} requests / {}", milliseconds(check), milliseconds(floor)),
-        }
+    let figure = |what: &str, checks: Vec<Duration>, requests: usize| {
+        let what = format!("drift check of 10,000 in one collection, {what} / its list decoded");
+        let raw = |check, floor| format!("{check} in {requests} requests / {floor}");
+        Figure::ratio("b", what, (checks, floors.clone()), raw)
     };
-    vec![figure("settled", Some(3.0), settled, of_settled), figure("one drifted", None, drifted, of_drifted)]
+    vec![figure("settled", settled, of_settled).at_most(3.0), figure("one drifted", drifted, of_drifted)]
 }
 
 /// A first sync beside the time that its creations take if each starts when the last one of its slot ends.
@@ -227,20 +214,12 @@ pub async fn create() -> Figure {
     }
     let ideal =
         Duration::from_millis(u64::from(CREATED * LATENCY_MS)) / u32::try_from(DEFAULT_CONCURRENCY).unwrap();
-    let (run, ideal, measured) = ratio(runs, vec![ideal]);
     let bare = milliseconds(median(floors));
-    Figure {
-        row: "c",
-        what: "first sync, 1,000 created at 10 ms, 16 at once / creations alone".to_owned(),
-        target: Some(1.15),
-        measured,
-        unit: "",
-        raw: format!(
-            "{} in {requests} requests / {}; a bare client takes {bare} for the creations",
-            milliseconds(run),
-            milliseconds(ideal)
-        ),
-    }
+    let what = "first sync, 1,000 created at 10 ms, 16 at once / creations alone".to_owned();
+    let raw = |run, ideal| {
+        format!("{run} in {requests} requests / {ideal}; a bare client takes {bare} for the creations")
+    };
+    Figure::ratio("c", what, (runs, vec![ideal]), raw).at_most(1.15)
 }
 
 /// First syncs of resources with secrets in a Vault beside the same resources written out, to servers that take their
@@ -259,11 +238,10 @@ pub async fn with_secrets() -> Vec<Figure> {
             async move { stored.set(&key, &value).await.unwrap() }
         })
         .await;
-    let mut figures = Vec::new();
-    for (latency_ms, target) in [(TYPICAL_LATENCY_MS, Some(1.5)), (LATENCY_MS, None)] {
-        figures.push(Figure { target, ..with_secrets_of(&vault, count, latency_ms).await });
-    }
-    figures
+    vec![
+        with_secrets_of(&vault, count, TYPICAL_LATENCY_MS).await.at_most(1.5),
+        with_secrets_of(&vault, count, LATENCY_MS).await,
+    ]
 }
 
 async fn with_secrets_of(vault: &Vault, count: usize, latency_ms: u32) -> Figure {
@@ -282,20 +260,12 @@ async fn with_secrets_of(vault: &Vault, count: usize, latency_ms: u32) -> Figure
             times.push(time);
         }
     }
-    let (resolved, written, measured) = ratio(resolved, written);
-    Figure {
-        row: "h",
-        what: format!("first sync at {latency_ms} ms, 1,000 with 5 secrets each in Vault / written out"),
-        target: None,
-        measured,
-        unit: "",
-        raw: format!(
-            "{} / {}; a bare client takes {} for the secrets alone",
-            milliseconds(resolved),
-            milliseconds(written),
-            milliseconds(median(floors))
-        ),
-    }
+    let bare = milliseconds(median(floors));
+    let what = format!("first sync at {latency_ms} ms, 1,000 with 5 secrets each in Vault / written out");
+    let raw = |resolved, written| {
+        format!("{resolved} / {written}; a bare client takes {bare} for the secrets alone")
+    };
+    Figure::ratio("h", what, (resolved, written), raw)
 }
 
 /// A resource with secrets by its path: what it holds, or placeholders for that.

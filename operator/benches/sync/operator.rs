@@ -15,7 +15,7 @@ use crate::rest::Rest;
 use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
 use crate::support::world::{Object, World, declarest, is_true};
-use crate::table::{Figure, ROUNDS, median, milliseconds, ratio};
+use crate::table::{Figure, ROUNDS, median};
 
 /// How long the slowest first sync may take.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -120,17 +120,17 @@ pub async fn ten_files(few: &mut Settled, many: &mut Settled) -> Vec<Figure> {
         of_few.push(few.apply_ten(round + 2).await);
         of_many.push(many.apply_ten(round + 2).await);
     }
-    let (seconds_many, seconds_few, measured) = ratio(of_many, of_few);
-    let figure = |what: &str, many: f64, few: f64, raw: String| Figure {
+    let what = |what: &str| format!("ten files changed, 100,000 / 1,000 resources: {what}");
+    let figure = |figure: &str, many: f64, few: f64, raw: String| Figure {
         row: "d",
-        what: format!("ten files changed, 100,000 / 1,000 resources: {what}"),
+        what: what(figure),
         target: Some(1.3),
         measured: many / few,
         unit: "",
         raw,
     };
-    let raw = format!("{} / {}", milliseconds(seconds_many), milliseconds(seconds_few));
-    let time = Figure { measured, ..figure("time", seconds_many, seconds_few, raw) };
+    let raw = |many, few| format!("{many} / {few}");
+    let time = Figure::ratio("d", what("time"), (of_many, of_few), raw).at_most(1.3);
     let (all_many, all_few) = (many.server.counts().await.total, few.server.counts().await.total);
     let raw = format!("{all_many} / {all_few}");
     let requests = figure("requests", number(all_many), number(all_few), raw);

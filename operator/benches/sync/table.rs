@@ -20,6 +20,30 @@ pub struct Figure {
     pub raw: String,
 }
 
+impl Figure {
+    /// How many times as long `measured` took as `reference`, by their medians, of which `raw` tells more.
+    pub fn ratio(
+        row: &'static str,
+        what: String,
+        (measured, reference): (Vec<Duration>, Vec<Duration>),
+        raw: impl FnOnce(String, String) -> String,
+    ) -> Self {
+        let (measured, reference) = (median(measured), median(reference));
+        Self {
+            row,
+            what,
+            target: None,
+            measured: measured / reference,
+            unit: "",
+            raw: raw(milliseconds(measured), milliseconds(reference)),
+        }
+    }
+
+    pub fn at_most(self, target: f64) -> Self {
+        Self { target: Some(target), ..self }
+    }
+}
+
 /// Prints its lines as they come, since later ones take minutes.
 pub struct Table {
     missed: usize,
@@ -53,12 +77,6 @@ fn number(value: f64, unit: &str) -> String {
         "s" => format!("{value:.1} s"),
         unit => format!("{value:.0} {unit}").trim_end().to_owned(),
     }
-}
-
-/// The median of both, and how many times as long the first one is.
-pub fn ratio(measured: Vec<Duration>, reference: Vec<Duration>) -> (f64, f64, f64) {
-    let (measured, reference) = (median(measured), median(reference));
-    (measured, reference, measured / reference)
 }
 
 /// In seconds.
