@@ -87,5 +87,5 @@ pub(super) fn segments(file: &str) -> Result<Vec<&str>, RepositoryError> {
 
 /// `directory/name`, where the root adds nothing.
 pub(super) fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+    if directory.is_empty() { name.to_owned() } else { [directory, "/", name].concat() }
 }
