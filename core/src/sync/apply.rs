@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::plan::{Action, Plan, Reason, Step};
@@ -22,7 +23,12 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
         tally.skipped(&failure.path);
     }
     let watched = recurrences.is_some();
-    let sender = Arc::new(Sender { writer: Writer::new(session, given, recurrences), stop: stop.clone() });
+    let concurrency = session.client.max_concurrency();
+    let sender = Arc::new(Sender {
+        writer: Writer::new(session, given, recurrences),
+        slots: Semaphore::new(concurrency),
+        stop: stop.clone(),
+    });
     let mut stats = Stats { targeted, unchanged, ..Stats::default() };
     let (mut writes, mut deletions) = (Vec::new(), Vec::new());
     for action in actions {
@@ -36,7 +42,6 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
         }
     }
 
-    let concurrency = session.client.max_concurrency();
     let (writes, deletions) = (shared(writes), shared(deletions));
     let order = Order::parents_first(&writes);
     let work = |action, failed_parent| Arc::clone(&sender).write(action, failed_parent);
@@ -50,7 +55,7 @@ pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
             failures.push(failure(action, &error));
         }
     };
-    execute(writes, order, concurrency, work, note).await;
+    execute(writes, order, concurrency + AHEAD, work, note).await;
     stats.applied = stats.created + stats.updated + stats.unchanged;
 
     let order = Order::children_first(&deletions);
@@ -71,9 +76,14 @@ fn shared(actions: Vec<Action>) -> Vec<Arc<Action>> {
     actions.into_iter().map(Arc::new).collect()
 }
 
+/// How many requests are made ready while others are sent: reading the payload and its secrets takes time.
+const AHEAD: usize = 32;
+
 /// What the tasks of one run share.
 struct Sender {
     writer: Writer,
+    /// One for each request that the gate may ever let through at once. Who waits here can still be stopped.
+    slots: Semaphore,
     stop: Stop,
 }
 
@@ -97,13 +107,29 @@ impl Sender {
     }
 
     async fn send(&self, action: &Action) -> Result<Done, SyncError> {
-        if let Some(reason) = self.stop.reason() {
-            return Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() });
-        }
-        let outcome = self.writer.write(action).await;
+        self.go_on(action)?;
+        let outcome = match self.writer.prepare(action).await {
+            Ok(call) => {
+                // It is never closed.
+                let _slot = self.slots.acquire().await.ok();
+                self.go_on(action)?;
+                self.writer.write(action, call.as_deref()).await
+            }
+            Err(error) => Err(error),
+        };
         self.stop.note(outcome.as_ref().err());
         tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
         outcome
+    }
+
+    /// Fails if the run is to end.
+    fn go_on(&self, action: &Action) -> Result<(), SyncError> {
+        match self.stop.reason() {
+            Some(reason) => {
+                Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() })
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -95,6 +95,17 @@ impl Remote {
         }
     }
 
+    /// Whether the list of its collection, which is known to show all that exist, does not show `wanted`.
+    pub(super) fn is_known_absent(&self, wanted: &Resource) -> bool {
+        let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
+        let proof = self.bulk.collections.get(&collection);
+        proof.is_some_and(|proof| proof.absence.get() == Some(&true))
+            && matches!(
+                self.lists.cell(&collection).get(),
+                Some(ListOutcome::Listed(listing)) if matches!(shown_on(listing, wanted, false), Shown::Absent)
+            )
+    }
+
     /// What most resources do not need is boxed: the future of a read is moved around for each of them.
     async fn look_up(self: &Arc<Self>, wanted: &Resource, compares: bool) -> Result<Seen, SyncError> {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);

@@ -14,7 +14,7 @@ use crate::server::Request;
 
 /// A request ready to be sent.
 ///
-/// The body is encoded while planning: it is smaller than the payload, and what cannot be encoded fails
+/// A plan that is shown holds encoded bodies: they are smaller than payloads, and what cannot be encoded fails
 /// before anything is sent. What only a rare answer asks for is made when that answer comes.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -32,8 +32,6 @@ pub(super) struct Call {
     pub guarded: Option<HeaderValue>,
     /// The resource, where a guarded request is about one that no tree declares any more.
     pub declared: Option<Box<Resource>>,
-    /// Whether an id that the server gives to a parent of what is created may change the address.
-    pub late: bool,
 }
 
 impl Call {
@@ -101,16 +99,7 @@ impl Call {
 
     fn new(request: Request, resource: &Resource, at: &Resource) -> Self {
         let at = (at.path != resource.path).then(|| at.path.clone());
-        Self {
-            request,
-            at,
-            names: None,
-            states_id: false,
-            late: false,
-            on_missing: None,
-            guarded: None,
-            declared: None,
-        }
+        Self { request, at, names: None, states_id: false, on_missing: None, guarded: None, declared: None }
     }
 
     /// Lets the request succeed only while the server has what was observed.

@@ -32,6 +32,9 @@ impl GivenIds {
     /// `path` with the ids of its parents; `None` if nothing changes.
     pub fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
         let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.is_empty() {
+            return None;
+        }
         let prefixes: Vec<LogicalPath> = std::iter::once(path.clone()).chain(path.ancestors()).collect();
         let mut resolved = LogicalPath::root();
         for prefix in prefixes.iter().rev().filter(|prefix| !prefix.is_root()) {

@@ -50,7 +50,7 @@ pub struct Members {
 pub(super) struct Lists(Mutex<HashMap<LogicalPath, Arc<OnceCell<ListOutcome>>>>);
 
 impl Lists {
-    fn cell(&self, collection: &LogicalPath) -> Arc<OnceCell<ListOutcome>> {
+    pub fn cell(&self, collection: &LogicalPath) -> Arc<OnceCell<ListOutcome>> {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(lists.entry(collection.clone()).or_default())
     }

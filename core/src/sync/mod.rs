@@ -1,8 +1,8 @@
 //! The engine: observe → plan → apply → report.
 //!
 //! [`run`] reads desired payloads from a [`Tree`] and their live counterparts from the server; [`decide`]
-//! turns each pair into an action without any I/O, and a [`Plan`] holds them; applying it decides nothing. One bad resource is one bad resource: its failure is recorded with
-//! its reason and the others go on.
+//! turns each pair into an action without any I/O, and a [`Plan`] holds them; applying it decides nothing. One bad
+//! resource is one bad resource: its failure is recorded with its reason and the others go on.
 
 mod apply;
 mod bulk;
@@ -12,6 +12,7 @@ mod error;
 mod given;
 mod knowledge;
 mod lists;
+mod load;
 mod lookup;
 mod observe;
 mod pages;
@@ -186,6 +187,14 @@ struct Notes {
     proofs: Option<Arc<Proofs>>,
 }
 
+/// What a plan holds and leaves behind beside its actions.
+#[derive(Clone, Default)]
+struct Extent {
+    notes: Notes,
+    /// Whether creations may leave the making of their requests to the moment when they are sent.
+    defers: bool,
+}
+
 /// Brings the server to the desired state of `selection`, or in observe-only mode tells how it departs.
 ///
 /// Work runs concurrently up to the server's gate. `stop` is looked at before each resource; a request in
@@ -197,7 +206,9 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
         transcript: (whole_scope && reading == Reading::Bulk).then(Arc::default),
         proofs: (whole_scope && options.reads_may_be_repeated()).then(Arc::default),
     };
-    let plan = plan_noting(session, selection, options, stop, notes.clone()).await;
+    // Nobody sees the plan, and a commit still holds what its creations were to send when their turn comes.
+    let defers = options.mode == Mode::Apply && session.tree.revision().is_some();
+    let plan = plan_noting(session, selection, options, stop, Extent { notes: notes.clone(), defers }).await;
     let had_work = plan.actions.iter().any(|action| action.reason != Reason::Equal);
     let report = match options.mode {
         Mode::Observe => report::of_observation(&plan, stop),
@@ -226,7 +237,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
 
 /// Observes `selection` and decides what to do, without doing it.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
-    plan_noting(session, selection, options, stop, Notes::default()).await
+    plan_noting(session, selection, options, stop, Extent::default()).await
 }
 
 async fn plan_noting(
@@ -234,10 +245,10 @@ async fn plan_noting(
     selection: Selection,
     options: &Options,
     stop: &Stop,
-    notes: Notes,
+    extent: Extent,
 ) -> Plan {
     let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
-    let observation = observe::observe(session, selection, options, stop, notes).await;
+    let observation = observe::observe(session, selection, options, stop, extent).await;
     Plan { given, ..Plan::new(session.tree.revision().cloned(), observation, options) }
 }
 

@@ -4,23 +4,25 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt as _};
 use tokio::task::JoinSet;
 
 use super::bulk::{Bulk, Seen};
-use super::desired::desired;
-use super::plan::{self, Action, Reason, decide_for};
+use super::load::loaded;
+use super::plan::{self, Action, Reason, Step, decide_for};
 use super::reads::Proofs;
 use super::remote::Remote;
 use super::report::{Failure, PRUNE};
 use super::resource::{Observed, Resource};
-use super::{Candidate, Intent, Notes, Options, Selection, Session, Stop, SyncError, blocking, joined};
+use super::{
+    Candidate, Extent, Intent, Notes, Options, Selection, Session, Stop, SyncError, blocking, joined,
+};
 use crate::error::{Categorized, Category};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::metadata::{Identity, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository::{self, ResourceFile};
+use crate::repository;
 
 /// What a selection needs, before the brakes of the plan.
 pub(super) struct Observation {
@@ -39,11 +41,6 @@ enum Item {
     Undeclared(Candidate),
 }
 
-/// How many resources are read from the tree at once: each trip to the blocking pool costs more than one.
-const BATCH: usize = 32;
-/// How many batches are read ahead of the server.
-const AHEAD: usize = 16;
-
 /// What the tasks of one observation share.
 struct Observer {
     session: Session,
@@ -51,6 +48,9 @@ struct Observer {
     options: Options,
     /// Who occupies what matters only where something may be deleted.
     located: bool,
+    /// Whether the request of what is surely missing is made when it is sent. Until then neither its payload is
+    /// needed nor its secrets: most of the time and memory of a first sync.
+    defers: bool,
     proofs: Option<Arc<Proofs>>,
     stop: Stop,
 }
@@ -61,7 +61,7 @@ pub(super) async fn observe(
     selection: Selection,
     options: &Options,
     stop: &Stop,
-    Notes { transcript, proofs }: Notes,
+    Extent { notes: Notes { transcript, proofs }, defers }: Extent,
 ) -> Observation {
     let targeted = selection.targeted();
     let bulk = Bulk::of(&selection, options);
@@ -75,11 +75,13 @@ pub(super) async fn observe(
         resources.retain(|file| !session.answers.confirm(&file.path));
         unchanged = targeted - resources.len() - given.len() - failures.len();
     }
+    let defers = defers && !located && !options.needs_payloads();
     let (session, options, stop) = (session.clone(), options.clone(), stop.clone());
-    let observer = Arc::new(Observer { session, remote, options, located, proofs, stop });
+    let observer = Arc::new(Observer { session, remote, options, located, defers, proofs, stop });
     let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
     let others = given.chain(prune.into_iter().map(Item::Undeclared));
-    let items = loaded(&observer.session, resources).chain(futures::stream::iter(others));
+    let loaded = loaded(&observer.session, resources).map(|(path, desired)| Item::Desired(path, desired));
+    let items = loaded.chain(futures::stream::iter(others));
     let note = |outcome| match outcome {
         Ok(Some(action)) if counts_equal && is_equal(&action) => unchanged += 1,
         Ok(action) => actions.extend(action),
@@ -107,6 +109,10 @@ async fn each_in_a_task(
     loop {
         tokio::select! {
             Some(item) = items.next(), if running.len() < at_once => {
+                if let Some(action) = observer.deferred(&item) {
+                    note(Ok(Some(action)));
+                    continue;
+                }
                 let observer = Arc::clone(observer);
                 running.spawn(async move { observer.observe(item).await });
             }
@@ -116,37 +122,14 @@ async fn each_in_a_task(
     }
 }
 
-/// The resources in `files`, in their order. Trees block, so they are read on the blocking pool.
-fn loaded(session: &Session, files: Vec<ResourceFile>) -> impl Stream<Item = Item> + use<> {
-    let session = session.clone();
-    let mut files = files.into_iter();
-    let batches = std::iter::from_fn(move || {
-        let batch: Vec<ResourceFile> = files.by_ref().take(BATCH).collect();
-        (!batch.is_empty()).then_some(batch)
-    });
-    let load = move |batch: Vec<ResourceFile>| {
-        let session = session.clone();
-        let paths: Vec<LogicalPath> = batch.iter().map(|file| file.path.clone()).collect();
-        async move {
-            let read = move || {
-                batch
-                    .into_iter()
-                    .map(|file| Item::Desired(file.path.clone(), desired(&session, file)))
-                    .collect()
-            };
-            tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
-                let reason = error.to_string();
-                let lost = |path: LogicalPath| {
-                    Item::Desired(path.clone(), Err(SyncError::Task { path, reason: reason.clone() }))
-                };
-                paths.into_iter().map(lost).collect::<Vec<_>>()
-            })
-        }
-    };
-    futures::stream::iter(batches).map(load).buffered(AHEAD).flat_map(futures::stream::iter)
-}
-
 impl Observer {
+    /// The creation of what is known to be missing, where its request can wait.
+    fn deferred(&self, item: &Item) -> Option<Action> {
+        let Item::Desired(path, Ok(desired)) = item else { return None };
+        let absent = self.defers && self.stop.reason().is_none() && self.remote.is_known_absent(desired);
+        absent.then(|| Action::new(path.clone(), Step::Create, Reason::Missing))
+    }
+
     async fn observe(&self, item: Item) -> Result<Option<Action>, Failure> {
         let (path, operation) = match &item {
             Item::Desired(path, _) => (path.clone(), "read"),

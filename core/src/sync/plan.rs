@@ -65,7 +65,7 @@ pub struct Action {
     /// a plan may delete.
     #[serde(skip)]
     pub(super) address: Option<Box<str>>,
-    /// The request to send; `None` for a skip.
+    /// The request to send; `None` for a skip, and for a creation whose request is made when it is sent.
     #[serde(skip)]
     pub(super) call: Option<Box<Call>>,
     /// Stands for the difference, where recurrences are watched.
@@ -312,24 +312,6 @@ fn spare_occupied(actions: &mut Vec<Action>) {
     actions.retain(|action| action.step != Step::Delete || !spared(action));
 }
 
-/// Marks what will be sent to an address that hangs on an id which the server gives to a parent first.
-fn bind_late(actions: &mut [Action]) {
-    let created = actions.iter().filter_map(|action| {
-        action.call.as_ref()?.names.as_ref()?;
-        Some(action.path.clone())
-    });
-    let created: HashSet<LogicalPath> = created.collect();
-    if created.is_empty() {
-        return;
-    }
-    for action in actions.iter_mut().filter(|action| action.step == Step::Create) {
-        let waits = action.path.ancestors().any(|ancestor| created.contains(&ancestor));
-        if let Some(call) = &mut action.call {
-            call.late = waits;
-        }
-    }
-}
-
 impl Plan {
     /// Puts the decisions together: in path order, and without deletions when there are too many.
     pub(super) fn new(revision: Option<Revision>, observation: Observation, options: &Options) -> Self {
@@ -341,7 +323,6 @@ impl Plan {
             .filter(|action| action.step == Step::Delete && action.reason == Reason::Undeclared)
             .map(|action| action.path.clone())
             .collect();
-        bind_late(&mut actions);
         let prune_refused =
             prune::check(&doomed, declared, whole_scope, options.prune_limit, options.allow_empty);
         if prune_refused.is_some() {

@@ -38,10 +38,45 @@ impl Writer {
         Self { session, resources, ids: GivenIds::default(), recurrences }
     }
 
-    /// Sends what `action` holds. Tells what was done in the end, and what came of it where the last run did
-    /// the same.
-    pub async fn write(&self, action: &Action) -> Result<Done, SyncError> {
-        let step = self.send(action).await?;
+    /// The request of `action` where it is not the one that it holds: a creation may hold none, and a parent that was
+    /// created before may have another name on the server.
+    pub async fn prepare(&self, action: &Action) -> Result<Option<Box<Call>>, SyncError> {
+        if action.step != Step::Create {
+            return Ok(None);
+        }
+        let moved = self.ids.resolve(&action.path);
+        if moved.is_none() && action.call.is_some() {
+            return Ok(None);
+        }
+        let call = match moved {
+            None => self.creation(&action.path).await?,
+            Some(path) => {
+                let rebound = self.again(&action.path, move |desired, session| {
+                    let rules = session.metadata.rules(&path)?;
+                    Call::create(desired, &desired.moved(path, rules))
+                });
+                rebound.await?
+            }
+        };
+        Ok(Some(Box::new(call)))
+    }
+
+    /// What creates the resource at `path` where it is declared.
+    async fn creation(&self, path: &LogicalPath) -> Result<Call, SyncError> {
+        let desired = self.desired(path).await?;
+        if !desired.rules.runs_jq() {
+            return Call::create(&desired, &desired);
+        }
+        blocking(path.clone(), move || on_stack(&desired, |desired| Call::create(desired, desired))).await
+    }
+
+    /// Sends what `action` holds, or what was `prepared` for it. Tells what was done in the end, and what came of it
+    /// where the last run did the same.
+    pub async fn write(&self, action: &Action, prepared: Option<&Call>) -> Result<Done, SyncError> {
+        let Some(call) = prepared.or(action.call.as_deref()) else {
+            return Ok(Done { step: Step::Skip, after: After::Unknown });
+        };
+        let step = self.send(action, call).await?;
         let after = match &self.recurrences {
             Some(recurrences) if action.again && step == Step::Update => {
                 self.look_again(action, Arc::clone(recurrences)).await
@@ -65,10 +100,7 @@ impl Writer {
         looked.await.map_or(After::Unknown, After::Known)
     }
 
-    async fn send(&self, action: &Action) -> Result<Step, SyncError> {
-        let Some(call) = &action.call else { return Ok(Step::Skip) };
-        let rebound = self.rebind(action, call).await?;
-        let call = rebound.as_ref().unwrap_or(call);
+    async fn send(&self, action: &Action, call: &Call) -> Result<Step, SyncError> {
         match self.session.client.send(&call.request).await {
             Ok(response) => {
                 self.ids.learn(&action.path, call, &response);
@@ -233,38 +265,25 @@ impl Writer {
         .await
     }
 
-    /// What to send instead of `call`, if a parent that was created before has another name on the server.
-    async fn rebind(&self, action: &Action, call: &Call) -> Result<Option<Box<Call>>, SyncError> {
-        if !call.late {
-            return Ok(None);
-        }
-        let Some(path) = self.ids.resolve(&action.path) else { return Ok(None) };
-        let rebound = self.again(&action.path, move |desired, session| {
-            let rules = session.metadata.rules(&path)?;
-            Call::create(desired, &desired.moved(path, rules))
-        });
-        Ok(Some(Box::new(rebound.await?)))
-    }
-
+    /// The desired resource at `path`. A plan does not keep it: it takes more memory than what is sent, and is hardly
+    /// ever needed.
     async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
-        self.again(path, |desired, _| Ok(desired.clone())).await
+        let desired = if let Some(given) = self.resources.get(path) {
+            given.clone()
+        } else {
+            let (session, path) = (self.session.clone(), path.clone());
+            blocking(path.clone(), move || declared(&session, &path)).await?
+        };
+        self.session.resolved(desired).await
     }
 
-    /// Evaluates the desired resource at `path` once more. A plan does not keep it: it takes more memory than
-    /// what is sent, and is hardly ever needed.
+    /// Works on the desired resource at `path`, which may read metadata and run jq.
     async fn again<T: Send + 'static>(
         &self,
         path: &LogicalPath,
         work: impl FnOnce(&Resource, &Session) -> Result<T, SyncError> + Send + 'static,
     ) -> Result<T, SyncError> {
-        let session = self.session.clone();
-        let desired = if let Some(given) = self.resources.get(path) {
-            given.clone()
-        } else {
-            let (session, path) = (session.clone(), path.clone());
-            blocking(path.clone(), move || declared(&session, &path)).await?
-        };
-        let desired = session.resolved(desired).await?;
+        let (desired, session) = (self.desired(path).await?, self.session.clone());
         blocking(path.clone(), move || on_stack(&desired, |desired| work(desired, &session))).await
     }
 }

@@ -9,6 +9,7 @@ mod client;
 mod rest_server;
 
 mod bulk;
+mod first_sync;
 mod lost_answers;
 mod recurrences;
 mod repeated_reads;

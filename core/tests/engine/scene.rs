@@ -102,6 +102,14 @@ impl Scene {
         self.run_with(&self.session(), &Options { first: true, ..Options::default() }).await
     }
 
+    /// The same, and how many secrets it read.
+    pub async fn first_with_secrets(&self) -> (Report, usize) {
+        self.forget();
+        let session = self.session();
+        let report = self.run_with(&session, &Options { first: true, ..Options::default() }).await;
+        (report, session.secrets.values().len())
+    }
+
     async fn run_with(&self, session: &Session, options: &Options) -> Report {
         let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
         sync::run(session, selection, options, &Stop::default()).await

@@ -47,16 +47,20 @@ impl World {
             })
             .into(),
         );
-        for (key, value) in secrets {
-            self.store_secret(key, value).await;
-        }
+        self.store_secrets(secrets).await;
         self
     }
 
     /// Stores a secret.
     pub async fn store_secret(&self, key: &str, value: &str) {
-        let (key, value) = (SecretKey::parse(key).unwrap(), Secret::from(value.to_owned()));
-        self.store.as_ref().unwrap().set(&key, &value).await.unwrap();
+        self.store_secrets(&[(key, value)]).await;
+    }
+
+    async fn store_secrets(&self, secrets: &[(&str, &str)]) {
+        let parsed =
+            |(key, value): &(&str, &str)| (SecretKey::parse(key).unwrap(), Secret::from((*value).to_owned()));
+        let entries = secrets.iter().map(parsed).collect();
+        self.store.as_ref().unwrap().set_all(entries).await.unwrap();
     }
 
     /// Writes a file of the repository.
