@@ -7,7 +7,7 @@ use super::call::Call;
 use crate::path::LogicalPath;
 use crate::server::Response;
 
-/// The ids that the server gave to what this run created, where they are not the names of the paths.
+/// The ids of what this run created and of its parents, where they are not the names of the paths.
 #[derive(Default)]
 pub(super) struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
 
@@ -19,13 +19,17 @@ impl GivenIds {
         let location = response.location.as_deref().filter(|_| !call.states_id);
         let location = || location?.trim_end_matches('/').rsplit('/').next();
         let id = rules.observed_id(&answer).or_else(|| location().map(str::to_owned));
-        self.note(path, id);
+        self.note(path, call, id);
     }
 
-    /// Remembers `id` as that of the resource at `path`.
-    pub fn note(&self, path: &LogicalPath, id: Option<String>) {
-        if let Some(id) = id.filter(|id| !id.is_empty() && id != path.name()) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), id);
+    /// Remembers `id` as that of the resource at `path`, and those that `call` addressed its parents by.
+    pub fn note(&self, path: &LogicalPath, call: &Call, id: Option<String>) {
+        let Some(id) = id.filter(|id| !id.is_empty() && id != path.name()) else { return };
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        given.insert(path.clone(), id);
+        let parents = path.ancestors().zip(call.at.iter().flat_map(LogicalPath::ancestors));
+        for (parent, at) in parents.filter(|(parent, at)| parent.name() != at.name()) {
+            given.insert(parent, at.name().to_owned());
         }
     }
 

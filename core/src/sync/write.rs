@@ -213,7 +213,7 @@ impl Writer {
         if call.names.is_some() {
             let stated = observed.payload.as_ref().and_then(|payload| observed.at.rules.observed_id(payload));
             let id = stated.unwrap_or_else(|| observed.at.identity.remote_id.clone());
-            self.ids.note(&action.path, Some(id));
+            self.ids.note(&action.path, call, Some(id));
         }
         match self.decided((Step::Create, Reason::Missing), desired, observed).await? {
             Some(Action { call: Some(update), .. }) if action.reason != Reason::Requested => {

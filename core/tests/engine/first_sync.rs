@@ -92,3 +92,22 @@ async fn children_follow_the_ids_that_the_server_gives() {
         assert_eq!(name_of(shop), till["of"], "{path}");
     }
 }
+
+#[tokio::test]
+async fn children_follow_ids_below_a_parent_that_exists() {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/shops".to_owned(), "/shops/*/tills/*/drawers".to_owned()],
+        server_ids: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()],
+        ..Config::default()
+    });
+    scene.write("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.write("shops/_/tills/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.declare("/shops/rio", &json!({"name": "rio"}));
+    assert_eq!(scene.first().await.stats.created, 1);
+    scene.declare("/shops/rio/tills/t1", &json!({"name": "t1"}));
+    scene.declare("/shops/rio/tills/t1/drawers/d1", &json!({"id": "d1"}));
+    let report = scene.first().await;
+    assert_eq!((report.stats.created, report.outcome), (2, Outcome::Succeeded), "{report:?}");
+    let paths: Vec<String> = scene.server().resources().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["/shops/w-1", "/shops/w-1/tills/w-2", "/shops/w-1/tills/w-2/drawers/d1"]);
+}
