@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::oauth2::{TokenNeed, Tokens};
@@ -72,6 +73,7 @@ pub trait RequestObserver: Send + Sync {
 pub struct Client {
     shared: Arc<Shared>,
     attempt_timeout: Duration,
+    cancelled: Option<CancellationToken>,
 }
 
 struct Shared {
@@ -121,7 +123,7 @@ impl Client {
         };
         wire.gate.serves(&wire.base_url);
         let shared = Arc::new(Shared { wire, credentials, tokens, health_check, tls });
-        Ok(Self { shared, attempt_timeout: ATTEMPT_TIMEOUT })
+        Ok(Self { shared, attempt_timeout: ATTEMPT_TIMEOUT, cancelled: None })
     }
 
     /// The base URL without its query, for telling servers apart.
@@ -134,6 +136,13 @@ impl Client {
     #[must_use]
     pub fn with_attempt_timeout(self, attempt_timeout: Duration) -> Self {
         Self { attempt_timeout, ..self }
+    }
+
+    /// The same client for work that `cancelled` ends. From then on a request that waits, for the gate or to be
+    /// repeated, is not sent any more; one that has been sent is heard out.
+    #[must_use]
+    pub fn until(&self, cancelled: CancellationToken) -> Self {
+        Self { cancelled: Some(cancelled), ..self.clone() }
     }
 
     /// The path of the base URL, unencoded; `/` if it has none.
@@ -270,7 +279,8 @@ impl Client {
         credentials: &[Header],
     ) -> Result<Response, ServerError> {
         let (purpose, attempt_timeout) = (Purpose::Resource, self.attempt_timeout);
-        let call = Call { request, target, credentials, conditions, purpose, attempt_timeout };
+        let cancelled = self.cancelled.as_ref();
+        let call = Call { request, target, credentials, conditions, purpose, attempt_timeout, cancelled };
         // Large, and part of the futures of everything that asks the server for something.
         Box::pin(self.wire().send(call)).await
     }

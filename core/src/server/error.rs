@@ -99,6 +99,15 @@ pub enum ServerError {
         /// Why not, and until when.
         reason: String,
     },
+    /// The request was not sent, because whoever wanted it no longer does. If an earlier attempt may have arrived, that
+    /// one's error is told instead.
+    #[error("{method} {path}: not sent, as the work that it is a part of ends")]
+    Cancelled {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+    },
     /// An answer larger than we read.
     #[error("{method} {path}: the answer is larger than the limit of {limit} bytes")]
     TooLarge {
@@ -168,11 +177,21 @@ impl ServerError {
         }
     }
 
+    /// Whether nobody answered for the server, or it has no time for anybody (HTTP 408, 425, 429, 502, 503, 504).
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504),
+            Self::TooLarge { .. } => false,
+            _ => self.category() == Category::Transport,
+        }
+    }
+
     /// Whether the server has not received this attempt.
     pub(super) fn is_unsent(&self) -> bool {
         matches!(
             self,
             Self::NotContacted { .. }
+                | Self::Cancelled { .. }
                 | Self::QueueFull { .. }
                 | Self::Token { .. }
                 | Self::TokenUnavailable { .. }
@@ -194,7 +213,10 @@ impl Categorized for ServerError {
             }
             Self::Connector(error) => error.category(),
             Self::Status { status, .. } => status_category(*status),
-            Self::Transport { .. } | Self::NotContacted { .. } | Self::TooLarge { .. } => Category::Transport,
+            Self::Transport { .. }
+            | Self::NotContacted { .. }
+            | Self::Cancelled { .. }
+            | Self::TooLarge { .. } => Category::Transport,
             Self::ProxyCredentials { .. } | Self::Token { .. } => Category::Auth,
             Self::TokenUnavailable { source, .. } => source.category(),
             Self::QueueFull { .. } => Category::Conflict,

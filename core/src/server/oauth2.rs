@@ -230,6 +230,8 @@ impl Endpoint {
             conditions: &[],
             purpose: Purpose::Token,
             attempt_timeout,
+            // Others may wait for the same token.
+            cancelled: None,
         };
         // Lifetimes count from before, so that they never end later than the endpoint thinks.
         let asked_at = Instant::now();

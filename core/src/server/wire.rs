@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LINK, LOCATION};
 use http::{Method, StatusCode};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::client::{BODY_LIMIT, RequestObserver};
@@ -93,6 +94,18 @@ pub(super) struct Call<'a> {
     pub purpose: Purpose,
     /// From connecting to the last byte of the answer; waiting at the gate does not count.
     pub attempt_timeout: Duration,
+    /// Ends its waiting, for the gate and between attempts; who has been sent to is heard out.
+    pub cancelled: Option<&'a CancellationToken>,
+}
+
+impl Call<'_> {
+    /// What comes of waiting; `None` if the request is not wanted any more.
+    async fn waited<T>(self, waiting: impl Future<Output = T>) -> Option<T> {
+        match self.cancelled {
+            Some(cancelled) => cancelled.run_until_cancelled(waiting).await,
+            None => Some(waiting.await),
+        }
+    }
 }
 
 /// What a request is about.
@@ -132,9 +145,11 @@ impl Wire {
             };
             tracing::debug!(%error, attempt, ?pause, "request will be repeated");
             if error.may_be_done() {
-                received = Some(error);
+                received = Some(error.clone());
             }
-            tokio::time::sleep(pause).await;
+            if call.waited(tokio::time::sleep(pause)).await.is_none() {
+                return Err(received.unwrap_or(error));
+            }
             attempt += 1;
         }
     }
@@ -142,9 +157,13 @@ impl Wire {
     /// Passes the gate and sends the request once.
     async fn attempt(&self, call: Call<'_>) -> Result<Response, Failed> {
         let request = call.request;
-        let pass = match self.gate.enter().await {
-            Ok(pass) => pass,
-            Err(refused) => return Err(self.refused(request, refused)),
+        let pass = match call.waited(self.gate.enter()).await {
+            Some(Ok(pass)) => pass,
+            Some(Err(refused)) => return Err(self.refused(request, refused)),
+            None => {
+                let (method, path) = (request.method.clone(), request.path.clone());
+                return Err(Failed::finally(ServerError::Cancelled { method, path }));
+            }
         };
         if pass.held_back() {
             self.observe(|observer| observer.throttled(false));

@@ -16,6 +16,7 @@ use crate::path::LogicalPath;
 
 /// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
+    let session = &stop.bounding(session);
     let Plan { actions, unchanged, targeted, mut failures, prune_refused, .. } = plan;
     let Plan { given, recurrences, whole_scope, .. } = plan;
     let mut tally = Tally::new(recurrences.as_deref().cloned().unwrap_or_default(), whole_scope);
@@ -107,29 +108,20 @@ impl Sender {
     }
 
     async fn send(&self, action: &Action) -> Result<Done, SyncError> {
-        self.go_on(action)?;
+        self.stop.check(&action.path)?;
         let outcome = match self.writer.prepare(action).await {
             Ok(call) => {
                 // It is never closed.
                 let _slot = self.slots.acquire().await.ok();
-                self.go_on(action)?;
+                self.stop.check(&action.path)?;
                 self.writer.write(action, call.as_deref()).await
             }
             Err(error) => Err(error),
         };
+        let outcome = self.stop.told(&action.path, outcome);
         self.stop.note(outcome.as_ref().err());
         tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
         outcome
-    }
-
-    /// Fails if the run is to end.
-    fn go_on(&self, action: &Action) -> Result<(), SyncError> {
-        match self.stop.reason() {
-            Some(reason) => {
-                Err(SyncError::NotAttempted { path: action.path.clone(), reason: reason.to_owned() })
-            }
-            None => Ok(()),
-        }
     }
 }
 

@@ -181,6 +181,17 @@ impl SyncError {
         }
     }
 
+    /// Whether the managed server could not be reached, or has no time for anybody. Who answers with another status
+    /// has been reached, and may answer another request.
+    pub(super) fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Server(error) => error.is_unreachable(),
+            Self::Unsure { lost, .. } => lost.is_unreachable(),
+            Self::Page { source, .. } => source.is_unreachable(),
+            _ => false,
+        }
+    }
+
     /// Whether the secret store, and not the managed server, could not be asked.
     pub(super) fn is_of_secret_store(&self) -> bool {
         let lookup = matches!(self, Self::Secret(ResolveError::Lookup { .. }));

@@ -3,8 +3,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::SyncError;
-use crate::error::{Categorized, Category};
+use tokio_util::sync::CancellationToken;
+
+use super::{Session, SyncError};
+use crate::error::Category;
+use crate::path::LogicalPath;
+use crate::server::ServerError;
 
 /// Refused credentials on this many resources in a row make further calls pointless.
 const AUTH_FAILURES: u32 = 3;
@@ -21,6 +25,7 @@ pub struct Stop(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     reason: OnceLock<String>,
+    requested: CancellationToken,
     auth_failures: AtomicU32,
     transport_failures: AtomicU32,
     store_failures: AtomicU32,
@@ -32,6 +37,30 @@ impl Stop {
     pub fn request(&self, reason: impl Into<String>) {
         // A second reason is dropped on purpose: the first one is the cause.
         let _ = self.0.reason.set(reason.into());
+        self.0.requested.cancel();
+    }
+
+    /// `session`, whose requests are not sent any more once the run is to end.
+    pub(super) fn bounding(&self, session: &Session) -> Session {
+        Session { client: session.client.until(self.0.requested.clone()), ..session.clone() }
+    }
+
+    /// What came of the resource at `path`: what was not sent since the run was to end was not attempted.
+    pub(super) fn told<T>(&self, path: &LogicalPath, outcome: Result<T, SyncError>) -> Result<T, SyncError> {
+        match (outcome, self.reason()) {
+            (Err(SyncError::Server(ServerError::Cancelled { .. })), Some(reason)) => {
+                Err(SyncError::NotAttempted { path: path.clone(), reason: reason.to_owned() })
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Fails if the run is to end before it comes to the resource at `path`.
+    pub(super) fn check(&self, path: &LogicalPath) -> Result<(), SyncError> {
+        match self.reason() {
+            Some(reason) => Err(SyncError::NotAttempted { path: path.clone(), reason: reason.to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// Why the run ends, if it was asked to.
@@ -65,7 +94,7 @@ impl Stop {
                 format!("the server refused our credentials {AUTH_FAILURES} times in a row"),
             );
         }
-        let transport = error.map(Categorized::category) == Some(Category::Transport);
+        let transport = error.is_some_and(SyncError::is_unreachable);
         if is_enough(&self.0.transport_failures, transport, TRANSPORT_FAILURES) {
             self.abort(
                 Category::Transport,

@@ -15,5 +15,6 @@ mod recurrences;
 mod repeated_reads;
 mod scene;
 mod secrets;
+mod stops;
 mod versions;
 mod world;
