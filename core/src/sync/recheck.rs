@@ -17,8 +17,10 @@ use super::{Options, Report, Session, Stop, joined};
 use crate::path::LogicalPath;
 use crate::server::{Client, Request, Response, ServerError};
 
-/// So many answers are kept for the run that has to look closer; it asks for the others once more.
-const MAX_AT_HAND: usize = 1024;
+/// So many answers, and bytes of their bodies, are kept for the run that has to look closer; it asks for the others
+/// once more.
+const MAX_AT_HAND: usize = 4096;
+const MAX_BYTES_AT_HAND: usize = 32 << 20;
 
 /// Answers that a run need not ask for again.
 #[derive(Debug, Default)]
@@ -29,7 +31,22 @@ pub struct Answers {
     repeated: Option<(Arc<Reads>, Vec<AtomicBool>)>,
 }
 
-type AtHand = HashMap<Key, Result<Response, ServerError>>;
+#[derive(Debug, Default)]
+struct AtHand {
+    answers: HashMap<Key, Result<Response, ServerError>>,
+    /// Of the bodies.
+    bytes: usize,
+}
+
+impl AtHand {
+    fn keep(&mut self, request: &Request, answer: Result<Response, ServerError>) {
+        let bytes = answer.as_ref().map_or(0, |response| response.body.len());
+        if self.answers.len() < MAX_AT_HAND && self.bytes + bytes <= MAX_BYTES_AT_HAND {
+            self.bytes += bytes;
+            self.answers.insert(key(request), answer);
+        }
+    }
+}
 
 /// What tells reads of one server apart.
 type Key = (String, Vec<(String, String)>, Option<String>, Option<Box<Url>>);
@@ -41,7 +58,7 @@ fn key(request: &Request) -> Key {
 impl Answers {
     pub(super) fn take(&self, request: &Request) -> Option<Result<Response, ServerError>> {
         let mut at_hand = self.at_hand();
-        if at_hand.is_empty() { None } else { at_hand.remove(&key(request)) }
+        if at_hand.answers.is_empty() { None } else { at_hand.answers.remove(&key(request)) }
     }
 
     /// Whether a read just showed once more that the resource at `path` is as desired.
@@ -66,6 +83,7 @@ impl Answers {
 /// state. Its report stands if all answers are the same, byte for byte. Otherwise the result is what was answered,
 /// for the run that has to look closer; empty where no such run is known.
 pub async fn recheck(session: &Session, options: &Options, stop: &Stop) -> Result<Report, Arc<Answers>> {
+    let session = &stop.bounding(session);
     let Some(revision) = session.tree.revision() else { return Err(Arc::default()) };
     if let Some(settled) = session.knowledge.settled(revision, options) {
         return recheck_run(session, &settled, stop).await.map_err(Arc::new);
@@ -96,13 +114,13 @@ async fn recheck_run(session: &Session, settled: &Settled, stop: &Stop) -> Resul
     };
     let requests = futures::stream::iter(&settled.exchanges).map(ask);
     let mut answers = requests.buffer_unordered(session.client.max_concurrency());
-    let mut at_hand = AtHand::new();
+    let mut at_hand = AtHand::default();
     let mut same = true;
     while let Some((is_same, request, answer)) = answers.next().await {
         same &= is_same;
         match answer {
             _ if stop.reason().is_some() => return Err(Answers::default()),
-            Ok(response) => drop(at_hand.insert(key(&request), Ok(response))),
+            Ok(response) => at_hand.keep(&request, Ok(response)),
             // A run knows better how often to try.
             Err(error) if error.status().is_none() => return Err(Answers::default()),
             Err(_) => {}
@@ -167,10 +185,7 @@ impl Repetition {
                 self.silent.store(true, Ordering::Relaxed);
                 return;
             }
-            let mut at_hand = self.answers.at_hand();
-            if at_hand.len() < MAX_AT_HAND {
-                at_hand.insert(key(&request), answer);
-            }
+            self.answers.at_hand().keep(&request, answer);
         }
     }
 }
