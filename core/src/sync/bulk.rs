@@ -135,7 +135,8 @@ impl Remote {
             Shown::Nothing => {
                 let observed = self.read(wanted).await?;
                 if observed.payload.is_none() && proof.absence.get().is_none() {
-                    let absent = matches!(self.shown(&collection, wanted, false).await, Shown::Absent);
+                    let absent = observed.is_missing_at(&wanted.path)
+                        && matches!(self.shown(&collection, wanted, false).await, Shown::Absent);
                     // Somebody else may have been faster, with the same result.
                     let _ = proof.absence.set(absent);
                 }
@@ -155,7 +156,7 @@ impl Remote {
         let mut sample = None;
         let opening = async {
             let (observed, shown) = tokio::join!(self.read(wanted), self.shown(collection, wanted, false));
-            let missing = observed.as_ref().is_ok_and(|observed| observed.payload.is_none());
+            let missing = observed.as_ref().is_ok_and(|observed| observed.is_missing_at(&wanted.path));
             if missing && matches!(shown, Shown::Absent) {
                 // Nobody else has looked yet.
                 let _ = proof.absence.set(true);
@@ -173,7 +174,7 @@ impl Remote {
         let probe = async {
             let remote = self.probing();
             let observed = remote.read(wanted).await?;
-            let absent = observed.payload.is_none();
+            let absent = observed.is_missing_at(&wanted.path);
             if !absent {
                 self.adopt(&remote);
             }

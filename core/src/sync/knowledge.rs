@@ -33,6 +33,8 @@ struct Known {
     reads: Option<Arc<Reads>>,
     /// Whether they are all that the scope consists of, and nothing else was to be done in it since they were made.
     complete: bool,
+    /// A revision in which every resource of the scope has the name of its path as its id.
+    names_are_ids: Option<Revision>,
 }
 
 /// A run that found everything in its desired state, and what it was told.
@@ -125,6 +127,16 @@ impl Knowledge {
         let mut known = self.known();
         known.reads = proofs.collected(revision, known.reads.as_deref()).map(Arc::new);
         known.complete = all.is_some() && all == known.reads.as_deref().map(Reads::len);
+    }
+
+    /// Whether every resource that is declared at `revision` is known to have the name of its path as its id.
+    pub(super) fn names_are_ids(&self, revision: &Revision) -> bool {
+        self.known().names_are_ids.as_ref() == Some(revision)
+    }
+
+    /// Remembers a revision in which names are ids, or that in the latest one they may not be.
+    pub(super) fn note_names(&self, revision: Option<&Revision>) {
+        self.known().names_are_ids = revision.cloned();
     }
 
     /// Whether [`recheck`](super::recheck) has something to repeat for this revision.

@@ -28,6 +28,7 @@ mod resource;
 mod saved;
 mod selection;
 mod stop;
+mod undeclared;
 mod version;
 mod write;
 
@@ -201,6 +202,7 @@ struct Extent {
 /// flight is finished. The report covers every selected resource.
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
     let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
+    let prunes = !selection.prune.is_empty();
     // Only such a run can be repeated by its answers alone.
     let notes = Notes {
         transcript: (whole_scope && reading == Reading::Bulk).then(Arc::default),
@@ -219,7 +221,8 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let settled =
         report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work && lasts;
     if let (Some(proofs), Some(revision)) = (&notes.proofs, session.tree.revision()) {
-        let all = settled.then_some(report.stats.targeted);
+        // Single reads do not tell whether somebody made again what is not declared any more.
+        let all = (settled && !prunes).then_some(report.stats.targeted);
         session.knowledge.remember(revision, proofs, all);
     }
     match notes.transcript.filter(|_| settled) {
@@ -247,6 +250,7 @@ async fn plan_noting(
     stop: &Stop,
     extent: Extent,
 ) -> Plan {
+    let session = &stop.bounding(session);
     let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
     let observation = observe::observe(session, selection, options, stop, extent).await;
     Plan { given, ..Plan::new(session.tree.revision().cloned(), observation, options) }

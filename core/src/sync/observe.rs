@@ -14,15 +14,14 @@ use super::reads::Proofs;
 use super::remote::Remote;
 use super::report::{Failure, PRUNE};
 use super::resource::{Observed, Resource};
+use super::undeclared::{self, Names, Occupants};
 use super::{
     Candidate, Extent, Intent, Notes, Options, Selection, Session, Stop, SyncError, blocking, joined,
 };
 use crate::error::{Categorized, Category};
 use crate::metadata::transform::on_evaluation_stack;
-use crate::metadata::{Identity, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository;
 
 /// What a selection needs, before the brakes of the plan.
 pub(super) struct Observation {
@@ -42,11 +41,13 @@ enum Item {
 }
 
 /// What the tasks of one observation share.
+#[derive(Clone)]
 struct Observer {
     session: Session,
     remote: Arc<Remote>,
     options: Options,
-    /// Who occupies what matters only where something may be deleted.
+    occupants: Arc<Occupants>,
+    /// Who occupies what matters only where something is to be deleted.
     located: bool,
     /// Whether the request of what is surely missing is made when it is sent. Until then neither its payload is
     /// needed nor its secrets: most of the time and memory of a first sync.
@@ -66,28 +67,46 @@ pub(super) async fn observe(
     let targeted = selection.targeted();
     let bulk = Bulk::of(&selection, options);
     let remote = Remote::observing(session, bulk, transcript, proofs.is_some());
-    let Selection { mut resources, given, broken: mut failures, prune, whole_scope, declared } = selection;
-    let located = !prune.is_empty();
-    // Equal resources are most of a large scope, and all that is left to tell of them is how many they are.
-    let counts_equal = whole_scope && !located && !options.keep_compared && !options.sealable;
-    let (mut actions, mut unchanged) = (Vec::new(), 0);
-    if counts_equal && proofs.is_some() {
-        resources.retain(|file| !session.answers.confirm(&file.path));
-        unchanged = targeted - resources.len() - given.len() - failures.len();
-    }
-    let defers = defers && !located && !options.needs_payloads();
+    let occupants = Arc::new(Occupants::of(session, &selection));
+    let Selection { mut resources, given, broken: mut failures, prune, whole_scope, declared, .. } =
+        selection;
     let (session, options, stop) = (session.clone(), options.clone(), stop.clone());
-    let observer = Arc::new(Observer { session, remote, options, located, defers, proofs, stop });
+    let (located, defers, readable) = (true, defers && !options.needs_payloads(), failures.is_empty());
+    let mut observer = Observer { session, remote, options, occupants, located, defers, proofs, stop };
+    let (mut actions, mut unchanged) = (Vec::new(), 0);
+
+    // Of what was declared once, most is gone for long. Only what is still there concerns the others.
+    let note = |outcome| match outcome {
+        Ok(action) => actions.extend(action),
+        Err(failure) => failures.push(failure),
+    };
+    let candidates = futures::stream::iter(prune.into_iter().map(Item::Undeclared));
+    each_in_a_task(candidates, &Arc::new(observer.clone()), note).await;
+    observer.located = !actions.is_empty();
+    observer.defers &= !observer.located;
+
+    // Equal resources are most of a large scope, and all that is left to tell of them is how many they are.
+    let Options { keep_compared, sealable, .. } = observer.options;
+    let counts_equal = whole_scope && !observer.located && !keep_compared && !sealable;
+    if counts_equal && observer.proofs.is_some() {
+        let selected = resources.len();
+        resources.retain(|file| !observer.session.answers.confirm(&file.path));
+        unchanged = selected - resources.len();
+    }
     let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
-    let others = given.chain(prune.into_iter().map(Item::Undeclared));
-    let loaded = loaded(&observer.session, resources).map(|(path, desired)| Item::Desired(path, desired));
-    let items = loaded.chain(futures::stream::iter(others));
+    let (names, all) = (Names::default(), whole_scope && unchanged == 0 && readable);
+    let loaded = loaded(&observer.session, resources).map(|(path, desired)| {
+        names.note(&path, &desired);
+        Item::Desired(path, desired)
+    });
     let note = |outcome| match outcome {
         Ok(Some(action)) if counts_equal && is_equal(&action) => unchanged += 1,
         Ok(action) => actions.extend(action),
         Err(failure) => failures.push(failure),
     };
-    each_in_a_task(items, &observer, note).await;
+    let items = loaded.chain(futures::stream::iter(given));
+    each_in_a_task(items, &Arc::new(observer.clone()), note).await;
+    observer.occupants.learn(&observer.session, &names, all);
     let declared = declared.unwrap_or(targeted);
     Observation { actions, unchanged, targeted, failures, whole_scope, declared }
 }
@@ -135,15 +154,17 @@ impl Observer {
             Item::Desired(path, _) => (path.clone(), "read"),
             Item::Undeclared(candidate) => (candidate.path.clone(), PRUNE),
         };
-        if let Some(reason) = self.stop.reason() {
-            let error = SyncError::NotAttempted { path: path.clone(), reason: reason.to_owned() };
+        if let Err(error) = self.stop.check(&path) {
             return Err(Failure::new(path, operation, &error));
         }
         let outcome = match item {
             Item::Desired(_, Ok(desired)) => self.observe_resource(desired).await.map(Some),
             Item::Desired(_, Err(error)) => Err(error),
-            Item::Undeclared(candidate) => self.observe_undeclared(candidate).await,
+            Item::Undeclared(candidate) => {
+                undeclared::observe(&self.remote, &self.occupants, candidate).await
+            }
         };
+        let outcome = self.stop.told(&path, outcome);
         self.stop.note(outcome.as_ref().err());
         outcome.map_err(|error| Failure::new(path, operation, &error))
     }
@@ -179,65 +200,4 @@ impl Observer {
         })
         .await
     }
-
-    async fn observe_undeclared(&self, candidate: Candidate) -> Result<Option<Action>, SyncError> {
-        let path = candidate.path.clone();
-        let Some(declared) = name_candidate(&self.session, candidate).await? else {
-            tracing::info!(%path, "not pruned: Git still declares it under another path, or something below it");
-            return Ok(None);
-        };
-        match self.remote.look_for(&declared).await {
-            Ok(observed) => plan::decide_prune(&declared, &observed),
-            // The resource itself is not there, and a list that can never tell more is no ground for deleting.
-            // One that failed is asked again in the next run.
-            Err(SyncError::PartialList { .. } | SyncError::List { refused: true, .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// The resource as it was declared; `None` if something declared needs it.
-async fn name_candidate(session: &Session, candidate: Candidate) -> Result<Option<Resource>, SyncError> {
-    let session = session.clone();
-    blocking(candidate.path.clone(), move || {
-        let Candidate { path, payload } = candidate;
-        let rules = session.metadata.rules(&path)?;
-        // What was declared before may not fit the defaults of today; it only has to name the resource.
-        let payload = rules.resolved().with_defaults(payload.clone()).unwrap_or(payload);
-        let identity = rules.identify(&path, &payload)?;
-        if is_occupied(&session, &path, &rules, &identity)? || has_declared_children(&session, &path)? {
-            return Ok(None);
-        }
-        let (payload, descriptor, secrets) = (Arc::new(payload), None, Arc::default());
-        Ok(Some(Resource { path, rules, identity, payload, descriptor, secrets }))
-    })
-    .await
-}
-
-/// Whether a declared resource of the same collection has this id on the server. Only asked where the id
-/// is not the path's own name, which is the one case where two paths can mean one resource.
-fn is_occupied(
-    session: &Session,
-    path: &LogicalPath,
-    rules: &Rules,
-    identity: &Identity,
-) -> Result<bool, SyncError> {
-    let Some(collection) = path.parent() else { return Ok(false) };
-    let named_so = collection.child(&identity.remote_id).is_ok_and(|named| named == *path);
-    if named_so {
-        return Ok(false);
-    }
-    let siblings = repository::resources(session.tree.as_ref(), &collection, false)?;
-    for sibling in siblings.resources.iter().filter(|sibling| collection.child_of(&sibling.path).is_some()) {
-        let payload = repository::read_payload(session.tree.as_ref(), sibling)?;
-        if rules.identify(&sibling.path, &payload)?.remote_id == identity.remote_id {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Deleting a parent may take its children along, on the server.
-fn has_declared_children(session: &Session, path: &LogicalPath) -> Result<bool, SyncError> {
-    Ok(repository::declares_at_least(session.tree.as_ref(), path, 1)?)
 }

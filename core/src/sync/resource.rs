@@ -65,6 +65,12 @@ impl Observed {
         Self { version, ..Self::new(at, Some(payload)) }
     }
 
+    /// Whether nothing was found at `path` itself. Where parents have other ids on the server, it is another list that
+    /// tells who is there.
+    pub(super) fn is_missing_at(&self, path: &LogicalPath) -> bool {
+        self.payload.is_none() && self.at.path == *path
+    }
+
     /// The resource by the id that its content states, which is how requests that change it address it.
     pub(super) fn addressed(&self) -> Resource {
         match self.payload.as_ref().and_then(|payload| self.at.rules.observed_id(payload)) {

@@ -5,7 +5,7 @@ use super::{FailureReason, Resource, SyncError};
 use crate::error::Categorized;
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFile, Tree};
+use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFile, Revision, Tree};
 
 /// The resources of one run.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Selection {
     pub prune: Vec<Candidate>,
     /// Whether `resources` and `broken` are all that the scope declares.
     pub whole_scope: bool,
+    /// The commit since which nothing else in the scope changed, if the selection is about a change.
+    pub base: Option<Revision>,
     /// How many resources the scope declares, where that is known and is not what was selected.
     pub declared: Option<usize>,
 }

@@ -5,12 +5,15 @@
 
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../support/commit.rs"]
+mod commit;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 
 mod bulk;
 mod first_sync;
 mod lost_answers;
+mod pruning;
 mod recurrences;
 mod repeated_reads;
 mod scene;

@@ -1,14 +1,14 @@
 //! A world whose repository has revisions, and what runs learn about its server.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{Entry, RepositoryError, Revision, Tree};
 use declarest_core::sync::{self, Knowledge, Options, Reading, Report, Selection, Session, Stop};
 use serde_json::Value;
 
+use crate::commit::{Commit, Looks};
 use crate::rest_server::{Config, RestServer};
 use crate::world::World;
 
@@ -18,36 +18,6 @@ pub struct Scene {
     knowledge: Arc<Knowledge>,
     revision: u32,
     looks: Arc<Looks>,
-}
-
-/// How often the repository was looked at.
-#[derive(Default)]
-struct Looks {
-    read: AtomicUsize,
-    listed: AtomicUsize,
-}
-
-/// A directory that claims to be a commit.
-struct Commit {
-    files: Arc<dyn Tree>,
-    revision: Revision,
-    looks: Arc<Looks>,
-}
-
-impl Tree for Commit {
-    fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
-        self.looks.listed.fetch_add(1, Ordering::Relaxed);
-        self.files.entries(directory)
-    }
-
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
-        self.looks.read.fetch_add(1, Ordering::Relaxed);
-        self.files.read(file)
-    }
-
-    fn revision(&self) -> Option<&Revision> {
-        Some(&self.revision)
-    }
 }
 
 impl Scene {
@@ -83,8 +53,7 @@ impl Scene {
 
     fn session(&self) -> Session {
         let Session { tree: files, client, secrets, .. } = self.world.session();
-        let revision = format!("{:040x}", self.revision).parse().unwrap();
-        let tree: Arc<dyn Tree> = Arc::new(Commit { files, revision, looks: Arc::clone(&self.looks) });
+        let tree = Commit::numbered(files, self.revision, Arc::clone(&self.looks));
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
         let knowledge = Arc::clone(&self.knowledge);
         Session { knowledge, secrets, ..Session::new(tree, metadata, client) }

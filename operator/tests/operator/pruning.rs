@@ -113,3 +113,44 @@ async fn what_was_only_ever_broken_deletes_nothing() {
     scene.world.finished("ManualRequest").await;
     assert!(scene.server.get("/items/odd").is_some());
 }
+
+/// The path that stays was declared before, and has another name than the resource.
+#[tokio::test]
+async fn a_rename_in_two_commits_keeps_its_resource() {
+    let scene = scene(&[
+        ("items/main/resource.json", r#"{"id": "main"}"#),
+        ("items/other/resource.json", r#"{"id": "other"}"#),
+        ("items/third/resource.json", r#"{"id": "third"}"#),
+    ])
+    .await;
+    scene.git.write("items/hq/resource.json", r#"{"id": "main"}"#);
+    let revision = scene.push("hq is what main is").await;
+    scene.world.applied(&revision).await;
+    scene.git.remove("items/main");
+    let revision = scene.push("drop the old path").await;
+    scene.world.applied(&revision).await;
+    scene.world.request_sync().await;
+    scene.world.finished("ManualRequest").await;
+    assert!(scene.server.get("/items/main").is_some());
+    assert!(scene.server.writes().iter().all(|request| request.method != "DELETE"));
+}
+
+#[tokio::test]
+async fn what_was_pruned_and_is_made_again_by_hand_goes_again() {
+    let scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a").await;
+    scene.world.applied(&revision).await;
+    for _ in 0..3 {
+        scene.server.put_by_hand("/items/a", json!({"id": "a"}));
+        scene.world.request_sync().await;
+        let gone = |_: &_| scene.server.get("/items/a").is_none();
+        scene.world.policy("what is not declared is gone again", gone).await;
+        scene.world.finished("ManualRequest").await;
+    }
+}

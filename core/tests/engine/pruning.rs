@@ -1,0 +1,114 @@
+//! What was declared once, and what somebody else declares now.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{Method, StatusCode, Uri};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{PayloadType, decode};
+use declarest_core::sync::{self, Candidate, Options, Outcome, Report, Selection, Session, Stop};
+use rstest::rstest;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::client::client;
+use crate::rest_server::{Config, Matcher};
+use crate::world::World;
+
+fn things(files: &[(&str, &str)]) -> World {
+    let world = World::new(Config { collections: vec!["/things".to_owned()], ..Config::default() }, files);
+    world.server.put_by_hand("/things/main", json!({"id": "main"}));
+    world
+}
+
+async fn sync_and_prune(world: &World, whole: bool) -> Report {
+    let session = world.session();
+    let payload = decode(PayloadType::Json, br#"{"id":"main"}"#).unwrap();
+    let prune = vec![Candidate { path: LogicalPath::parse("/things/main").unwrap(), payload }];
+    let selection = if whole {
+        Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap()
+    } else {
+        Selection::default()
+    };
+    let selection = Selection { prune, ..selection };
+    sync::run(&session, selection, &Options::default(), &Stop::default()).await
+}
+
+/// The old path had the name that is the id, and the new one has not; it may be selected with the old one, or have been
+/// declared long before.
+#[rstest]
+#[tokio::test]
+async fn what_another_path_stands_for_stays(#[values(true, false)] whole: bool) {
+    let world = things(&[("things/hq/resource.json", r#"{"id":"main"}"#)]);
+    let report = sync_and_prune(&world, whole).await;
+    assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 0), "{report:?}");
+    assert_eq!(world.live("/things/main"), r#"{"id":"main"}"#);
+}
+
+#[rstest]
+#[case::secret("{\"id\":\"main\",\"pw\":\"{{secret .}}\"}", None)]
+#[case::syntax("{\"id\":\"main\"", None)]
+#[case::answer("{\"id\":\"main\"}", Some(500))]
+#[tokio::test]
+async fn it_stays_also_if_the_other_path_cannot_be_worked_on(
+    #[case] payload: &str,
+    #[case] status: Option<u16>,
+    #[values(true, false)] whole: bool,
+) {
+    let world = things(&[("things/hq/resource.json", payload)]);
+    if let Some(status) = status {
+        world.server.fail(Matcher::new("GET", "/things/main"), status, usize::MAX);
+    }
+    sync_and_prune(&world, whole).await;
+    assert_eq!(world.live("/things/main"), r#"{"id":"main"}"#);
+    assert!(world.server.counts().method("DELETE") == 0);
+}
+
+#[tokio::test]
+async fn what_nobody_declares_goes() {
+    let world = things(&[("things/hq/resource.json", r#"{"id":"hq"}"#)]);
+    let report = sync_and_prune(&world, true).await;
+    assert_eq!((report.stats.created, report.stats.pruned), (1, 1), "{report:?}");
+    assert_eq!(world.live("/things/main"), "absent");
+}
+
+/// Many servers answer a filter by a parent that they do not know with an empty list.
+#[tokio::test]
+async fn an_empty_list_below_the_name_of_a_parent_proves_nothing() {
+    type Posts = Arc<Mutex<Vec<String>>>;
+    async fn answer(State(posts): State<Posts>, method: Method, uri: Uri) -> (StatusCode, &'static str) {
+        match (method, uri.path()) {
+            (Method::POST, path) => {
+                posts.lock().unwrap().push(path.to_owned());
+                (StatusCode::CREATED, "{}")
+            }
+            (_, "/projects") => (StatusCode::OK, r#"[{"id":"17","name":"p1"}]"#),
+            (_, "/projects/17") => (StatusCode::OK, r#"{"id":"17","name":"p1"}"#),
+            (_, "/projects/p1/items" | "/projects/17/items") => (StatusCode::OK, "[]"),
+            _ => (StatusCode::NOT_FOUND, "{}"),
+        }
+    }
+    let posts = Posts::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(answer).with_state(Arc::clone(&posts));
+    let server = tokio::spawn(async { axum::serve(listener, router).await });
+    let world =
+        World::new(Config::default(), &[("projects/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
+    world.declare("projects/p1/resource.json", r#"{"name":"p1"}"#);
+    for index in 0..8 {
+        let id = format!("x{index}");
+        world.declare(&format!("projects/p1/items/{id}/resource.json"), &json!({"id": id}).to_string());
+    }
+    for first in [true, false] {
+        let session = Session { client: client(&url), ..world.session() };
+        let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let options = Options { first, ..Options::default() };
+        let report = sync::run(&session, everything, &options, &Stop::default()).await;
+        assert_eq!(report.stats.created, 8, "{report:?}");
+        let paths = std::mem::take(&mut *posts.lock().unwrap());
+        assert!(paths.iter().all(|path| path == "/projects/17/items"), "{paths:?}");
+    }
+    server.abort();
+}
