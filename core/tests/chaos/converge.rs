@@ -45,18 +45,25 @@ pub async fn converge(trial: Trial) -> (Vec<String>, Tally) {
     let engine = Engine::new(&scene, client(&proxy, timeout), trial.seed);
     let mut violations = Vec::new();
     let mut runs = 0;
-    let mut selection = scene.everything(engine.session.tree.as_ref());
+    let tree = engine.session.tree.as_ref();
+    // Where nothing is to be deleted, requests are made when they are sent.
+    let mut prunes = !engine.options.first;
+    let mut selection = if prunes { scene.everything(tree) } else { Scene::declared(tree) };
     loop {
         runs += 1;
         let report = engine.run(selection).await;
         if report.outcome == Outcome::Succeeded && report.prune_refused.is_none() {
-            break;
+            if std::mem::replace(&mut prunes, true) {
+                break;
+            }
+            selection = scene.everything(tree);
+            continue;
         }
         if runs == MOST_RUNS {
             violations.push(format!("not converged after {MOST_RUNS} runs: {report:#?}"));
             break;
         }
-        selection = scene.failed(engine.session.tree.as_ref(), &report);
+        selection = scene.failed(tree, &report);
         tokio::time::sleep(BACKOFF).await;
     }
     violations.extend(scene.violations());
@@ -73,7 +80,7 @@ pub async fn converge(trial: Trial) -> (Vec<String>, Tally) {
         budget: CONCURRENCY,
     };
     proxy.calm();
-    let report = engine.run(scene.everything(engine.session.tree.as_ref())).await;
+    let report = engine.run(scene.everything(tree)).await;
     let stats = report.stats;
     if report.outcome != Outcome::Succeeded || stats.unchanged != stats.targeted || stats.pruned > 0 {
         violations.push(format!("something was left to do: {report:#?}"));
@@ -121,13 +128,14 @@ struct Engine {
 }
 
 impl Engine {
-    /// Every other seed looks from afar where that is enough.
+    /// Every other seed looks from afar where that is enough, and begins as a policy that was made just now.
     fn new(scene: &Scene, client: Client, seed: u64) -> Self {
         let (tree, metadata) = scene.tree();
         let knowledge = Arc::<Knowledge>::default();
         let session = Session { knowledge, ..Session::new(tree, metadata, client) };
-        let reading = if seed.is_multiple_of(2) { Reading::Each } else { Reading::Bulk };
-        Self { session, options: Options { reading, ..Options::default() } }
+        let first = !seed.is_multiple_of(2);
+        let reading = if first { Reading::Bulk } else { Reading::Each };
+        Self { session, options: Options { reading, first, ..Options::default() } }
     }
 
     async fn run(&self, selection: Selection) -> Report {

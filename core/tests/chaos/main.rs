@@ -6,6 +6,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../support/commit.rs"]
+mod commit;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 

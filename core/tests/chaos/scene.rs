@@ -11,6 +11,7 @@ use declarest_core::sync::{Candidate, PRUNE, Report, Selection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::commit::Commit;
 use crate::rest_server::{Config, RestServer};
 use crate::state::{self, State};
 
@@ -160,15 +161,21 @@ impl Scene {
     }
 
     pub fn tree(&self) -> (Arc<dyn Tree>, Arc<Metadata>) {
-        let tree: Arc<dyn Tree> = Arc::new(DirTree::open(self.directory.path()).unwrap());
+        let files = Arc::new(DirTree::open(self.directory.path()).unwrap());
+        let tree = Commit::numbered(files, 1, Arc::default());
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
         (tree, metadata)
+    }
+
+    /// All that is declared.
+    pub fn declared(tree: &dyn Tree) -> Selection {
+        Selection::full(tree, &LogicalPath::root(), true).unwrap()
     }
 
     /// All that is declared, and all that is not declared any more.
     pub fn everything(&self, tree: &dyn Tree) -> Selection {
         let prune = self.doomed.clone();
-        Selection { prune, ..Selection::full(tree, &LogicalPath::root(), true).unwrap() }
+        Selection { prune, ..Self::declared(tree) }
     }
 
     /// What is left to do after `report`: what failed, as the operator selects it.
