@@ -27,7 +27,8 @@ pub enum KeyError {
     },
     /// Its pointer ends in a slash, which is a member whose name is empty.
     #[error(
-        "secret key {key:?} ends in a slash, which names a member without a name; remove the slash, or give the secret a name of its own"
+        "secret key {key:?} ends in a slash, which names a member without a name; remove the slash, or give \
+         the secret a name of its own"
     )]
     EmptyName {
         /// The key.
