@@ -224,6 +224,7 @@ impl Check<'_> {
         }
         parse_proxy(&format!("{}{field}", self.prefix), proxy).map(drop).map_err(|error| {
             let (ProxyError::Url { field }
+            | ProxyError::Beyond { field }
             | ProxyError::CredentialsTwice { field }
             | ProxyError::NoProxy { field, .. }) = &error;
             let text = error.to_string();

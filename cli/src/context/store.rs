@@ -30,7 +30,7 @@ impl ResolvedContext {
         warn_if_open(Path::new(&file.path.0), messages);
         let settings = FileStoreSettings {
             path: (&*file.path.0).into(),
-            key: key_material(file)?,
+            key: key_material(&self.name, file)?,
             kdf: argon2(file.kdf.as_ref())?,
         };
         Ok(EncryptedFile::new(settings).into())
@@ -80,14 +80,19 @@ fn or(text: Option<&Text>, default: &str) -> String {
 }
 
 /// The catalogue has exactly one of the four.
-fn key_material(file: &FileStore) -> Result<KeyMaterial, FileStoreError> {
-    match (&file.key, &file.key_file, &file.passphrase, &file.passphrase_file) {
-        (Some(key), _, _, _) => KeyMaterial::key(&key.0),
-        (_, Some(file), _, _) => KeyMaterial::key_file(Path::new(&file.0)),
-        (_, _, Some(passphrase), _) => KeyMaterial::passphrase(&passphrase.0),
-        (_, _, _, Some(file)) => KeyMaterial::passphrase_file(Path::new(&file.0)),
-        (None, None, None, None) => Err(FileStoreError::EmptyKey("key")),
-    }
+fn key_material(context: &str, file: &FileStore) -> Result<KeyMaterial, CatalogueError> {
+    let (field, material) = match (&file.key, &file.key_file, &file.passphrase, &file.passphrase_file) {
+        (Some(key), _, _, _) => ("key", KeyMaterial::key(&key.0)),
+        (_, Some(file), _, _) => ("keyFile", KeyMaterial::key_file(Path::new(&file.0))),
+        (_, _, Some(passphrase), _) => ("passphrase", KeyMaterial::passphrase(&passphrase.0)),
+        (_, _, _, Some(file)) => ("passphraseFile", KeyMaterial::passphrase_file(Path::new(&file.0))),
+        (None, None, None, None) => ("key", Err(FileStoreError::EmptyKey("key"))),
+    };
+    material.map_err(|error| CatalogueError::Setting {
+        context: context.to_owned(),
+        field: format!("secretStore.file.{field}"),
+        reason: error.to_string(),
+    })
 }
 
 fn argon2(kdf: Option<&Kdf>) -> Result<Argon2, FileStoreError> {

@@ -154,7 +154,7 @@ fn each_mistake_is_told_with_its_place() {
     line 6, column 5: unknown key "managed-server" in contexts[0]; did you mean "managedServer"?
     line 1, column 15: credentials[0]: "password" is missing
     line 1, column 38: credentials[0].password: prompt must be true; write the value itself to have no prompt
-    line 1, column 63: unknown key "persist" in credentials[0].password; use prompt, persistInSession
+    line 1, column 63: unknown key "persist" in credentials[0].password; did you mean "persistInSession"?
     line 1, column 38: credentials[0].password: must not be empty; write a value or {prompt: true}
     line 1, column 53: credentials[1].name: "a" is there twice; rename one
     line 1, column 55: credentials[1].name: "a.b" and "a-b" have the same environment variables; rename one
@@ -201,7 +201,7 @@ fn each_mistake_is_told_with_its_place() {
     line 7, column 27: contexts[0].secretStore.vault.address: is not a URL; write it like https://api.example.com/v1
     line 7, column 54: contexts[0].secretStore.vault.kvVersion: must be 1 or 2
     line 7, column 54: contexts[0].secretStore.vault.mount: must not have empty, "." or ".." segments
-    line 7, column 72: unknown key "username" in contexts[0].secretStore.vault.auth.password; use credentialsRef, mount
+    line 7, column 72: unknown key in contexts[0].secretStore.vault.auth.password, not shown as it may be part of a value; put text with a comma, a colon or braces in quotes; use credentialsRef, mount
     line 7, column 5: contexts[0].metadata: has bundle and bundleFile; keep one of them
     "#);
 }

@@ -139,7 +139,7 @@ fn failures_are_reported_before_the_command_fails() {
     [FAIL] repository     repository root <home>/none does not exist
     [FAIL] metadata       bundle <home>/none.tar does not exist
     [FAIL] managedServer  tls.caCertFile <home>/ca: No such file or directory (os error 2)
-    [FAIL] secretStore    the key of the secret file must be 32 bytes: 64 hexadecimal digits, base64, or the bytes themselves
+    [FAIL] secretStore    context "dev": secretStore.file.key: the key of the secret file must be 32 bytes: 64 hexadecimal digits, base64, or the bytes themselves
     --------------------------------------------------------------------------------
     Result: FAIL (ok=1 warn=0 fail=4 skip=0)
     --- stderr

@@ -6,22 +6,24 @@ use std::collections::BTreeMap;
 use super::pointer::Pointer;
 use super::{Located, Object, Part, PayloadError, PayloadType, Position, Value, decode_located};
 use crate::error::{Categorized, Category};
+use crate::secrets::is_secret_name;
 
-/// What is wrong with a document or one of its fields. Values are not shown, but for misspelt keywords.
+/// What is wrong with a document or one of its fields. Values are not shown, but for misspelt keywords, and neither
+/// are keys that may be pieces of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// The bytes are not exactly one document of the format.
     #[error(transparent)]
     Syntax(#[from] PayloadError),
     /// A key that means nothing at its place.
-    #[error("{position}: unknown key \"{key}\" in {parent}{}", hint(*.suggestion, .known))]
+    #[error("{position}: {}{}", unknown(.key.as_deref(), .parent), hint(*.suggestion, .known))]
     UnknownKey {
         /// Where the key stands.
         position: Position,
         /// The field it stands in.
         parent: String,
-        /// The key as written.
-        key: String,
+        /// The key as written; `None` if it may be a piece of a value, which would be told with it.
+        key: Option<String>,
         /// The known key that is most like it.
         suggestion: Option<&'static str>,
         /// All keys that it could have been.
@@ -45,8 +47,24 @@ impl Categorized for FieldError {
     }
 }
 
+fn unknown(key: Option<&str>, parent: &str) -> String {
+    match key {
+        Some(key) => format!("unknown key \"{key}\" in {parent}"),
+        None => format!(
+            "unknown key in {parent}, not shown as it may be part of a value; \
+             put text with a comma, a colon or braces in quotes"
+        ),
+    }
+}
+
 /// Objects with more keys than this do not list them.
 const LISTED: usize = 9;
+
+/// Keys longer than this are no misspelt names.
+const LONGEST_NAME: usize = 64;
+
+/// From so many characters on the start of a known key is meant to be it.
+const SHORTEST_START: usize = 3;
 
 fn hint(suggestion: Option<&'static str>, known: &[&'static str]) -> String {
     match suggestion {
@@ -277,13 +295,10 @@ impl Field {
         if let Some((key, node)) = unknown.min_by_key(|(_, node)| (node.at.line, node.at.column)) {
             let parent = if self.name.is_empty() { "the document".to_owned() } else { self.name };
             let suggestion = nearest(key, known);
-            return Err(FieldError::UnknownKey {
-                position: node.at,
-                parent,
-                key: key.clone(),
-                suggestion,
-                known,
-            });
+            let told =
+                is_name(key) && (suggestion.is_some() || !may_be_value(node, &parent, &members, known));
+            let key = told.then(|| key.clone());
+            return Err(FieldError::UnknownKey { position: node.at, parent, key, suggestion, known });
         }
         Ok(Fields { name: self.name, at: self.node.at, members })
     }
@@ -318,6 +333,33 @@ impl Fields {
     ) -> Result<T, FieldError> {
         self.read(key, read)?.ok_or_else(|| self.fail(format!("\"{key}\" is missing")))
     }
+}
+
+/// Whether a key looks like one that somebody made up or misspelt.
+fn is_name(key: &str) -> bool {
+    let name = key.strip_prefix('$').unwrap_or(key);
+    key.len() <= LONGEST_NAME
+        && name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | '.'))
+}
+
+/// Whether the unknown key of `node`, a member of `parent`, may be a piece of a value that should be in quotes: YAML
+/// makes a mapping of `{text}`, and of `{id: 1, secret: some,text}` one with the key `text`.
+fn may_be_value(
+    node: &Located,
+    parent: &str,
+    members: &BTreeMap<String, Located>,
+    known: &[&'static str],
+) -> bool {
+    let name = parent.rsplit('.').next().unwrap_or_default();
+    let in_secret = is_secret_name(name.split('[').next().unwrap_or_default());
+    // With a key that belongs there it is the object that is expected, not a text with braces.
+    let expected = || members.keys().any(|key| known.contains(&key.as_str()));
+    let behind_secret = || {
+        members.iter().any(|(key, member)| {
+            member.at.line == node.at.line && member.at.column < node.at.column && is_secret_name(key)
+        })
+    };
+    node.is_left_out() || behind_secret() || (in_secret && !expected())
 }
 
 fn collect_places(name: &str, node: &Located, places: &mut BTreeMap<String, Position>) {
@@ -361,12 +403,96 @@ fn failure(position: Position, field: &str, reason: impl Into<Cow<'static, str>>
 }
 
 /// The known key that somebody who wrote `key` probably meant: the same in another case, else one a few
-/// edits away.
+/// edits away, else one that begins with it.
 fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     let distance = |candidate: &str| {
         strsim::damerau_levenshtein(&key.to_ascii_lowercase(), &candidate.to_ascii_lowercase())
     };
     let (candidate, edits) =
         known.iter().map(|candidate| (*candidate, distance(candidate))).min_by_key(|(_, edits)| *edits)?;
-    (edits <= candidate.len().max(key.len()) / 3).then_some(candidate)
+    let begun = || {
+        let begins = |candidate: &&&str| {
+            candidate.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
+        };
+        known.iter().find(begins).copied().filter(|_| key.len() >= SHORTEST_START)
+    };
+    (edits <= candidate.len().max(key.len()) / 3).then_some(candidate).or_else(begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const KNOWN: &[&str] = &["grantType", "clientId", "clientSecret", "tokenURL"];
+    const BENEATH: &[&str] = &["prompt", "persistInSession"];
+
+    /// Reads `oauth2` and in it `password`.
+    fn refusal(text: &str) -> String {
+        let format = if text.starts_with("{\"") { PayloadType::Json } else { PayloadType::Yaml };
+        let root = read_document(format, text.as_bytes()).unwrap().unwrap();
+        let mut fields = root.fields(&["oauth2", "password"]).unwrap();
+        let beneath = fields.read("password", |field| field.fields(BENEATH).map(drop));
+        let result = beneath.and_then(|_| fields.read("oauth2", |field| field.fields(KNOWN).map(drop)));
+        result.unwrap_err().to_string()
+    }
+
+    const HIDDEN: &str =
+        "not shown as it may be part of a value; put text with a comma, a colon or braces in quotes";
+
+    #[rstest]
+    #[case::colon("oauth2: {clientId: a, clientSecret:CANARY}", "line 1, column 23", "oauth2")]
+    #[case::colon_on_its_line("oauth2:\n  clientSecret:CANARY: x", "line 2, column 3", "oauth2")]
+    #[case::comma("oauth2: {clientId: a, clientSecret: abc,CANARY}", "line 1, column 41", "oauth2")]
+    #[case::comma_and_value("oauth2: {clientSecret: abc,CANARY: 1}", "line 1, column 28", "oauth2")]
+    #[case::next_line("oauth2: {clientId: a,\n  CANARY}", "line 2, column 3", "oauth2")]
+    #[case::braces("password: {CANARY}", "line 1, column 12", "password")]
+    #[case::braces_and_colon("password: {CANARY: }", "line 1, column 12", "password")]
+    #[case::braces_and_value("password: {CANARY: 1}", "line 1, column 12", "password")]
+    #[case::no_name("oauth2:\n  'CANARY/+=': x", "line 2, column 3", "oauth2")]
+    #[case::of_json("{\"password\": {\"CANARY\": 1}}", "line 1, column 15", "password")]
+    fn keys_that_may_be_values_are_not_told(#[case] text: &str, #[case] at: &str, #[case] parent: &str) {
+        let hint = hint(None, if parent == "oauth2" { KNOWN } else { BENEATH });
+        assert_eq!(refusal(text), format!("{at}: unknown key in {parent}, {HIDDEN}{hint}"));
+    }
+
+    #[rstest]
+    #[case::line(
+        "oauth2:\n  scpoe: x",
+        "\"scpoe\" in oauth2; use grantType, clientId, clientSecret, tokenURL"
+    )]
+    #[case::line_without_value(
+        "oauth2:\n  bearer:",
+        "\"bearer\" in oauth2; use grantType, clientId, clientSecret, tokenURL"
+    )]
+    #[case::line_behind_a_secret(
+        "oauth2:\n  clientSecret: x\n  scope: x",
+        "\"scope\" in oauth2; use grantType, clientId, clientSecret, tokenURL"
+    )]
+    #[case::flow(
+        "oauth2: {scope: x}",
+        "\"scope\" in oauth2; use grantType, clientId, clientSecret, tokenURL"
+    )]
+    #[case::near_in_flow(
+        "oauth2: {clientSecret: x, clientid: y}",
+        "\"clientid\" in oauth2; did you mean \"clientId\"?"
+    )]
+    #[case::near_in_a_secret("password: {promt: true}", "\"promt\" in password; did you mean \"prompt\"?")]
+    #[case::start_of_another(
+        "password: {persist: true}",
+        "\"persist\" in password; did you mean \"persistInSession\"?"
+    )]
+    #[case::beside_a_known(
+        "password: {prompt: true, ask: x}",
+        "\"ask\" in password; use prompt, persistInSession"
+    )]
+    #[case::dollar(
+        "{\"oauth2\": {\"$schema\": 1}}",
+        "\"$schema\" in oauth2; use grantType, clientId, clientSecret, tokenURL"
+    )]
+    fn keys_that_somebody_misspelt_are_told(#[case] text: &str, #[case] expected: &str) {
+        let message = refusal(text);
+        assert!(message.ends_with(&format!("unknown key {expected}")), "{message}");
+    }
 }

@@ -70,6 +70,16 @@ pub enum ProxyError {
         /// The field or environment variable.
         field: String,
     },
+    /// A proxy URL goes on behind the address: a proxy has no path, so that is the rest of a user or password with
+    /// a `/`, `?` or `#` in it, of which the beginning would be taken for a host.
+    #[error(
+        "{field} has something behind host and port, where a proxy has nothing; \
+         percent-encode user and password (/ is %2F, ? is %3F, # is %23, @ is %40), and remove a path"
+    )]
+    Beyond {
+        /// The field or environment variable.
+        field: String,
+    },
     /// A block has credentials twice.
     #[error("{field} holds credentials beside the auth block; remove one of them")]
     CredentialsTwice {
@@ -89,7 +99,9 @@ pub enum ProxyError {
 impl Categorized for ProxyError {
     fn category(&self) -> Category {
         match self {
-            Self::Url { .. } | Self::CredentialsTwice { .. } | Self::NoProxy { .. } => Category::Validation,
+            Self::Url { .. } | Self::Beyond { .. } | Self::CredentialsTwice { .. } | Self::NoProxy { .. } => {
+                Category::Validation
+            }
         }
     }
 }
@@ -118,7 +130,7 @@ impl<A> Proxy<A> {
         let url = |key: &str, text: Option<&str>| -> Result<Option<ProxyUrl>, ProxyError> {
             let field = format!("{name}.{key}");
             let Some(text) = set(text) else { return Ok(None) };
-            let url = ProxyUrl::parse(text).ok_or_else(|| ProxyError::Url { field: field.clone() })?;
+            let url = ProxyUrl::parse(&field, text)?;
             if auth.is_some() && url.userinfo.is_some() {
                 return Err(ProxyError::CredentialsTwice { field });
             }
@@ -146,7 +158,7 @@ impl<A> Proxy<A> {
         let url = |name: &str| -> Result<Option<ProxyUrl>, ProxyError> {
             let Some((field, text)) = read(name) else { return Ok(None) };
             let text = if text.contains("://") { text } else { format!("http://{text}") };
-            ProxyUrl::parse(&text).map(Some).ok_or(ProxyError::Url { field })
+            ProxyUrl::parse(&field, &text).map(Some)
         };
         let no_proxy = read("NO_PROXY").map(|(_, text)| NoProxy::parse_known(&text));
         Ok(Self { http: url("HTTP_PROXY")?, https: url("HTTPS_PROXY")?, no_proxy, auth: None })
@@ -252,7 +264,16 @@ pub(crate) fn basic_pair(username: &str, password: &Secret) -> Secret {
 }
 
 impl ProxyUrl {
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(field: &str, text: &str) -> Result<Self, ProxyError> {
+        // What the parser says does not matter here: it takes what stands before a `/` for the host and its port.
+        let authority = text.split_once("://").map(|(_, rest)| rest.trim_end_matches('/'));
+        if authority.is_some_and(|authority| authority.contains(['/', '\\', '?', '#'])) {
+            return Err(ProxyError::Beyond { field: field.to_owned() });
+        }
+        Self::of(text).ok_or_else(|| ProxyError::Url { field: field.to_owned() })
+    }
+
+    fn of(text: &str) -> Option<Self> {
         let mut url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         url.host()?;
         let decoded = |text: &str| percent_decode_str(text).decode_utf8().ok().map(String::from);

@@ -142,6 +142,39 @@ fn what_is_no_proxy(#[case] text: &str) {
     assert_eq!(error.category(), Category::Validation);
 }
 
+#[rstest]
+#[case::fragment("http://u:p@CANARY#1@proxy.test:3128")]
+#[case::query("http://u:CANARY?1@proxy.test:3128")]
+#[case::path("http://u:12/CANARY@proxy.test:3128")]
+#[case::backslash("http://u:12\\CANARY@proxy.test:3128")]
+#[case::plain_path("http://proxy.test:3128/CANARY")]
+#[case::empty_query("http://u:CANARY@proxy.test:3128?")]
+#[case::empty_fragment("http://u:CANARY@proxy.test:3128/#")]
+#[case::port_of_a_password("http://u:CANARY/1@proxy.test")]
+#[case::without_scheme("u:p@CANARY#1@proxy.test:3128")]
+fn nothing_stands_behind_the_address(#[case] text: &str) {
+    let advice = "has something behind host and port, where a proxy has nothing; percent-encode user and password \
+                  (/ is %2F, ? is %3F, # is %23, @ is %40), and remove a path";
+    let error = environment(&[("HTTP_PROXY", text)]).unwrap_err();
+    assert_eq!(error.to_string(), format!("HTTP_PROXY {advice}"));
+    assert_eq!(error.category(), Category::Validation);
+    if text.contains("://") {
+        let fields = ProxyFields { http: Some(text), ..ProxyFields::default() };
+        let error = Proxy::<ProxyCredentials>::parse("proxy", fields, None).unwrap_err();
+        assert_eq!(error.to_string(), format!("proxy.http {advice}"));
+        assert!(!format!("{error:?}").contains("CANARY"));
+    }
+}
+
+#[rstest]
+#[case("http://p:3128/", "p")]
+#[case("http://u:a%2Fb%23c%3Fd%40e@p:3128", "u@p")]
+#[case("p:3128/", "p")]
+fn addresses_of_proxies(#[case] text: &str, #[case] expected: &str) {
+    let proxy = environment(&[("HTTP_PROXY", text)]).unwrap();
+    assert_eq!(way(&proxy, "http://a.test"), expected);
+}
+
 #[test]
 fn a_block_needs_a_scheme() {
     let fields = ProxyFields { http: Some("p:3128"), ..ProxyFields::default() };
@@ -231,7 +264,7 @@ fn credentials_may_come_late() {
 
 #[test]
 fn nothing_shows_a_password() {
-    let proxy = environment(&[("HTTP_PROXY", "http://user:hunter2@p:1/x?hunter2")]).unwrap();
+    let proxy = environment(&[("HTTP_PROXY", "http://user:hunter2@p:1/")]).unwrap();
     assert_eq!(proxy.serving(&url("http://a.test")).unwrap().to_string(), "http://p:1");
     let fields = ProxyFields { http: Some("http://user:hunter2@p:1"), ..ProxyFields::default() };
     let own: Proxy = Proxy::parse("proxy", fields, None).unwrap();
@@ -256,6 +289,6 @@ proptest! {
     fn parsing_never_panics(text in "\\PC{0,40}") {
         let _ = text.parse::<NoProxy>();
         let _ = NoProxy::parse_known(&text);
-        let _ = ProxyUrl::parse(&text);
+        let _ = ProxyUrl::parse("proxy", &text);
     }
 }

@@ -25,12 +25,21 @@ pub enum KeyError {
         /// The key.
         key: String,
     },
+    /// Its pointer ends in a slash, which is a member whose name is empty.
+    #[error(
+        "secret key {key:?} ends in a slash, which names a member without a name; remove the slash, or give \
+         the secret a name of its own"
+    )]
+    EmptyName {
+        /// The key.
+        key: String,
+    },
 }
 
 impl Categorized for KeyError {
     fn category(&self) -> Category {
         match self {
-            Self::Empty | Self::Segment { .. } => Category::Validation,
+            Self::Empty | Self::Segment { .. } | Self::EmptyName { .. } => Category::Validation,
         }
     }
 }
@@ -41,13 +50,16 @@ impl SecretKey {
 
     /// The key as stores keep it: without white space and slashes around it.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        // A slash at the end is no part of the name, except after a colon: there the pointer `/` names the member
-        // with the empty name, which must not become its parent.
         let key = text.trim().trim_start_matches('/');
         if key.trim_end_matches('/').is_empty() {
             return Err(KeyError::Empty);
         }
-        let key = if key.ends_with(":/") { key } else { key.trim_end_matches('/') };
+        // A slash at the end is no part of the name, unless it is that of a pointer: there it names a member with
+        // the empty name, which must not become its parent.
+        if key.ends_with('/') && key.contains(":/") {
+            return Err(KeyError::EmptyName { key: key.to_owned() });
+        }
+        let key = key.trim_end_matches('/');
         if key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
             return Err(KeyError::Segment { key: key.to_owned() });
         }
@@ -59,7 +71,7 @@ impl SecretKey {
     pub fn of_resource(path: &LogicalPath, name: &str) -> Result<Self, KeyError> {
         // The pointer of a member with an empty name would be that of its parent without the last slash.
         if name.starts_with('/') && name.ends_with('/') {
-            return Err(KeyError::Segment { key: format!("{path}:{name}") });
+            return Err(KeyError::EmptyName { key: format!("{path}:{name}") });
         }
         Self::parse(&format!("{path}:{name}"))
     }
@@ -68,7 +80,7 @@ impl SecretKey {
     pub fn of_pointer(at: &Pointer) -> Result<Self, KeyError> {
         let text = at.to_string();
         if text.ends_with('/') {
-            return Err(KeyError::Segment { key: text });
+            return Err(KeyError::EmptyName { key: text });
         }
         Self::parse(&text)
     }
@@ -109,8 +121,21 @@ mod tests {
     #[case::parent("a/../b")]
     #[case::parent_first("../b")]
     #[case::member_without_name("a:/")]
+    #[case::member_without_name_below("a:/b/")]
+    #[case::member_without_name_in_a_path("/a/b:/c/")]
+    #[case::members_without_name("a:/b//")]
+    #[case::member_without_name_and_space(" a:/b/ ")]
     fn refuses(#[case] text: &str) {
         assert_eq!(SecretKey::parse(text).unwrap_err().category(), Category::Validation);
+    }
+
+    #[test]
+    fn says_what_a_slash_at_the_end_means() {
+        assert_eq!(
+            SecretKey::parse("a:/b/").unwrap_err().to_string(),
+            "secret key \"a:/b/\" ends in a slash, which names a member without a name; remove the slash, or give \
+             the secret a name of its own"
+        );
     }
 
     #[rstest]

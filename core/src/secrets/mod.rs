@@ -66,6 +66,28 @@ impl fmt::Debug for Secret {
 mod tests {
     use super::*;
 
+    /// Compiles only for what overwrites its memory when it is dropped.
+    fn overwritten<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+
+    /// Everything that key material is kept in, down to the buffer.
+    #[test]
+    fn what_holds_key_material_is_overwritten_when_dropped() {
+        let Secret(buffer) = &Secret::from("canary".to_owned());
+        overwritten(buffer);
+        let key = file::KeyMaterial::key(&Secret::from("k".repeat(32))).unwrap();
+        let passphrase = file::KeyMaterial::passphrase(&Secret::from("blue kettle".to_owned())).unwrap();
+        for material in [key, passphrase] {
+            match &material.0 {
+                file::Material::Key(bytes) => overwritten(bytes),
+                file::Material::Passphrase(Secret(buffer)) => overwritten(buffer),
+            }
+        }
+        // What is derived from a passphrase, and what a cipher and Vault work on.
+        overwritten(&file::Key::default());
+        let answer = vault::Answer { action: String::new(), path: String::new(), body: Zeroizing::default() };
+        overwritten(&answer.body);
+    }
+
     #[test]
     fn debug_hides_the_value() {
         assert_eq!(format!("{:?}", Some(Secret::from("canary".to_owned()))), "Some(<redacted>)");

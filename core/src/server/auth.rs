@@ -69,7 +69,7 @@ impl Auth {
             Self::Basic { username, password } => {
                 let pair = basic_pair(username.expose(), password);
                 let encoded = Zeroizing::new(format!("Basic {}", pair.expose()));
-                Ok(vec![(AUTHORIZATION, sensitive(&encoded, "http.auth.basic")?)])
+                Ok(vec![(AUTHORIZATION, sensitive(&encoded, "http.auth.basic", "user or password")?)])
             }
             Self::Headers(headers) => headers.iter().map(HeaderCredential::header).collect(),
         }
@@ -91,14 +91,17 @@ impl HeaderCredential {
             });
         }
         let text = if prefix.is_empty() { value.to_owned() } else { format!("{prefix} {value}") };
-        Ok((name, sensitive(&Zeroizing::new(text), SETTING)?))
+        let value =
+            sensitive(&Zeroizing::new(text), SETTING, &format!("the value of {:?}", self.header.trim()))?;
+        Ok((name, value))
     }
 }
 
-pub(super) fn sensitive(text: &str, setting: &'static str) -> Result<HeaderValue, ServerError> {
+/// `text` as the value of a header. `what` is it that must fit into one, for the error.
+pub(super) fn sensitive(text: &str, setting: &'static str, what: &str) -> Result<HeaderValue, ServerError> {
     let mut value = HeaderValue::try_from(text).map_err(|_| ServerError::Setting {
         setting,
-        reason: "the value holds characters that no header can carry (such as a line break)".to_owned(),
+        reason: format!("{what} holds characters that no header can carry (such as a line break)"),
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -140,6 +143,10 @@ mod tests {
     #[test]
     fn header_injection_is_refused_without_echoing_the_value() {
         let error = Auth::Headers(vec![credential("X-Key", "", "canary\r\nX: y")]).headers().unwrap_err();
-        assert!(!error.to_string().contains("canary"), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "http.auth.customHeaders: the value of \"X-Key\" holds characters that no header can carry (such as a \
+             line break)"
+        );
     }
 }

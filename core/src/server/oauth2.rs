@@ -262,7 +262,8 @@ impl Endpoint {
         let token = document.get("access_token").and_then(Value::as_str).map(str::trim);
         let token = token.filter(|token| !token.is_empty());
         let token = Zeroizing::new(token.ok_or_else(|| refuse("its answer has no access_token"))?.to_owned());
-        let header = sensitive(&Zeroizing::new(format!("Bearer {}", *token)), "http.auth.oauth2");
+        let header =
+            sensitive(&Zeroizing::new(format!("Bearer {}", *token)), "http.auth.oauth2", "the token");
         let header: HeaderValue =
             header.map_err(|_| refuse("its access_token cannot be sent in a header"))?;
         let lifetime = lifetime(document.get("expires_in"));

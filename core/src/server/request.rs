@@ -188,8 +188,7 @@ impl BaseUrl {
         if !self.origin_is(url) {
             return leaves("not of the origin of");
         }
-        let below = url.path().strip_prefix(self.url.path().trim_end_matches('/'));
-        if !below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
+        if !self.keeps(url) {
             return leaves("not below");
         }
         let named: Vec<_> = url.query_pairs().map(|(name, _)| name.into_owned()).collect();
@@ -221,6 +220,22 @@ impl BaseUrl {
         self.url.scheme() == url.scheme()
             && self.url.host_str() == url.host_str()
             && self.url.port_or_known_default() == url.port_or_known_default()
+    }
+
+    /// Whether the path of `url` is the base path or begins with its segments.
+    pub(super) fn is_below(&self, url: &Url) -> bool {
+        let mut segments = segments_of(url.path()).map(percent_decoded);
+        segments_of(self.url.path()).map(percent_decoded).all(|base| segments.next() == Some(base))
+    }
+
+    /// [`Self::is_below`], also to a server that decodes a path before it walks along it: no segment turns into
+    /// `..` then, whatever parameters it has (RFC 3986 section 3.3).
+    pub(super) fn keeps(&self, url: &Url) -> bool {
+        let climbs = |segment: &str| {
+            let decoded = percent_decoded(segment);
+            decoded.split(['/', '\\']).any(|part| part.split(';').next() == Some(".."))
+        };
+        self.is_below(url) && !segments_of(url.path()).any(climbs)
     }
 
     fn set_query(&self, url: &mut Url, own: &[(String, String)]) {

@@ -1,5 +1,7 @@
 //! How one request gets to its server and its answer back: the gate, attempts, redirects, limits.
 
+mod redirect;
+
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,7 @@ use super::{BaseUrl, Gate, Request, Response, ServerError};
 use crate::secrets::{Confidential, Redactor, Secret};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, is_proxy_refusal, refusal};
+use redirect::{Reach, redirection};
 
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -231,44 +234,45 @@ impl Wire {
     /// One request and its answer, redirects included.
     async fn exchange(&self, call: Call<'_>) -> Result<Response, Failed> {
         let Call { request, target, .. } = call;
+        let mut reach = self.reach(call, target);
         let mut redirected: Option<Url> = None;
         for _ in 0..=REDIRECTS {
             let url = redirected.as_ref().unwrap_or(target);
-            let prepared = self.prepare(call, url)?;
+            let prepared = self.prepare(call, url, reach)?;
             if let Some(teller) = self.teller(call) {
                 let body = prepared.body().and_then(reqwest::Body::as_bytes);
                 teller.request(prepared.method(), url, self.auth, prepared.headers(), body);
             }
             let started = Instant::now();
-            let sent = self.http(call, url)?.execute(prepared).await;
-            let answer = sent.map_err(|error| self.unanswered(call, url, &error))?;
+            let sent = self.http(reach)?.execute(prepared).await;
+            let answer = sent.map_err(|error| self.unanswered(call, url, reach, &error))?;
             self.check_proxy(request, url, answer.status())?;
             if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
-                self.check_word(request, url, target, answer.status())?;
+                self.check_word(call, url, reach, answer.status())?;
                 return self.read(call, answer, started).await;
             }
-            redirected = Some(redirection(request, url, &answer)?);
+            let to = redirection(request, url, &answer)?;
+            reach = reach.max(self.reach(call, &to));
+            self.check_reach(request, &to, reach, answer.status())?;
+            redirected = Some(to);
         }
         Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
     }
 
-    /// The client for `url`. A redirect that left the origin leads to somebody who must not learn who we are, and
-    /// for whom nobody vouches whom we were told to trust.
-    fn http(&self, call: Call<'_>, url: &Url) -> Result<reqwest::Client, Failed> {
-        if self.is_known(call, url) {
-            return Ok(self.http.client());
+    /// The client for who is so far away. A redirect that left the origin leads to somebody who must not learn who
+    /// we are, and for whom nobody vouches whom we were told to trust.
+    fn http(&self, reach: Reach) -> Result<reqwest::Client, Failed> {
+        match reach {
+            Reach::Home | Reach::Neighbour => Ok(self.http.client()),
+            Reach::Stranger => self.http.stranger().map_err(|error| Failed::finally(error.into())),
         }
-        self.http.stranger().map_err(|error| Failed::finally(error.into()))
-    }
-
-    /// Whether the TLS settings are for who is asked at `url`.
-    fn is_known(&self, call: Call<'_>, url: &Url) -> bool {
-        call.purpose == Purpose::Token || self.base_url.origin_is(url)
     }
 
     /// What it means that no answer came.
-    fn unanswered(&self, call: Call<'_>, url: &Url, error: &reqwest::Error) -> Failed {
+    fn unanswered(&self, call: Call<'_>, url: &Url, reach: Reach, error: &reqwest::Error) -> Failed {
         let request = call.request;
+        // Whether the TLS settings are for who was asked.
+        let known = reach != Reach::Stranger;
         let proxy = self.http.proxy().serving(url);
         if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
             return Failed::finally(request.refused_by_proxy(proxy));
@@ -278,7 +282,7 @@ impl Wire {
             Some(Refusal::Theirs(why)) => {
                 (format!("its certificate is not trusted: {why}"), Failure::Certificate)
             }
-            Some(Refusal::Ours(alert)) if self.certified && self.is_known(call, url) => (
+            Some(Refusal::Ours(alert)) if self.certified && known => (
                 format!("it refused the configured client certificate (TLS alert {alert:?})"),
                 Failure::Certificate,
             ),
@@ -294,7 +298,7 @@ impl Wire {
         let sent = matches!(failure, Failure::Interrupted);
         let error = if sent { request.failed(reason) } else { request.unsent(reason) };
         let failure = match failure {
-            _ if self.is_known(call, url) => failure,
+            _ if reach == Reach::Home => failure,
             Failure::Certificate => Failure::Final,
             _ => Failure::Elsewhere,
         };
@@ -313,7 +317,7 @@ impl Wire {
         }
     }
 
-    fn prepare(&self, call: Call<'_>, url: &Url) -> Result<reqwest::Request, Failed> {
+    fn prepare(&self, call: Call<'_>, url: &Url, reach: Reach) -> Result<reqwest::Request, Failed> {
         let request = call.request;
         let mut prepared = reqwest::Request::new(request.method.clone(), url.clone());
         let headers = prepared.headers_mut();
@@ -328,9 +332,9 @@ impl Wire {
             headers.insert(CONTENT_TYPE, value("Content-Type", &body.media_type)?);
         }
         insert_all(headers, call.conditions);
-        // A redirect that left the origin gets neither default headers nor credentials, and a token endpoint
-        // gets its own in the body.
-        if call.purpose == Purpose::Resource && self.base_url.origin_is(url) {
+        // A redirect that led away gets neither default headers nor credentials, and a token endpoint gets its own
+        // in the body.
+        if call.purpose == Purpose::Resource && reach == Reach::Home {
             insert_all(headers, &self.default_headers);
             insert_all(headers, &request.headers);
             insert_all(headers, call.credentials);
@@ -339,24 +343,6 @@ impl Wire {
             *prepared.body_mut() = Some(body.bytes.clone().into());
         }
         Ok(prepared)
-    }
-
-    /// What another server, to which a redirect of ours led, has not got or refuses is no word of ours: taken for
-    /// it, what exists would be created again, and what is to be deleted would count as gone.
-    fn check_word(
-        &self,
-        request: &Request,
-        url: &Url,
-        target: &Url,
-        status: StatusCode,
-    ) -> Result<(), Failed> {
-        let elsewhere = self.base_url.origin_is(target) && !self.base_url.origin_is(url);
-        if elsewhere && (status.is_client_error() || status.is_server_error()) {
-            let (origin, status) = (url.origin().ascii_serialization(), status.as_u16());
-            let reason = format!("redirected to {origin}, which answers with status {status}");
-            return Err(Failed::finally(request.failed(reason)));
-        }
-        Ok(())
     }
 
     async fn read(
@@ -438,36 +424,6 @@ impl Wire {
             tell(observer.as_ref());
         }
     }
-}
-
-/// Where a redirect leads, if it may be followed: reads anywhere but from https to http, writes only within the
-/// origin and only with method and body kept (307, 308).
-fn redirection(request: &Request, from: &Url, answer: &reqwest::Response) -> Result<Url, Failed> {
-    let status = answer.status();
-    let refuse = |why: &str| {
-        Failed::finally(request.failed(format!("redirect with status {} {why}", status.as_u16())))
-    };
-    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let to = location
-        .and_then(|location| from.join(location).ok())
-        .ok_or_else(|| refuse("names no usable location"))?;
-    if !matches!(to.scheme(), "http" | "https") {
-        return Err(refuse("leads to neither http nor https and is not followed"));
-    }
-    if from.scheme() == "https" && to.scheme() != "https" {
-        return Err(refuse("leads from https to http and is not followed"));
-    }
-    if !to.username().is_empty() || to.password().is_some() {
-        return Err(refuse("leads to a URL with credentials and is not followed"));
-    }
-    if matches!(request.method, Method::GET | Method::HEAD) {
-        return Ok(to);
-    }
-    let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    if keeps_method && from.origin() == to.origin() {
-        return Ok(to);
-    }
-    Err(refuse("is not followed for a write"))
 }
 
 fn lossy(value: &HeaderValue) -> String {

@@ -175,3 +175,142 @@ async fn redirects_end_somewhere() {
     assert!(error.to_string().ends_with("more than 10 redirects"), "{error}");
     assert_eq!(server.seen().len(), 11);
 }
+
+/// A server whose base path is `/api`, and that answers `/api/start` with a redirect.
+async fn tenant(status: u16, location: &'static str) -> (Recorder, Client) {
+    let server = Recorder::start(move |seen| {
+        let start = seen.target == "/api/start";
+        let mut answer = json(if start { status } else { 200 }, "{}");
+        if start {
+            answer.headers_mut().insert(LOCATION, HeaderValue::from_static(location));
+        }
+        answer
+    })
+    .await;
+    let base_url = BaseUrl::parse(&format!("{}/api", server.url())).unwrap();
+    let client = client(Settings::new(base_url));
+    (server, client)
+}
+
+fn with_body(method: Method) -> Request {
+    let mut request = Request::new(method, "/start");
+    request.body = Some(declarest_core::server::Body {
+        media_type: "application/json".to_owned(),
+        bytes: "{\"a\":1}".into(),
+    });
+    request
+}
+
+#[rstest]
+#[case::trailing_slash("/api/start/")]
+#[case::relative("other")]
+#[case::deeper("/api/v2/start")]
+#[case::base_path_itself("/api")]
+#[case::base_path_with_slash("/api/")]
+#[case::spelt_otherwise("/%61pi/x")]
+#[case::dots_in_a_name("/api/a..b/x")]
+#[tokio::test]
+async fn below_the_base_path_redirects_are_ours(#[case] location: &'static str) {
+    let (server, client) = tenant(307, location).await;
+    client.send(&Request::new(Method::GET, "/start")).await.unwrap();
+    client.send(&with_body(Method::PUT)).await.unwrap();
+    let seen = server.seen();
+    assert_eq!(seen.len(), 4);
+    assert!(
+        seen.iter().all(|seen| seen.header("x-key") == "canary-key" && seen.header("x-tenant") == "blue")
+    );
+}
+
+#[rstest]
+#[case::another_tenant("/othertenant/x", "/othertenant/x")]
+#[case::longer_name("/apiary/x", "/apiary/x")]
+#[case::root("/", "/")]
+#[case::climbing("../x", "/x")]
+#[case::climbing_encoded("/api/%2e%2e/x", "/x")]
+#[case::climbing_once_decoded("/api/..%2Fx", "/api/..%2Fx")]
+#[case::climbing_backwards_once_decoded("/api/..%5Cx", "/api/..%5Cx")]
+#[case::climbing_with_parameters("/api/..;a=b/x", "/api/..;a=b/x")]
+#[tokio::test]
+async fn outside_of_the_base_path_nobody_knows_us(#[case] location: &'static str, #[case] path: &str) {
+    let (server, client) = tenant(307, location).await;
+    client.send(&Request::new(Method::GET, "/start")).await.unwrap();
+    let seen = server.seen();
+    assert_eq!((seen[0].header("x-key"), seen[0].header("x-tenant")), ("canary-key", "blue"));
+    assert_eq!(
+        (seen[1].target.as_str(), seen[1].header("x-key"), seen[1].header("x-tenant")),
+        (path, "", "")
+    );
+    let not_below = format!(
+        "redirect with status 307 leads to {path}, which is not below the base path /api, and is not followed"
+    );
+    for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+        let error = client.send(&with_body(method)).await.unwrap_err();
+        assert!(error.to_string().ends_with(&format!("{not_below} for a write")), "{error}");
+        assert_eq!(error.category(), Category::Transport);
+    }
+    let error = client.send(&with_body(Method::GET)).await.unwrap_err();
+    assert!(error.to_string().ends_with(&format!("{not_below} with a body")), "{error}");
+    assert_eq!(server.seen().len(), 2 + 5);
+}
+
+#[rstest]
+#[case(401)]
+#[case(404)]
+#[tokio::test]
+async fn what_fails_outside_of_the_base_path_says_nothing_of_the_resource(#[case] code: u16) {
+    let server = Recorder::start(move |seen| {
+        let mut answer = json(if seen.target == "/api/x" { 302 } else { code }, "");
+        answer.headers_mut().insert(LOCATION, HeaderValue::from_static("/login?canary"));
+        answer
+    })
+    .await;
+    let base_url = BaseUrl::parse(&format!("{}/api", server.url())).unwrap();
+    let sent = client(Settings::new(base_url)).send(&Request::new(Method::GET, "/x")).await;
+    let error = sent.unwrap_err();
+    let expected = format!("redirected to /login, which without credentials answers with status {code}");
+    assert!(error.to_string().ends_with(&expected), "{error}");
+    assert!(!error.is_gone());
+}
+
+/// Whoever was asked elsewhere may send us anywhere, but not in our name.
+#[tokio::test]
+async fn credentials_do_not_come_back_with_a_redirect() {
+    let back = std::sync::Arc::new(std::sync::OnceLock::<String>::new());
+    let to = std::sync::Arc::clone(&back);
+    let elsewhere = Recorder::start(move |_| {
+        let mut answer = json(302, "");
+        let location = HeaderValue::try_from(to.get().unwrap()).unwrap();
+        answer.headers_mut().insert(LOCATION, location);
+        answer
+    })
+    .await;
+    let away = format!("{}/x", elsewhere.url());
+    let server = Recorder::start(move |seen| {
+        let mut answer = json(if seen.target == "/x" { 302 } else { 200 }, "{}");
+        answer.headers_mut().insert(LOCATION, HeaderValue::try_from(&away).unwrap());
+        answer
+    })
+    .await;
+    back.set(format!("{}/admin", server.url())).unwrap();
+    let mut request = Request::new(Method::GET, "/x");
+    request.headers = vec![("x-operation".parse().unwrap(), HeaderValue::from_static("own"))];
+    client(server.settings()).send(&request).await.unwrap();
+    let seen = server.seen();
+    assert_eq!(server.lines(), ["GET /x", "GET /admin"]);
+    for name in ["x-key", "x-tenant", "x-operation"] {
+        assert_eq!((seen[0].header(name).is_empty(), seen[1].header(name)), (false, ""), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn no_body_goes_to_another_origin() {
+    let elsewhere = Recorder::start(|_| json(200, "{}")).await;
+    let server = redirecting(307, format!("{}/x", elsewhere.url())).await;
+    let error = client(server.settings()).send(&with_body(Method::GET)).await.unwrap_err();
+    let expected = format!(
+        "leads to http://{}, which is another origin, and is not followed with a body",
+        elsewhere.address
+    );
+    assert!(error.to_string().ends_with(&expected), "{error}");
+    assert_eq!(elsewhere.seen().len(), 0);
+}

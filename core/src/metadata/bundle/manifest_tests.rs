@@ -210,7 +210,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "declarest: {",
     "distribution: {tag: x}\ndeclarest: {",
-    "line 7, column 16: unknown key \"tag\" in distribution; use artifactTemplate, repo, tagTemplate"
+    "line 7, column 16: unknown key \"tag\" in distribution; did you mean \"tagTemplate\"?"
 )]
 #[case(
     "declarest: {",

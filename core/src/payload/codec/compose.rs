@@ -27,6 +27,13 @@ pub trait Compose: Clone {
     fn member(key: Self, value: Self) -> Result<(String, Self), Cow<'static, str>>;
     /// The items of a list, or the node itself.
     fn into_items(self) -> Result<Vec<Self>, Self>;
+    /// What a key says, if it is a text.
+    fn key_text(&self) -> Option<&str>;
+    /// A member's value that was left out, colon and all or not, in a mapping within braces.
+    #[must_use]
+    fn left_out(self) -> Self {
+        self
+    }
     /// The members of a mapping.
     fn into_members(self) -> Option<BTreeMap<String, Self>>;
 }
@@ -58,11 +65,25 @@ impl Compose for Value {
         }
     }
 
+    fn key_text(&self) -> Option<&str> {
+        self.as_str()
+    }
+
     fn into_members(self) -> Option<BTreeMap<String, Self>> {
         match self {
             Self::Object(members) => Some(members),
             _ => None,
         }
+    }
+}
+
+/// What is wrong with a key that is there twice. `None` is for one that may be part of a secret.
+pub fn repeated(key: Option<&str>) -> String {
+    match key {
+        Some(key) => format!("the key \"{key}\" is there twice; keep one of them"),
+        None => "the key here, in what may be a secret, is there twice; put a text that holds braces in quotes, or \
+                 keep one of the keys"
+            .to_owned(),
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Located {
     pub part: Part,
     /// What its key is, if that is no string and stands here only as its text.
     odd_key: Option<&'static str>,
+    /// Whether its key stands alone in a mapping within braces, as a piece of a text without quotes would.
+    alone: bool,
 }
 
 /// The content of a [`Located`].
@@ -36,12 +38,18 @@ pub enum Part {
 
 impl Located {
     pub(super) fn new(part: Part, at: Position) -> Self {
-        Self { at, part, odd_key: None }
+        Self { at, part, odd_key: None, alone: false }
     }
 
     /// Whether this is null.
     pub fn is_null(&self) -> bool {
         matches!(&self.part, Part::Scalar { value: Ok(Value::Null), .. })
+    }
+
+    /// Whether this is what a key has in `{key}`, where YAML lets the value be left out. Somebody may have meant the
+    /// text `{key}`, or `a,key` in the member before it.
+    pub fn is_left_out(&self) -> bool {
+        self.alone
     }
 
     /// What kind of value this is, with its article.
@@ -104,6 +112,17 @@ impl Compose for Located {
             Part::Sequence(items) => Ok(items),
             _ => Err(self),
         }
+    }
+
+    fn key_text(&self) -> Option<&str> {
+        match &self.part {
+            Part::Scalar { text, .. } => text.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn left_out(self) -> Self {
+        Self { alone: true, ..self }
     }
 
     fn into_members(self) -> Option<BTreeMap<String, Self>> {

@@ -20,14 +20,14 @@ const MOST_MEMORY: i64 = 4 * 1024 * 1024;
 const MOST_THREADS: i64 = 255;
 
 /// A key of AES-256; zeroed when dropped.
-pub(super) type Key = Zeroizing<[u8; KEY_BYTES]>;
+pub(in crate::secrets) type Key = Zeroizing<[u8; KEY_BYTES]>;
 
 /// What a file of secrets is encrypted with: a key, or a passphrase that keys are derived from.
 #[derive(Clone)]
-pub struct KeyMaterial(pub(super) Material);
+pub struct KeyMaterial(pub(in crate::secrets) Material);
 
 #[derive(Clone)]
-pub(super) enum Material {
+pub(in crate::secrets) enum Material {
     Key(Key),
     Passphrase(Secret),
 }

@@ -16,7 +16,7 @@ pub use error::FileStoreError;
 pub use key::{Kdf, KeyMaterial};
 
 use envelope::{Derivation, Envelope, Secrets};
-use key::{Key, Material};
+pub(super) use key::{Key, Material};
 use lock::Lock;
 use snapshot::{Content, Snapshot};
 

@@ -11,10 +11,10 @@ use super::VaultError;
 use crate::secrets::Secret;
 
 /// An answer that is no error.
-pub(super) struct Answer {
-    pub(super) action: String,
-    pub(super) path: String,
-    pub(super) body: Zeroizing<Vec<u8>>,
+pub(in crate::secrets) struct Answer {
+    pub(in crate::secrets) action: String,
+    pub(in crate::secrets) path: String,
+    pub(in crate::secrets) body: Zeroizing<Vec<u8>>,
 }
 
 impl Answer {

@@ -20,6 +20,30 @@ pub enum VaultError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A key that no Vault keeps a secret under. Vault was not asked.
+    #[error("secret key {:?} cannot be kept in Vault, whose paths hold no {obstacle}; choose another key", .key.as_str())]
+    Key {
+        /// The key. It is told with its invisible characters escaped.
+        key: SecretKey,
+        /// What it has in it.
+        obstacle: &'static str,
+    },
+    /// A value that is larger than what Vault takes.
+    #[error(
+        "cannot write secret {key}: its value has {length} bytes, and Vault answers with status {status} ({reason}); \
+         by default it takes texts up to 1 MiB (max_json_string_value_length of its listener)",
+        status = .status.as_u16()
+    )]
+    Size {
+        /// The key.
+        key: SecretKey,
+        /// How long the value is, in bytes.
+        length: usize,
+        /// The answer's status.
+        status: StatusCode,
+        /// What Vault says.
+        reason: String,
+    },
     /// There is no HTTP client with these TLS settings.
     #[error("vault {0}")]
     Client(#[from] TransportError),
@@ -142,7 +166,7 @@ pub enum VaultError {
 impl Categorized for VaultError {
     fn category(&self) -> Category {
         match self {
-            Self::Setting { .. } => Category::Validation,
+            Self::Setting { .. } | Self::Key { .. } | Self::Size { .. } => Category::Validation,
             Self::Client(error) => error.category(),
             Self::ProxyCredentials { .. } | Self::Login { .. } | Self::Denied { .. } => Category::Auth,
             Self::Absent { .. } | Self::NoRoute { .. } | Self::NotFound { .. } | Self::NoValue { .. } => {

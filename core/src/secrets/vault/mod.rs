@@ -25,12 +25,17 @@ use call::Call;
 use place::Place;
 use session::Sessions;
 
+#[cfg(test)]
+pub(super) use answer::Answer;
 pub use answer::TokenInfo;
 pub use error::VaultError;
 pub use settings::{KvVersion, VaultAuth, VaultSettings};
 
 /// Folders that are listed at the same time.
 const LISTINGS: usize = 8;
+
+/// The longest text in JSON that a Vault takes that is not set up otherwise, in bytes.
+const DEFAULT_VALUE_LIMIT: usize = 1 << 20;
 
 /// A tree of folders deeper than this is no tree of secrets.
 const DEEPEST_FOLDER: usize = 128;
@@ -70,15 +75,22 @@ impl VaultStore {
     }
 
     /// Stores a secret, in place of the one that is there. In a version 2 engine that makes a new version of it.
+    /// Vault decides how long a value may be; by default it is 1 MiB.
     pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), VaultError> {
-        let call =
-            Call::write(self.place.of(key), format!("write secret {key}"), self.place.body(value)?, value);
-        self.sessions.call(&call).await?.acknowledged()
+        let path = self.place.of(key)?;
+        let call = Call::write(path, format!("write secret {key}"), self.place.body(value)?, value);
+        let length = value.expose().len();
+        match self.sessions.call(&call).await {
+            Err(VaultError::Status { status, reason, .. }) if is_size(status, length) => {
+                Err(VaultError::Size { key: key.clone(), length, status, reason })
+            }
+            answer => answer?.acknowledged(),
+        }
     }
 
     /// Reads a secret.
     pub async fn get(&self, key: &SecretKey) -> Result<Secret, VaultError> {
-        let call = Call::get(self.place.of(key), format!("read secret {key}"));
+        let call = Call::get(self.place.of(key)?, format!("read secret {key}"));
         let absent = || VaultError::NotFound { key: key.clone(), path: call.path.clone() };
         let answer = match self.sessions.call(&call).await {
             Err(VaultError::Absent { .. }) => return Err(absent()),
@@ -98,7 +110,7 @@ impl VaultStore {
     /// Deletes a secret; one that is not there is deleted already. A version 2 engine keeps what it held until
     /// somebody destroys it, and [`VaultStore::list`] goes on to name it.
     pub async fn delete(&self, key: &SecretKey) -> Result<(), VaultError> {
-        let call = Call::delete(self.place.of(key), format!("delete secret {key}"));
+        let call = Call::delete(self.place.of(key)?, format!("delete secret {key}"));
         match self.sessions.call(&call).await {
             Err(VaultError::Absent { .. }) => Ok(()),
             answer => answer?.acknowledged(),
@@ -170,6 +182,15 @@ impl VaultStore {
 impl fmt::Debug for VaultStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VaultStore").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Whether a refused value was too long: Vault calls it an error of its own when a text exceeds its limit for JSON.
+fn is_size(status: StatusCode, length: usize) -> bool {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => true,
+        StatusCode::BAD_REQUEST | StatusCode::INTERNAL_SERVER_ERROR => length > DEFAULT_VALUE_LIMIT,
+        _ => false,
     }
 }
 

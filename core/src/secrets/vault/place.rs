@@ -37,13 +37,17 @@ impl Place {
         self.version
     }
 
-    /// The path that a secret is read from, written to and deleted at.
-    pub(super) fn of(&self, key: &SecretKey) -> String {
+    /// The path that a secret is read from, written to and deleted at; an error for a key that Vault would refuse
+    /// on all of them, with texts and statuses that do not tell the key.
+    pub(super) fn of(&self, key: &SecretKey) -> Result<String, VaultError> {
+        if let Some(obstacle) = obstacle(key.as_str()) {
+            return Err(VaultError::Key { key: key.clone(), obstacle });
+        }
         let Self { mount, prefix, version } = self;
-        match version {
+        Ok(match version {
             KvVersion::V1 => format!("{mount}/{prefix}{key}"),
             KvVersion::V2 => format!("{mount}/data/{prefix}{key}"),
-        }
+        })
     }
 
     /// The path that tells what a folder holds. `folder` is empty or has a slash behind.
@@ -90,6 +94,20 @@ impl Place {
             KvVersion::V2 => encode(&Versioned { data: stored }, room),
         }
     }
+}
+
+/// What of a key Vault takes in no path: two dots anywhere, and what its language does not call printable, of which
+/// the space is the only white space.
+fn obstacle(key: &str) -> Option<&'static str> {
+    if key.contains("..") {
+        return Some("two dots in a row");
+    }
+    // What the standard library escapes is not printable, once a mark has a letter to stand on.
+    let escaped =
+        |character: char| ['a', character].iter().collect::<String>().escape_debug().nth(2).is_some();
+    key.chars()
+        .any(|character| !character.is_ascii_graphic() && character != ' ' && escaped(character))
+        .then_some("control characters or invisible ones")
 }
 
 impl fmt::Debug for Place {

@@ -11,11 +11,12 @@ use std::{fmt, io};
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::super::compose::Compose;
+use super::super::compose::{Compose, repeated};
 use super::super::located::Part;
 use super::{check, described};
 use crate::payload::codec::Located;
 use crate::payload::{PayloadError, PayloadType, Position, Value};
+use crate::secrets::is_secret_name;
 
 /// One document, `None` if it is blank. Other than in payloads equal keys are an error.
 pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
@@ -28,7 +29,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
     let start = Position { line: 1, column: Some(1) };
     let root = PartSeed { cursor: &cursor, at: start }.deserialize(&mut deserializer);
     if let Some((Position { line, column }, key)) = cursor.duplicate.take() {
-        let reason = format!("the key \"{key}\" is there twice; keep one of them");
+        let reason = repeated(key.as_deref());
         return Err(PayloadError::decode(PayloadType::Json, line, column, reason));
     }
     let root = root.map_err(|error| described(&error))?;
@@ -41,10 +42,20 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
 struct Cursor {
     lines_before: Cell<usize>,
     column: Cell<usize>,
-    duplicate: RefCell<Option<(Position, String)>>,
+    /// Its key is not told if it may be part of a secret.
+    duplicate: RefCell<Option<(Position, Option<String>)>>,
 }
 
 impl Cursor {
+    /// What failed stands under the key `name`.
+    fn conceal_below(&self, name: &str) {
+        if let Some((_, key)) = &mut *self.duplicate.borrow_mut()
+            && is_secret_name(name)
+        {
+            *key = None;
+        }
+    }
+
     fn position(&self) -> Position {
         Position { line: self.lines_before.get() + 1, column: Some(self.column.get()) }
     }
@@ -160,11 +171,13 @@ impl<'de> Visitor<'de> for PartSeed<'_> {
             let vacant = match members.entry(key) {
                 Entry::Vacant(vacant) => vacant,
                 Entry::Occupied(occupied) => {
-                    self.cursor.duplicate.replace(Some((at, occupied.key().clone())));
+                    self.cursor.duplicate.replace(Some((at, Some(occupied.key().clone()))));
                     return Err(A::Error::custom("a duplicate key"));
                 }
             };
-            vacant.insert(entries.next_value_seed(PartSeed { cursor: self.cursor, at })?);
+            let member = entries.next_value_seed(PartSeed { cursor: self.cursor, at });
+            let member = member.inspect_err(|_| self.cursor.conceal_below(vacant.key()))?;
+            vacant.insert(member);
         }
         Ok(Located::mapping(members, self.at))
     }
@@ -191,6 +204,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn keys_within_a_secret_are_not_told() {
+        let error = decode(b"{\"apiKey\": [{\"s3cret\": 1,\n \"s3cret\": 2}]}").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot decode json, line 2, column 2: the key here, in what may be a secret, is there twice; put a text \
+             that holds braces in quotes, or keep one of the keys"
+        );
     }
 
     #[test]

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, StructureStyle, Tag};
 
+use super::super::compose::repeated;
 use super::super::{Compose, MAX_DEPTH, Scalar, TOO_DEEP, utf8};
 use super::scalar;
 use crate::payload::{PayloadError, PayloadType, Position, Value};
+use crate::secrets::is_secret_name;
 
 /// How much anchors may copy, in bytes of text plus [`NODE_WEIGHT`] per node. Aliases let a short file
 /// describe a value of any size; this bounds it ("billion laughs").
@@ -19,6 +21,10 @@ const NODE_WEIGHT: usize = 64;
 const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 const MERGE_KEY: &str = "<<";
 
+/// The tag is not told: it may be a password that begins with an exclamation mark.
+const UNKNOWN_TAG: &str =
+    "the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes";
+
 /// One document, composed into `N`; `None` if there is nothing but comments and white space. Equal keys in
 /// one mapping are an error.
 pub fn compose<N: Compose>(bytes: &[u8]) -> Result<Option<N>, PayloadError> {
@@ -28,7 +34,7 @@ pub fn compose<N: Compose>(bytes: &[u8]) -> Result<Option<N>, PayloadError> {
         granit_parser::options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
     options.set_emit_comments(false);
     let parser = Parser::new_from_str_with_options(text, options);
-    Composer { parser, anchors: HashMap::new(), copied: 0 }.document()
+    Composer { parser, anchors: HashMap::new(), copied: 0, repeated: None }.document()
 }
 
 type Step<'i> = (Event<'i>, Span);
@@ -46,6 +52,8 @@ struct Composer<'i, N> {
     parser: Parser<'i, StrInput<'i>>,
     anchors: HashMap<usize, Node<N>>,
     copied: usize,
+    /// Where a key is there for the second time.
+    repeated: Option<Span>,
 }
 
 impl<'i, N: Compose> Composer<'i, N> {
@@ -89,9 +97,9 @@ impl<'i, N: Compose> Composer<'i, N> {
                 expect_collection_tag(tag.as_deref(), "seq").map_err(|reason| fail(span, reason))?;
                 (anchor, self.sequence(span, depth)?)
             }
-            Event::MappingStart(_, anchor, tag) => {
+            Event::MappingStart(style, anchor, tag) => {
                 expect_collection_tag(tag.as_deref(), "map").map_err(|reason| fail(span, reason))?;
-                (anchor, self.mapping(span, depth)?)
+                (anchor, self.mapping(span, style, depth)?)
             }
             Event::Alias(anchor) => return self.alias(anchor, span, depth),
             _ => return Err(fail(span, "a value is missing here")),
@@ -137,7 +145,7 @@ impl<'i, N: Compose> Composer<'i, N> {
         }
     }
 
-    fn mapping(&mut self, start: Span, depth: usize) -> Result<Node<N>, PayloadError> {
+    fn mapping(&mut self, start: Span, style: StructureStyle, depth: usize) -> Result<Node<N>, PayloadError> {
         check_depth(start, depth)?;
         let (mut members, mut height, mut weight) = (BTreeMap::new(), 0, NODE_WEIGHT);
         let mut merged: Option<Vec<BTreeMap<String, N>>> = None;
@@ -153,19 +161,24 @@ impl<'i, N: Compose> Composer<'i, N> {
                 height = height.max(source.height);
                 weight += source.weight + NODE_WEIGHT + MERGE_KEY.len();
                 if merged.replace(merge_sources(source.content, value_span)?).is_some() {
-                    return Err(duplicate(span, MERGE_KEY));
+                    return Err(fail(span, repeated(Some(MERGE_KEY))));
                 }
                 continue;
             }
             let key = self.key((event, span))?;
             let step = self.step()?;
-            let member = self.node(step, depth + 1)?;
+            let alone = matches!(style, StructureStyle::Flow) && is_nothing(&step.0);
+            let member = self.node(step, depth + 1).map_err(|error| self.concealed(error, key.key_text()))?;
             height = height.max(member.height);
-            let (key, content) = N::member(key, member.content).map_err(|reason| fail(span, reason))?;
+            let content = if alone { member.content.left_out() } else { member.content };
+            let (key, content) = N::member(key, content).map_err(|reason| fail(span, reason))?;
             weight += member.weight + NODE_WEIGHT + key.len();
             match members.entry(key) {
                 Entry::Vacant(vacant) => vacant.insert(content),
-                Entry::Occupied(occupied) => return Err(duplicate(span, occupied.key())),
+                Entry::Occupied(occupied) => {
+                    self.repeated = Some(span);
+                    return Err(fail(span, repeated(Some(occupied.key()))));
+                }
             };
         }
         // The mapping's own keys win wherever they stand, then the earlier source.
@@ -173,6 +186,15 @@ impl<'i, N: Compose> Composer<'i, N> {
             members.entry(key).or_insert(member);
         }
         Ok(Node { content: N::mapping(members, position(start)), height: height + 1, weight })
+    }
+
+    /// The error of a value that stands under `key`. Below the name of a secret a key that is there twice may be a
+    /// piece of the secret.
+    fn concealed(&self, error: PayloadError, key: Option<&str>) -> PayloadError {
+        match self.repeated {
+            Some(span) if key.is_some_and(is_secret_name) => fail(span, repeated(None)),
+            _ => error,
+        }
     }
 
     fn key(&mut self, step: Step<'i>) -> Result<N, PayloadError> {
@@ -187,12 +209,13 @@ impl<'i, N: Compose> Composer<'i, N> {
     }
 }
 
-fn duplicate(span: Span, key: &str) -> PayloadError {
-    fail(span, format!("the key \"{key}\" is there twice; keep one of them"))
-}
-
 fn check_depth(span: Span, depth: usize) -> Result<(), PayloadError> {
     if depth < MAX_DEPTH { Ok(()) } else { Err(fail(span, TOO_DEEP)) }
+}
+
+/// A value that is left out, for which the parser puts a tilde.
+fn is_nothing(event: &Event<'_>) -> bool {
+    matches!(event, Event::Scalar(text, ScalarStyle::Plain, _, None) if matches!(&**text, "" | "~"))
 }
 
 /// A plain `<<`, or any tagged `!!merge`; a quoted one is an ordinary key.
@@ -236,7 +259,7 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Val
         ("null" | "bool" | "int" | "float", other) => {
             Err(format!("the tag \"!!{name}\" does not fit {}", other.kind()).into())
         }
-        _ => Err(unknown_tag(tag)),
+        _ => Err(UNKNOWN_TAG.into()),
     }
 }
 
@@ -245,18 +268,13 @@ fn expect_collection_tag(tag: Option<&Tag>, name: &str) -> Result<(), Cow<'stati
         None => Ok(()),
         Some(tag) if is_non_specific(tag) => Ok(()),
         Some(tag) if tag.suffix_in_namespace(CORE_NAMESPACE).as_deref() == Some(name) => Ok(()),
-        Some(tag) => Err(unknown_tag(tag)),
+        Some(_) => Err(UNKNOWN_TAG.into()),
     }
 }
 
 /// The tag `!`, which only says that the content is not to be resolved.
 fn is_non_specific(tag: &Tag) -> bool {
     matches!((tag.handle(), tag.suffix()), ("", "!") | ("!", ""))
-}
-
-fn unknown_tag(tag: &Tag) -> Cow<'static, str> {
-    let (handle, suffix) = tag.original_parts();
-    format!("the tag \"{handle}{suffix}\" has no meaning here; only the YAML core tags do").into()
 }
 
 fn position(span: Span) -> Position {

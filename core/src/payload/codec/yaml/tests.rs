@@ -93,16 +93,16 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
 )]
 #[case::unknown_tag(
     "a: !Ref s3cret",
-    "line 1, column 9: the tag \"!Ref\" has no meaning here; only the YAML core tags do"
+    "line 1, column 9: the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes"
 )]
 #[case::binary(
     "!!binary czNjcmV0",
-    "line 1, column 10: the tag \"!!binary\" has no meaning here; only the YAML core tags do"
+    "line 1, column 10: the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes"
 )]
 #[case::tag_of_another_kind("!!int s3cret", "line 1, column 7: the tag \"!!int\" does not fit a string")]
 #[case::collection_tag_of_another_kind(
     "!!seq {a: 1}",
-    "line 1, column 7: the tag \"!!seq\" has no meaning here; only the YAML core tags do"
+    "line 1, column 7: the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes"
 )]
 fn rejects(#[case] yaml: &str, #[case] message: &str) {
     let error = decode(yaml.as_bytes()).unwrap_err();
@@ -110,6 +110,27 @@ fn rejects(#[case] yaml: &str, #[case] message: &str) {
 }
 
 #[rstest]
+#[case::flow("apiKey: {s3cret: 1, s3cret: 2}", "line 1, column 21")]
+#[case::deeper("client_secret:\n  - a: {s3cret, s3cret}", "line 2, column 17")]
+#[case::anchored("a: &b {password: {s3cret: 1, s3cret: 2}}", "line 1, column 30")]
+fn keys_within_a_secret_are_not_told(#[case] yaml: &str, #[case] place: &str) {
+    assert_eq!(
+        decode(yaml.as_bytes()).unwrap_err().to_string(),
+        format!(
+            "cannot decode yaml, {place}: the key here, in what may be a secret, is there twice; put a text that \
+             holds braces in quotes, or keep one of the keys"
+        )
+    );
+}
+
+#[rstest]
+#[case("password: !s3cret")]
+#[case("password: !s3cret 1")]
+#[case("password: !!s3cret")]
+#[case("password: !s3cret {a: 1}")]
+#[case("password: !s3cret [a]")]
+#[case("password: !<s3cret> a")]
+#[case("!s3cret a: b")]
 #[case("a: \"s3cret")]
 #[case("a: s3cret: b")]
 #[case("a: [s3cret")]

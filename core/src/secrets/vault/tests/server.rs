@@ -66,7 +66,7 @@ impl Server {
             let (log, answer) = (Arc::clone(&seen_by), Arc::clone(&answer));
             async move {
                 let (head, body) = request.into_parts();
-                let body = to_bytes(body, 1 << 20).await.unwrap();
+                let body = to_bytes(body, 2 << 20).await.unwrap();
                 let seen = Seen {
                     line: format!("{} {}", head.method, head.uri),
                     headers: head.headers,

@@ -25,7 +25,7 @@ fn keys_become_paths(
 ) {
     let settings = VaultSettings { kv_version, path_prefix: prefix.to_owned(), ..settings() };
     let path = Place::new(&settings).unwrap().of(&key(name));
-    let url = Address::parse(&settings.address).unwrap().join(&path, None).unwrap();
+    let url = Address::parse(&settings.address).unwrap().join(&path.unwrap(), None).unwrap();
     assert_eq!(url.as_str(), format!("https://vault.example.test:8200{expected}"));
 }
 

@@ -6,6 +6,81 @@ use super::*;
 use crate::error::{Categorized as _, Category};
 
 #[rstest]
+#[case::just_too_long(500, (1 << 20) + 1, Some("500"))]
+#[case::too_long_for_anything(413, 10, Some("413"))]
+#[case::bad_request(400, (1 << 20) + 1, Some("400"))]
+#[case::an_error_of_its_own(500, 1 << 20, None)]
+#[case::denied(403, (1 << 20) + 1, None)]
+#[tokio::test]
+async fn a_value_may_be_too_long(#[case] status: u16, #[case] length: usize, #[case] told: Option<&str>) {
+    let server = Server::start(move |_, _| {
+        Reply::json(status, &json!({"errors": ["failed to parse JSON input: string exceeds the limit"]}))
+    })
+    .await;
+    let store = store(with_token(&server));
+    let error = store.set(&key("a:k"), &secret(&"v".repeat(length))).await.unwrap_err();
+    let expected = told.map(|status| {
+        format!(
+            "cannot write secret a:k: its value has {length} bytes, and Vault answers with status {status} (failed to \
+             parse JSON input: string exceeds the limit); by default it takes texts up to 1 MiB \
+             (max_json_string_value_length of its listener)"
+        )
+    });
+    assert_eq!(expected.is_some(), error.to_string().contains("by default"), "{error}");
+    if let Some(expected) = expected {
+        assert_eq!((error.to_string(), error.category()), (expected, Category::Validation));
+    }
+    assert_eq!(server.log().len(), 1, "a value does not get shorter");
+}
+
+#[rstest]
+#[case::dots("a:/b..c", "two dots in a row", "a:/b..c")]
+#[case::three_dots("a:/.../c", "two dots in a row", "a:/.../c")]
+#[case::tab("a:/b\tc", "control characters or invisible ones", "a:/b\\tc")]
+#[case::line_break("a:b\nc", "control characters or invisible ones", "a:b\\nc")]
+#[case::nul("a:b\0c", "control characters or invisible ones", "a:b\\0c")]
+#[case::delete("a:b\u{7f}c", "control characters or invisible ones", "a:b\\u{7f}c")]
+#[case::zero_width_space("a:b\u{200b}c", "control characters or invisible ones", "a:b\\u{200b}c")]
+#[case::no_break_space("a:b\u{a0}c", "control characters or invisible ones", "a:b\\u{a0}c")]
+#[case::direction("a:b\u{202e}c", "control characters or invisible ones", "a:b\\u{202e}c")]
+#[case::soft_hyphen("a:b\u{ad}c", "control characters or invisible ones", "a:b\\u{ad}c")]
+#[tokio::test]
+async fn keys_that_vault_cannot_keep_are_not_asked_for(
+    #[case] text: &str,
+    #[case] obstacle: &str,
+    #[case] shown: &str,
+) {
+    let server = Server::start(|_, _| stored(&json!("v"))).await;
+    let (store, key) = (store(with_token(&server)), key(text));
+    let errors = [
+        store.set(&key, &secret("v")).await.unwrap_err(),
+        store.get(&key).await.unwrap_err(),
+        store.delete(&key).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.category(), Category::Validation);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "secret key \"{shown}\" cannot be kept in Vault, whose paths hold no {obstacle}; choose another key"
+            )
+        );
+    }
+    assert_eq!(server.log().len(), 0);
+}
+
+#[rstest]
+#[case("a:db pass")]
+#[case("a:/é/e\u{301}/日本/😀")]
+#[case("a:\"quoted\"/it's/back\\slash")]
+#[case("a:/b.c/.d/e.")]
+#[tokio::test]
+async fn keys_that_vault_keeps(#[case] text: &str) {
+    let server = Server::start(|_, _| stored(&json!("v"))).await;
+    assert_eq!(store(with_token(&server)).get(&key(text)).await.unwrap().expose(), "v");
+}
+
+#[rstest]
 #[case::denied(
     403,
     r#"{"errors":["permission denied"]}"#,
