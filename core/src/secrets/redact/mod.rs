@@ -292,7 +292,11 @@ mod tests {
     }
 
     fn php(character: char) -> String {
-        if character == '/' { "\\/".to_owned() } else { ascii(character).to_lowercase() }
+        match character {
+            '/' => "\\/".to_owned(),
+            other if other.is_ascii() => json(other),
+            other => ascii(other).to_lowercase(),
+        }
     }
 
     fn path(character: char) -> String {
@@ -300,7 +304,8 @@ mod tests {
     }
 
     fn url(character: char) -> String {
-        utf8_percent_encode(&character.to_string(), NON_ALPHANUMERIC).to_string().to_lowercase()
+        let encoded = utf8_percent_encode(&character.to_string(), NON_ALPHANUMERIC).to_string();
+        if character.is_ascii_alphanumeric() { encoded } else { encoded.to_lowercase() }
     }
 
     fn form(character: char) -> String {
