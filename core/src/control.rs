@@ -24,9 +24,9 @@ fn escaped(text: &str, meant: impl Fn(char) -> bool) -> Cow<'_, str> {
     let mut visible = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         if is_escaped(character) {
-            visible.extend(character.escape_default())
+            visible.extend(character.escape_default());
         } else {
-            visible.push(character)
+            visible.push(character);
         }
     }
     visible.into()
