@@ -9,6 +9,7 @@
 
 mod atomic;
 pub mod authoring;
+pub mod control;
 pub mod digest;
 pub mod error;
 pub mod metadata;

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use declarest_core::control::visible;
 use declarest_core::secrets::{Redactor, Secret, SecretReader};
 use declarest_core::server::Trace;
 
@@ -36,13 +37,13 @@ struct Known {
 }
 
 impl Known {
-    fn redact(&mut self, text: &str) -> String {
+    fn redactor(&mut self) -> &Redactor {
         let read: Vec<Secret> = self.readers.iter().flat_map(SecretReader::values).collect();
         let count = self.given.len() + read.len();
         if self.redactor.0 != count {
             self.redactor = (count, Redactor::new(self.given.iter().chain(&read)));
         }
-        self.redactor.1.redact(text)
+        &self.redactor.1
     }
 }
 
@@ -79,7 +80,7 @@ impl Messages {
 
     /// A text as it may be shown.
     pub fn redacted(&self, text: &str) -> String {
-        self.known().redact(text)
+        visible(&self.known().redactor().redact(text)).into_owned()
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -98,7 +99,7 @@ impl Messages {
     pub fn verbose(&self, level: u8, line: &str) {
         if self.verbosity >= level {
             let kind = if level >= 3 { "debug" } else { "verbose" };
-            let line = if self.verbose_insecure { line.to_owned() } else { self.redacted(line) };
+            let line = if self.verbose_insecure { visible(line).into_owned() } else { self.redacted(line) };
             tell(&format!("{kind}: {line}"));
         }
     }
@@ -114,7 +115,7 @@ impl Messages {
         let (messages, hiding) = (self.clone(), self.clone());
         let tell = move |level, line: &str| messages.verbose(level, line);
         let trace = Trace::new(self.verbosity, self.verbose_insecure, tell);
-        Some(trace.hiding(move |text| hiding.redacted(text)))
+        Some(trace.hiding(move || hiding.known().redactor().clone()))
     }
 
     /// The last line of a command that changed something.

@@ -30,6 +30,7 @@ pub use key::{KeyError, SecretKey};
 pub use mask::{PLACEHOLDER, mask};
 pub use placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
 pub use reader::{ResolveError, Resolved, SecretReader};
+pub(crate) use redact::excerpt;
 pub use redact::{Confidential, Redactor};
 pub use scope::Scope;
 pub use store::{SecretStore, StoreError};

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::oauth2::{TokenNeed, Tokens};
-use super::request::without_query;
+use super::request::{query_secrets, without_query};
 use super::trace::{self, Trace};
 use super::wire::{Call, Header, Purpose, Redaction, Wire, insert_all, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::proxy::Proxy;
-use crate::secrets::Secret;
+use crate::secrets::{Secret, is_secret_name};
 use crate::transport::{Access, Connector, TlsSettings};
 
 /// [`Client::with_attempt_timeout`], where nothing else is said.
@@ -99,7 +99,10 @@ impl Client {
         }
         let connections = gate.max_concurrency();
         let certified = tls.presents();
-        let secrets: Vec<Secret> = auth.secrets().into_iter().chain(proxy.secrets()).collect();
+        let mut secrets: Vec<Secret> = auth.secrets().into_iter().chain(proxy.secrets()).collect();
+        secrets.extend(query_secrets(base_url.url()));
+        let named = default_headers.iter().filter(|(name, _)| is_secret_name(name));
+        secrets.extend(named.map(|(_, value)| Secret::from(value.trim().to_owned())));
         let http = Connector::new(tls.clone(), proxy, move |builder| pooled(builder, connections))?;
         let default_headers = default_headers
             .iter()
@@ -111,7 +114,7 @@ impl Client {
             certified,
             base_url,
             default_headers,
-            redaction: Redaction::new(&secrets),
+            redaction: Redaction::new(&secrets, trace.clone()),
             gate,
             observer,
             trace,
@@ -163,7 +166,9 @@ impl Client {
 
     /// Sends `request` and reads the answer to its end, with the retries that cannot do a thing twice.
     pub async fn send(&self, request: &Request) -> Result<Response, ServerError> {
-        self.send_to(request, &self.wire().base_url.target(request)?).await
+        let target = self.wire().base_url.target(request);
+        let target = target.map_err(|error| self.wire().redacted(request, error))?;
+        self.send_to(request, &target).await
     }
 
     /// Asks the health check, or the base URL where none is configured, with credentials; an error unless
@@ -265,7 +270,8 @@ impl Client {
         if !outcome.as_ref().is_err_and(|error| error.status() == Some(StatusCode::UNAUTHORIZED)) {
             return outcome;
         }
-        tracing::debug!(path = request.path, "the server refuses the access token; asking for another");
+        let path = self.wire().redaction.redact_with(&request.secrets, &request.path);
+        tracing::debug!(path, "the server refuses the access token; asking for another");
         tokens.drop_token(Some(&token));
         let token = tokens.token(self.attempt_timeout).await?;
         self.send_with(request, target, conditions, std::slice::from_ref(&token.header)).await

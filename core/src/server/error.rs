@@ -46,7 +46,7 @@ pub enum ServerError {
         path: String,
         /// The answer's status.
         status: StatusCode,
-        /// The first 256 characters of the body, `<empty>` for none.
+        /// The first 256 characters of the body as one line, then `…` if there are more; `<empty>` for none.
         excerpt: String,
     },
     /// The server could not be reached or stopped answering.
@@ -145,6 +145,33 @@ pub enum ServerError {
 }
 
 impl ServerError {
+    /// The same with each text that may hold what a server or a payload says as `told` makes it.
+    pub(super) fn with_texts(mut self, told: impl Fn(&str) -> String) -> Self {
+        match &mut self {
+            Self::Request { path, reason, .. }
+            | Self::Transport { path, reason, .. }
+            | Self::NotContacted { path, reason, .. }
+            | Self::Decode { path, reason, .. } => {
+                *path = told(path);
+                *reason = told(reason);
+            }
+            Self::Status { path, excerpt, .. } => {
+                *path = told(path);
+                *excerpt = told(excerpt);
+            }
+            Self::ProxyCredentials { path, .. }
+            | Self::Cancelled { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::QueueFull { path, .. } => *path = told(path),
+            Self::BaseUrl { .. }
+            | Self::Setting { .. }
+            | Self::Connector(_)
+            | Self::Token { .. }
+            | Self::TokenUnavailable { .. } => {}
+        }
+        self
+    }
+
     /// The status of the answer, where there was one that decided the failure.
     pub fn status(&self) -> Option<StatusCode> {
         match self {

@@ -14,7 +14,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::auth::sensitive;
-use super::request::without_query;
+use super::request::{query_secrets, without_query};
 use super::wire::{Call, Header, Purpose, Wire};
 use super::{Body, Request, Response, ServerError};
 use crate::secrets::Secret;
@@ -113,6 +113,9 @@ impl OAuth2 {
         let mut secrets = vec![self.client_secret.clone()];
         if let Grant::Password { password, .. } = &self.grant {
             secrets.push(password.clone());
+        }
+        if let Ok(url) = Url::parse(self.token_url.trim()) {
+            secrets.extend(query_secrets(&url));
         }
         secrets
     }

@@ -141,6 +141,11 @@ impl BaseUrl {
         Ok(base)
     }
 
+    /// The URL as it was given.
+    pub(super) const fn url(&self) -> &Url {
+        &self.url
+    }
+
     /// The path of the URL, unencoded like those of requests; `/` if it has none.
     pub fn path(&self) -> String {
         percent_decoded(self.url.path())
@@ -252,6 +257,11 @@ impl BaseUrl {
             url.query_pairs_mut().extend_pairs(pairs);
         }
     }
+}
+
+/// The values in the query of `url`, any of which may be a key.
+pub(super) fn query_secrets(url: &Url) -> impl Iterator<Item = Secret> {
+    url.query_pairs().map(|(_, value)| Secret::from(value.into_owned()))
 }
 
 /// A URL as it may be told: its query may carry a key.

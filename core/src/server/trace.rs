@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{
-    AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, SET_COOKIE,
+    AUTHORIZATION, CONTENT_LOCATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LINK, LOCATION,
+    PROXY_AUTHORIZATION, SET_COOKIE,
 };
 use http::{Method, StatusCode};
 use url::Url;
 
 use super::wire::Redaction;
-use crate::secrets::{Confidential, Redactor, Secret};
+use crate::secrets::{Confidential, Redactor, Secret, excerpt, is_secret_name};
 
 const REDACTED: &str = "<redacted>";
 /// How much of a body is told with an error, in characters.
@@ -28,7 +29,7 @@ pub const LINES: u8 = 2;
 pub const ALL: u8 = 3;
 
 type Tell = dyn Fn(u8, &str) + Send + Sync;
-type Hide = dyn Fn(&str) -> String + Send + Sync;
+type Hidden = dyn Fn() -> Redactor + Send + Sync;
 
 /// Who is told about requests and answers, and how much.
 #[derive(Clone)]
@@ -36,21 +37,26 @@ pub struct Trace {
     level: u8,
     reveal: bool,
     tell: Arc<Tell>,
-    hide: Option<Arc<Hide>>,
+    hidden: Option<Arc<Hidden>>,
 }
 
 impl Trace {
     /// Tells what is of at most this level, from 0 for nothing to [`ALL`], with its level. With `reveal`
     /// credentials are told as they are, except for those that token endpoints take and give.
     pub fn new(level: u8, reveal: bool, tell: impl Fn(u8, &str) + Send + Sync + 'static) -> Self {
-        Self { level, reveal, tell: Arc::new(tell), hide: None }
+        Self { level, reveal, tell: Arc::new(tell), hidden: None }
     }
 
-    /// The same for who knows more secrets than the client: `hide` takes them out of what is told, before it is
-    /// cut off.
+    /// The same for who knows more secrets than the client: what `hidden` gives at the time takes them out of what is
+    /// told, and out of the errors of the client, before it is cut off.
     #[must_use]
-    pub fn hiding(self, hide: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        Self { hide: Some(Arc::new(hide)), ..self }
+    pub fn hiding(self, hidden: impl Fn() -> Redactor + Send + Sync + 'static) -> Self {
+        Self { hidden: Some(Arc::new(hidden)), ..self }
+    }
+
+    /// What takes out the secrets that only others know.
+    pub(super) fn hidden(&self) -> Option<Redactor> {
+        self.hidden.as_ref().map(|hidden| hidden())
     }
 
     fn tells(&self, level: u8) -> bool {
@@ -135,21 +141,18 @@ impl Teller<'_> {
                 None => REDACTED.into(),
             };
         }
-        if value.is_sensitive() || *name == COOKIE || *name == SET_COOKIE {
+        let cookie = *name == COOKIE || *name == SET_COOKIE;
+        if value.is_sensitive() || cookie || is_secret_name(name.as_str()) {
             return REDACTED.into();
+        }
+        if *name == LINK || *name == LOCATION || *name == CONTENT_LOCATION {
+            return self.redact(&without_query_values(&text)).into();
         }
         self.redact(&text).into()
     }
 
     fn redact(&self, text: &str) -> String {
-        self.hide(Redactor::new(self.secrets).redact(&self.redaction.redact(text)))
-    }
-
-    fn hide(&self, text: String) -> String {
-        match &self.trace.hide {
-            Some(hide) => hide(&text),
-            None => text,
-        }
+        self.redaction.redact_with(self.secrets, text)
     }
 
     fn body(&self, level: u8, direction: &str, body: &[u8], limit: usize, confidential: &Confidential) {
@@ -158,16 +161,12 @@ impl Teller<'_> {
         }
         self.trace.line(level, || {
             let text = String::from_utf8_lossy(body);
-            let hidden = || {
-                let text = self.redaction.redact(&text);
-                self.hide(Redactor::new(self.secrets).redact_body(&text, confidential))
+            let text = if self.trace.reveal {
+                text
+            } else {
+                self.redaction.redact_body(self.secrets, &text, confidential).into()
             };
-            let text = if self.trace.reveal { text } else { hidden().into() };
-            let mut told: String = text.trim().chars().take(limit).collect();
-            if told.len() < text.trim().len() {
-                told.push('…');
-            }
-            format!("{direction} {told}")
+            format!("{direction} {}", excerpt(text.trim(), limit))
         });
     }
 
@@ -185,6 +184,25 @@ impl Teller<'_> {
     }
 }
 
+/// Links with the names of their query parameters only: what a server puts into the link to the next page may be a key
+/// of ours or of its own.
+fn without_query_values(text: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(query) = rest.find('?') {
+        shown.push_str(&rest[..=query]);
+        rest = &rest[query + 1..];
+        let end = rest.find(|c: char| matches!(c, '>' | '#' | '"') || c.is_whitespace());
+        let (pairs, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let pairs = pairs.split('&').map(|pair| match pair.split_once('=') {
+            Some((name, _)) => Cow::from(format!("{name}={REDACTED}")),
+            None => pair.into(),
+        });
+        shown.push_str(&pairs.collect::<Vec<_>>().join("&"));
+        rest = after;
+    }
+    shown + rest
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -199,7 +217,7 @@ mod tests {
         let trace = Trace::new(level, reveal, move |level, line| {
             kept.lock().unwrap().push(format!("{level} {line}"));
         });
-        let redaction = Redaction::new(&[Secret::from("canary-key".to_owned())]);
+        let redaction = Redaction::new(&[Secret::from("canary-key".to_owned())], None);
         let confidential = &Confidential::default();
         let teller =
             Teller { trace: &trace, redaction: &redaction, secrets: &[], confidential, looks: false, token };
@@ -263,7 +281,7 @@ mod tests {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&lines);
         let trace = Trace::new(1, false, move |_, line| kept.lock().unwrap().push(line.to_owned()));
-        let redaction = Redaction::new(&[]);
+        let redaction = Redaction::new(&[], None);
         let (secrets, confidential, token) = (&[], &Confidential::default(), false);
         let teller =
             Teller { trace: &trace, redaction: &redaction, secrets, confidential, looks: false, token };

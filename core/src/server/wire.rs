@@ -16,7 +16,8 @@ use super::gate::{Answer, Outcome, Refused};
 use super::response::strong_etag;
 use super::trace::{Teller, Trace};
 use super::{BaseUrl, Gate, Request, Response, ServerError};
-use crate::secrets::{Confidential, Redactor, Secret};
+use crate::control::one_line;
+use crate::secrets::{Confidential, Redactor, Secret, excerpt};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, is_proxy_refusal, refusal};
 use redirect::{Reach, redirection};
@@ -55,6 +56,8 @@ pub(super) struct Wire {
 pub(super) struct Redaction {
     configured: Redactor,
     learnt: RwLock<Learnt>,
+    /// What others know, who see what is told.
+    wider: Option<Trace>,
 }
 
 #[derive(Default)]
@@ -64,8 +67,8 @@ struct Learnt {
 }
 
 impl Redaction {
-    pub fn new(configured: &[Secret]) -> Self {
-        Self { configured: Redactor::new(configured), learnt: RwLock::default() }
+    pub fn new(configured: &[Secret], wider: Option<Trace>) -> Self {
+        Self { configured: Redactor::new(configured), learnt: RwLock::default(), wider }
     }
 
     /// From now on this is taken out, too, until two others were learnt: requests with the last one may still be
@@ -79,8 +82,24 @@ impl Redaction {
     }
 
     pub fn redact(&self, text: &str) -> String {
+        self.redact_with(&[], text)
+    }
+
+    /// `text` without these secrets, too.
+    pub fn redact_with(&self, secrets: &[Secret], text: &str) -> String {
+        self.with(secrets, |redactors| Redactor::redact_all(redactors, text))
+    }
+
+    /// A body without these secrets, and without what is `confidential`, too.
+    pub fn redact_body(&self, secrets: &[Secret], body: &str, confidential: &Confidential) -> String {
+        self.with(secrets, |redactors| Redactor::redact_body_all(redactors, body, confidential))
+    }
+
+    fn with(&self, secrets: &[Secret], redact: impl FnOnce(&[&Redactor]) -> String) -> String {
+        let own = Redactor::new(secrets);
+        let wider = self.wider.as_ref().and_then(Trace::hidden).unwrap_or_default();
         let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
-        learnt.redactor.redact(&self.configured.redact(text))
+        redact(&[&self.configured, &learnt.redactor, &own, &wider])
     }
 }
 
@@ -162,10 +181,11 @@ impl Wire {
         let request = call.request;
         let pass = match call.waited(self.gate.enter()).await {
             Some(Ok(pass)) => pass,
-            Some(Err(refused)) => return Err(self.refused(request, refused)),
+            Some(Err(refused)) => return Err(self.told(request, self.refused(request, refused))),
             None => {
                 let (method, path) = (request.method.clone(), request.path.clone());
-                return Err(Failed::finally(ServerError::Cancelled { method, path }));
+                let cancelled = Failed::finally(ServerError::Cancelled { method, path });
+                return Err(self.told(request, cancelled));
             }
         };
         if pass.held_back() {
@@ -178,6 +198,7 @@ impl Wire {
             let error = request.failed(format!("no complete answer within {seconds} s"));
             Err(Failed { error, failure: Failure::Interrupted })
         });
+        let outcome = outcome.map_err(|failed| self.told(request, failed));
         // What a server elsewhere does is no news of this one.
         if self.base_url.origin_is(call.target) {
             pass.settle(lesson(request, &outcome));
@@ -188,6 +209,16 @@ impl Wire {
             self.tell(&request.method, &outcome, started.elapsed());
         }
         outcome
+    }
+
+    /// `failed` as it may be told.
+    fn told(&self, request: &Request, Failed { error, failure }: Failed) -> Failed {
+        Failed { error: self.redacted(request, error), failure }
+    }
+
+    /// `error` of `request` without what is secret in either.
+    pub fn redacted(&self, request: &Request, error: ServerError) -> ServerError {
+        error.with_texts(|text| one_line(&self.redaction.redact_with(&request.secrets, text)).into_owned())
     }
 
     fn tell(&self, method: &Method, outcome: &Result<Response, Failed>, elapsed: Duration) {
@@ -362,7 +393,8 @@ impl Wire {
         };
         let body = match collect(&mut answer, limit).await {
             Ok(Collected::Whole(body)) => body,
-            Ok(Collected::Cut(body)) if failed => body,
+            // Of a value that is cut off here what is left has to be found, too.
+            Ok(Collected::Cut(body)) if failed => [&body, "…".as_bytes()].concat().into(),
             Ok(Collected::Cut(_)) => {
                 return Err(Failed::finally(ServerError::TooLarge {
                     method: request.method.clone(),
@@ -393,7 +425,7 @@ impl Wire {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Ok(Response {
             method: request.method.clone(),
-            path: request.path.clone(),
+            path: self.path_of(request),
             status,
             content_type: text(CONTENT_TYPE),
             location: text(LOCATION),
@@ -405,10 +437,20 @@ impl Wire {
         })
     }
 
+    /// The path of `request` as it may be told. It is not encoded, so a secret in it is there as it is.
+    fn path_of(&self, request: &Request) -> String {
+        let is_there = |secret: &Secret| request.path.contains(secret.expose());
+        if request.secrets.iter().any(is_there) {
+            return self.redaction.redact_with(&request.secrets, &request.path);
+        }
+        request.path.clone()
+    }
+
     fn excerpt(&self, request: &Request, body: &[u8]) -> String {
-        let text = self.redaction.redact(String::from_utf8_lossy(body).trim());
-        let text = Redactor::new(request.secrets.iter()).redact_body(&text, &Confidential::default());
-        if text.is_empty() { "<empty>".to_owned() } else { text.chars().take(EXCERPT).collect() }
+        let text = String::from_utf8_lossy(body);
+        // Redacted before it is cut: afterwards the beginning of a value would not be known for one.
+        let text = self.redaction.redact_body(&request.secrets, text.trim(), &Confidential::default());
+        if text.is_empty() { "<empty>".to_owned() } else { excerpt(&one_line(&text), EXCERPT).into_owned() }
     }
 
     fn teller<'a>(&'a self, call: Call<'a>) -> Option<Teller<'a>> {

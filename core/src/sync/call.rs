@@ -91,7 +91,7 @@ impl Call {
         // What the server says beats what was declared last.
         let scope = merge(at.payload.as_ref().clone(), payload.clone());
         let at = Resource { payload: Arc::new(scope), ..at };
-        let request = request(&at.evaluation()?, OperationName::Delete, &Value::Null)?;
+        let request = at.guarding(request(&at.evaluation()?, OperationName::Delete, &Value::Null)?);
         let mut call = Self::new(request, declared, &at).guard(observed);
         call.declared = call.guarded.is_some().then(|| Box::new(declared.clone()));
         Ok(Some((call, at)))

@@ -8,14 +8,14 @@ use tokio::sync::OnceCell;
 
 use super::pages::{Bounds, Pages};
 use super::remote::Remote;
-use super::resource::request;
+use super::resource::{confidential, request};
 use super::{SyncError, blocking};
 use crate::error::{Categorized, Category};
 use crate::metadata::transform::{Context, ResourceError, ResourceReader};
 use crate::metadata::{Entry, Listing, MetadataError, NextPage, OperationName, Rules, replace_parameters};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::server::Response;
+use crate::server::{Request, Response};
 
 /// How deep lists may need each other through `resource()`.
 const MAX_NESTING: usize = 8;
@@ -104,7 +104,8 @@ impl Remote {
             return Err(SyncError::ListCycle { path: collection.clone() });
         }
         let rules = self.rules(collection).await?;
-        let mut request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
+        let request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
+        let mut request = Request { confidential: confidential(rules.resolved(), &[]), ..request };
         let transforms = ListTransforms::new(self, collection, &rules);
         let mut pages = Pages::new(&rules, collection, Bounds::LIST);
         let mut answered = self.ask(&request).await.map_err(SyncError::from);

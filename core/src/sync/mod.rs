@@ -44,7 +44,6 @@ use crate::server::Client;
 use knowledge::Transcript;
 use reads::Proofs;
 
-pub use apply::apply;
 pub use desired::desired;
 pub use error::SyncError;
 pub use knowledge::Knowledge;
@@ -252,8 +251,16 @@ async fn plan_noting(
 ) -> Plan {
     let session = &stop.bounding(session);
     let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
-    let observation = observe::observe(session, selection, options, stop, extent).await;
+    let mut observation = observe::observe(session, selection, options, stop, extent).await;
+    report::hide(&mut observation.failures, &session.secrets);
     Plan { given, ..Plan::new(session.tree.revision().cloned(), observation, options) }
+}
+
+/// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
+pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
+    let mut report = apply::apply(session, plan, stop).await;
+    report::hide(report.failures.iter_mut().chain(&mut report.unsettled), &session.secrets);
+    report
 }
 
 /// What a task of a run made; its panic goes on in the run. `None` if it was aborted, which only the end of the run

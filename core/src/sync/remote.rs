@@ -96,9 +96,14 @@ impl Remote {
 
     /// Sends a read, unless its answer is at hand.
     pub(super) async fn ask(&self, request: &Request) -> Result<Response, ServerError> {
+        self.ask_guarded(request, request).await
+    }
+
+    /// [`Self::ask`], where `guarded` is the same request with what its answer may echo.
+    async fn ask_guarded(&self, request: &Request, guarded: &Request) -> Result<Response, ServerError> {
         let answer = match self.session.answers.take(request) {
             Some(answer) => answer,
-            None => self.session.client.send(request).await,
+            None => self.session.client.send(guarded).await,
         };
         if let Some(transcript) = &self.transcript {
             transcript.note(request, &answer);
@@ -385,7 +390,13 @@ impl Remote {
         let evaluation = at.evaluation()?;
         let confidential = confidential(at.rules.resolved(), &at.secrets);
         let request = Request { confidential, ..request(&evaluation, OperationName::Get, &Value::Null)? };
-        let response = self.ask(&request).await?;
+        let secrets = at.secret_texts();
+        let response = if secrets.is_empty() {
+            self.ask(&request).await?
+        } else {
+            // What is noted of a read must hold no secret.
+            self.ask_guarded(&request, &Request { secrets: secrets.into(), ..request.clone() }).await?
+        };
         let version = Version::of(&request, &response);
         let proof = self.proves(at).then(|| Answer::of_success(&response));
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);

@@ -4,8 +4,10 @@ use serde::Serialize;
 
 use super::plan::{Plan, Step};
 use super::{PruneRefused, Recurrences, Stop, SyncError};
+use crate::control::visible;
 use crate::error::Category;
 use crate::path::LogicalPath;
+use crate::secrets::SecretReader;
 
 /// The result of one run.
 #[derive(Clone, Debug, Serialize)]
@@ -130,7 +132,23 @@ pub const LIST: &str = "list";
 impl Failure {
     /// A failure of `operation` on `path`.
     pub fn new(path: LogicalPath, operation: &'static str, error: &SyncError) -> Self {
-        Self { path, operation, reason: error.reason(), message: error.to_string() }
+        let message = visible(&error.to_string()).into_owned();
+        Self { path, operation, reason: error.reason(), message }
+    }
+}
+
+/// Takes all that `secrets` has read out of the messages: the failure of one resource may tell the secret of another.
+pub(super) fn hide<'f>(failures: impl IntoIterator<Item = &'f mut Failure>, secrets: &SecretReader) {
+    let mut failures = failures.into_iter().peekable();
+    if failures.peek().is_none() {
+        return;
+    }
+    let redactor = secrets.redactor();
+    if redactor.is_empty() {
+        return;
+    }
+    for failure in failures {
+        failure.message = redactor.redact(&failure.message);
     }
 }
 

@@ -26,6 +26,12 @@ impl Resource {
     /// `request`, whose answer may echo secrets of this resource: those that were put into it, and those that
     /// metadata declares.
     pub(super) fn guarding(&self, request: Request) -> Request {
+        let confidential = confidential(self.rules.resolved(), &self.secrets);
+        Request { secrets: self.secret_texts().into(), confidential, ..request }
+    }
+
+    /// What is secret in the payload: what was put into it, and what metadata declares.
+    pub(super) fn secret_texts(&self) -> Vec<Secret> {
         let resolved = self.rules.resolved();
         let whole = resolved.secret || self.secrets.iter().any(Pointer::is_root);
         let mut secrets = Vec::new();
@@ -35,8 +41,7 @@ impl Resource {
             let places = self.secrets.iter().chain(&resolved.secret_attributes);
             places.filter_map(|at| at.get(&self.payload)).for_each(|part| add_texts(part, &mut secrets));
         }
-        let confidential = confidential(resolved, &self.secrets);
-        Request { secrets: secrets.into(), confidential, ..request }
+        secrets
     }
 }
 

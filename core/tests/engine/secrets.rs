@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::http::StatusCode;
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{self, Mode, Options, Selection, Session, Stop};
+use declarest_core::sync::{self, Mode, Options, Report, Selection, Session, Stop};
 use rstest::rstest;
 use tokio::net::TcpListener;
 
@@ -114,16 +114,55 @@ async fn an_echo_of_the_server_is_told_without_the_secret() {
             (StatusCode::NOT_FOUND, body)
         }
     });
+    let world = apps(r#"{"id":"billing","pw":"{{secret .}}"}"#);
+    let world = world.with_secrets(&[("apps/billing:/pw", CANARY)]).await;
+    let (_, message) = failure(&run_against(&world, echo).await);
+    assert!(message.contains("422") && message.contains("<redacted>"), "{message}");
+    assert!(!message.contains(CANARY), "{message}");
+}
+
+/// A run over everything against a server of its own.
+async fn run_against(world: &World, router: Router) -> Report {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let server = tokio::spawn(async { axum::serve(listener, echo).await });
-    let payload = r#"{"id":"billing","pw":"{{secret .}}"}"#;
-    let world = apps(payload).with_secrets(&[("apps/billing:/pw", CANARY)]).await;
+    let server = tokio::spawn(async { axum::serve(listener, router).await });
     let session = Session { client: client(&url), ..world.session() };
     let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
     let report = sync::run(&session, everything, &Options::default(), &Stop::default()).await;
     server.abort();
-    let (_, message) = failure(&report);
-    assert!(message.contains("422") && message.contains("<redacted>"), "{message}");
-    assert!(!message.contains(CANARY), "{message}");
+    report
+}
+
+#[tokio::test]
+async fn a_secret_in_a_path_is_told_by_nobody() {
+    let value = "c4nary&s3cret<é";
+    // As URLs have it, and as the encoder of Go's library writes it.
+    let echo = Router::new().fallback(|uri: axum::http::Uri| async move {
+        (StatusCode::BAD_REQUEST, format!(r#"{{"error":"{uri}: c4nary\u0026s3cret\u003cé"}}"#))
+    });
+    let world = apps(r#"{"id":"billing","note":"{{secret .}}"}"#);
+    world.declare("apps/_/metadata.yaml", "operations: {get: {path: \"/things/{{/note}}\"}}");
+    let world = world.with_secrets(&[("apps/billing:/note", value)]).await;
+    let (_, message) = failure(&run_against(&world, echo).await);
+    assert_eq!(
+        message,
+        r#"GET /things/<redacted>: remote request failed with status 400: {"error":"/things/<redacted>: <redacted>"}"#
+    );
+}
+
+#[tokio::test]
+async fn the_failure_of_one_resource_does_not_tell_the_secret_of_another() {
+    let echo = Router::new().fallback(|| async {
+        // The excerpt ends within it.
+        (StatusCode::BAD_REQUEST, format!("{CANARY} {}{CANARY}", "x".repeat(230)))
+    });
+    let world = apps(r#"{"id":"billing","pw":"{{secret .}}"}"#);
+    world.declare("apps/shop/resource.json", r#"{"id":"shop"}"#);
+    let world = world.with_secrets(&[("apps/billing:/pw", CANARY)]).await;
+    let report = run_against(&world, echo).await;
+    assert_eq!(report.failures.len(), 2);
+    for failure in report.failures {
+        assert!(failure.message.contains("<redacted>"), "{failure:?}");
+        assert!(!failure.message.contains("c4n"), "{failure:?}");
+    }
 }

@@ -150,6 +150,6 @@ async fn errors_tell_the_beginning_of_their_body() {
     let server = Recorder::start(|_| json(422, format!("  {}", "é".repeat(300_000)))).await;
     let error = ask(&server, Method::PUT).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
-    let expected = format!("PUT /x: remote request failed with status 422: {}", "é".repeat(256));
+    let expected = format!("PUT /x: remote request failed with status 422: {}…", "é".repeat(256));
     assert_eq!(error.to_string(), expected);
 }

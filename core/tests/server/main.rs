@@ -4,6 +4,7 @@
 mod bodies;
 mod connections;
 mod documents;
+mod echoes;
 mod headers;
 #[path = "../support/network.rs"]
 mod network;

@@ -1,13 +1,20 @@
 //! Takes secrets out of text that is about to be shown.
 
+mod decoded;
 mod members;
+mod patterns;
 
+use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use zeroize::Zeroizing;
+
+pub(crate) use decoded::excerpt;
+use decoded::{Depths, forms};
+use patterns::Patterns;
 
 use super::Secret;
 use crate::payload::pointer::{Pointer, array_index};
@@ -18,8 +25,8 @@ const REDACTED: &str = "<redacted>";
 /// Shorter values are left alone: replacing every `on` or `1` would destroy messages and hide nothing.
 const SHORTEST: usize = 6;
 
-/// Everything but the unreserved characters of RFC 3986, section 2.3.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// In characters. Shorter lines of a value may be in any text.
+const SHORTEST_LINE: usize = 16;
 
 /// What of bodies is secret whatever it is called, and whether or not its value is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,60 +56,95 @@ impl Confidential {
 /// Replaces known secret values, in every spelling they may come back in, by `<redacted>`.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// Longest first, so that a value containing another is replaced as a whole.
-    spellings: Vec<Zeroizing<String>>,
+    patterns: Arc<Patterns>,
 }
 
 impl Redactor {
-    /// A redactor that knows `secrets`: raw, JSON-escaped once or twice, percent-encoded as in forms and as in URLs, and in
-    /// base64 of either alphabet, wherever in the encoded text they stand. Values below 6 bytes are left alone.
+    /// A redactor that knows `secrets`: raw, escaped as in JSON, HTML and URLs, wholly, in part or one upon the other,
+    /// and in base64 of either alphabet, wherever in the encoded text they stand. Of a value of several lines each of at
+    /// least 16 characters counts by itself. Values below 6 bytes are left alone.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let values = secrets.into_iter().map(Secret::expose).filter(|value| value.len() >= SHORTEST);
-        let mut spellings: Vec<Zeroizing<String>> = values.flat_map(spellings).collect();
-        spellings.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        spellings.dedup();
-        Self { spellings }
+        Self { patterns: Arc::new(Patterns::new(values.flat_map(spellings))) }
     }
 
-    /// `text` without the values this redactor knows.
+    /// Whether it knows nothing.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.len() == 0
+    }
+
+    /// `text` without the values this redactor knows. Where `text` was cut off, as `…` shows, their beginnings count.
     pub fn redact(&self, text: &str) -> String {
-        self.spellings.iter().fold(text.to_owned(), |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), REDACTED) } else { text }
-        })
+        Self::redact_all(&[self], text)
+    }
+
+    /// `text` without what any of `redactors` knows. Not the same as one after the other: the value of one may be part
+    /// of that of another, which would not be found any more.
+    pub(crate) fn redact_all(redactors: &[&Self], text: &str) -> String {
+        if redactors.iter().all(|redactor| redactor.is_empty()) {
+            return text.to_owned();
+        }
+        let depths = Depths::of(text);
+        let mut spans = Vec::new();
+        for (depth, spelling) in depths.each() {
+            for redactor in redactors {
+                redactor.patterns.find(spelling, |part| spans.push(depths.source(depth, part)));
+            }
+        }
+        replaced(text, spans)
     }
 
     /// [`Redactor::redact`] for a body, which may be cut off: what JSON members hold whose name looks like that
     /// of a secret is replaced as well, and what is `confidential`.
     pub fn redact_body(&self, body: &str, confidential: &Confidential) -> String {
+        Self::redact_body_all(&[self], body, confidential)
+    }
+
+    /// [`Redactor::redact_body`] with what any of `redactors` knows.
+    pub(crate) fn redact_body_all(redactors: &[&Self], body: &str, confidential: &Confidential) -> String {
         match confidential {
             Confidential::Everything => REDACTED.to_owned(),
-            Confidential::Members(names) => self.redact(&members::redact(body, names)),
+            Confidential::Members(names) => Self::redact_all(redactors, &members::redact(body, names)),
         }
     }
 }
 
-fn spellings(value: &str) -> Vec<Zeroizing<String>> {
-    let json = Zeroizing::new(serde_json::Value::from(value).to_string());
-    // Errors quote the JSON that they are about, in JSON.
-    let quoted = Zeroizing::new(serde_json::Value::from(&json[1..json.len() - 1]).to_string());
-    let form: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
-    let url = utf8_percent_encode(value, RESERVED).to_string();
-    let mut spellings = vec![
-        value.to_owned(),
-        json[1..json.len() - 1].to_owned(),
-        quoted[1..quoted.len() - 1].to_owned(),
-        lower_case_escapes(&form),
-        lower_case_escapes(&url),
-        form,
-        url,
-        STANDARD.encode(value),
-        URL_SAFE.encode(value),
-    ];
-    for offset in 0..3 {
-        spellings.push(inner_base64(&STANDARD_NO_PAD, value, offset));
-        spellings.push(inner_base64(&URL_SAFE_NO_PAD, value, offset));
+/// `text` with what is at `spans` replaced.
+fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
+    spans.retain(|span| !span.is_empty());
+    spans.sort_unstable_by_key(|span| (span.start, Reverse(span.end)));
+    let mut redacted = String::with_capacity(text.len());
+    let (mut shown, mut hidden) = (0, 0);
+    for span in spans {
+        let (start, end) = (text.floor_char_boundary(span.start), text.ceil_char_boundary(span.end));
+        // What overlaps is one.
+        if start >= hidden {
+            redacted.push_str(&text[shown..start]);
+            redacted.push_str(REDACTED);
+        }
+        hidden = hidden.max(end);
+        shown = hidden;
     }
-    spellings.into_iter().map(Zeroizing::new).collect()
+    redacted.push_str(&text[shown..]);
+    redacted
+}
+
+/// What is looked for in a text whose escapes are undone.
+fn spellings(value: &str) -> Vec<Zeroizing<Vec<u8>>> {
+    let mut spellings = forms(value);
+    // Keys are shown line by line; the lines around them are the same in all of them.
+    let lines = value.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE);
+    let lines = lines.filter(|line| value.contains('\n') && !line.starts_with("-----"));
+    spellings.extend(lines.flat_map(forms));
+    let mut encoded = vec![STANDARD.encode(value), URL_SAFE.encode(value)];
+    for offset in 0..3 {
+        encoded.push(inner_base64(&STANDARD_NO_PAD, value, offset));
+        encoded.push(inner_base64(&URL_SAFE_NO_PAD, value, offset));
+    }
+    let encoded = encoded.into_iter().map(Zeroizing::new);
+    spellings.extend(encoded.map(|text| forms(&text).swap_remove(0)));
+    spellings.retain(|spelling| spelling.len() >= SHORTEST);
+    spellings
 }
 
 /// What stays the same of a value in the base64 of a text that holds it after `3n + offset` bytes: the digits
@@ -115,25 +157,16 @@ fn inner_base64(engine: &impl Engine, value: &str, offset: usize) -> String {
     encoded[first..end].to_owned()
 }
 
-/// Some programs write `%2f` for `%2F`.
-fn lower_case_escapes(encoded: &str) -> String {
-    let mut digits = 0;
-    let lower = |character: char| {
-        let is_digit = digits > 0;
-        digits = if character == '%' { 2 } else { usize::saturating_sub(digits, 1) };
-        if is_digit { character.to_ascii_lowercase() } else { character }
-    };
-    encoded.chars().map(lower).collect()
-}
-
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Redactor({} spellings)", self.spellings.len())
+        write!(f, "Redactor({} spellings)", self.patterns.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+    use proptest::prelude::*;
     use rstest::rstest;
 
     use super::*;
@@ -167,6 +200,167 @@ mod tests {
             let left = redacted.replace(REDACTED, "");
             // Only digits that its neighbours have a part in are left.
             assert!(left.len() + 18 <= encoded.len(), "{before:?} {after:?}: {redacted}");
+        }
+    }
+
+    #[rstest]
+    #[case::go(r#"p\"ss\u0020w/rd!?~é"#)]
+    #[case::ascii(r#"p\"ss w/rd!?~\u00e9"#)]
+    #[case::upper_case_ascii(r#"p\"ss w/rd!?~\u00E9"#)]
+    #[case::php(r#"p\"ss w\/rd!?~\u00e9"#)]
+    #[case::html("p&quot;ss w&#x2f;rd!?~é")]
+    #[case::path("p%22ss%20w%2Frd!%3F~%C3%A9")]
+    #[case::partly("p%22ss w/rd!?~%c3%A9")]
+    #[case::html_in_go(r"p\u0026#34;ss w/rd!?~é")]
+    #[case::json_in_a_url("p%5C%22ss%20w/rd!?~%5Cu00e9")]
+    fn other_encoders(#[case] spelling: &str) {
+        assert_eq!(redactor().redact(&format!("got {spelling} here")), "got <redacted> here");
+    }
+
+    #[rstest]
+    #[case::contained("known-value-and-more", "<redacted>")]
+    #[case::overlapping("a known-value-and-more-value b", "a <redacted> b")]
+    #[case::side_by_side("known-valueknown-value", "<redacted><redacted>")]
+    fn what_several_know_is_one(#[case] text: &str, #[case] expected: &str) {
+        let knowing = |value: &str| Redactor::new([&Secret::from(value.to_owned())]);
+        let (short, long) = (knowing("known-value"), knowing("known-value-and-more"));
+        let third = knowing("more-value");
+        for redactors in [[&short, &long, &third], [&third, &long, &short]] {
+            assert_eq!(Redactor::redact_all(&redactors, text), expected);
+        }
+    }
+
+    #[rstest]
+    #[case("status 400: p\"ss w/r…", "status 400: <redacted>…")]
+    #[case("status 400: p%22ss…; try again", "status 400: <redacted>…; try again")]
+    #[case("status 400: its prices…", "status 400: its prices…")]
+    fn beginnings_before_a_cut_disappear(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(redactor().redact(text), expected);
+    }
+
+    #[test]
+    fn lines_of_a_key_disappear_one_by_one() {
+        let key = "-----BEGIN KEY-----\r\nMIIEvQIBADANBgkqhkiG\r\nshort\r\n-----END KEY-----\r\n";
+        let redactor = Redactor::new([&Secret::from(key.to_owned())]);
+        let told = "line 2: MIIEvQIBADANBgkqhkiG\nshort, after -----BEGIN KEY-----";
+        assert_eq!(redactor.redact(told), "line 2: <redacted>\nshort, after -----BEGIN KEY-----");
+    }
+
+    #[test]
+    fn many_values_are_looked_for_at_once() {
+        let secrets: Vec<Secret> = (0..5000).map(|n| Secret::from(format!("s3cret-value-{n:04}"))).collect();
+        let redactor = Redactor::new(&secrets);
+        let text: String = (0..5000).map(|n| format!("no. {n}: s3cret%2Dvalue-{n:04}\n")).collect();
+        let expected: String = (0..5000).map(|n| format!("no. {n}: <redacted>\n")).collect();
+        assert_eq!(redactor.redact(&text), expected);
+    }
+
+    type Encoder = fn(char) -> String;
+
+    /// What URL paths keep beside letters and digits (WHATWG URL, path percent-encode set).
+    const PATH: &AsciiSet =
+        &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'%').add(b'\\').add(b'+');
+
+    fn go(character: char) -> String {
+        match character {
+            '<' | '>' | '&' => format!("\\u{:04x}", u32::from(character)),
+            other => json(other),
+        }
+    }
+
+    fn json(character: char) -> String {
+        let quoted = serde_json::Value::from(character.to_string()).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    }
+
+    fn ascii(character: char) -> String {
+        if character.is_ascii() {
+            return json(character);
+        }
+        character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect()
+    }
+
+    fn html(character: char) -> String {
+        match character {
+            '&' => "&amp;".to_owned(),
+            '<' => "&lt;".to_owned(),
+            '>' => "&gt;".to_owned(),
+            '"' => "&#34;".to_owned(),
+            '\'' => "&#x27;".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    fn php(character: char) -> String {
+        match character {
+            '/' => "\\/".to_owned(),
+            other if other.is_ascii() => json(other),
+            other => ascii(other).to_lowercase(),
+        }
+    }
+
+    fn path(character: char) -> String {
+        utf8_percent_encode(&character.to_string(), PATH).to_string()
+    }
+
+    fn url(character: char) -> String {
+        let encoded = utf8_percent_encode(&character.to_string(), NON_ALPHANUMERIC).to_string();
+        if character.is_ascii_alphanumeric() { encoded } else { encoded.to_lowercase() }
+    }
+
+    fn form(character: char) -> String {
+        url::form_urlencoded::byte_serialize(character.to_string().as_bytes()).collect()
+    }
+
+    const ENCODERS: [Encoder; 8] = [go, json, ascii, html, php, path, url, form];
+
+    /// Of six letters or digits at least, among what encoders write in other ways. Nothing in it looks like an escape
+    /// by itself: such a value is found where all of it is encoded in one way.
+    fn value() -> impl Strategy<Value = String> {
+        let letters =
+            prop::collection::vec(prop::char::ranges(vec!['g'..='m', 'o'..='q', 'G'..='Z'].into()), 6..12);
+        let special = prop::sample::select("<>&\"' /+\\%?#=:@éü😀".chars().collect::<Vec<_>>());
+        (letters, prop::collection::vec(special, 0..12)).prop_flat_map(|(letters, special)| {
+            let all: Vec<char> = letters.into_iter().chain(special).collect();
+            Just(all).prop_shuffle().prop_map(|all| all.into_iter().collect())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_mix_of_encoders_leaves_a_trace(
+            value in value(),
+            encoders in prop::collection::vec(0..ENCODERS.len(), 24),
+        ) {
+            let mixed = value.chars().zip(encoders).map(|(character, encoder)| match character {
+                // Whoever escapes anything escapes what begins its escapes.
+                '\\' => "\\\\".to_owned(),
+                '%' => "%25".to_owned(),
+                '&' => "&amp;".to_owned(),
+                other => ENCODERS[encoder](other),
+            });
+            let text = format!("got {} here", mixed.collect::<String>());
+            let redactor = Redactor::new([&Secret::from(value.clone())]);
+            prop_assert_eq!(redactor.redact(&text), "got <redacted> here", "{}", text);
+        }
+
+        #[test]
+        fn no_encoder_leaves_a_trace(
+            value in value(),
+            first in 0..ENCODERS.len(),
+            second in 0..ENCODERS.len(),
+        ) {
+            let redactor = Redactor::new([&Secret::from(value.clone())]);
+            let once: String = value.chars().map(ENCODERS[first]).collect();
+            let twice: String = once.chars().map(ENCODERS[second]).collect();
+            for text in [value, once, twice] {
+                prop_assert_eq!(redactor.redact(&format!("got {text} here")), "got <redacted> here", "{}", text);
+            }
+        }
+
+        #[test]
+        fn never_panics(text in ".{0,40}", value in ".{6,12}") {
+            Redactor::new([&Secret::from(value)]).redact(&text);
         }
     }
 

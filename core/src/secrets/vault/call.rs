@@ -12,8 +12,9 @@ use super::answer::{Answer, complaint, silence};
 use super::place::Address;
 use super::settings::namespace;
 use super::{VaultError, VaultSettings, list_method};
+use crate::control::one_line;
 use crate::proxy::ProxyUrl;
-use crate::secrets::{Redactor, Secret};
+use crate::secrets::{Redactor, Secret, excerpt};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{Connector, Refusal, causes, is_proxy_refusal, refusal};
 
@@ -258,7 +259,7 @@ impl Line {
     fn redact(&self, call: &Call, token: Option<&HeaderValue>, text: &str) -> String {
         let token = token.and_then(|token| token.to_str().ok()).map(|token| Secret::from(token.to_owned()));
         let redactor = Redactor::new(self.credentials.iter().chain(&call.value).chain(&token));
-        redactor.redact(text).chars().take(EXCERPT).collect()
+        excerpt(&one_line(&redactor.redact(text)), EXCERPT).into_owned()
     }
 
     /// What it means that no answer came.
