@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn parts_are_found_where_they_came_from() {
-        let text = r#"x%255C\u00fcy"#;
+        let text = r"x%255C\u00fcy";
         let depths = Depths::of(text);
         let (depth, deepest) = depths.each().last().unwrap();
         assert_eq!(deepest, "x\\üy".as_bytes());

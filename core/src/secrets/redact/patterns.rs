@@ -132,18 +132,18 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::longest("xabcdy", &[1..5])]
-    #[case::shorter("abcx", &[0..3])]
-    #[case::neither_is_it_nor_begins_it("abcz abd", &[0..3])]
-    #[case::overlapping("abcdef", &[0..4, 2..6])]
-    #[case::cut("x long va…", &[2..9])]
+    #[case::longest("xabcdy", &[(1, 5)])]
+    #[case::shorter("abcx", &[(0, 3)])]
+    #[case::neither_is_it_nor_begins_it("abcz abd", &[(0, 3)])]
+    #[case::overlapping("abcdef", &[(0, 4), (2, 6)])]
+    #[case::cut("x long va…", &[(2, 9)])]
     #[case::cut_too_early("x lo…", &[])]
-    fn finds_all(#[case] text: &str, #[case] expected: &[Range<usize>]) {
+    fn finds_all(#[case] text: &str, #[case] expected: &[(usize, usize)]) {
         let patterns = ["abc", "abcd", "cdef", "abczz", "long value"];
         let patterns = Patterns::new(patterns.map(|text| Zeroizing::new(text.as_bytes().to_vec())));
         let mut found = Vec::new();
-        patterns.find(text.as_bytes(), |range| found.push(range));
-        found.retain(|range| !range.is_empty());
+        patterns.find(text.as_bytes(), |range| found.push((range.start, range.end)));
+        found.retain(|(start, end)| start < end);
         assert_eq!(found, expected);
     }
 }
