@@ -38,7 +38,7 @@ const PLACES: [&str; 17] = [
 /// The secret of a place.
 fn canary(place: &str) -> String {
     assert!(PLACES.contains(&place), "{place}");
-    canaries::canary(place)
+    if ["live", "placed"].contains(&place) { canaries::wide_canary(place) } else { canaries::canary(place) }
 }
 
 /// What a search goes through.
@@ -99,7 +99,10 @@ fn answer(connection: &mut TcpStream) -> Option<()> {
     let mut body = Vec::new();
     reader.take(length).read_to_end(&mut body).ok()?;
     let told = format!("{} {values} {target} {head} {head:?}", String::from_utf8_lossy(&body));
-    let said = json!({"errors": [told], "message": told, "note": told}).to_string();
+    let encoded = canaries::encoded(&told).join(" ");
+    let said = json!({"errors": [told], "message": told, "note": encoded}).to_string();
+    // As Go encodes.
+    let said = said.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
     let live = json!({"id": "live", "pin": canary("live"), "pw": canary("placed"), "tier": "free"});
     let (status, said) = match target.as_str() {
         "POST /granted" => ("200 OK", json!({"access_token": canary("access-token")}).to_string()),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 /// How each of them but a key begins; programs have no other word that begins like it.
@@ -14,9 +14,37 @@ pub const BEGINNING: &str = "c4n-";
 /// The key of an encrypted store.
 pub const STORE_KEY: &str = "5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0de5ec0";
 
-/// What the secret of a place is: what JSON, URLs and base64 write in other ways.
+/// What the secret of a place is: what JSON, HTML, URLs and base64 write in other ways.
 pub fn canary(place: &str) -> String {
-    format!("{BEGINNING}{place}/+&\"%s3cret")
+    format!("{BEGINNING}{place}/+& <>\"%s3cret")
+}
+
+/// The secret of a place that need not fit into a header.
+pub fn wide_canary(place: &str) -> String {
+    format!("{}é", canary(place))
+}
+
+/// A text as encoders of other languages write it: Go's JSON, Python's, PHP's, and HTML.
+pub fn encoded(text: &str) -> [String; 4] {
+    let json = Value::from(text).to_string();
+    let json = &json[1..json.len() - 1];
+    let escaped = |escaped: fn(char) -> bool| -> String {
+        let escape = |character: char| match character {
+            character if escaped(character) => {
+                let units: Vec<u16> = character.encode_utf16(&mut [0; 2]).to_vec();
+                units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat()
+            }
+            character => character.to_string(),
+        };
+        json.chars().map(escape).collect()
+    };
+    let html = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&#34;"), ("'", "&#39;")];
+    [
+        escaped(|character| matches!(character, '<' | '>' | '&')),
+        escaped(|character| !character.is_ascii()),
+        escaped(|character| !character.is_ascii()).replace('/', "\\/"),
+        html.iter().fold(text.to_owned(), |text, (character, reference)| text.replace(character, reference)),
+    ]
 }
 
 /// What was said, by where: `("standard error", "…")`.
@@ -62,8 +90,10 @@ fn spellings(secret: &str) -> Vec<String> {
         secret.to_owned(),
         json[1..json.len() - 1].to_owned(),
         utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(),
+        utf8_percent_encode(secret, CONTROLS).to_string(),
         url::form_urlencoded::byte_serialize(secret.as_bytes()).collect(),
     ];
+    spellings.extend(encoded(secret));
     for offset in 0..3 {
         let padded = [&[b' '; 3][..offset], secret.as_bytes()].concat();
         for encoded in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::canaries::{self, STORE_KEY, canary};
+use crate::canaries::{self, STORE_KEY, canary, wide_canary};
 use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
 use crate::support::world::{Object, World, declarest, ready};
@@ -53,7 +53,7 @@ impl Canaries {
             let value = if value.starts_with("-----") { value.lines().nth(1).unwrap() } else { value };
             canaries::search(place, value, said);
         }
-        canaries::search("placeholder", &canary("placeholder"), said);
+        canaries::search("placeholder", &wide_canary("placeholder"), said);
     }
 }
 
@@ -68,7 +68,9 @@ async fn echo() -> String {
         let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
         let text = format!("{} {} {head}", String::from_utf8_lossy(&body), told.join(" "));
         let status = if read { StatusCode::NOT_FOUND } else { StatusCode::UNPROCESSABLE_ENTITY };
-        (status, json!({"errors": [text], "message": text}).to_string())
+        let told = json!({"errors": [text], "message": text, "note": canaries::encoded(&text)}).to_string();
+        // As Go encodes.
+        (status, told.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e"))
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -152,7 +154,7 @@ async fn nothing_that_is_secret_is_anywhere_else() {
     git.push();
     let remote = GitHttp::start(git.root(), Some(&held.0["git"]));
 
-    let seed = super::secrets::seed_with(STORE_KEY, &canary("placeholder")).await;
+    let seed = super::secrets::seed_with(STORE_KEY, &wide_canary("placeholder")).await;
     let mut values: Vec<(&str, &str)> = held.0.iter().map(|(key, value)| (*key, value.as_str())).collect();
     values.extend([("user", "ops"), ("seed", &seed)]);
     world.create_secret("canaries", &values).await;
