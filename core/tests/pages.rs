@@ -344,7 +344,7 @@ async fn run(server: &Server) -> sync::Report {
     let tree = server.session.tree.as_ref();
     let file = resource_file(tree, &path("/orders/blue")).unwrap().unwrap();
     let payload = decode(PayloadType::Json, br#"{"name":"old"}"#).unwrap();
-    let prune = vec![Candidate { path: path("/orders/old"), payload }];
+    let prune = vec![Candidate { path: path("/orders/old"), payload, declared_in: None }];
     let selection = Selection { resources: vec![file], prune, ..Selection::default() };
     sync::run(&server.session, selection, &Options::default(), &Stop::default()).await
 }

@@ -62,6 +62,20 @@ impl Metadata {
         Self { overrides, compiled: Mutex::default(), ..self }
     }
 
+    /// The same metadata with the documents of `tree` in the place of those of this repository: what governed
+    /// resources at another revision.
+    #[must_use]
+    pub fn of(&self, tree: Arc<dyn Tree>) -> Self {
+        let shared = self.sources.iter().filter(|source| source.is_shared()).cloned();
+        Self {
+            sources: shared.chain([Arc::new(Source::repository(tree))]).collect(),
+            compiled: Mutex::default(),
+            programs: Arc::clone(&self.programs),
+            api: self.api.clone(),
+            overrides: self.overrides.clone(),
+        }
+    }
+
     /// What the server says about itself, if it does.
     pub fn api(&self) -> Option<&Api> {
         self.api.as_deref()

@@ -31,6 +31,11 @@ impl Source {
         Self { label: Some(label.into()), ..Self::repository(tree) }
     }
 
+    /// Whether several repositories share these documents.
+    pub(super) fn is_shared(&self) -> bool {
+        self.label.is_some()
+    }
+
     /// The documents that may govern `path`, in merge order.
     pub(super) fn documents(&self, path: &LogicalPath) -> Result<Vec<MetadataDocument>, MetadataError> {
         self.files

@@ -1,5 +1,7 @@
 //! Which resources a run is about.
 
+use std::sync::Arc;
+
 use super::report::{Failure, LIST};
 use super::{FailureReason, Resource, SyncError};
 use crate::error::Categorized;
@@ -8,7 +10,7 @@ use crate::payload::Value;
 use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFile, Revision, Tree};
 
 /// The resources of one run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Selection {
     /// Resources to bring to their desired state; distinct, sorted by path.
     pub resources: Vec<ResourceFile>,
@@ -26,13 +28,16 @@ pub struct Selection {
     pub declared: Option<usize>,
 }
 
-/// A path that was declared once and is not any more.
-#[derive(Clone, Debug)]
+/// A path that was declared once and is not declared now.
+#[derive(Clone)]
 pub struct Candidate {
     /// The path.
     pub path: LogicalPath,
-    /// Its payload as last declared, which may know the resource's id on the server.
+    /// Its payload as last declared, which may state the resource's id on the server.
     pub payload: Value,
+    /// The revision that declared it last. Its metadata addresses the resource; without it the metadata of the
+    /// session does.
+    pub declared_in: Option<Arc<dyn Tree>>,
 }
 
 impl Selection {

@@ -44,10 +44,16 @@ pub(super) async fn observe(
 }
 
 /// The resource as it was declared.
-async fn name(session: &Session, Candidate { path, payload }: Candidate) -> Result<Resource, SyncError> {
+async fn name(
+    session: &Session,
+    Candidate { path, payload, declared_in }: Candidate,
+) -> Result<Resource, SyncError> {
     let session = session.clone();
     blocking(path.clone(), move || {
-        let rules = session.metadata.rules(&path)?;
+        let rules = match declared_in {
+            Some(tree) => session.metadata.of(tree).rules(&path)?,
+            None => session.metadata.rules(&path)?,
+        };
         // What was declared before may not fit the defaults of today; it only has to name the resource.
         let payload = rules.resolved().with_defaults(payload.clone()).unwrap_or(payload);
         let identity = rules.identify(&path, &payload)?;

@@ -156,7 +156,7 @@ impl Scene {
 
     fn doom(&mut self, path: &str, at: String, body: &Value) {
         let payload = decode(PayloadType::Json, body.to_string().as_bytes()).unwrap();
-        self.doomed.push(Candidate { path: LogicalPath::parse(path).unwrap(), payload });
+        self.doomed.push(Candidate { path: LogicalPath::parse(path).unwrap(), payload, declared_in: None });
         self.doomed_at.insert(at);
     }
 

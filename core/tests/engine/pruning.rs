@@ -25,7 +25,8 @@ fn things(files: &[(&str, &str)]) -> World {
 async fn sync_and_prune(world: &World, whole: bool) -> Report {
     let session = world.session();
     let payload = decode(PayloadType::Json, br#"{"id":"main"}"#).unwrap();
-    let prune = vec![Candidate { path: LogicalPath::parse("/things/main").unwrap(), payload }];
+    let prune =
+        vec![Candidate { path: LogicalPath::parse("/things/main").unwrap(), payload, declared_in: None }];
     let selection = if whole {
         Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap()
     } else {

@@ -100,7 +100,7 @@ impl World {
     /// Deletes what was declared at `path` once, with this payload.
     pub async fn prune_declared(&self, path: &str, payload: &str) -> Report {
         let payload = decode(PayloadType::Json, payload.as_bytes()).unwrap();
-        let candidate = Candidate { path: LogicalPath::parse(path).unwrap(), payload };
+        let candidate = Candidate { path: LogicalPath::parse(path).unwrap(), payload, declared_in: None };
         let selection = Selection { prune: vec![candidate], ..Selection::default() };
         sync::run(&self.session(), selection, &Options::default(), &Stop::default()).await
     }

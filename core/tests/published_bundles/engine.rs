@@ -66,7 +66,7 @@ impl World {
             Operation::Compare => self.compare(case),
             Operation::Delete => {
                 let payload = self.session.metadata.rules(&self.path).unwrap().seed(&self.path);
-                let candidate = Candidate { path: self.path.clone(), payload };
+                let candidate = Candidate { path: self.path.clone(), payload, declared_in: None };
                 let selection = Selection { prune: vec![candidate], ..Selection::default() };
                 let report = self.sync(selection, false).await;
                 problems_of(&report, report.stats.pruned == 1, "nothing was deleted")

@@ -139,8 +139,12 @@ fn candidate(mirror: &Mirror, undeclared: Undeclared) -> Option<Candidate> {
     let Undeclared { path, revision, file } = undeclared;
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
     let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
-    match mirror.tree(&revision).and_then(|tree| repository::read_payload(&tree, &file)) {
-        Ok(payload) => Some(Candidate { path, payload }),
+    let read = || {
+        let tree = mirror.tree(&revision)?;
+        Ok::<_, RepositoryError>((repository::read_payload(&tree, &file)?, tree))
+    };
+    match read() {
+        Ok((payload, tree)) => Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) }),
         Err(error) => {
             tracing::warn!(%path, %error, "not pruned: its last declaration cannot be read");
             None
