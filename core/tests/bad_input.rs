@@ -18,7 +18,10 @@ use declarest_core::metadata::{Listing, Metadata, OperationName};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, Value, decode};
 use declarest_core::repository::resources;
-use declarest_core::sync::{Observed, Resource, decide, desired};
+use declarest_core::sync::{
+    Address, Extent, ListAnswer, Observed, Question, Resource, SyncError, Verdict, Wanted, decide, desired,
+    judge,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rstest::rstest;
@@ -113,10 +116,16 @@ fn list(fixture: &Path) -> Vec<String> {
         Ok(entries) => entries,
         Err(error) => return vec![shown(&error)],
     };
-    let paths = entries.iter().filter_map(|entry| entry.path(&shops).err());
+    let paths = entries.named.iter().filter_map(|entry| entry.path(&shops).err());
     let mut told: Vec<String> = paths.map(|error| shown(&error)).collect();
-    let found = Listing::new(entries).find(&shops.join("rio").unwrap(), "rio").map(drop);
-    told.extend(found.err().map(|error| shown(&error)));
+    let list = ListAnswer::Listed { listing: Listing::new(entries.named), extent: Extent::Whole };
+    let wanted =
+        Wanted { id: None, name: "rio", alias: None, states_alias: false, one_name: true, by_members: true };
+    let question = Question { wanted, put_creates: false, doomed: false };
+    if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list, false) {
+        let path = shops.join("rio").unwrap();
+        told.push(shown(&SyncError::Undecided { path, doubt: Box::new(doubt) }));
+    }
     told
 }
 

@@ -239,13 +239,19 @@ impl Reader {
 
     fn entries(&self, path: &LogicalPath) -> String {
         let rules = self.session().metadata.rules(path).unwrap();
-        let entries = rules.entries(path, self.transformed("list", path)).unwrap();
+        let entries = rules.entries(path, self.transformed("list", path)).unwrap().named;
         lines(entries.iter().map(|entry| format!("{} {}", entry.path(path).unwrap(), entry.remote_id)))
     }
 
     fn next(&self, path: &LogicalPath) -> String {
         let rules = self.session().metadata.rules(path).unwrap();
-        let page = PageView { answer: &self.observed, link: None, unreadable_links: false };
+        let page = PageView {
+            answer: &self.observed,
+            link: None,
+            unreadable_links: false,
+            total: None,
+            continues: false,
+        };
         match rules.pager(path).next(page).unwrap() {
             NextPage::End => "end".to_owned(),
             NextPage::At(reference) => format!("at {reference}"),

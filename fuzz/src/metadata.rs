@@ -114,7 +114,7 @@ fn list(rules: &Rules, answer: Value) {
     let Ok(evaluation) = rules.on_collection(&collection) else { return };
     let _ = evaluation.render(OperationName::List);
     let Ok(answer) = evaluation.transform(OperationName::List, answer, Context::default()) else { return };
-    for entry in rules.entries(&collection, answer).unwrap_or_default() {
+    for entry in rules.entries(&collection, answer).unwrap_or_default().named {
         if let Ok(path) = entry.path(&collection) {
             assert!(path.is_within(&collection), "{path:?}");
         }

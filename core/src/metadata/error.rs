@@ -204,16 +204,6 @@ pub enum MetadataError {
         /// The alias.
         alias: String,
     },
-    /// Several list entries answer to one name.
-    #[error("{path} is ambiguous: {count} entries of the list of its collection match \"{wanted}\"")]
-    Ambiguous {
-        /// The resource.
-        path: LogicalPath,
-        /// The segment looked for.
-        wanted: String,
-        /// How many matched.
-        count: usize,
-    },
 }
 
 impl Categorized for MetadataError {
@@ -236,7 +226,7 @@ impl Categorized for MetadataError {
             | Self::Pagination { .. }
             | Self::AnonymousEntry { .. }
             | Self::EntryPath { .. } => Category::Validation,
-            Self::DuplicateAlias { .. } | Self::Ambiguous { .. } => Category::Conflict,
+            Self::DuplicateAlias { .. } => Category::Conflict,
         }
     }
 }

@@ -1,24 +1,112 @@
-//! List answers: finding the entries, and among them the one that is meant.
+//! List answers: finding the entries, and the names that they state.
 
-use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::MetadataError;
-use super::identity::{IdentityRules, scalar_member};
+use super::identity::{IdentityRules, IdentityTemplate, scalar_member};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
 /// Members that identify an entry when the identity rules do not, in order.
-pub(super) const WELL_KNOWN: [&str; 7] = ["/id", "/clientId", "/name", "/alias", "/key", "/uuid", "/uid"];
+pub(super) const WELL_KNOWN: [&str; 8] =
+    ["/id", "/clientId", "/name", "/alias", "/key", "/uuid", "/uid", "/username"];
+
+/// Members of an object that commonly hold the entries of a list.
+const USUAL: [&str; 17] = [
+    "items",
+    "data",
+    "results",
+    "result",
+    "entries",
+    "values",
+    "value",
+    "content",
+    "members",
+    "resources",
+    "records",
+    "list",
+    "objects",
+    "elements",
+    "rows",
+    "docs",
+    "nodes",
+];
+
+/// Members beside the entries that only describe the list.
+const DESCRIPTIVE: [&str; 30] = [
+    "total",
+    "totalCount",
+    "total_count",
+    "totalItems",
+    "total_items",
+    "totalResults",
+    "totalElements",
+    "totalPages",
+    "total_pages",
+    "totalSize",
+    "count",
+    "page",
+    "pages",
+    "pageSize",
+    "page_size",
+    "per_page",
+    "perPage",
+    "size",
+    "limit",
+    "offset",
+    "start",
+    "startAt",
+    "maxResults",
+    "first",
+    "last",
+    "isLast",
+    "kind",
+    "apiVersion",
+    "status",
+    "success",
+];
 
 /// One member of a collection, as its list shows it.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The name people use for it.
+    /// The name that people use for it.
     pub alias: String,
     /// The segment that addresses it on the server.
     pub remote_id: String,
     /// The listed representation after the transforms of list, possibly partial.
     pub payload: Value,
+    /// Which of the two names the entry states itself; the other one stands in for it.
+    pub states: Stated,
+}
+
+/// The names that a payload states by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// The id template finds a value.
+    pub id: bool,
+    /// The alias template finds a value.
+    pub alias: bool,
+}
+
+/// The entries of a list answer.
+#[derive(Debug, Default)]
+pub struct Entries {
+    /// Those that have a name, in the order of the answer.
+    pub named: Vec<Entry>,
+    /// How many have none. They belong to nobody who declares resources by name.
+    pub nameless: usize,
+    /// How they were found.
+    pub shape: Shape,
+}
+
+/// Where the entries of a list answer were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// The answer is an array, or an object that is known to be the envelope of one.
+    #[default]
+    List,
+    /// An object with one array of any name among other members. It may be a resource.
+    Guessed,
 }
 
 impl Entry {
@@ -34,7 +122,11 @@ impl Entry {
 
 /// Whether a member of `payload` that commonly names resources has the scalar value `name`.
 pub fn is_named(payload: &Value, name: &str) -> bool {
-    WELL_KNOWN.iter().any(|pointer| scalar_member(payload, &pointer[1..]).is_some_and(|text| text == name))
+    well_known(payload).any(|text| text == name)
+}
+
+fn well_known(payload: &Value) -> impl Iterator<Item = String> {
+    WELL_KNOWN.iter().filter_map(|pointer| scalar_member(payload, &pointer[1..]))
 }
 
 /// The entries of `answer`: an array; or an object's `items`; or an object's only array.
@@ -42,24 +134,68 @@ pub(super) fn entries(
     rules: &IdentityRules,
     collection: &LogicalPath,
     answer: Value,
-) -> Result<Vec<Entry>, MetadataError> {
-    let items = array_in(collection, answer)?;
-    let items = items.into_iter().enumerate();
-    items.map(|(index, payload)| entry(rules, collection, index, payload)).collect()
+) -> Result<Entries, MetadataError> {
+    let (items, shape) = array_in(collection, answer)?;
+    let mut entries = Entries { named: Vec::with_capacity(items.len()), nameless: 0, shape };
+    let mut unnamed = None;
+    for (index, payload) in items.into_iter().enumerate() {
+        if payload.as_object().is_none() {
+            let reason = format!("entry {index} is not an object");
+            return Err(MetadataError::ListShape { collection: collection.clone(), reason });
+        }
+        let blank = has_blank_name(rules, &payload);
+        if let Some(entry) = entry(rules, payload) {
+            entries.named.push(entry);
+        } else {
+            entries.nameless += 1;
+            unnamed = unnamed.or((!blank).then_some(index));
+        }
+    }
+    // A list of which no entry has a name is not understood: the rules do not fit it.
+    match unnamed.filter(|_| entries.named.is_empty()) {
+        None => Ok(entries),
+        Some(index) => Err(MetadataError::AnonymousEntry {
+            collection: collection.clone(),
+            index,
+            alias: rules.alias().source().to_owned(),
+            id: rules.id().source().to_owned(),
+        }),
+    }
 }
 
-fn array_in(collection: &LogicalPath, answer: Value) -> Result<Vec<Value>, MetadataError> {
+fn array_in(collection: &LogicalPath, answer: Value) -> Result<(Vec<Value>, Shape), MetadataError> {
     let place = place(&answer)
         .map_err(|reason| MetadataError::ListShape { collection: collection.clone(), reason })?;
     let place = place.map(str::to_owned);
     Ok(match (answer, place) {
-        (Value::Object(mut members), Some(key)) => match members.remove(&key) {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        },
-        (Value::Array(items), _) => items,
-        _ => Vec::new(),
+        (Value::Object(mut members), Some(key)) => {
+            let shape = shape(collection, members.iter().map(|(name, value)| (name.as_str(), value)), &key);
+            match members.remove(&key) {
+                Some(Value::Array(items)) => (items, shape),
+                _ => (Vec::new(), shape),
+            }
+        }
+        (Value::Array(items), _) => (items, Shape::List),
+        _ => (Vec::new(), Shape::List),
     })
+}
+
+/// Whether an object whose array is `key` is the envelope of a list.
+fn shape<'v>(
+    collection: &LogicalPath,
+    mut members: impl Iterator<Item = (&'v str, &'v Value)>,
+    key: &str,
+) -> Shape {
+    let describes = |name: &str, value: &Value| {
+        DESCRIPTIVE.contains(&name) || super::pagination::describes_pages(name) || value.is_null()
+    };
+    let usual =
+        USUAL.contains(&key) || (!collection.is_root() && collection.name().eq_ignore_ascii_case(key));
+    if usual || members.all(|(name, value)| name == key || describes(name, value)) {
+        Shape::List
+    } else {
+        Shape::Guessed
+    }
 }
 
 /// How many entries `answer` has, if it is a list as it stands.
@@ -93,85 +229,83 @@ fn place(answer: &Value) -> Result<Option<&str>, String> {
 }
 
 /// Names one entry: by the alias template, else by the id template, else, where metadata states neither, by
-/// the first of the well-known members.
-fn entry(
-    rules: &IdentityRules,
-    collection: &LogicalPath,
-    index: usize,
-    payload: Value,
-) -> Result<Entry, MetadataError> {
-    if payload.as_object().is_none() {
-        let reason = format!("entry {index} is not an object");
-        return Err(MetadataError::ListShape { collection: collection.clone(), reason });
-    }
+/// the first of the well-known members. `None` if it has no name.
+fn entry(rules: &IdentityRules, payload: Value) -> Option<Entry> {
     let id = rules.id().evaluate(&payload);
-    let known = || WELL_KNOWN.iter().find_map(|pointer| scalar_member(&payload, &pointer[1..]));
-    let alias = match (rules.alias().evaluate(&payload), &id) {
-        (Ok(alias), _) => Some(alias),
-        (Err(_), Ok(id)) => Some(id.clone()),
-        (Err(_), Err(_)) if rules.any_explicit() => None,
-        (Err(_), Err(_)) => known(),
+    let alias = rules.alias().evaluate(&payload);
+    let states = Stated { id: id.is_ok(), alias: alias.is_ok() };
+    let alias = match (alias, &id) {
+        (Ok(alias), _) => alias,
+        (Err(_), Ok(id)) => id.clone(),
+        (Err(_), Err(_)) if rules.any_explicit() => return None,
+        (Err(_), Err(_)) => well_known(&payload).next()?,
     };
-    let anonymous = || MetadataError::AnonymousEntry {
-        collection: collection.clone(),
-        index,
-        alias: rules.alias().source().to_owned(),
-        id: rules.id().source().to_owned(),
-    };
-    let alias = alias.ok_or_else(anonymous)?;
     let remote_id = match id {
         Ok(id) => id,
         Err(_) if rules.id().simple().is_some() => alias.clone(),
-        Err(_) => return Err(anonymous()),
+        Err(_) => return None,
     };
-    Ok(Entry { alias, remote_id, payload })
+    Some(Entry { alias, remote_id, payload, states })
 }
 
-/// The entries of one list, found by the names they answer to.
+/// Whether the name of an entry is there and blank, as that of a server's own default objects may be.
+fn has_blank_name(rules: &IdentityRules, payload: &Value) -> bool {
+    let stated = [rules.alias(), rules.id()].into_iter().filter_map(IdentityTemplate::simple);
+    let is_blank =
+        |value: &Value| value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
+    let mut named = stated.filter_map(|pointer| pointer.get(payload)).chain(
+        WELL_KNOWN.iter().filter(|_| !rules.any_explicit()).filter_map(|pointer| payload.get(&pointer[1..])),
+    );
+    named.any(is_blank)
+}
+
+/// The entries of one list, found by the names that they have.
 #[derive(Debug, Default)]
 pub struct Listing {
     entries: Vec<Entry>,
-    /// By remote id and alias.
-    by_identity: HashMap<String, Vec<usize>>,
-    /// By the well-known members.
-    by_name: HashMap<String, Vec<usize>>,
+    ids: Index,
+    aliases: Index,
+    members: Index,
+    without_alias: usize,
 }
 
 impl Listing {
     /// Indexes `entries`.
     pub fn new(entries: Vec<Entry>) -> Self {
-        let (mut by_identity, mut by_name) = (HashMap::new(), HashMap::new());
-        for (place, entry) in entries.iter().enumerate() {
-            add(&mut by_identity, entry.remote_id.clone(), place);
-            add(&mut by_identity, entry.alias.clone(), place);
-            for name in WELL_KNOWN.iter().filter_map(|pointer| scalar_member(&entry.payload, &pointer[1..])) {
-                add(&mut by_name, name, place);
-            }
-        }
-        Self { entries, by_identity, by_name }
+        let ids = Index::new(entries.iter().map(|entry| [entry.remote_id.as_str()]));
+        let aliases = Index::new(entries.iter().map(|entry| [entry.alias.as_str()]));
+        let members = Index::new(entries.iter().map(|entry| well_known(&entry.payload)));
+        let without_alias = entries.iter().filter(|entry| !entry.states.alias).count();
+        Self { entries, ids, aliases, members, without_alias }
     }
 
-    /// The entry that `wanted` names: by its remote id or alias, else by one of the well-known members.
-    /// Several are a conflict, because guessing would overwrite somebody else's resource.
-    pub fn find(&self, path: &LogicalPath, wanted: &str) -> Result<Option<&Entry>, MetadataError> {
-        let places = self.by_identity.get(wanted).or_else(|| self.by_name.get(wanted));
-        match places.map_or(&[][..], Vec::as_slice) {
-            [] => Ok(None),
-            [place] => Ok(self.entries.get(*place)),
-            several => Err(MetadataError::Ambiguous {
-                path: path.clone(),
-                wanted: wanted.to_owned(),
-                count: several.len(),
-            }),
-        }
+    /// The entries with this remote id.
+    pub fn with_id<'l>(&'l self, id: &'l str) -> impl Iterator<Item = &'l Entry> {
+        self.at(&self.ids, id).filter(move |entry| entry.remote_id == id)
     }
-}
 
-impl Listing {
+    /// The entries with this alias.
+    pub fn with_alias<'l>(&'l self, alias: &'l str) -> impl Iterator<Item = &'l Entry> {
+        self.at(&self.aliases, alias).filter(move |entry| entry.alias == alias)
+    }
+
+    /// The entries with this name in one of the members that commonly name resources.
+    pub fn with_member<'l>(&'l self, name: &'l str) -> impl Iterator<Item = &'l Entry> {
+        self.at(&self.members, name).filter(move |entry| is_named(&entry.payload, name))
+    }
+
+    fn at<'l>(&'l self, index: &'l Index, name: &str) -> impl Iterator<Item = &'l Entry> {
+        index.places(name).filter_map(|place| self.entries.get(place as usize))
+    }
+
     /// Whether at most one entry has this remote id and at most one this alias.
     pub fn is_unique(&self, remote_id: &str, alias: &str) -> bool {
-        let count = |name: &str| self.by_identity.get(name).map_or(0, Vec::len);
-        count(remote_id) <= 1 && count(alias) <= 1
+        self.with_id(remote_id).nth(1).is_none() && self.with_alias(alias).nth(1).is_none()
+    }
+
+    /// How many entries do not state their alias.
+    pub fn without_alias(&self) -> usize {
+        self.without_alias
     }
 
     /// All entries, in the order of the answer.
@@ -180,12 +314,35 @@ impl Listing {
     }
 }
 
-/// One entry may carry a name in several members; it counts once.
-fn add(index: &mut HashMap<String, Vec<usize>>, name: String, place: usize) {
-    let places = index.entry(name).or_default();
-    if places.last() != Some(&place) {
-        places.push(place);
+/// Places of entries by the hash of a name, sorted: a list may have a million entries, and keeping their names a
+/// second time would double its memory.
+#[derive(Debug, Default)]
+struct Index(Vec<(u64, u32)>);
+
+impl Index {
+    fn new<N: AsRef<str>>(names: impl Iterator<Item = impl IntoIterator<Item = N>>) -> Self {
+        let mut places: Vec<(u64, u32)> = (0..)
+            .zip(names)
+            .flat_map(|(place, names)| names.into_iter().map(move |name| (hash(name.as_ref()), place)))
+            .collect();
+        places.sort_unstable();
+        // One entry may carry a name in several members; it counts once.
+        places.dedup();
+        places.shrink_to_fit();
+        Self(places)
     }
+
+    fn places(&self, name: &str) -> impl Iterator<Item = u32> {
+        let hash = hash(name);
+        let first = self.0.partition_point(|(known, _)| *known < hash);
+        self.0[first..].iter().take_while(move |(known, _)| *known == hash).map(|(_, place)| *place)
+    }
+}
+
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -203,15 +360,34 @@ mod tests {
         LogicalPath::parse("/tills").unwrap()
     }
 
+    fn found(json: &str) -> Result<Entries, MetadataError> {
+        entries(&IdentityRules::default(), &collection(), parse(json))
+    }
+
     #[rstest]
     #[case(r#"[{"id":1},{"id":2}]"#, &["1", "2"])]
     #[case(r#"{"items":[{"id":"a"}],"others":[]}"#, &["a"])]
     #[case(r#"{"total":2,"tills":[{"uid":8,"name":"b"},{"uid":7}]}"#, &["b", "7"])]
     #[case("[]", &[])]
+    #[case(r#"[{"name":""},{"name":"amq.direct"}]"#, &["amq.direct"])]
+    #[case(r#"[{"name":""}]"#, &[])]
+    #[case(r#"[{"id":1},{"size":2}]"#, &["1"])]
+    #[case(r#"[{"username":"ana"}]"#, &["ana"])]
     fn shapes(#[case] json: &str, #[case] expected: &[&str]) {
-        let entries = entries(&IdentityRules::default(), &collection(), parse(json)).unwrap();
-        let ids: Vec<&str> = entries.iter().map(|entry| entry.remote_id.as_str()).collect();
+        let entries = found(json).unwrap();
+        let ids: Vec<&str> = entries.named.iter().map(|entry| entry.remote_id.as_str()).collect();
         assert_eq!(ids, expected);
+        assert_eq!(entries.shape, Shape::List);
+    }
+
+    #[rstest]
+    #[case::usual_name(r#"{"owner":"x","results":[]}"#, Shape::List)]
+    #[case::collection(r#"{"owner":"x","tills":[]}"#, Shape::List)]
+    #[case::alone(r#"{"things":[]}"#, Shape::List)]
+    #[case::described(r#"{"things":[],"total":0,"next":null,"hasMore":false}"#, Shape::List)]
+    #[case::a_resource(r#"{"id":"f1","alias":"browser","executions":[{"id":1}]}"#, Shape::Guessed)]
+    fn envelopes(#[case] json: &str, #[case] expected: Shape) {
+        assert_eq!(found(json).unwrap().shape, expected);
     }
 
     #[rstest]
@@ -220,32 +396,23 @@ mod tests {
     #[case(r#"{"items":{}}"#, "\"items\" is not an array")]
     #[case(r#"{"a":[],"b":[]}"#, "several arrays: a, b")]
     #[case("[1]", "entry 0 is not an object")]
-    #[case(r#"[{"id":1},{"size":2}]"#, "entry 1 has no name")]
+    #[case(r#"[{"size":1},{"size":2}]"#, "entry 0 has no name")]
     fn bad_shapes(#[case] json: &str, #[case] expected: &str) {
-        let error = entries(&IdentityRules::default(), &collection(), parse(json)).unwrap_err().to_string();
+        let error = found(json).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 
-    #[rstest]
-    #[case("7", Some("7"))]
-    #[case("blue", Some("9"))]
-    #[case("none", None)]
-    fn matches_by_id_before_names(#[case] wanted: &str, #[case] expected: Option<&str>) {
-        let list = parse(r#"[{"id":7,"name":"red"},{"id":8,"name":"7"},{"id":9,"name":"blue"}]"#);
-        let listing = Listing::new(entries(&IdentityRules::default(), &collection(), list).unwrap());
-        let found = listing.find(&collection(), wanted).unwrap();
-        assert_eq!(found.map(|entry| entry.remote_id.as_str()), expected);
-    }
-
     #[test]
-    fn two_of_a_name_are_ambiguous() {
-        let entries = entries(
-            &IdentityRules::default(),
-            &collection(),
-            parse(r#"[{"id":1,"name":"x"},{"id":2,"name":"x"}]"#),
-        )
-        .unwrap();
-        let listing = Listing::new(entries);
-        assert!(matches!(listing.find(&collection(), "x"), Err(MetadataError::Ambiguous { count: 2, .. })));
+    fn names_are_found_by_kind() {
+        let listing = Listing::new(
+            found(r#"[{"id":7,"name":"red"},{"id":8,"name":"7"},{"name":"blue"}]"#).unwrap().named,
+        );
+        let ids = |entries: Vec<&Entry>| -> Vec<String> {
+            entries.iter().map(|entry| entry.remote_id.clone()).collect()
+        };
+        assert_eq!(ids(listing.with_id("7").collect()), ["7"]);
+        assert_eq!(ids(listing.with_alias("blue").collect()), ["blue"]);
+        assert_eq!(ids(listing.with_member("7").collect()), ["7", "8"]);
+        assert_eq!(ids(listing.with_id("9").collect()), [] as [&str; 0]);
     }
 }

@@ -42,7 +42,7 @@ pub use document::OperationName;
 pub use error::MetadataError;
 pub use evaluation::{Evaluation, Rendered, Subject};
 pub use identity::Identity;
-pub use list::{Entry, Listing, is_named};
+pub use list::{Entries, Entry, Listing, Shape, Stated, is_named};
 pub use origin::Origin;
 pub(crate) use pagination::replace_parameters;
 pub use pagination::{NextPage, PageView, Pager};

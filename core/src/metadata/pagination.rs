@@ -15,6 +15,10 @@ pub struct PageView<'a> {
     pub link: Option<&'a str>,
     /// Whether its `Link` headers cannot be read, so that they may name a next page.
     pub unreadable_links: bool,
+    /// How many entries its headers say that the whole list has.
+    pub total: Option<u64>,
+    /// Whether its headers say that it is not the last page.
+    pub continues: bool,
 }
 
 /// What comes after a page.
@@ -37,17 +41,39 @@ pub struct Pager<'a> {
     collection: &'a LogicalPath,
     /// The offset, or the number of the page, of the page that is looked at.
     position: u64,
+    /// How many pages were looked at.
+    pages: u64,
+    /// How many entries they have, if that can be counted.
+    entries: Option<u64>,
+    /// Whether something says that the end is the end: metadata, a total, or a page before.
+    ends_surely: bool,
 }
 
 impl<'a> Pager<'a> {
     pub(super) fn new(rules: &'a Rules, collection: &'a LogicalPath) -> Self {
         let numbered = rules.pagination().and_then(Pagination::numbered);
-        Self { rules, collection, position: numbered.map_or(0, |numbered| numbered.start.into()) }
+        let position = numbered.map_or(0, |numbered| numbered.start.into());
+        let ends_surely = rules.pagination().is_some();
+        Self { rules, collection, position, pages: 0, entries: Some(0), ends_surely }
+    }
+
+    /// Whether [`NextPage::End`] was said by somebody: by metadata, by a total in the answer, or because an earlier
+    /// page led to the last one. Otherwise the answer only shows no sign of a further page.
+    pub fn ends_surely(&self) -> bool {
+        self.ends_surely || self.pages > 1
+    }
+
+    /// How many entries the pages have before transforms, if they can be counted.
+    pub fn entries(&self) -> Option<u64> {
+        self.entries
     }
 
     /// What comes after `page`, which is the first one, or the one that the last call led to.
     pub fn next(&mut self, page: PageView<'_>) -> Result<NextPage, MetadataError> {
-        let more = page.more();
+        self.pages += 1;
+        let found = list::count(page.answer).map(|count| count as u64);
+        self.entries = self.entries.zip(found).map(|(before, found)| before + found);
+        let more = self.more(&page);
         let next = match self.rules.pagination() {
             Some(Pagination::Whole) => return Ok(NextPage::End),
             None => return Ok(more),
@@ -137,14 +163,29 @@ impl Numbered {
     }
 }
 
-impl PageView<'_> {
+impl Pager<'_> {
     /// What the answer says by itself: a link, a URL in its body, or just that there is more.
-    fn more(&self) -> NextPage {
-        if let Some(link) = self.link {
+    fn more(&mut self, page: &PageView<'_>) -> NextPage {
+        if let Some(link) = page.link {
             return NextPage::At(link.to_owned());
         }
-        match next_in(self.answer) {
-            NextPage::End if self.unreadable_links => NextPage::Unknown,
+        let totals = page.total.into_iter().chain(numbers(page.answer, &TOTALS));
+        // A total that is smaller than what is there counts something else.
+        let (mut lacks, mut complete) = (false, false);
+        for total in totals {
+            lacks |= self.entries.is_some_and(|entries| total > entries);
+            complete |= self.entries == Some(total);
+        }
+        lacks |= numbers(page.answer, &PAGES).any(|pages| pages > self.pages);
+        complete |= flags(page.answer, &LAST).any(|last| last);
+        let continues =
+            page.unreadable_links || page.continues || lacks || flags(page.answer, &LAST).any(|last| !last);
+        match next_in(page.answer) {
+            NextPage::End if continues => NextPage::Unknown,
+            NextPage::End => {
+                self.ends_surely |= complete;
+                NextPage::End
+            }
             next => next,
         }
     }
@@ -154,17 +195,81 @@ impl PageView<'_> {
 const URLS: [&str; 8] =
     ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", "@odata.nextLink"];
 /// Members that tell that there is a next page.
-const SIGNS: [&str; 7] =
-    ["nextPageToken", "next_page_token", "next_cursor", "nextCursor", "hasMore", "has_more", "continue"];
+const SIGNS: [&str; 12] = [
+    "nextPageToken",
+    "next_page_token",
+    "next_cursor",
+    "nextCursor",
+    "hasMore",
+    "has_more",
+    "hasNext",
+    "has_next",
+    "hasNextPage",
+    "has_next_page",
+    "isTruncated",
+    "continue",
+];
 /// Objects next to the entries that hold such members.
-const WRAPPERS: [&str; 6] = ["links", "_links", "paging", "pagination", "metadata", "meta"];
+const WRAPPERS: [&str; 8] =
+    ["links", "_links", "paging", "pagination", "metadata", "meta", "page", "pageInfo"];
+/// Members that count the entries of the whole list.
+const TOTALS: [&str; 12] = [
+    "total",
+    "totalCount",
+    "total_count",
+    "totalItems",
+    "total_items",
+    "totalResults",
+    "total_results",
+    "totalElements",
+    "total_elements",
+    "totalSize",
+    "count",
+    "@odata.count",
+];
+/// Members that count its pages.
+const PAGES: [&str; 8] = [
+    "totalPages",
+    "total_pages",
+    "lastPage",
+    "last_page",
+    "pageCount",
+    "page_count",
+    "numPages",
+    "num_pages",
+];
+/// Members that state whether a page is the last one.
+const LAST: [&str; 4] = ["last", "isLast", "is_last", "isLastPage"];
+
+/// Whether a member of this name beside the entries of a list is about its pages.
+pub(super) fn describes_pages(name: &str) -> bool {
+    [&URLS[..], &SIGNS, &WRAPPERS, &TOTALS, &PAGES, &LAST].iter().any(|names| names.contains(&name))
+}
+
+/// The answer and the objects beside its entries that describe its pages.
+fn holders(answer: &Value) -> impl Iterator<Item = &Value> {
+    std::iter::once(answer).chain(WRAPPERS.iter().filter_map(|key| answer.get(key)))
+}
+
+fn numbers<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = u64> {
+    let found = holders(answer).flat_map(move |holder| names.iter().filter_map(|name| holder.get(name)));
+    found.filter_map(|value| match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    })
+}
+
+fn flags<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = bool> {
+    let found = holders(answer).flat_map(move |holder| names.iter().filter_map(|name| holder.get(name)));
+    found.filter_map(|value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
+}
 
 /// What the body of a list answer says about a next page: its URL if it has one, as an address or as a link
 /// object with `href`.
 fn next_in(answer: &Value) -> NextPage {
-    let holders = std::iter::once(answer).chain(WRAPPERS.iter().filter_map(|key| answer.get(key)));
     let mut next = NextPage::End;
-    for holder in holders {
+    for holder in holders(answer) {
         let member = |key: &&str| holder.get(key);
         if let Some(url) = URLS.iter().filter_map(member).find_map(as_reference) {
             return NextPage::At(url.to_owned());
@@ -214,7 +319,13 @@ mod tests {
         let mut pager = rules.pager(&orders);
         let mut next = NextPage::Unknown;
         for answer in answers {
-            let page = PageView { answer: &yaml(answer), link, unreadable_links: false };
+            let page = PageView {
+                answer: &yaml(answer),
+                link,
+                unreadable_links: false,
+                total: None,
+                continues: false,
+            };
             next = pager.next(page).map_err(|error| error.to_string())?;
         }
         Ok(next)
@@ -232,7 +343,15 @@ mod tests {
     #[rstest]
     #[case("[]", NextPage::End)]
     #[case("{items: [], next: null, hasMore: false, nextPageToken: ''}", NextPage::End)]
-    #[case("{items: [], total: 3}", NextPage::End)]
+    #[case("{items: [], total: 0}", NextPage::End)]
+    #[case("{items: [], total: 3}", NextPage::Unknown)]
+    #[case("{items: [{}], meta: {total_count: '3'}}", NextPage::Unknown)]
+    #[case("{content: [{}], last: false, totalPages: 3}", NextPage::Unknown)]
+    #[case("{content: [{}], last: true, totalPages: 1}", NextPage::End)]
+    #[case("{content: [{}], page: {totalElements: 1, totalPages: 1}}", NextPage::End)]
+    #[case("{values: [{}], isLast: false}", NextPage::Unknown)]
+    #[case("{data: [{}], meta: {last_page: 2}}", NextPage::Unknown)]
+    #[case("{data: [{}], hasNextPage: true}", NextPage::Unknown)]
     #[case("{items: [], next: {href: null}, links: {next: null}}", NextPage::Unknown)]
     #[case("{items: [], next: '/orders?page=2'}", at("/orders?page=2"))]
     #[case("{items: [], has_more: true}", NextPage::Unknown)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::document::{Document, DocumentError, Layers};
 use super::transform::ProgramCache;
-use super::{Api, MetadataError, Rules, Source};
+use super::{Api, MetadataError, Rules, Source, source};
 use crate::path::{LogicalPath, Selector};
 use crate::repository::{MetadataReach, Tree};
 
@@ -125,6 +125,32 @@ impl Metadata {
             }
         }
         Ok(false)
+    }
+
+    /// Whether `path` is a member of a collection: the `_` of a document that states id or alias stands for its last
+    /// segment, and that segment is not itself such a collection. The document of the root speaks about everything,
+    /// so it does not count. Blocks.
+    pub fn binds(&self, path: &LogicalPath) -> Result<bool, MetadataError> {
+        let depth = path.segments().count();
+        let mut binds = false;
+        for source in &self.sources {
+            for found in source.documents(path)? {
+                let of_collection = source::is_of_collection(&found.file) && found.depth > 0;
+                if !of_collection || found.reach != MetadataReach::Direct {
+                    continue;
+                }
+                let document = source.document(&found.file)?;
+                let resource = document.resource.as_ref();
+                if resource.is_none_or(|resource| resource.id.is_none() && resource.alias.is_none()) {
+                    continue;
+                }
+                if found.depth == depth {
+                    return Ok(false);
+                }
+                binds |= found.depth + 1 == depth;
+            }
+        }
+        Ok(binds)
     }
 
     /// The documents that apply to `path`, from low to high precedence.

@@ -17,7 +17,7 @@ use super::template::{
 };
 use super::transform::{self, Pipeline, ProgramCache};
 use super::{
-    Api, Entry, Evaluation, MetadataError, Origin, Pager, Rendered, Subject, Validation, ValidationError,
+    Api, Entries, Evaluation, MetadataError, Origin, Pager, Rendered, Subject, Validation, ValidationError,
     list, origin,
 };
 use crate::path::{LogicalPath, check_segment};
@@ -254,7 +254,7 @@ impl Rules {
     }
 
     /// The entries of a list answer for `collection`, after its transforms.
-    pub fn entries(&self, collection: &LogicalPath, answer: Value) -> Result<Vec<Entry>, MetadataError> {
+    pub fn entries(&self, collection: &LogicalPath, answer: Value) -> Result<Entries, MetadataError> {
         list::entries(&self.identity, collection, answer)
     }
 

@@ -116,6 +116,7 @@ fn extension(file: &str) -> &str {
     file.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-fn is_of_collection(file: &str) -> bool {
+/// Whether `file` is the document of a collection, which also governs the members.
+pub(super) fn is_of_collection(file: &str) -> bool {
     file.rsplit('/').nth(1) == Some("_")
 }

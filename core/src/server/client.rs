@@ -141,6 +141,11 @@ impl Client {
         Self { attempt_timeout, ..self }
     }
 
+    /// How long one attempt may take, from connecting to the last byte of the answer.
+    pub const fn attempt_timeout(&self) -> Duration {
+        self.attempt_timeout
+    }
+
     /// The same client for work that `cancelled` ends. From then on a request that waits, for the gate or to be
     /// repeated, is not sent any more; one that has been sent is heard out.
     #[must_use]

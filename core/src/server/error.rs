@@ -58,8 +58,8 @@ pub enum ServerError {
         path: String,
         /// What happened on the way.
         reason: String,
-        /// Whether the server may have received the request.
-        sent: bool,
+        /// What the server may have received of the request.
+        sent: Sent,
     },
     /// The token endpoint gives no token for these credentials.
     #[error("no access token from {url}: {reason}")]
@@ -144,6 +144,17 @@ pub enum ServerError {
     },
 }
 
+/// What is known of a request without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The server has not received it.
+    No,
+    /// The connection broke; the server may have carried it out.
+    Unanswered,
+    /// The server did not answer in time; it may still carry it out.
+    TimedOut,
+}
+
 impl ServerError {
     /// The same with each text that may hold what a server or a payload says as `told` makes it.
     pub(super) fn with_texts(mut self, told: impl Fn(&str) -> String) -> Self {
@@ -194,7 +205,7 @@ impl ServerError {
     /// between us and the server gave one.
     pub fn may_be_done(&self) -> bool {
         match self {
-            Self::Transport { sent, .. } => *sent,
+            Self::Transport { sent, .. } => *sent != Sent::No,
             Self::TooLarge { .. } => true,
             Self::Status { status, .. } => matches!(
                 *status,
@@ -202,6 +213,13 @@ impl ServerError {
             ),
             _ => false,
         }
+    }
+
+    /// Whether the server may still be working on the request: it did not answer in time, or a gateway before it says
+    /// so (HTTP 504).
+    pub fn may_still_be_done(&self) -> bool {
+        matches!(self, Self::Transport { sent: Sent::TimedOut, .. })
+            || self.status() == Some(StatusCode::GATEWAY_TIMEOUT)
     }
 
     /// Whether nobody answered for the server, or it has no time for anybody (HTTP 408, 425, 429, 502, 503, 504).
@@ -222,7 +240,7 @@ impl ServerError {
                 | Self::QueueFull { .. }
                 | Self::Token { .. }
                 | Self::TokenUnavailable { .. }
-                | Self::Transport { sent: false, .. }
+                | Self::Transport { sent: Sent::No, .. }
         )
     }
 

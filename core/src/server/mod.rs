@@ -14,11 +14,11 @@ mod wire;
 
 pub use auth::{Auth, HeaderCredential};
 pub use client::{Client, RequestObserver, Settings};
-pub use error::ServerError;
+pub use error::{Sent, ServerError};
 pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttling};
 pub use link::NextLink;
 pub use oauth2::{Grant, OAuth2, TokenNeed};
 pub use openapi::{FetchedOpenApi, OpenApiLoadError, OpenApiLoader, OpenApiSource};
 pub use request::{BaseUrl, Body, Request};
-pub use response::Response;
+pub use response::{Paging, Response};
 pub use trace::Trace;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
@@ -9,6 +10,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use url::Url;
 
 use super::ServerError;
+use super::error::Sent;
 use crate::proxy::ProxyUrl;
 use crate::secrets::{Confidential, Secret};
 
@@ -98,13 +100,20 @@ impl Request {
     /// The failure of a request that the server may have received.
     pub(super) fn failed(&self, reason: impl Into<String>) -> ServerError {
         let (method, path, reason) = (self.method.clone(), self.path.clone(), reason.into());
-        ServerError::Transport { method, path, reason, sent: true }
+        ServerError::Transport { method, path, reason, sent: Sent::Unanswered }
+    }
+
+    /// The failure of a request that was not answered in time.
+    pub(super) fn timed_out(&self, timeout: Duration) -> ServerError {
+        let (method, path) = (self.method.clone(), self.path.clone());
+        let reason = format!("no complete answer within {} s", timeout.as_secs_f64());
+        ServerError::Transport { method, path, reason, sent: Sent::TimedOut }
     }
 
     /// The failure of a request that never left.
     pub(super) fn unsent(&self, reason: impl Into<String>) -> ServerError {
         let (method, path, reason) = (self.method.clone(), self.path.clone(), reason.into());
-        ServerError::Transport { method, path, reason, sent: false }
+        ServerError::Transport { method, path, reason, sent: Sent::No }
     }
 }
 

@@ -31,8 +31,35 @@ pub struct Response {
     pub last_modified: Option<HeaderValue>,
     /// The values of all `Link` fields.
     pub links: Vec<String>,
+    /// What other fields say about the pages of a list.
+    pub paging: Paging,
     /// The body, decompressed.
     pub body: Bytes,
+}
+
+/// What the header fields of an answer say about the pages of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paging {
+    /// How many entries the whole list has: `X-Total-Count`, `X-Total`, or the length in `Content-Range`
+    /// (RFC 9110 §14.4).
+    pub total: Option<u64>,
+    /// Whether there are further pages: `X-Next-Page`, or a range of unknown length.
+    pub continues: bool,
+}
+
+impl Paging {
+    pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+        let text =
+            |name: &str| headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty());
+        let range = text("content-range").and_then(|range| range.rsplit_once('/'));
+        let length = range.and_then(|(_, length)| length.parse().ok());
+        let counted = |name| text(name)?.parse().ok();
+        let partial = status == StatusCode::PARTIAL_CONTENT || range.is_some();
+        Self {
+            total: counted("x-total-count").or_else(|| counted("x-total")).or(length),
+            continues: text("x-next-page").is_some() || (partial && length.is_none()),
+        }
+    }
 }
 
 impl Response {
@@ -141,8 +168,31 @@ mod tests {
             etag: None,
             last_modified: None,
             links: Vec::new(),
+            paging: Paging::default(),
             body: Bytes::copy_from_slice(body.as_bytes()),
         }
+    }
+
+    #[rstest]
+    #[case(200, &[], None, false)]
+    #[case(200, &[("x-total-count", "120")], Some(120), false)]
+    #[case(200, &[("x-total", "3"), ("x-next-page", "")], Some(3), false)]
+    #[case(200, &[("x-next-page", "2")], None, true)]
+    #[case(206, &[("content-range", "items 0-49/120")], Some(120), false)]
+    #[case(206, &[("content-range", "items 0-49/*")], None, true)]
+    #[case(206, &[], None, true)]
+    fn pages_in_headers(
+        #[case] status: u16,
+        #[case] fields: &[(&'static str, &'static str)],
+        #[case] total: Option<u64>,
+        #[case] continues: bool,
+    ) {
+        let headers = fields
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        let found = Paging::of(StatusCode::from_u16(status).unwrap(), &headers);
+        assert_eq!(found, Paging { total, continues });
     }
 
     #[rstest]

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::client::{BODY_LIMIT, RequestObserver};
 use super::gate::{Answer, Outcome, Refused};
-use super::response::strong_etag;
+use super::response::{Paging, strong_etag};
 use super::trace::{Teller, Trace};
 use super::{BaseUrl, Gate, Request, Response, ServerError};
 use crate::control::one_line;
@@ -194,8 +194,7 @@ impl Wire {
         let started = Instant::now();
         let outcome = tokio::time::timeout(call.attempt_timeout, self.exchange(call)).await;
         let outcome = outcome.unwrap_or_else(|_| {
-            let seconds = call.attempt_timeout.as_secs_f64();
-            let error = request.failed(format!("no complete answer within {seconds} s"));
+            let error = request.timed_out(call.attempt_timeout);
             Err(Failed { error, failure: Failure::Interrupted })
         });
         let outcome = outcome.map_err(|failed| self.told(request, failed));
@@ -433,6 +432,7 @@ impl Wire {
             last_modified: headers.get(LAST_MODIFIED).cloned(),
             url,
             links: headers.get_all(LINK).iter().map(lossy).collect(),
+            paging: Paging::of(status, headers),
             body,
         })
     }

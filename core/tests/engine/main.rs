@@ -15,7 +15,6 @@ mod first_sync;
 mod lost_answers;
 mod pruning;
 mod recurrences;
-mod repeated_reads;
 mod scene;
 mod secrets;
 mod stops;

@@ -61,7 +61,7 @@ async fn somebody_who_keeps_changing_it_is_told_of_and_not_overwritten() {
     world.server.fail(Matcher::method("PUT"), 412, 2);
     let (reason, message) = failure(&world.apply(plan).await);
     assert_eq!(reason, "ConflictError");
-    assert!(message.starts_with("/shops/rio: somebody else keeps changing it"), "{message}");
+    assert!(message.starts_with("/shops/rio: another client keeps changing it"), "{message}");
     assert_eq!(world.writes().len(), 2);
     assert_eq!(world.live("/shops/rio"), r#"{"id":"rio","tier":"silver"}"#);
 }

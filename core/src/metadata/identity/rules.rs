@@ -33,6 +33,11 @@ impl IdentityRules {
         &self.alias
     }
 
+    /// Whether metadata states the template of the alias.
+    pub fn explicit_alias(&self) -> bool {
+        self.explicit_alias
+    }
+
     /// Whether metadata states both templates.
     pub fn both_explicit(&self) -> bool {
         self.explicit_id && self.explicit_alias

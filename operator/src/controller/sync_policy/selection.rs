@@ -182,7 +182,7 @@ fn incremental(
     if apply.iter().any(|target| target.recursive && target.path == *scope) {
         return Ok(None);
     }
-    let mut selection = Selection { base: Some(base.clone()), ..Selection::targets(tree, &apply)? };
+    let mut selection = Selection::targets(tree, &apply)?;
     let touched = selection.targeted() + prune.len();
     if base != target && touched > 0 {
         // More than half of what was declared before: what is left must be at least the other half.

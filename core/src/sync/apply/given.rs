@@ -1,0 +1,53 @@
+//! Ids that the server gives to what a run creates.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::path::LogicalPath;
+use crate::server::Response;
+use crate::sync::model::call::Call;
+
+/// The ids of what this run created and of its parents, where they are not the names of the paths.
+#[derive(Default)]
+pub struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
+
+impl GivenIds {
+    /// Remembers the id in the answer to a create: what metadata says it is, else where it now is. Returns it.
+    pub fn learn(&self, path: &LogicalPath, call: &Call, response: &Response) -> Option<String> {
+        let rules = call.names.as_ref()?;
+        let answer = response.decode(rules.payload_type()).unwrap_or_default();
+        let location = response.location.as_deref().filter(|_| !call.states_id);
+        let location = || location?.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
+        // What the client did not state, the server did.
+        let given = || rules.identity().id().evaluate(&answer).ok().filter(|_| !call.states_id);
+        let id = rules.observed_id(&answer).or_else(given).or_else(location);
+        self.note(path, call, id.clone());
+        id
+    }
+
+    /// Remembers `id` as that of the resource at `path`, and those that `call` addressed its parents by.
+    pub fn note(&self, path: &LogicalPath, call: &Call, id: Option<String>) {
+        let Some(id) = id.filter(|id| !id.is_empty() && id != path.name()) else { return };
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        given.insert(path.clone(), id);
+        let parents = path.ancestors().zip(call.at.iter().flat_map(LogicalPath::ancestors));
+        for (parent, at) in parents.filter(|(parent, at)| parent.name() != at.name()) {
+            given.insert(parent, at.name().to_owned());
+        }
+    }
+
+    /// `path` with the ids of its parents; `None` if nothing changes.
+    pub fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.is_empty() {
+            return None;
+        }
+        let prefixes: Vec<LogicalPath> = std::iter::once(path.clone()).chain(path.ancestors()).collect();
+        let mut resolved = LogicalPath::root();
+        for prefix in prefixes.iter().rev().filter(|prefix| !prefix.is_root()) {
+            let own = given.get(prefix).filter(|_| prefix != path);
+            resolved = resolved.child(own.map_or_else(|| prefix.name(), String::as_str)).ok()?;
+        }
+        (resolved != *path).then_some(resolved)
+    }
+}

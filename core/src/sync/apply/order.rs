@@ -1,0 +1,178 @@
+//! Which actions of a plan wait for which, and running them so.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::path::LogicalPath;
+use crate::sync::model::action::{Action, Step};
+use crate::sync::model::error::SyncError;
+use crate::sync::model::recurrence::Done;
+use crate::sync::tasks::joined;
+
+/// Which actions wait for which: a graph over indices, not levels, so that none waits without need.
+pub struct Order {
+    /// How many actions each one waits for.
+    waits_for: Vec<usize>,
+    /// The actions that wait for each one.
+    releases: Vec<Vec<usize>>,
+    /// Whether a failed create fails the actions that wait for it.
+    condemns: bool,
+    /// Actions below something that could not be created before.
+    orphans: HashMap<usize, LogicalPath>,
+}
+
+impl Order {
+    /// Each action waits for its nearest ancestor among the actions. What is `missing` could not be created before.
+    pub fn parents_first(actions: &[Arc<Action>], missing: &[LogicalPath]) -> Self {
+        let mut order = Self::unordered(actions.len(), true);
+        for (child, parent) in nearest_ancestors(actions) {
+            order.waits_for[child] = 1;
+            order.releases[parent].push(child);
+        }
+        if !missing.is_empty() {
+            let missing: HashSet<&LogicalPath> = missing.iter().collect();
+            for (place, action) in actions.iter().enumerate() {
+                let parent = action.path.ancestors().find(|ancestor| missing.contains(ancestor));
+                order.orphans.extend(parent.map(|parent| (place, parent)));
+            }
+        }
+        order
+    }
+
+    /// Each action waits for its descendants among the actions.
+    pub fn children_first(actions: &[Arc<Action>]) -> Self {
+        let mut order = Self::unordered(actions.len(), false);
+        for (child, parent) in nearest_ancestors(actions) {
+            order.waits_for[parent] += 1;
+            order.releases[child].push(parent);
+        }
+        order
+    }
+
+    fn unordered(len: usize, condemns: bool) -> Self {
+        Self { waits_for: vec![0; len], releases: vec![Vec::new(); len], condemns, orphans: HashMap::new() }
+    }
+}
+
+/// Pairs of (descendant, nearest ancestor) by index.
+fn nearest_ancestors(actions: &[Arc<Action>]) -> Vec<(usize, usize)> {
+    let places: HashMap<&LogicalPath, usize> =
+        actions.iter().enumerate().map(|(place, action)| (&action.path, place)).collect();
+    let nearest = |path: &LogicalPath| path.ancestors().find_map(|ancestor| places.get(&ancestor).copied());
+    actions.iter().enumerate().filter_map(|(place, action)| Some((place, nearest(&action.path)?))).collect()
+}
+
+/// Runs `work` over `actions` in `order`, each in a task of its own and at most `concurrency` at once, and hands
+/// what came of each to `note`. `work` gets the ancestor whose create failed, if one did.
+pub async fn execute<F>(
+    actions: Vec<Arc<Action>>,
+    order: Order,
+    concurrency: usize,
+    work: impl Fn(Arc<Action>, Option<LogicalPath>) -> F,
+    mut note: impl FnMut(&Action, Result<Done, SyncError>),
+) where
+    F: Future<Output = Result<Done, SyncError>> + Send + 'static,
+{
+    let Order { mut waits_for, releases, condemns, orphans: mut failed_parents } = order;
+    let mut ready: VecDeque<usize> = (0..actions.len()).filter(|place| waits_for[*place] == 0).collect();
+    let mut running = JoinSet::new();
+    loop {
+        while running.len() < concurrency
+            && let Some(place) = ready.pop_front()
+        {
+            let future = work(Arc::clone(&actions[place]), failed_parents.remove(&place));
+            running.spawn(async move { (place, future.await) });
+        }
+        let Some((place, outcome)) = running.join_next().await.and_then(joined) else { break };
+        let action = &actions[place];
+        let lost = condemns && outcome.is_err() && action.step == Step::Create;
+        for &next in &releases[place] {
+            waits_for[next] -= 1;
+            if lost {
+                failed_parents.insert(next, action.path.clone());
+            }
+            if waits_for[next] == 0 {
+                ready.push_back(next);
+            }
+        }
+        note(action, outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::sync::model::action::{Reason, Step};
+    use crate::sync::model::recurrence::After;
+
+    fn actions(paths: &[&str], step: Step) -> Vec<Arc<Action>> {
+        let action =
+            |path: &&str| Arc::new(Action::new(LogicalPath::parse(path).unwrap(), step, Reason::Missing));
+        paths.iter().map(action).collect()
+    }
+
+    async fn sequence(actions: Vec<Arc<Action>>, order: Order, failing: &str) -> Vec<String> {
+        let seen = Mutex::new(Vec::new());
+        let work = |action: Arc<Action>, failed_parent: Option<LogicalPath>| {
+            let mark = if failed_parent.is_some() { "!" } else { "" };
+            seen.lock().unwrap().push(format!("{mark}{}", action.path));
+            let path = action.path.clone();
+            let outcome = match failed_parent {
+                Some(parent) => Err(SyncError::ParentFailed { path, parent }),
+                None if path.as_str() == failing => {
+                    Err(SyncError::NotAttempted { path, reason: String::new() })
+                }
+                None => Ok(Done { step: action.step, after: After::Unknown }),
+            };
+            async move { outcome }
+        };
+        // One at a time: of two tasks, either may end first.
+        execute(actions, order, 1, work, |_, _| ()).await;
+        seen.into_inner().unwrap()
+    }
+
+    #[tokio::test]
+    async fn parents_before_children_whatever_the_gap() {
+        let actions = actions(&["/a", "/a/x/y", "/b", "/a/x/y/z"], Step::Create);
+        let order = Order::parents_first(&actions, &[]);
+        let seen = sequence(actions, order, "").await;
+        assert_eq!(seen, ["/a", "/b", "/a/x/y", "/a/x/y/z"]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_creation_condemns_all_its_descendants() {
+        let actions = actions(&["/a", "/a/b", "/a/b/c", "/d"], Step::Create);
+        let order = Order::parents_first(&actions, &[]);
+        let seen = sequence(actions, order, "/a").await;
+        assert_eq!(seen, ["/a", "/d", "!/a/b", "!/a/b/c"]);
+    }
+
+    #[tokio::test]
+    async fn what_failed_before_fails_its_descendants() {
+        let actions = actions(&["/a/b", "/d"], Step::Create);
+        let order = Order::parents_first(&actions, &[LogicalPath::parse("/a").unwrap()]);
+        let seen = sequence(actions, order, "").await;
+        assert_eq!(seen, ["!/a/b", "/d"]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_update_condemns_nothing() {
+        let actions = actions(&["/a", "/a/b"], Step::Update);
+        let order = Order::parents_first(&actions, &[]);
+        let seen = sequence(actions, order, "/a").await;
+        assert_eq!(seen, ["/a", "/a/b"]);
+    }
+
+    #[tokio::test]
+    async fn deletions_go_children_first_and_on_after_a_failure() {
+        let actions = actions(&["/a", "/a/b", "/a/c/d"], Step::Delete);
+        let order = Order::children_first(&actions);
+        let seen = sequence(actions, order, "/a/b").await;
+        assert_eq!(seen, ["/a/b", "/a/c/d", "/a"]);
+    }
+}

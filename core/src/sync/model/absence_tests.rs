@@ -1,0 +1,146 @@
+use rstest::rstest;
+
+use super::*;
+use crate::metadata::Stated;
+use crate::payload::Value;
+
+const SERVER_IDS: Wanted<'static> = Wanted {
+    id: None,
+    name: "rio",
+    alias: Some("rio"),
+    states_alias: true,
+    one_name: false,
+    by_members: false,
+};
+const BOTH_STATED: Wanted<'static> = Wanted { id: Some("u1"), ..SERVER_IDS };
+const ONE_NAME: Wanted<'static> = Wanted { id: Some("rio"), one_name: true, ..SERVER_IDS };
+const NO_RULES: Wanted<'static> =
+    Wanted { id: None, name: "rio", alias: None, states_alias: false, one_name: true, by_members: true };
+
+fn entry(id: &str, alias: Option<&str>) -> Entry {
+    Entry {
+        alias: alias.unwrap_or(id).to_owned(),
+        remote_id: id.to_owned(),
+        payload: Value::Null,
+        states: Stated { id: true, alias: alias.is_some() },
+    }
+}
+
+fn listed(entries: &[(&str, Option<&str>)], extent: Extent) -> ListAnswer {
+    let entries = entries.iter().map(|(id, alias)| entry(id, *alias)).collect();
+    ListAnswer::Listed { listing: Listing::new(entries), extent }
+}
+
+fn whole(entries: &[(&str, Option<&str>)]) -> ListAnswer {
+    listed(entries, Extent::Whole)
+}
+
+fn failed() -> ListAnswer {
+    ListAnswer::Failed {
+        category: Category::Transport,
+        unauthorized: false,
+        unreachable: true,
+        message: "GET /shops: 503".to_owned(),
+    }
+}
+
+fn shown(verdict: &Verdict<'_>) -> String {
+    match verdict {
+        Verdict::Here => "here".to_owned(),
+        Verdict::Present(entry) => format!("present {}", entry.remote_id),
+        Verdict::Absent(proof) => format!("absent {proof:?}"),
+        Verdict::Unknown(doubt) => {
+            let name = format!("{doubt:?}");
+            format!("unknown {}", name.split([' ', '(', '{']).next().unwrap_or_default())
+        }
+    }
+}
+
+fn verdict(wanted: Wanted<'_>, address: Address<'_>, list: &ListAnswer) -> String {
+    let question = Question { wanted, put_creates: false, doomed: false };
+    shown(&judge(&question, address, list, false))
+}
+
+#[rstest]
+#[case::whole(whole(&[("u7", Some("ava"))]), "absent List", "absent List")]
+#[case::empty(whole(&[]), "absent List", "absent List")]
+#[case::cut(listed(&[("u7", Some("ava"))], Extent::Cut), "unknown Cut", "unknown Cut")]
+#[case::usual_page(listed(&[], Extent::PageSized(50)), "unknown PageSized", "unknown PageSized")]
+#[case::no_alias_shown(whole(&[("u7", None)]), "unknown AliasNotListed", "unknown AliasNotListed")]
+#[case::missing(ListAnswer::Missing, "unknown NoList", "unknown NoList")]
+#[case::not_a_list(ListAnswer::NotAList("html".to_owned()), "unknown NotAList", "unknown NotAList")]
+#[case::failed(failed(), "unknown Failed", "unknown Failed")]
+#[case::forbidden(ListAnswer::Refused(StatusCode::FORBIDDEN), "unknown Unlistable", "absent Unlistable")]
+#[case::no_method(
+    ListAnswer::Refused(StatusCode::METHOD_NOT_ALLOWED),
+    "unknown Unlistable",
+    "absent Unlistable"
+)]
+#[case::not_asked(ListAnswer::NotAsked, "unknown NotListed", "unknown NotListed")]
+#[case::alias(whole(&[("u7", Some("rio"))]), "present u7", "present u7")]
+#[case::alias_beyond_doubt(listed(&[("u7", Some("rio"))], Extent::Cut), "present u7", "present u7")]
+#[case::twice(whole(&[("u7", Some("rio")), ("u8", Some("rio"))]), "unknown Several", "unknown Several")]
+fn nothing_at_the_address(
+    #[case] list: ListAnswer,
+    #[case] of_the_server: &str,
+    #[case] of_the_client: &str,
+) {
+    assert_eq!(verdict(SERVER_IDS, Address::NotFound, &list), of_the_server);
+    assert_eq!(verdict(BOTH_STATED, Address::NotFound, &list), of_the_client);
+    assert_eq!(verdict(ONE_NAME, Address::NotFound, &list), "absent Address");
+    let question = Question { wanted: SERVER_IDS, put_creates: true, doomed: false };
+    assert_eq!(shown(&judge(&question, Address::NotFound, &list, false)), "absent PutCreates");
+    let question = Question { put_creates: false, ..question };
+    assert_eq!(shown(&judge(&question, Address::NotFound, &list, true)), "absent Parent");
+}
+
+#[rstest]
+#[case::same(SERVER_IDS, Some("rio"), whole(&[("u7", Some("rio"))]), "here")]
+#[case::unique_until_listed(SERVER_IDS, Some("rio"), ListAnswer::NotAsked, "unknown NotListed")]
+#[case::same_without_list(SERVER_IDS, Some("rio"), failed(), "here")]
+#[case::one_name(ONE_NAME, Some("x"), ListAnswer::NotAsked, "here")]
+#[case::foreign_id(BOTH_STATED, Some("ava"), whole(&[("u1", Some("ava")), ("u2", Some("rio"))]), "unknown Several")]
+#[case::foreign_id_not_listed(BOTH_STATED, Some("ava"), whole(&[("u2", Some("rio"))]), "unknown AnotherAlias")]
+#[case::renamed(BOTH_STATED, Some("old"), whole(&[("u1", Some("old"))]), "here")]
+#[case::other_alias_unlisted(BOTH_STATED, Some("ava"), ListAnswer::Missing, "unknown NoList")]
+#[case::other_alias_failed(BOTH_STATED, Some("ava"), failed(), "unknown Failed")]
+#[case::no_alias_failed(BOTH_STATED, None, failed(), "unknown Failed")]
+#[case::no_alias_unlisted(BOTH_STATED, None, ListAnswer::Missing, "here")]
+#[case::no_alias_no_id(SERVER_IDS, None, ListAnswer::Missing, "unknown NoList")]
+#[case::name_is_an_id(SERVER_IDS, Some("ava"), whole(&[("rio", Some("ava"))]), "unknown AnotherAlias")]
+#[case::name_is_an_id_of_another(SERVER_IDS, Some("ava"), whole(&[("u7", Some("rio"))]), "present u7")]
+#[case::not_on_the_list(SERVER_IDS, Some("ava"), whole(&[]), "unknown AnotherAlias")]
+fn something_at_the_address(
+    #[case] wanted: Wanted<'_>,
+    #[case] alias: Option<&str>,
+    #[case] list: ListAnswer,
+    #[case] expected: &str,
+) {
+    assert_eq!(verdict(wanted, Address::Found { alias }, &list), expected);
+}
+
+#[rstest]
+#[case::by_member(false, "present u7")]
+#[case::never_a_deletion(true, "unknown ByMember")]
+fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &str) {
+    let payload = Value::from_json(&serde_json::json!({"id": "u7", "username": "rio"})).unwrap();
+    let list = ListAnswer::Listed {
+        listing: Listing::new(vec![Entry { payload, ..entry("u7", None) }]),
+        extent: Extent::Whole,
+    };
+    let question = Question { wanted: NO_RULES, put_creates: false, doomed };
+    assert_eq!(shown(&judge(&question, Address::NotFound, &list, false)), expected);
+    let question = Question { wanted: SERVER_IDS, put_creates: false, doomed };
+    assert_ne!(shown(&judge(&question, Address::NotFound, &list, false)), "present u7");
+}
+
+#[rstest]
+#[case(Doubt::Cut, "operations.list.pagination")]
+#[case(Doubt::PageSized(50), "style: none")]
+#[case(Doubt::NoList, "resource.id")]
+#[case(Doubt::NotAList("HTTP 302".to_owned()), "operations.list.transforms")]
+#[case(Doubt::AliasNotListed(3), "resource.alias")]
+#[case(Doubt::ByMember("7".to_owned()), "resource.id and resource.alias")]
+fn doubts_name_the_metadata_that_would_help(#[case] doubt: Doubt, #[case] named: &str) {
+    assert!(doubt.to_string().contains(named), "{doubt}");
+}

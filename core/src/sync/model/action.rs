@@ -1,0 +1,114 @@
+//! What is done to one resource, and why.
+
+use serde::{Deserialize, Serialize};
+
+use super::call::Call;
+use super::recurrence::Mark;
+use crate::metadata::{Comparison, Difference};
+use crate::path::LogicalPath;
+
+/// What will be done to one resource, and why.
+#[derive(Debug, Serialize)]
+pub struct Action {
+    /// The resource.
+    pub path: LogicalPath,
+    /// What will be done.
+    pub step: Step,
+    /// Why.
+    pub reason: Reason,
+    /// How the server departs from what is desired, without declared secrets; empty unless the step is an
+    /// update.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Difference>,
+    /// What was compared, without declared secrets, if [`Options::keep_compared`](super::options::Options::keep_compared)
+    /// asks for it.
+    #[serde(skip)]
+    pub compared: Option<Box<Comparison>>,
+    /// What is sent.
+    #[serde(skip)]
+    pub(crate) sending: Sending,
+    /// Stands for the difference, where recurrences are watched.
+    #[serde(skip)]
+    pub(crate) mark: Option<Mark>,
+    /// Whether the last run corrected the same difference.
+    #[serde(skip)]
+    pub(crate) again: bool,
+    /// Stands for all of it, secrets included, if [`Options::sealable`](super::options::Options::sealable) asks for it.
+    #[serde(skip)]
+    pub(crate) content: Option<Box<[u8; 32]>>,
+}
+
+/// What an action sends.
+#[derive(Debug)]
+pub enum Sending {
+    /// Nothing.
+    Nothing,
+    /// This request.
+    Ready(Box<Call>),
+    /// A create, whose request is made when it is sent: a first sync would otherwise hold all payloads and secrets.
+    WhenSent,
+    /// Nothing, because no request can be made. The run reports why.
+    Impossible,
+}
+
+/// What an action does on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Makes the resource exist.
+    Create,
+    /// Replaces its content.
+    Update,
+    /// Removes it.
+    Delete,
+    /// Nothing.
+    Skip,
+}
+
+/// Why an action was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// The server does not have it.
+    Missing,
+    /// The server has something else.
+    Different,
+    /// It is equal, and updates are forced.
+    Forced,
+    /// It is equal.
+    Equal,
+    /// It was declared once and is not declared now.
+    Undeclared,
+    /// The caller asked for exactly this.
+    Requested,
+    /// It differs as it did right after each of the last updates: the server does not keep what it is sent.
+    Unsettled,
+}
+
+impl Action {
+    pub(crate) fn new(path: LogicalPath, step: Step, reason: Reason) -> Self {
+        Self {
+            path,
+            step,
+            reason,
+            differences: Vec::new(),
+            compared: None,
+            sending: Sending::Nothing,
+            mark: None,
+            again: false,
+            content: None,
+        }
+    }
+
+    pub(crate) fn with(self, call: Call) -> Self {
+        Self { sending: Sending::Ready(Box::new(call)), ..self }
+    }
+
+    /// The request that it holds.
+    pub(crate) fn call(&self) -> Option<&Call> {
+        match &self.sending {
+            Sending::Ready(call) => Some(call),
+            Sending::Nothing | Sending::WhenSent | Sending::Impossible => None,
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Why one resource could not be synced.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use serde::Serialize;
+
+use super::absence::Doubt;
+use crate::error::{Categorized, Category, with_causes};
+use crate::metadata::MetadataError;
+use crate::path::LogicalPath;
+use crate::repository::RepositoryError;
+use crate::secrets::ResolveError;
+use crate::server::ServerError;
+
+/// A failure that concerns one resource.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// The desired payload could not be read.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// No rules, or rules that do not fit the payload.
+    #[error("{}", with_causes(.0))]
+    Metadata(#[from] MetadataError),
+    /// The server, or the way to it, failed.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The server has not got the resource.
+    #[error("{path} not found on the server")]
+    Absent {
+        /// The resource.
+        path: LogicalPath,
+    },
+    /// Several declared resources answer to the name that was asked for.
+    #[error(
+        "{path} is ambiguous: {} answer to \"{}\"; use the path of one of them",
+        paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
+        path.name()
+    )]
+    AmbiguousName {
+        /// What was asked for.
+        path: LogicalPath,
+        /// The resources that answer.
+        paths: Vec<LogicalPath>,
+    },
+    /// Lists whose transforms need each other, or too many of them.
+    #[error("the list of {path} needs itself through resource(), or lists nest too deep")]
+    ListCycle {
+        /// The collection.
+        path: LogicalPath,
+    },
+    /// The answers of the server leave open whether it has the resource. Nothing is written on a guess.
+    #[error("cannot determine whether {path} exists: {doubt}")]
+    Undecided {
+        /// The resource.
+        path: LogicalPath,
+        /// What is missing.
+        doubt: Box<Doubt>,
+    },
+    /// The id of a parent cannot be found, so there is no address to ask.
+    #[error("cannot address {path}: {source}")]
+    Parent {
+        /// The resource.
+        path: LogicalPath,
+        /// What went wrong with its parent.
+        source: Arc<SyncError>,
+    },
+    /// A resource that Git does not declare stays, because whether it may go is unknown.
+    #[error("not deleted: {reason}")]
+    NotDeleted {
+        /// The resource.
+        path: LogicalPath,
+        /// Why.
+        reason: String,
+    },
+    /// The server has something else where a deletion just succeeded or found nothing.
+    #[error(
+        "{path}: DELETE {address} found nothing, but the resource is still there; state the address in operations.delete.path"
+    )]
+    StillThere {
+        /// The resource.
+        path: LogicalPath,
+        /// Where the deletion was sent.
+        address: String,
+    },
+    /// A page of a list after the first one failed. All of the list fails then, since what is not on the pages
+    /// before may exist.
+    #[error("list of {collection}: page {page}: {source}")]
+    Page {
+        /// The collection.
+        collection: LogicalPath,
+        /// The number of the page, from 1.
+        page: usize,
+        /// What failed.
+        source: Box<SyncError>,
+    },
+    /// The pages of a list lead back to where they came from.
+    #[error("list of {collection}: the pages do not end: page {page} {reason}")]
+    EndlessList {
+        /// The collection.
+        collection: LogicalPath,
+        /// The number of the page, from 1.
+        page: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A list that is longer than we read.
+    #[error(
+        "list of {collection}: it is longer than the limit of {limit}; narrow it with operations.list.query"
+    )]
+    ListTooLong {
+        /// The collection.
+        collection: LogicalPath,
+        /// The limit with its unit.
+        limit: String,
+    },
+    /// A placeholder cannot be replaced; sending it would overwrite the live credential.
+    #[error("{}", with_causes(.0))]
+    Secret(#[from] ResolveError),
+    /// A create was sent, its answer was lost, and whether it was carried out is unknown. It is not sent again: a later
+    /// run sees what became of it.
+    #[error("{path}: creation outcome unknown: {lost}; {why}")]
+    Unsure {
+        /// The resource.
+        path: LogicalPath,
+        /// What became of the answer.
+        lost: Box<ServerError>,
+        /// Why it is still unknown, or when it is looked for.
+        why: String,
+    },
+    /// An earlier create of the resource timed out and may still be carried out.
+    #[error(
+        "{path}: creation outcome unknown: an earlier create timed out; it is looked for again in {seconds} s"
+    )]
+    UnderWay {
+        /// The resource.
+        path: LogicalPath,
+        /// How long it may take, in seconds.
+        seconds: u64,
+    },
+    /// Whenever the resource is to be written, the server has another version than the one just read.
+    #[error(
+        "{path}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
+    )]
+    Contended {
+        /// The resource.
+        path: LogicalPath,
+    },
+    /// The parent could not be created, so there is nowhere to put this.
+    #[error("{path}: not created because its parent {parent} could not be created")]
+    ParentFailed {
+        /// The resource.
+        path: LogicalPath,
+        /// The ancestor whose creation failed.
+        parent: LogicalPath,
+    },
+    /// The run ended first.
+    #[error("{path}: not attempted: {reason}")]
+    NotAttempted {
+        /// The resource.
+        path: LogicalPath,
+        /// Why the run ended.
+        reason: String,
+    },
+    /// A task of ours died.
+    #[error("{path}: internal failure while working on it: {reason}")]
+    Task {
+        /// The resource.
+        path: LogicalPath,
+        /// What the runtime says.
+        reason: String,
+    },
+}
+
+impl SyncError {
+    /// Whether the server shows no resource, and only a proof of its absence is missing.
+    pub(crate) fn is_lack_of_proof(&self) -> bool {
+        match self {
+            Self::Undecided { doubt, .. } => !doubt.may_pass() && doubt.category() != Category::Conflict,
+            _ => false,
+        }
+    }
+
+    /// Whether a single read is not possible this way: the server refuses the request as such, or its path
+    /// cannot be rendered.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Server(error @ ServerError::Status { .. }) => error.category() == Category::Validation,
+            Self::Metadata(error) => matches!(
+                error,
+                MetadataError::Render { .. }
+                    | MetadataError::Unusable { .. }
+                    | MetadataError::Identity { .. }
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether the server said 401: the credentials themselves are refused, for every resource alike.
+    pub(crate) fn is_unauthorized(&self) -> bool {
+        match self {
+            Self::Server(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
+            Self::Undecided { doubt, .. } => matches!(**doubt, Doubt::Failed { unauthorized: true, .. }),
+            Self::Parent { source, .. } => source.is_unauthorized(),
+            Self::Page { source, .. } => source.is_unauthorized(),
+            _ => false,
+        }
+    }
+
+    /// Whether the managed server could not be reached or is overloaded. A server that answers with another status
+    /// was reached, and may answer another request.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Server(error) => error.is_unreachable(),
+            Self::Unsure { lost, .. } => lost.is_unreachable(),
+            Self::Undecided { doubt, .. } => matches!(**doubt, Doubt::Failed { unreachable: true, .. }),
+            Self::Parent { source, .. } => source.is_unreachable(),
+            Self::Page { source, .. } => source.is_unreachable(),
+            _ => false,
+        }
+    }
+
+    /// Whether the secret store, and not the managed server, could not be asked.
+    pub(crate) fn is_of_secret_store(&self) -> bool {
+        let lookup = matches!(self, Self::Secret(ResolveError::Lookup { .. }));
+        lookup && matches!(self.category(), Category::Auth | Category::Transport)
+    }
+
+    /// The bounded reason shown in status.
+    pub fn reason(&self) -> FailureReason {
+        match self {
+            Self::Secret(ResolveError::NoStore { .. }) => FailureReason::SecretStoreMissing,
+            Self::Secret(ResolveError::Lookup { source, .. }) => {
+                FailureReason::SecretUnreadable(source.category())
+            }
+            Self::ParentFailed { .. } => FailureReason::ParentFailed,
+            Self::NotAttempted { .. } => FailureReason::NotAttempted,
+            other => FailureReason::Category(other.category()),
+        }
+    }
+}
+
+impl Categorized for SyncError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Repository(error) => error.category(),
+            Self::Metadata(error) => error.category(),
+            Self::Server(error) => error.category(),
+            Self::Secret(error) => error.category(),
+            Self::Undecided { doubt, .. } => doubt.category(),
+            Self::Parent { source, .. } => source.category(),
+            // That a page is gone does not mean that the list is: it may have changed while it was read.
+            Self::Page { source, .. } => match source.category() {
+                Category::NotFound => Category::Transport,
+                category => category,
+            },
+            Self::Absent { .. } => Category::NotFound,
+            Self::ListCycle { .. } | Self::EndlessList { .. } | Self::ListTooLong { .. } => {
+                Category::Validation
+            }
+            Self::AmbiguousName { .. }
+            | Self::Contended { .. }
+            | Self::NotDeleted { .. }
+            | Self::StillThere { .. }
+            | Self::ParentFailed { .. } => Category::Conflict,
+            Self::Unsure { .. } | Self::UnderWay { .. } | Self::NotAttempted { .. } => Category::Transport,
+            Self::Task { .. } => Category::Internal,
+        }
+    }
+}
+
+/// The bounded reason of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    /// The category says enough.
+    Category(Category),
+    /// A placeholder without a store.
+    SecretStoreMissing,
+    /// The secret store does not give what a placeholder names.
+    SecretUnreadable(Category),
+    /// The parent's creation failed.
+    ParentFailed,
+    /// The run ended first.
+    NotAttempted,
+    /// The server does not keep what it is sent.
+    NeverConverges,
+}
+
+impl FailureReason {
+    /// The category that decides an exit code.
+    pub const fn category(self) -> Category {
+        match self {
+            Self::Category(category) | Self::SecretUnreadable(category) => category,
+            Self::SecretStoreMissing => Category::Validation,
+            Self::ParentFailed | Self::NeverConverges => Category::Conflict,
+            Self::NotAttempted => Category::Transport,
+        }
+    }
+
+    /// The CamelCase spelling used in status fields.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Category(category) => category.reason(),
+            Self::SecretStoreMissing => "SecretStoreMissing",
+            Self::SecretUnreadable(_) => "SecretUnreadable",
+            Self::ParentFailed => "ParentFailed",
+            Self::NotAttempted => "NotAttempted",
+            Self::NeverConverges => "NeverConverges",
+        }
+    }
+}
+
+impl Serialize for FailureReason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

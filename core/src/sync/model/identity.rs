@@ -1,0 +1,163 @@
+//! Whether an entry of a list is the wanted resource. This is decided here and nowhere else.
+//!
+//! A resource has up to three names: the id that its payload states, the alias that metadata takes from its payload,
+//! and the last segment of its path, which stands in for either of them. Members that commonly name resources
+//! (`/name`, `/username`, …) count only where metadata states neither id nor alias.
+
+use super::resource::Resource;
+use crate::metadata::{Entry, Identity, Listing};
+
+/// The names by which a resource is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'r> {
+    /// The id that the payload states.
+    pub id: Option<&'r str>,
+    /// The last segment of the path.
+    pub name: &'r str,
+    /// The alias, where metadata states where it is.
+    pub alias: Option<&'r str>,
+    /// Whether the payload itself states that alias.
+    pub states_alias: bool,
+    /// Whether id and alias are one value, so that an address by id is an address by name.
+    pub one_name: bool,
+    /// Whether metadata states neither id nor alias, so that the usual members of a payload may name it.
+    pub by_members: bool,
+}
+
+/// What a list holds of a resource.
+#[derive(Debug)]
+pub enum Match<'l> {
+    /// This entry has its id or its alias.
+    Entry(&'l Entry),
+    /// This entry has its name in one of the usual members, and metadata does not say what names resources.
+    Member(&'l Entry),
+    /// Several entries have one of its names: its id is that of one, its alias that of another, or a name is not
+    /// unique. Holds their ids.
+    Several(Vec<&'l str>),
+    /// No entry has one of its names.
+    Nothing,
+}
+
+impl<'r> Wanted<'r> {
+    /// The names of `resource`.
+    pub fn of(resource: &'r Resource) -> Self {
+        let rules = resource.rules.identity();
+        let Identity { alias, remote_id } = &resource.identity;
+        let states = |is: bool| is && !resource.seeded;
+        let id = states(resource.rules.states_id(&resource.payload)).then_some(remote_id.as_str());
+        let same_template = rules.id().source() == rules.alias().source();
+        Self {
+            id,
+            name: resource.path.name(),
+            alias: rules.explicit_alias().then_some(alias.as_str()),
+            states_alias: states(rules.alias().evaluate(&resource.payload).is_ok()),
+            one_name: same_template || !rules.explicit_alias() || id == Some(alias.as_str()),
+            by_members: !rules.any_explicit(),
+        }
+    }
+
+    /// The entry of `listing` that is the resource.
+    pub fn find<'l>(&self, listing: &'l Listing) -> Match<'l>
+    where
+        'r: 'l,
+    {
+        let mut found: Vec<&'l Entry> = Vec::new();
+        let mut add = |entries: &mut dyn Iterator<Item = &'l Entry>| {
+            for entry in entries {
+                if !found.iter().any(|known| std::ptr::eq(*known, entry)) {
+                    found.push(entry);
+                }
+            }
+        };
+        let name: &'l str = self.name;
+        add(&mut listing.with_id(self.id.unwrap_or(name)));
+        if let Some(alias) = self.alias {
+            add(&mut listing.with_alias(alias));
+            add(&mut listing.with_alias(name));
+        }
+        match found[..] {
+            [entry] => Match::Entry(entry),
+            [] if self.by_members => Self::by_member(listing, name),
+            [] => Match::Nothing,
+            _ => Match::Several(found.iter().map(|entry| entry.remote_id.as_str()).collect()),
+        }
+    }
+
+    fn by_member<'l>(listing: &'l Listing, name: &'l str) -> Match<'l> {
+        let found: Vec<&Entry> = listing.with_member(name).collect();
+        match found[..] {
+            [] => Match::Nothing,
+            [entry] => Match::Member(entry),
+            _ => Match::Several(found.iter().map(|entry| entry.remote_id.as_str()).collect()),
+        }
+    }
+
+    /// Whether a single `entry` is the resource, or may be.
+    pub fn is(&self, entry: &Entry) -> bool {
+        let ids = entry.remote_id == self.id.unwrap_or(self.name);
+        let aliases = self.alias.is_some_and(|alias| entry.alias == alias || entry.alias == self.name);
+        ids || aliases
+    }
+
+    /// Whether `shown` is an alias of the resource.
+    pub fn answers_to(&self, shown: &str) -> bool {
+        self.alias == Some(shown) || self.name == shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::metadata::Stated;
+    use crate::payload::Value;
+    use crate::payload::{PayloadType, decode};
+
+    pub(super) fn listing(entries: &[(&str, &str, &str)]) -> Listing {
+        let entries = entries.iter().map(|(id, alias, payload)| Entry {
+            alias: (*alias).to_owned(),
+            remote_id: (*id).to_owned(),
+            payload: if payload.is_empty() {
+                Value::Null
+            } else {
+                decode(PayloadType::Json, payload.as_bytes()).unwrap()
+            },
+            states: Stated { id: true, alias: true },
+        });
+        Listing::new(entries.collect())
+    }
+
+    const BOTH: Wanted<'static> = Wanted {
+        id: None,
+        name: "rio",
+        alias: Some("rio"),
+        states_alias: true,
+        one_name: false,
+        by_members: false,
+    };
+
+    #[rstest]
+    #[case::id(Wanted { id: Some("u1"), ..BOTH }, &[("u1", "x", "")], "u1")]
+    #[case::alias(BOTH, &[("u1", "rio", "")], "u1")]
+    #[case::stale_id(Wanted { id: Some("u9"), ..BOTH }, &[("u1", "rio", "")], "u1")]
+    #[case::foreign_id(Wanted { id: Some("u2"), ..BOTH }, &[("u1", "rio", ""), ("u2", "ava", "")], "several u2 u1")]
+    #[case::name_of_the_path(Wanted { alias: Some("Rio"), ..BOTH }, &[("u1", "rio", "")], "u1")]
+    #[case::alias_and_name(Wanted { alias: Some("Rio"), ..BOTH }, &[("1", "Rio", ""), ("2", "rio", "")], "several 1 2")]
+    #[case::name_as_id(BOTH, &[("rio", "x", "")], "rio")]
+    #[case::stated_id_hides_the_name(Wanted { id: Some("u1"), alias: None, ..BOTH }, &[("rio", "x", "")], "-")]
+    #[case::no_alias_stated(Wanted { alias: None, ..BOTH }, &[("u1", "rio", "")], "-")]
+    #[case::display_name(BOTH, &[("7", "bob", r#"{"name":"rio"}"#)], "-")]
+    #[case::no_rules(Wanted { alias: None, by_members: true, ..BOTH }, &[("7", "7", r#"{"name":"rio"}"#)], "member 7")]
+    #[case::twice(BOTH, &[("1", "rio", ""), ("2", "rio", "")], "several 1 2")]
+    fn matches(#[case] wanted: Wanted<'_>, #[case] entries: &[(&str, &str, &str)], #[case] expected: &str) {
+        let listing = listing(entries);
+        let found = match wanted.find(&listing) {
+            Match::Entry(entry) => entry.remote_id.clone(),
+            Match::Member(entry) => format!("member {}", entry.remote_id),
+            Match::Several(ids) => format!("several {}", ids.join(" ")),
+            Match::Nothing => "-".to_owned(),
+        };
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,187 @@
+//! What runs learned about a server, for the runs that follow.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use sha2::{Digest as _, Sha256};
+
+use super::options::{Options, Reading};
+use super::report::Stats;
+use crate::metadata::Rules;
+use crate::path::LogicalPath;
+use crate::repository::Revision;
+use crate::server::{Request, Response, ServerError};
+
+/// So many requests of one run are remembered; a run that needs more is repeated in full.
+const MAX_EXCHANGES: usize = 4096;
+
+/// What runs of one scope learned about the server.
+///
+/// It holds no payloads and no secrets. The caller begins anew when the server, the way to it, or what governs the
+/// scope beside its own files changes.
+#[derive(Debug, Default)]
+pub struct Knowledge(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Whether the list of a collection shows of its members what single reads show, under the rules with
+    /// this digest.
+    whole: HashMap<(LogicalPath, [u8; 32]), bool>,
+    settled: Option<Arc<Settled>>,
+    /// Creates whose outcome is unknown, and until when they may still be under way.
+    uncertain: HashMap<LogicalPath, Instant>,
+}
+
+/// A run that found everything in its desired state, and what the server answered.
+#[derive(Debug)]
+pub struct Settled {
+    revision: Revision,
+    pub(crate) stats: Stats,
+    pub(crate) exchanges: Vec<Exchange>,
+}
+
+/// A request, and what was answered.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    pub(crate) request: Request,
+    pub(crate) answer: Answer,
+}
+
+/// An answer, as far as a run depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A success, by the digest of what a run reads of it.
+    Success([u8; 32]),
+    /// A refusal; its text is for people.
+    Refusal(StatusCode),
+}
+
+impl Answer {
+    /// Whether `answer` is the same again.
+    pub(crate) fn is_repeated_by(self, answer: &Result<Response, ServerError>) -> bool {
+        Self::of(answer) == Some(self)
+    }
+
+    /// `None` if the server did not answer.
+    fn of(answer: &Result<Response, ServerError>) -> Option<Self> {
+        match answer {
+            Ok(response) => Some(Self::of_success(response)),
+            Err(error) => error.status().map(Self::Refusal),
+        }
+    }
+
+    fn of_success(response: &Response) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(response.content_type.as_deref().unwrap_or_default());
+        hash.update([0]);
+        // A list goes on where these say, whatever its body holds.
+        for link in &response.links {
+            hash.update(link);
+            hash.update([0]);
+        }
+        hash.update(format!("{:?}", response.paging));
+        hash.update(&response.body);
+        Self::Success(hash.finalize().into())
+    }
+}
+
+impl Knowledge {
+    /// Whether the list of `collection` is known to show its members whole, or known not to.
+    pub(crate) fn shows_whole(&self, collection: &LogicalPath, rules: &Rules) -> Option<bool> {
+        self.known().whole.get(&(collection.clone(), *rules.digest())).copied()
+    }
+
+    /// Remembers how the list of `collection` compares with single reads.
+    pub(crate) fn judge(&self, collection: &LogicalPath, rules: &Rules, whole: bool) {
+        self.known().whole.insert((collection.clone(), *rules.digest()), whole);
+    }
+
+    /// Forgets what lists show, so that the next run that trusts lists proves them again.
+    pub(crate) fn doubt(&self) {
+        self.known().whole.clear();
+    }
+
+    /// Remembers a run that had nothing to do.
+    pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
+        let exchanges = transcript.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let settled = revision
+            .cloned()
+            .zip(exchanges)
+            .map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
+        self.known().settled = settled;
+    }
+
+    /// Forgets the settled run.
+    pub(crate) fn unsettle(&self) {
+        self.known().settled = None;
+    }
+
+    /// Whether [`recheck`](crate::sync::recheck) has something to repeat for this revision.
+    pub fn can_recheck(&self, revision: &Revision, options: &Options) -> bool {
+        self.settled(revision, options).is_some()
+    }
+
+    /// The settled run of this revision, if it is what `options` ask for.
+    pub(crate) fn settled(&self, revision: &Revision, options: &Options) -> Option<Arc<Settled>> {
+        let wanted = options.effective_reading() == Reading::Bulk;
+        self.known().settled.clone().filter(|settled| wanted && settled.revision == *revision)
+    }
+
+    /// The create of the resource at `path` may be carried out within `wait` from now on.
+    pub(crate) fn expect(&self, path: &LogicalPath, wait: Duration) {
+        self.known().uncertain.insert(path.clone(), Instant::now() + wait);
+    }
+
+    /// How long an earlier create of the resource at `path` may still be under way.
+    pub(crate) fn expected(&self, path: &LogicalPath) -> Option<Duration> {
+        let mut known = self.known();
+        let until = *known.uncertain.get(path)?;
+        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+        if left.is_none() {
+            known.uncertain.remove(path);
+        }
+        left
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Every state between two calls is a valid one.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the server answered during one run. It is not kept any longer once it is too long.
+#[derive(Debug)]
+pub struct Transcript(Mutex<Option<Vec<Exchange>>>);
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
+
+impl Transcript {
+    /// Adds what `other` holds, and leaves it empty.
+    pub(crate) fn append(&self, other: &Self) {
+        let added = other.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (kept.as_mut(), added) {
+            (Some(exchanges), Some(added)) if exchanges.len() + added.len() <= MAX_EXCHANGES => {
+                exchanges.extend(added);
+            }
+            _ => *kept = None,
+        }
+    }
+
+    pub(crate) fn note(&self, request: &Request, answer: &Result<Response, ServerError>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(exchanges) = kept.as_mut() else { return };
+        match Answer::of(answer) {
+            Some(answer) if exchanges.len() < MAX_EXCHANGES => {
+                exchanges.push(Exchange { request: request.clone(), answer });
+            }
+            _ => *kept = None,
+        }
+    }
+}

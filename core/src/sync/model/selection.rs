@@ -1,0 +1,93 @@
+//! Which resources a run is about.
+
+use std::sync::Arc;
+
+use super::error::{FailureReason, SyncError};
+use super::report::{Failure, LIST};
+use super::resource::Resource;
+use crate::error::Categorized;
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFile, Tree};
+
+/// The resources of one run.
+#[derive(Default)]
+pub struct Selection {
+    /// Resources to bring to their desired state; distinct, sorted by path.
+    pub resources: Vec<ResourceFile>,
+    /// Resources that are not read from the tree, such as those that somebody wrote by hand.
+    pub given: Vec<Resource>,
+    /// Resources that exist in the tree but cannot be read from it.
+    pub broken: Vec<Failure>,
+    /// Paths to delete where they still exist.
+    pub prune: Vec<Candidate>,
+    /// Whether `resources` and `broken` are all that the scope declares.
+    pub whole_scope: bool,
+    /// How many resources the scope declares, where that is known and is not what was selected.
+    pub declared: Option<usize>,
+}
+
+/// A path that was declared once and is not declared now.
+#[derive(Clone)]
+pub struct Candidate {
+    /// The path.
+    pub path: LogicalPath,
+    /// Its payload as last declared, which may state the resource's id on the server.
+    pub payload: Value,
+    /// The revision that declared it last. Its metadata addresses the resource; without it the metadata of the
+    /// session does.
+    pub declared_in: Option<Arc<dyn Tree>>,
+}
+
+impl Selection {
+    /// Everything that `scope` declares.
+    pub fn full(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Self, RepositoryError> {
+        let mut selection = Self { whole_scope: true, ..Self::default() };
+        selection.add(repository::resources(tree, scope, recursive)?);
+        Ok(selection)
+    }
+
+    /// What `targets` declare; targets without resources are dropped.
+    pub fn targets(tree: &dyn Tree, targets: &[ApplyTarget]) -> Result<Self, RepositoryError> {
+        let mut selection = Self::default();
+        for target in targets {
+            if target.recursive {
+                selection.add(repository::resources(tree, &target.path, true)?);
+                continue;
+            }
+            match repository::resource_file(tree, &target.path) {
+                Ok(Some(file)) => selection.resources.push(file),
+                Ok(None) => {}
+                Err(error) => selection.broken.push(unreadable(target.path.clone(), error)),
+            }
+        }
+        selection.resources.sort_by(|a, b| a.path.cmp(&b.path));
+        selection.resources.dedup_by(|a, b| a.path == b.path);
+        selection.broken.sort_by(|a, b| a.path.cmp(&b.path));
+        selection.broken.dedup_by(|a, b| a.path == b.path);
+        Ok(selection)
+    }
+
+    /// Distinct desired resources, readable or not.
+    pub fn targeted(&self) -> usize {
+        self.resources.len() + self.given.len() + self.broken.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.targeted() == 0 && self.prune.is_empty()
+    }
+
+    fn add(&mut self, listing: Listing) {
+        self.resources.extend(listing.resources);
+        self.broken.extend(listing.broken.into_iter().map(|(path, error)| unreadable(path, error)));
+    }
+}
+
+fn unreadable(path: LogicalPath, error: RepositoryError) -> Failure {
+    let reason = FailureReason::Category(error.category());
+    // A directory that cannot be entered may hide any number of resources.
+    let hidden = matches!(error, RepositoryError::DirectoryName { .. } | RepositoryError::NameNotUtf8 { .. });
+    let operation = if hidden { LIST } else { "read" };
+    Failure { path, operation, reason, message: SyncError::from(error).to_string() }
+}

@@ -1,0 +1,337 @@
+//! One resource of the managed server.
+//!
+//! Reading one copes with what APIs do: ids that only the server gives, aliases in the paths of parents, collections
+//! that can only be listed. What the answers mean is decided by [`judge`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::lists::Lists;
+use super::parents::{Parents, member};
+use super::server::Server;
+use crate::error::{Categorized, Category};
+use crate::metadata::inference::is_collection;
+use crate::metadata::{Entry, MetadataError, Rules};
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::repository;
+use crate::sync::model::absence::{Address, Doubt, ListAnswer, Proof, Question, Verdict, judge};
+use crate::sync::model::error::SyncError;
+use crate::sync::model::identity::Wanted;
+use crate::sync::model::knowledge::Transcript;
+use crate::sync::model::resource::{Content, Observed, Resource};
+use crate::sync::model::session::Session;
+use crate::sync::tasks::blocking;
+
+/// What the server has at a path.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A resource.
+    Resource(Box<Observed>),
+    /// A collection.
+    Collection(Members),
+}
+
+/// The members of a collection.
+#[derive(Clone, Debug)]
+pub struct Members {
+    /// What the list shows, by the path of each member.
+    pub entries: BTreeMap<LogicalPath, Entry>,
+    /// Whether the server says that there are more, and nothing says how to ask for them.
+    pub partial: bool,
+    /// How many entries have no name and so no path.
+    pub nameless: usize,
+}
+
+/// Reads resources of one run.
+pub struct Remote {
+    pub(crate) server: Server,
+    pub(crate) lists: Lists,
+    parents: Arc<Parents>,
+}
+
+/// A [`Verdict`] that outlives the list that it rests on.
+enum Decided {
+    Here,
+    Entry(Entry),
+    Absent(Proof),
+    Unknown(Doubt),
+}
+
+impl Decided {
+    fn of(verdict: Verdict<'_>) -> Self {
+        match verdict {
+            Verdict::Here => Self::Here,
+            Verdict::Present(entry) => Self::Entry(entry.clone()),
+            Verdict::Absent(proof) => Self::Absent(proof),
+            Verdict::Unknown(doubt) => Self::Unknown(doubt),
+        }
+    }
+}
+
+impl Remote {
+    /// The server of `session`, of which nothing is known yet.
+    pub fn new(session: &Session) -> Arc<Self> {
+        Self::noting(session, None)
+    }
+
+    /// The same, where all that is read is noted in `transcript`, if there is one.
+    pub(crate) fn noting(session: &Session, transcript: Option<Arc<Transcript>>) -> Arc<Self> {
+        let server = Server { session: session.clone(), transcript };
+        let reads = Arc::new(|lists: Lists, path: LogicalPath| -> futures::future::BoxFuture<'static, _> {
+            let nested = Arc::new(Self { server: lists.server.clone(), lists, parents: Arc::default() });
+            Box::pin(async move { Ok(nested.get(&path).await?.payload.unwrap_or_default()) })
+        });
+        let lists = Lists::new(server.clone(), reads);
+        Arc::new(Self { server, lists, parents: Arc::default() })
+    }
+
+    /// The same for a read that is only noted once [`Self::adopt`] says so. What is known of lists and parents is
+    /// shared.
+    pub(crate) fn probing(&self) -> Arc<Self> {
+        let transcript = self.server.transcript.as_ref().map(|_| Arc::default());
+        let server = Server { transcript, ..self.server.clone() };
+        let lists = self.lists.noted_by(server.clone());
+        Arc::new(Self { server, lists, parents: Arc::clone(&self.parents) })
+    }
+
+    /// Notes what `probe` read, too: the run depends on it.
+    pub(crate) fn adopt(&self, probe: &Self) {
+        if let (Some(transcript), Some(probed)) = (&self.server.transcript, &probe.server.transcript) {
+            transcript.append(probed);
+        }
+    }
+
+    /// [`Self::find`], where a collection's value is the array of its entries.
+    pub async fn get(self: &Arc<Self>, path: &LogicalPath) -> Result<Observed, SyncError> {
+        match self.find(path).await? {
+            Found::Resource(observed) => Ok(*observed),
+            Found::Collection(members) => {
+                let at = Resource::by_path(path.clone(), self.server.rules(path).await?)?;
+                let payloads = members.entries.into_values().map(|entry| entry.payload);
+                Ok(Observed::new(at, Some(Value::Array(payloads.collect()))))
+            }
+        }
+    }
+
+    /// Reads the resource or collection at `path`, of which nothing else is known. Fails with the server's
+    /// answer if there is nothing.
+    pub async fn find(self: &Arc<Self>, path: &LogicalPath) -> Result<Found, SyncError> {
+        let rules = self.server.rules(path).await?;
+        let read = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
+            Ok(resource) => self.read(&resource).await,
+            Err(error) => self.get_unnamed(path, rules, error).await,
+        };
+        let error = match read {
+            Ok(observed) if observed.payload.is_some() => return Ok(Found::Resource(Box::new(observed))),
+            Ok(_) => SyncError::Absent { path: path.clone() },
+            // A read needs no proof that nothing exists.
+            Err(error) if error.is_lack_of_proof() => SyncError::Absent { path: path.clone() },
+            // A path that does not tell what a request needs may be that of a collection.
+            Err(error @ SyncError::Metadata(_)) if error.is_unreadable() => error,
+            Err(error) => return Err(error),
+        };
+        if !self.is_collection(path).await? {
+            return Err(error);
+        }
+        match self.list(path).await {
+            Ok(members) => Ok(Found::Collection(members)),
+            Err(SyncError::Metadata(MetadataError::ListShape { .. })) => Err(error),
+            Err(failed) if failed.category() == Category::NotFound => self.empty_or(path, error).await,
+            Err(failed) => Err(failed),
+        }
+    }
+
+    /// A collection without list is empty, unless what should hold it is missing too.
+    async fn empty_or(self: &Arc<Self>, path: &LogicalPath, error: SyncError) -> Result<Found, SyncError> {
+        let parent = path.parent().filter(|parent| !parent.is_root());
+        if let Some(parent) = parent {
+            let holder = Resource::by_path(parent.clone(), self.server.rules(&parent).await?)?;
+            if self.server.read_at(&holder).await.is_err_and(|error| error.category() == Category::NotFound) {
+                return Err(error);
+            }
+        }
+        Ok(Found::Collection(Members { entries: BTreeMap::new(), partial: false, nameless: 0 }))
+    }
+
+    /// Whether `path` is that of a collection: the repository has a directory there that is not a resource,
+    /// metadata names it as one, or the server's document describes it as one.
+    async fn is_collection(&self, path: &LogicalPath) -> Result<bool, SyncError> {
+        let (tree, metadata) =
+            (Arc::clone(&self.server.session.tree), Arc::clone(&self.server.session.metadata));
+        let path = path.clone();
+        blocking(path.clone(), move || {
+            if repository::resource_file(tree.as_ref(), &path)?.is_some() {
+                return Ok(false);
+            }
+            if tree.entries(path.relative())?.is_some() {
+                return Ok(true);
+            }
+            let declared = match path.parent() {
+                Some(parent) => metadata.child_collections(&parent)?.iter().any(|name| name == path.name()),
+                None => false,
+            };
+            Ok(declared || metadata.api().is_some_and(|api| is_collection(api.document(), &path)))
+        })
+        .await
+    }
+
+    /// Reads a resource whose names cannot be taken from its path: it must be on the list.
+    async fn get_unnamed(
+        self: &Arc<Self>,
+        path: &LogicalPath,
+        rules: Arc<Rules>,
+        error: SyncError,
+    ) -> Result<Observed, SyncError> {
+        let name = path.name();
+        let wanted = Wanted {
+            id: None,
+            name,
+            alias: Some(name),
+            states_alias: false,
+            one_name: false,
+            by_members: false,
+        };
+        let question = Question { wanted, put_creates: false, doomed: false };
+        let Decided::Entry(entry) = self.by_list(path, &question, Address::NotAsked).await else {
+            return Err(error);
+        };
+        let payload = Arc::new(entry.payload.clone());
+        let identity = rules.identify(path, &payload)?;
+        let (descriptor, secrets, seeded) = (None, Arc::default(), true);
+        let resource = Resource { path: path.clone(), rules, identity, payload, descriptor, secrets, seeded };
+        self.read_listed(&resource, &entry).await
+    }
+
+    /// Lists the collection at `path`: its members by their paths. Two members of one path are a conflict.
+    pub async fn list(self: &Arc<Self>, path: &LogicalPath) -> Result<Members, SyncError> {
+        use crate::sync::model::absence::Extent;
+        let listed = self.lists.read(path).await?;
+        let mut members = BTreeMap::new();
+        for entry in listed.entries {
+            let alias = entry.alias.clone();
+            if members.insert(entry.path(path)?, entry).is_some() {
+                return Err(MetadataError::DuplicateAlias { collection: path.clone(), alias }.into());
+            }
+        }
+        Ok(Members { entries: members, partial: listed.extent == Extent::Cut, nameless: listed.nameless })
+    }
+
+    /// `path` with the ids of its members in the place of their names.
+    pub(crate) async fn located(&self, path: &LogicalPath) -> Result<LogicalPath, SyncError> {
+        let located = self.parents.located(&self.lists, path).await;
+        located.map_err(|source| SyncError::Parent { path: path.clone(), source })
+    }
+
+    /// Reads one resource. Its absence is an answer if it is proven, else an error.
+    pub async fn read(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
+        self.observe(wanted, false).await
+    }
+
+    /// [`Self::read`] for a resource that is to be deleted.
+    pub(crate) async fn read_doomed(self: &Arc<Self>, wanted: &Resource) -> Result<Observed, SyncError> {
+        self.observe(wanted, true).await
+    }
+
+    async fn observe(self: &Arc<Self>, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
+        // The address that its names give answers for most.
+        match self.server.read_at(wanted).await {
+            Ok(content) if Wanted::of(wanted).one_name => Ok(Observed::found(wanted.clone(), content)),
+            // Boxed, as it needs much more room than the one read that is mostly all.
+            read => Box::pin(self.look_closer(wanted, read, doomed)).await,
+        }
+    }
+
+    /// Decides on what the address of a resource answered, with the help of its parents and of its list.
+    async fn look_closer(
+        self: &Arc<Self>,
+        wanted: &Resource,
+        mut read: Result<Content, SyncError>,
+        doomed: bool,
+    ) -> Result<Observed, SyncError> {
+        // Where nothing is, its parents may have other ids than names.
+        let mut at = wanted.clone();
+        if read.as_ref().is_err_and(|error| error.category() == Category::NotFound)
+            && let Some(moved) = self.parents.relocated(&self.lists, wanted).await?
+        {
+            at = moved;
+            read = self.server.read_at(&at).await;
+        }
+        let alias = read
+            .as_ref()
+            .ok()
+            .and_then(|content| at.rules.identity().alias().evaluate(&content.payload).ok());
+        let address = match &read {
+            Ok(_) => Address::Found { alias: alias.as_deref() },
+            Err(error) if error.category() == Category::NotFound => Address::NotFound,
+            Err(error) if error.is_unreadable() => Address::Unreadable,
+            Err(_) => return Ok(Observed::found(at, read?)),
+        };
+        let put_creates = address == Address::NotFound && at.is_created_by_put();
+        let question = Question { wanted: Wanted::of(&at), put_creates, doomed };
+        let verdict = match Decided::of(judge(&question, address, &ListAnswer::NotAsked, false)) {
+            // The list decides what the address leaves open.
+            Decided::Unknown(Doubt::NotListed) => self.by_list(&at.path, &question, address).await,
+            verdict => verdict,
+        };
+        let verdict = match verdict {
+            // There is no list below a parent that does not exist.
+            Decided::Unknown(..) if address == Address::NotFound && self.parent_is_absent(&at.path).await => {
+                Decided::of(judge(&question, address, &ListAnswer::NotAsked, true))
+            }
+            verdict => verdict,
+        };
+        match (verdict, read) {
+            (Decided::Here, read) => Ok(Observed::found(at, read?)),
+            (Decided::Entry(entry), _) => self.read_listed(&at, &entry).await,
+            // What the server said first is what the user should see.
+            (_, Err(error)) if address == Address::Unreadable => Err(error),
+            (Decided::Absent(proof), _) => {
+                tracing::debug!(path = %wanted.path, ?proof, "absent");
+                Ok(Observed::new(at, None))
+            }
+            (Decided::Unknown(doubt), _) => {
+                Err(SyncError::Undecided { path: wanted.path.clone(), doubt: Box::new(doubt) })
+            }
+        }
+    }
+
+    async fn by_list(&self, path: &LogicalPath, question: &Question<'_>, address: Address<'_>) -> Decided {
+        let Some(collection) = path.parent() else {
+            return Decided::Unknown(Doubt::NoList);
+        };
+        let read = |answer: &ListAnswer| Decided::of(judge(question, address, answer, false));
+        self.lists.with(&collection, read).await
+    }
+
+    /// Whether the nearest parent that is a member of a collection surely does not exist.
+    async fn parent_is_absent(self: &Arc<Self>, path: &LogicalPath) -> bool {
+        for ancestor in path.ancestors().filter(|ancestor| !ancestor.is_root()) {
+            match member(&self.server, &ancestor).await {
+                Ok(None) => {}
+                Ok(Some(parent)) => {
+                    let known = self.parents.absence(&ancestor);
+                    let look = async {
+                        Box::pin(self.read(&parent)).await.is_ok_and(|observed| observed.payload.is_none())
+                    };
+                    return *known.get_or_init(|| look).await;
+                }
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
+    /// Reads what a list showed by the names it showed; where the server cannot, the entry itself is the
+    /// content.
+    async fn read_listed(self: &Arc<Self>, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
+        let at = wanted.with_remote_id(&entry.remote_id);
+        match self.server.read_at(&wanted.as_listed(entry)).await {
+            Ok(content) => Ok(Observed::found(at, content)),
+            Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {
+                Ok(Observed::new(at, Some(entry.payload.clone())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Deciding what one resource needs. Pure: same input, same action.
+
+use crate::metadata::Difference;
+use crate::payload::pointer::Pointer;
+use crate::secrets::DeclaredSecrets;
+use crate::sync::model::action::{Action, Reason, Sending, Step};
+use crate::sync::model::call::Call;
+use crate::sync::model::error::SyncError;
+use crate::sync::model::options::{Intent, Options};
+use crate::sync::model::recurrence::{Known, Mark, Recurrences, Shown};
+use crate::sync::model::resource::{Observed, Resource};
+use crate::sync::plan::saved;
+
+/// What a resource needs.
+#[derive(Debug)]
+pub struct Decision {
+    /// What is done.
+    pub action: Action,
+    /// Why its request cannot be made, if it cannot. The action then shows what would have to be done.
+    pub impossible: Option<SyncError>,
+}
+
+impl Decision {
+    fn of(action: Action, call: Result<Call, SyncError>) -> Self {
+        match call {
+            Ok(call) => Self { action: action.with(call), impossible: None },
+            Err(error) => {
+                Self { action: Action { sending: Sending::Impossible, ..action }, impossible: Some(error) }
+            }
+        }
+    }
+}
+
+/// Decides what one desired resource needs. Fails if metadata does not fit the payload, or if it cannot be encoded for
+/// the wire.
+pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
+    let Decision { action, impossible } = converge(desired, observed, force)?;
+    impossible.map_or(Ok(action), Err)
+}
+
+fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Decision, SyncError> {
+    let path = || desired.path.clone();
+    let Some(payload) = &observed.payload else {
+        let action = Action::new(path(), Step::Create, Reason::Missing);
+        return Ok(Decision::of(action, Call::create(desired, &observed.at)));
+    };
+    let differences = desired.evaluation()?.compare(payload)?;
+    let reason = match (differences.is_empty(), force) {
+        (true, false) => return Ok(Action::new(path(), Step::Skip, Reason::Equal).into()),
+        (true, true) => Reason::Forced,
+        (false, _) => Reason::Different,
+    };
+    let action = Action { differences, ..Action::new(path(), Step::Update, reason) };
+    Ok(Decision::of(action, Call::update(desired, observed)))
+}
+
+impl From<Action> for Decision {
+    fn from(action: Action) -> Self {
+        Self { action, impossible: None }
+    }
+}
+
+/// Decides what `options` intend with one resource.
+pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) -> Result<Decision, SyncError> {
+    let mut decision = match options.intent {
+        Intent::Converge => converge(desired, observed, options.force)?,
+        Intent::Create => requested_create(desired, observed)?.into(),
+        Intent::Update => requested_update(desired, observed)?.into(),
+        Intent::Delete => {
+            let absent = || SyncError::Absent { path: desired.path.clone() };
+            let action = prune(desired, observed)?.ok_or_else(absent)?;
+            Action { reason: Reason::Requested, ..action }.into()
+        }
+    };
+    let action = &mut decision.action;
+    if options.keep_compared {
+        let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
+        action.compared = Some(Box::new(compared));
+    }
+    if options.sealable {
+        action.content = Some(Box::new(saved::content(action)));
+    }
+    let secrets = secrets_of(desired, observed);
+    let hides = conceal(action, &secrets);
+    if let Some(recurrences) = &options.recurrences
+        && action.reason == Reason::Different
+    {
+        let mark = mark(recurrences, desired, action, &secrets, hides);
+        action.mark = Some(mark);
+        match recurrences.known(&action.path, mark) {
+            Known::New => {}
+            Known::Again => action.again = true,
+            Known::Held => {
+                (action.step, action.reason) = (Step::Skip, Reason::Unsettled);
+                action.sending = Sending::Nothing;
+            }
+        }
+    }
+    Ok(decision)
+}
+
+/// How a resource that was just written differs, if it does.
+pub fn difference(
+    recurrences: &Recurrences,
+    desired: &Resource,
+    observed: &Observed,
+) -> Result<Option<Mark>, SyncError> {
+    let Decision { mut action, .. } = converge(desired, observed, false)?;
+    let secrets = secrets_of(desired, observed);
+    let hides = conceal(&mut action, &secrets);
+    let differs = action.reason == Reason::Different;
+    Ok(differs.then(|| mark(recurrences, desired, &action, &secrets, hides)))
+}
+
+fn mark(
+    recurrences: &Recurrences,
+    desired: &Resource,
+    action: &Action,
+    secrets: &DeclaredSecrets,
+    hides: bool,
+) -> Mark {
+    let differences = &action.differences;
+    if secrets.is_empty() {
+        return recurrences.mark(desired, &Shown { payload: &desired.payload, differences, hides });
+    }
+    let payload = &secrets.conceal(desired.payload.as_ref().clone());
+    recurrences.mark(desired, &Shown { payload, differences, hides })
+}
+
+fn secrets_of(desired: &Resource, observed: &Observed) -> DeclaredSecrets {
+    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    secrets.add(&desired.secrets);
+    if !secrets.is_empty() {
+        secrets.learn(&desired.payload);
+        observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    }
+    secrets
+}
+
+/// Takes declared secrets out of what an action shows. That they differ stays visible. Tells whether the
+/// differences held any.
+fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
+    if secrets.is_empty() {
+        return false;
+    }
+    let conceal = |differences: &mut Vec<Difference>| {
+        let mut hides = false;
+        for difference in differences {
+            // What compare made is a pointer.
+            let at = Pointer::parse(&difference.path).unwrap_or_default();
+            for side in [&mut difference.desired, &mut difference.observed] {
+                let shown = secrets.conceal_at(&at, side.clone());
+                hides |= shown != *side;
+                *side = shown;
+            }
+        }
+        hides
+    };
+    let hides = conceal(&mut action.differences);
+    if let Some(compared) = &mut action.compared {
+        compared.desired = secrets.conceal(std::mem::take(&mut compared.desired));
+        compared.observed = compared.observed.take().map(|observed| secrets.conceal(observed));
+        conceal(&mut compared.differences);
+    }
+    hides
+}
+
+/// A creation that stays one: the server says whether it is possible.
+fn requested_create(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
+    let call = Call::create(desired, &observed.at)?;
+    Ok(Action::new(desired.path.clone(), Step::Create, Reason::Requested).with(call))
+}
+
+/// An update, also of what is equal, and of what the server seems not to have: it says whether it is possible.
+fn requested_update(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
+    Ok(Action::new(desired.path.clone(), Step::Update, Reason::Requested)
+        .with(Call::update(desired, observed)?))
+}
+
+/// The deletion of a resource that is not declared now; `None` when the server does not have it.
+pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
+    let Some(call) = Call::delete(declared, observed)? else { return Ok(None) };
+    Ok(Some(Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared).with(call)))
+}
+
+/// Decides once more on what `action` is about, which was not as it was observed then; `None` where nothing
+/// is left to delete.
+pub fn decide_again(
+    action: (Step, Reason),
+    desired: &Resource,
+    observed: &Observed,
+) -> Result<Option<Action>, SyncError> {
+    match action {
+        (Step::Delete, _) => prune(desired, observed),
+        (Step::Update, Reason::Requested) => requested_update(desired, observed).map(Some),
+        (_, reason) => decide(desired, observed, reason == Reason::Forced).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::super::Plan;
+    use super::super::survey::Survey;
+    use super::*;
+    use crate::metadata::Metadata;
+    use crate::path::LogicalPath;
+    use crate::payload::{Descriptor, PayloadType, Value, decode};
+    use crate::sync::model::options::PruneLimit;
+    use std::sync::Arc;
+
+    fn parse(json: &str) -> Value {
+        decode(PayloadType::Json, json.as_bytes()).unwrap()
+    }
+
+    fn desired(json: &str) -> Resource {
+        let path = LogicalPath::parse("/shops/rio").unwrap();
+        let rules = Metadata::conventions();
+        let payload = parse(json);
+        let identity = rules.identify(&path, &payload).unwrap();
+        let descriptor = Some(Descriptor::from_extension(".json"));
+        Resource {
+            path,
+            descriptor,
+            payload: Arc::new(payload),
+            identity,
+            rules,
+            secrets: Arc::default(),
+            seeded: false,
+        }
+    }
+
+    fn observed(desired: &Resource, json: Option<&str>) -> Observed {
+        let at = if json.is_some() { desired.with_remote_id("17") } else { desired.clone() };
+        Observed::new(at, json.map(parse))
+    }
+
+    #[rstest]
+    #[case(None, false, Step::Create, Reason::Missing, Some("POST /shops"))]
+    #[case(Some(r#"{"a":1,"id":17}"#), false, Step::Skip, Reason::Equal, None)]
+    #[case(Some(r#"{"a":1,"id":17}"#), true, Step::Update, Reason::Forced, Some("PUT /shops/17"))]
+    #[case(Some(r#"{"a":2}"#), false, Step::Update, Reason::Different, Some("PUT /shops/17"))]
+    fn decisions(
+        #[case] payload: Option<&str>,
+        #[case] force: bool,
+        #[case] step: Step,
+        #[case] reason: Reason,
+        #[case] request: Option<&str>,
+    ) {
+        let desired = desired(r#"{"a":1}"#);
+        let action = decide(&desired, &observed(&desired, payload), force).unwrap();
+        let sent = action.call().map(|call| format!("{} {}", call.request.method, call.request.path));
+        assert_eq!((action.step, action.reason, sent.as_deref()), (step, reason, request));
+    }
+
+    #[rstest]
+    #[case(Intent::Create, None, Step::Create, "POST /shops")]
+    #[case(Intent::Create, Some(r#"{"a":1}"#), Step::Create, "POST /shops")]
+    #[case(Intent::Update, None, Step::Update, "PUT /shops/rio")]
+    #[case(Intent::Update, Some(r#"{"a":1}"#), Step::Update, "PUT /shops/17")]
+    #[case(Intent::Delete, Some(r#"{"a":1}"#), Step::Delete, "DELETE /shops/17")]
+    fn requests(
+        #[case] intent: Intent,
+        #[case] payload: Option<&str>,
+        #[case] step: Step,
+        #[case] expected: &str,
+    ) {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { intent, ..Options::default() };
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap().action;
+        let call = action.call().unwrap();
+        let sent = format!("{} {}", call.request.method, call.request.path);
+        assert_eq!((action.step, action.reason, sent.as_str()), (step, Reason::Requested, expected));
+    }
+
+    #[test]
+    fn what_is_absent_cannot_be_deleted() {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { intent: Intent::Delete, ..Options::default() };
+        let refused = decide_for(&desired, &observed(&desired, None), &options);
+        assert!(matches!(refused, Err(SyncError::Absent { .. })));
+    }
+
+    #[test]
+    fn requested_deletions_have_no_brakes() {
+        let desired = desired(r#"{"a":1}"#);
+        let options =
+            Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
+        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap().action;
+        let survey = Survey {
+            actions: (0..20).map(|_| delete()).collect(),
+            targeted: 20,
+            whole_scope: true,
+            declared: 0,
+            ..Survey::default()
+        };
+        assert_eq!(Plan::new(None, survey, &options).actions.len(), 20);
+    }
+
+    #[rstest]
+    #[case(Some(r#"{"a":2,"id":17}"#), r#"{"a":2}"#)]
+    #[case(None, "null")]
+    fn what_was_compared_is_kept_on_demand(#[case] payload: Option<&str>, #[case] expected: &str) {
+        let desired = desired(r#"{"a":1}"#);
+        let options = Options { keep_compared: true, ..Options::default() };
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap().action;
+        let compared = action.compared.unwrap();
+        assert_eq!(compared.desired, parse(r#"{"a":1}"#));
+        assert_eq!(compared.observed.unwrap_or_default(), parse(expected));
+        assert_eq!(compared.differences.len(), 1);
+        let forgotten =
+            decide_for(&desired, &observed(&desired, payload), &Options::default()).unwrap().action;
+        assert!(forgotten.compared.is_none());
+    }
+
+    #[test]
+    fn a_plan_shows_no_declared_secrets() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("shops/_");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("metadata.yaml"), "resource: {secretAttributes: [/pin]}").unwrap();
+        let tree = crate::repository::DirTree::open(root.path()).unwrap();
+        let mut desired = desired(r#"{"pin":"canary-1"}"#);
+        desired.rules = Metadata::new(Arc::new(tree)).rules(&desired.path).unwrap();
+        let observed = Observed::new(desired.clone(), Some(parse(r#"{"pin":"canary-2"}"#)));
+        let options = Options { keep_compared: true, ..Options::default() };
+        let action = decide_for(&desired, &observed, &options).unwrap().action;
+        assert_eq!((action.step, action.differences.len()), (Step::Update, 1));
+        let shown = format!("{:?} {:?}", action.differences, action.compared);
+        assert!(!shown.contains("canary"), "{shown}");
+    }
+
+    #[test]
+    fn a_plan_of_very_many_actions_stays_small() {
+        // 100,000 of them, most of which do nothing, have to fit into some ten MiB.
+        assert!(size_of::<Action>() <= 96, "{} bytes", size_of::<Action>());
+        assert!(size_of::<Call>() <= 304, "{} bytes", size_of::<Call>());
+    }
+
+    #[test]
+    fn a_plan_serialises() {
+        let desired = desired(r#"{"a":1}"#);
+        let action = decide(&desired, &observed(&desired, Some(r#"{"a":2}"#)), false).unwrap();
+        let survey = Survey {
+            actions: vec![action],
+            targeted: 1,
+            whole_scope: true,
+            declared: 1,
+            ..Survey::default()
+        };
+        let plan = Plan::new(None, survey, &Options::default());
+        insta::assert_snapshot!(serde_json::to_string(&plan).unwrap(), @r#"{"revision":null,"actions":[{"path":"/shops/rio","step":"update","reason":"different","differences":[{"path":"/a","change":"replace","desired":1,"observed":2}]}],"unchanged":0,"targeted":1,"failures":[],"kept":[],"prune_refused":null}"#);
+    }
+}

@@ -1,0 +1,148 @@
+//! What a run will do, as a value.
+//!
+//! ```text
+//! prune, saved   the brakes of pruning; plans in files
+//! decide         one resource
+//! undeclared     one candidate for deletion
+//! survey         all that is selected, resource by resource
+//! ```
+
+pub(super) mod decide;
+mod prune;
+pub(super) mod saved;
+pub(super) mod survey;
+mod undeclared;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::model::action::{Action, Reason, Sending, Step};
+use super::model::error::SyncError;
+use super::model::options::Options;
+use super::model::recurrence::Recurrences;
+use super::model::report::{Failure, Kept, PRUNE, PruneRefused, Report, Stats};
+use super::model::resource::Resource;
+use super::model::stop::Stop;
+use crate::path::LogicalPath;
+use crate::repository::Revision;
+use survey::Survey;
+
+/// Everything a run will do, as a value. It serialises to JSON.
+///
+/// Executing it decides again only on what no plan can foresee: 409, 412, 404 and lost answers. A create may leave the
+/// making of its request to the moment when it is sent; what it sends is fixed by the revision.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    /// The commit it was made from, if the tree is one.
+    pub revision: Option<Revision>,
+    /// One action per observed resource, sorted by path, but for those that are only counted.
+    pub actions: Vec<Action>,
+    /// Resources that are equal and not among `actions`: in a plan for a whole scope, unless it is
+    /// [sealable](Options::sealable) or keeps [what was compared](Options::keep_compared).
+    pub unchanged: usize,
+    /// Distinct desired resources selected.
+    pub targeted: usize,
+    /// What could not be read, rendered or observed.
+    pub failures: Vec<Failure>,
+    /// What is not pruned because Git declares it under another path, or something below it.
+    pub kept: Vec<Kept>,
+    /// Set when pruning was refused as a whole; then no action deletes.
+    pub prune_refused: Option<PruneRefused>,
+    /// Selected resources that the tree does not hold, should their desired state be needed once more.
+    #[serde(skip)]
+    pub(super) given: HashMap<LogicalPath, Resource>,
+    /// What earlier runs saw of what does not converge.
+    #[serde(skip)]
+    pub(super) recurrences: Option<Arc<Recurrences>>,
+    /// Whether all was selected that the scope declares.
+    #[serde(skip)]
+    pub(super) whole_scope: bool,
+}
+
+impl Plan {
+    /// Puts the decisions together: in path order, and without deletions when there are too many.
+    pub(super) fn new(revision: Option<Revision>, survey: Survey, options: &Options) -> Self {
+        let Survey {
+            mut actions,
+            unchanged,
+            targeted,
+            mut failures,
+            mut kept,
+            occupied,
+            whole_scope,
+            declared,
+        } = survey;
+        actions.sort_by(|a, b| a.path.cmp(&b.path));
+        kept.sort_by(|a, b| a.path.cmp(&b.path));
+        failures.extend(spare_below(&mut actions, &occupied));
+        let doomed: Vec<LogicalPath> = actions
+            .iter()
+            .filter(|action| action.step == Step::Delete && action.reason == Reason::Undeclared)
+            .map(|action| action.path.clone())
+            .collect();
+        let prune_refused =
+            prune::check(&doomed, declared, whole_scope, options.prune_limit, options.allow_empty);
+        if prune_refused.is_some() {
+            actions.retain(|action| action.step != Step::Delete);
+        }
+        Self {
+            revision,
+            actions,
+            unchanged,
+            targeted,
+            failures,
+            kept,
+            prune_refused,
+            given: HashMap::new(),
+            recurrences: options.recurrences.clone(),
+            whole_scope,
+        }
+    }
+
+    /// Whether something has to be written.
+    pub(super) fn has_work(&self) -> bool {
+        self.actions.iter().any(|action| action.reason != Reason::Equal)
+    }
+
+    /// The report of a run that only looked.
+    pub(super) fn observed(&self, stop: &Stop) -> Report {
+        let count = |step| self.actions.iter().filter(|action| action.step == step).count();
+        let unchanged = self.unchanged + count(Step::Skip);
+        let stats = Stats {
+            targeted: self.targeted,
+            applied: unchanged,
+            unchanged,
+            drifted: count(Step::Create) + count(Step::Update) + count(Step::Delete),
+            ..Stats::default()
+        };
+        let report = Report::new(stats, self.failures.clone(), self.prune_refused.clone(), None, stop);
+        Report { kept: self.kept.clone(), ..report }
+    }
+}
+
+/// Drops deletions below a path whose resource Git declares under another path: what is there belongs to that resource
+/// now. Returns what has to be decided by people.
+fn spare_below(actions: &mut Vec<Action>, occupied: &[LogicalPath]) -> Vec<Failure> {
+    let mut spared = Vec::new();
+    actions.retain(|action| {
+        let parent = occupied.iter().find(|path| action.path != **path && action.path.is_within(path));
+        let Some(parent) = parent.filter(|_| action.step == Step::Delete) else { return true };
+        let reason = format!(
+            "{}: the resource of its parent {parent} is declared under another path; delete it there by hand if it is obsolete",
+            action.path
+        );
+        let error = SyncError::NotDeleted { path: action.path.clone(), reason };
+        spared.push(Failure::new(action.path.clone(), PRUNE, &error));
+        false
+    });
+    spared
+}
+
+impl Action {
+    /// Whether its request cannot be made; the plan says why among its failures.
+    pub fn is_impossible(&self) -> bool {
+        matches!(self.sending, Sending::Impossible)
+    }
+}

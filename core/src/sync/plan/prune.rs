@@ -1,0 +1,82 @@
+//! The brakes of pruning.
+
+use crate::path::LogicalPath;
+use crate::sync::model::options::PruneLimit;
+use crate::sync::model::report::PruneRefused;
+
+/// Fewer deletions than this never need approval.
+const ALWAYS_ALLOWED: usize = 10;
+/// How many paths a refusal names.
+const NAMED: usize = 5;
+
+/// Decides whether `doomed` may all be deleted. `declared` is how many resources remain declared in scope;
+/// `whole_scope` tells whether that is known, as it is in a full run.
+pub fn check(
+    doomed: &[LogicalPath],
+    declared: usize,
+    whole_scope: bool,
+    limit: PruneLimit,
+    allow_empty: bool,
+) -> Option<PruneRefused> {
+    if doomed.is_empty() {
+        return None;
+    }
+    let refuse = |why: String| {
+        Some(PruneRefused { count: doomed.len(), paths: doomed.iter().take(NAMED).cloned().collect(), why })
+    };
+    if whole_scope && declared == 0 && !allow_empty {
+        return refuse(
+            "the source path declares nothing any more; sync.allowEmpty: true allows that".to_owned(),
+        );
+    }
+    let owned = declared + doomed.len();
+    let (allowed, limit) = match limit {
+        PruneLimit::Count(count) => (count, count.to_string()),
+        PruneLimit::Percent(percent) => {
+            (owned * usize::from(percent) / 100, format!("{percent}% of {owned}"))
+        }
+    };
+    // An emptied scope is approved by allowEmpty; asking for a second approval would make that useless.
+    let emptied = whole_scope && declared == 0;
+    if emptied || doomed.len() <= allowed.max(ALWAYS_ALLOWED) {
+        return None;
+    }
+    refuse(format!("sync.pruneLimit is {limit}; raising it is the approval"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(10, 0, false, PruneLimit::Count(0), false, false)]
+    #[case(11, 100, true, PruneLimit::Count(10), false, true)]
+    #[case(11, 100, true, PruneLimit::Count(11), false, false)]
+    #[case(60, 40, true, PruneLimit::Percent(50), false, true)]
+    #[case(50, 50, true, PruneLimit::Percent(50), false, false)]
+    #[case(1, 0, true, PruneLimit::Percent(50), false, true)]
+    #[case(40, 0, true, PruneLimit::Percent(50), true, false)]
+    #[case(0, 0, true, PruneLimit::Percent(0), false, false)]
+    fn refusals(
+        #[case] doomed: usize,
+        #[case] declared: usize,
+        #[case] whole_scope: bool,
+        #[case] limit: PruneLimit,
+        #[case] allow_empty: bool,
+        #[case] refused: bool,
+    ) {
+        let doomed: Vec<LogicalPath> =
+            (0..doomed).map(|index| LogicalPath::parse(&format!("/x/{index}")).unwrap()).collect();
+        assert_eq!(check(&doomed, declared, whole_scope, limit, allow_empty).is_some(), refused);
+    }
+
+    #[test]
+    fn a_refusal_counts_all_and_names_the_first() {
+        let doomed: Vec<LogicalPath> =
+            (0..20).map(|index| LogicalPath::parse(&format!("/x/{index}")).unwrap()).collect();
+        let refused = check(&doomed, 0, false, PruneLimit::Count(3), false).unwrap();
+        assert_eq!((refused.count, refused.paths.len()), (20, 5));
+    }
+}

@@ -1,0 +1,285 @@
+//! Looking at all that is selected and deciding resource by resource, so that a run holds the payloads of what changes
+//! and not of what exists.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _};
+use tokio::task::JoinSet;
+
+use super::decide::{Decision, decide_for};
+use super::undeclared::{Candidates, Fate};
+use crate::error::{Categorized, Category};
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::repository::ResourceFile;
+use crate::sync::model::action::{Action, Reason, Sending, Step};
+use crate::sync::model::error::SyncError;
+use crate::sync::model::knowledge::Transcript;
+use crate::sync::model::options::{Intent, Options};
+use crate::sync::model::report::{Failure, Kept, PRUNE};
+use crate::sync::model::resource::{Observed, Resource};
+use crate::sync::model::selection::{Candidate, Selection};
+use crate::sync::model::session::Session;
+use crate::sync::model::stop::Stop;
+use crate::sync::observe::bulk::{Bulk, Seen};
+use crate::sync::observe::load::loaded;
+use crate::sync::observe::remote::Remote;
+use crate::sync::tasks::{evaluated, joined};
+
+/// What a selection needs, before the brakes of the plan.
+#[derive(Default)]
+pub struct Survey {
+    pub actions: Vec<Action>,
+    /// Equal resources that `actions` does not name.
+    pub unchanged: usize,
+    pub targeted: usize,
+    pub failures: Vec<Failure>,
+    pub kept: Vec<Kept>,
+    /// Candidates whose resource Git declares under another path.
+    pub occupied: Vec<LogicalPath>,
+    pub whole_scope: bool,
+    pub declared: usize,
+}
+
+/// One thing to look at.
+enum Item {
+    Desired(LogicalPath, Result<Resource, SyncError>),
+    Undeclared(Candidate),
+}
+
+/// What came of it.
+enum Looked {
+    Decided(Decision),
+    Fate(LogicalPath, Fate),
+}
+
+/// Looks at resources for one run.
+#[derive(Clone)]
+pub struct Surveyor {
+    session: Session,
+    bulk: Arc<Bulk>,
+    candidates: Arc<Candidates>,
+    options: Options,
+    /// Whether equal resources are only counted: they are most of a large scope.
+    counts_equal: bool,
+    /// Whether the request of what is surely missing is made when it is sent. Until then neither its payload is
+    /// needed nor its secrets: most of the time and memory of a first sync.
+    defers: bool,
+    stop: Stop,
+}
+
+impl Surveyor {
+    /// For a run over `selection`. All that is read is noted in `transcript`, if there is one.
+    pub fn new(
+        session: &Session,
+        selection: &Selection,
+        options: &Options,
+        stop: &Stop,
+        transcript: Option<Arc<Transcript>>,
+    ) -> Self {
+        let remote = Remote::noting(session, transcript);
+        let Options { keep_compared, sealable, .. } = *options;
+        Self {
+            session: session.clone(),
+            candidates: Arc::new(Candidates::new(&remote)),
+            bulk: Arc::new(Bulk::new(remote, selection, options)),
+            options: options.clone(),
+            counts_equal: selection.whole_scope && !keep_compared && !sealable,
+            defers: false,
+            stop: stop.clone(),
+        }
+    }
+
+    /// The same, where the plan is not shown and a commit still holds what creates send when their turn comes.
+    pub fn deferring(self, defers: bool) -> Self {
+        Self { defers: defers && !self.options.needs_payloads(), ..self }
+    }
+
+    /// Looks at everything in `selection`, concurrently up to the server's gate.
+    pub async fn survey(&self, selection: Selection) -> Survey {
+        let mut survey = Survey {
+            targeted: selection.targeted(),
+            whole_scope: selection.whole_scope,
+            declared: selection.declared.unwrap_or_else(|| selection.targeted()),
+            ..Survey::default()
+        };
+        let Selection { resources, given, broken, prune, .. } = selection;
+        survey.failures = broken;
+
+        // Of what was declared once, most is gone for long.
+        let candidates = futures::stream::iter(prune.into_iter().map(Item::Undeclared));
+        self.each_in_a_task(candidates, |outcome| survey.add(outcome, self.counts_equal)).await;
+
+        // What Git declares.
+        self.survey_files(resources, &mut survey).await;
+        let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
+        self.each_in_a_task(futures::stream::iter(given), |outcome| survey.add(outcome, self.counts_equal))
+            .await;
+        survey
+    }
+
+    async fn survey_files(&self, files: Vec<ResourceFile>, survey: &mut Survey) {
+        let loaded = loaded(&self.session, files).map(|(path, desired)| Item::Desired(path, desired));
+        self.each_in_a_task(loaded, |outcome| survey.add(outcome, self.counts_equal)).await;
+    }
+
+    /// Looks at each item in a task of its own, so that all cores decode and compare, and hands what came of it to
+    /// `note`. No more are begun at once than the gate may ever let through, so that a stop reaches the others in time.
+    async fn each_in_a_task(
+        &self,
+        items: impl Stream<Item = Item>,
+        mut note: impl FnMut(Result<Looked, (Failure, Option<Action>)>),
+    ) {
+        let at_once = self.session.client.max_concurrency();
+        let shared = Arc::new(self.clone());
+        let mut items = pin!(items.fuse());
+        let mut running = JoinSet::new();
+        loop {
+            tokio::select! {
+                Some(item) = items.next(), if running.len() < at_once => {
+                    if let Some(action) = self.deferred(&item) {
+                        note(Ok(Looked::Decided(action.into())));
+                        continue;
+                    }
+                    let surveyor = Arc::clone(&shared);
+                    running.spawn(async move { surveyor.look(item).await });
+                }
+                Some(looked) = running.join_next() => joined(looked).into_iter().for_each(&mut note),
+                else => return,
+            }
+        }
+    }
+
+    /// The creation of what is known to be missing, where its request can wait.
+    fn deferred(&self, item: &Item) -> Option<Action> {
+        let Item::Desired(path, Ok(desired)) = item else { return None };
+        let absent = self.defers
+            && self.stop.reason().is_none()
+            && self.bulk.is_known_absent(desired)
+            && self.session.knowledge.expected(path).is_none();
+        let action = || Action::new(path.clone(), Step::Create, Reason::Missing);
+        absent.then(|| Action { sending: Sending::WhenSent, ..action() })
+    }
+
+    async fn look(&self, item: Item) -> Result<Looked, (Failure, Option<Action>)> {
+        let (path, operation) = match &item {
+            Item::Desired(path, _) => (path.clone(), "read"),
+            Item::Undeclared(candidate) => (candidate.path.clone(), PRUNE),
+        };
+        let failure = |error: &SyncError| Failure::new(path.clone(), operation, error);
+        if let Err(error) = self.stop.check(&path) {
+            return Err((failure(&error), None));
+        }
+        let outcome = match item {
+            Item::Desired(_, Ok(desired)) => self.look_at(desired).await.map(Looked::Decided),
+            Item::Desired(_, Err(error)) => Err(error),
+            Item::Undeclared(candidate) => {
+                self.candidates.decide(candidate).await.map(|fate| Looked::Fate(path.clone(), fate))
+            }
+        };
+        let outcome = self.stop.outcome(&path, outcome);
+        self.stop.note(outcome.as_ref().err());
+        match outcome {
+            Ok(Looked::Decided(Decision { action, impossible: Some(error) })) => {
+                let operation = if action.step == Step::Create { "create" } else { "update" };
+                Err((Failure::new(path, operation, &error), Some(action)))
+            }
+            Ok(looked) => Ok(looked),
+            Err(error) => Err((failure(&error), None)),
+        }
+    }
+
+    async fn look_at(&self, desired: Resource) -> Result<Decision, SyncError> {
+        let observed = match self.options.intent {
+            Intent::Delete => self.look_for_deletion(&desired).await,
+            Intent::Converge | Intent::Create | Intent::Update => {
+                let desired = self.session.resolved(desired.clone()).await?;
+                match self.bulk.look(&desired).await {
+                    Ok(Seen::Equal) => {
+                        return Ok(Action::new(desired.path, Step::Skip, Reason::Equal).into());
+                    }
+                    Ok(Seen::Observed(observed)) => Ok((desired, *observed)),
+                    Err(error) => Err((desired, error)),
+                }
+            }
+        };
+        let (desired, observed) = match observed {
+            Ok(found) => found,
+            // What cannot be read can still be written; whether it has to be is not asked.
+            Err((desired, error))
+                if self.options.intent != Intent::Converge
+                    && (error.is_unreadable() || error.category() == Category::Validation) =>
+            {
+                let unknown = (self.options.intent == Intent::Delete).then_some(Value::Null);
+                let observed = Observed::new(desired.clone(), unknown);
+                (desired, observed)
+            }
+            Err((_, error)) => return Err(error),
+        };
+        if observed.payload.is_none()
+            && self.options.intent == Intent::Converge
+            && let Some(left) = self.session.knowledge.expected(&desired.path)
+        {
+            return Err(SyncError::UnderWay { path: desired.path, seconds: left.as_secs() + 1 });
+        }
+        let options = self.options.clone();
+        evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await
+    }
+
+    /// Reads what a caller asked to delete: what its path names, else what its payload does, unless another declared
+    /// resource is the same one.
+    async fn look_for_deletion(
+        &self,
+        desired: &Resource,
+    ) -> Result<(Resource, Observed), (Resource, SyncError)> {
+        let failed = |error| (desired.clone(), error);
+        let remote = &self.bulk.remote;
+        let by_path = Resource::by_path(desired.path.clone(), Arc::clone(&desired.rules)).ok();
+        let first = by_path.unwrap_or_else(|| desired.clone());
+        let observed = remote.read_doomed(&first).await;
+        // A deletion needs no proof that there is nothing to delete.
+        let observed = match observed {
+            Err(error) if error.is_lack_of_proof() => Ok(Observed::new(first.clone(), None)),
+            observed => observed,
+        };
+        if desired.seeded || first.identity == desired.identity {
+            return Ok((first, observed.map_err(failed)?));
+        }
+        match observed {
+            Ok(observed) if observed.payload.is_some() => Ok((first, observed)),
+            Ok(_) => {
+                let observed = remote.read_doomed(desired).await.map_err(failed)?;
+                if observed.payload.is_some() {
+                    self.candidates.check_sole(desired, &observed).await.map_err(failed)?;
+                }
+                Ok((desired.clone(), observed))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+impl Survey {
+    fn add(&mut self, outcome: Result<Looked, (Failure, Option<Action>)>, counts_equal: bool) {
+        match outcome {
+            Ok(Looked::Decided(Decision { action, .. })) => {
+                if counts_equal && action.reason == Reason::Equal {
+                    self.unchanged += 1;
+                } else {
+                    self.actions.push(action);
+                }
+            }
+            Ok(Looked::Fate(_, Fate::Gone)) => {}
+            Ok(Looked::Fate(_, Fate::Doomed(action))) => self.actions.push(*action),
+            Ok(Looked::Fate(path, Fate::Kept { kept, occupied })) => {
+                self.kept.push(kept);
+                self.occupied.extend(occupied.then_some(path));
+            }
+            Err((failure, action)) => {
+                self.failures.push(failure);
+                self.actions.extend(action);
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Tasks of a run.
+
+use tokio::task::JoinError;
+
+use super::model::error::SyncError;
+use super::model::resource::Resource;
+use crate::metadata::transform::on_evaluation_stack;
+use crate::path::LogicalPath;
+
+/// What a task of a run made; its panic goes on in the run. `None` if it was aborted, which only the end of the run
+/// does.
+pub(super) fn joined<T>(ended: Result<T, JoinError>) -> Option<T> {
+    match ended.map_err(JoinError::try_into_panic) {
+        Ok(made) => Some(made),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => None,
+    }
+}
+
+/// Does work that blocks or computes for long, for the resource at `path`.
+pub(super) async fn blocking<T: Send + 'static>(
+    path: LogicalPath,
+    work: impl FnOnce() -> Result<T, SyncError> + Send + 'static,
+) -> Result<T, SyncError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(SyncError::Task { path, reason: error.to_string() }))
+}
+
+/// Evaluates rules of `resource`: at once where that is quick, else on the blocking pool and on a stack that is large
+/// enough for jq.
+pub(super) async fn evaluated<T: Send + 'static>(
+    resource: Resource,
+    work: impl FnOnce(&Resource) -> Result<T, SyncError> + Send + 'static,
+) -> Result<T, SyncError> {
+    if !resource.rules.runs_jq() {
+        return work(&resource);
+    }
+    blocking(resource.path.clone(), move || on_stack(&resource, work)).await
+}
+
+/// Evaluates on a stack that is large enough for jq.
+pub(super) fn on_stack<T>(
+    resource: &Resource,
+    work: impl FnOnce(&Resource) -> Result<T, SyncError>,
+) -> Result<T, SyncError> {
+    if !resource.rules.runs_jq() {
+        return work(resource);
+    }
+    let done = on_evaluation_stack(|| work(resource));
+    done.map_err(|source| SyncError::Task { path: resource.path.clone(), reason: source.to_string() })?
+}
