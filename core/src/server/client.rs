@@ -141,8 +141,9 @@ impl Client {
         Self { attempt_timeout, ..self }
     }
 
-    /// The same client for work that `cancelled` ends. From then on a request that waits, for the gate or to be
-    /// repeated, is not sent any more; one that has been sent is heard out.
+    /// The same client for a run that `cancelled` ends. From then on a request that waits, for the gate or to be
+    /// repeated, is not sent any more; one that has been sent is heard out. Requests of a run wait at the gate
+    /// however many wait there already, since the run bounds their number.
     #[must_use]
     pub fn until(&self, cancelled: CancellationToken) -> Self {
         Self { cancelled: Some(cancelled), ..self.clone() }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::client::{BODY_LIMIT, RequestObserver};
-use super::gate::{Answer, Outcome, Refused};
+use super::gate::{Answer, Caller, Outcome, Refused};
 use super::response::strong_etag;
 use super::trace::{Teller, Trace};
 use super::{BaseUrl, Gate, Request, Response, ServerError};
@@ -121,6 +121,12 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Who asks the gate. What ends a request's waiting is its run. A token is asked for once for all who need it,
+    /// so its request waits like those.
+    fn caller(self) -> Caller {
+        if self.cancelled.is_some() || self.purpose == Purpose::Token { Caller::Run } else { Caller::Alone }
+    }
+
     /// What comes of waiting; `None` if the request is not wanted any more.
     async fn waited<T>(self, waiting: impl Future<Output = T>) -> Option<T> {
         match self.cancelled {
@@ -179,7 +185,7 @@ impl Wire {
     /// Passes the gate and sends the request once.
     async fn attempt(&self, call: Call<'_>) -> Result<Response, Failed> {
         let request = call.request;
-        let pass = match call.waited(self.gate.enter()).await {
+        let pass = match call.waited(self.gate.enter(call.caller())).await {
             Some(Ok(pass)) => pass,
             Some(Err(refused)) => return Err(self.told(request, self.refused(request, refused))),
             None => {

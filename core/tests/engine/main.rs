@@ -10,6 +10,7 @@ mod commit;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 
+mod backpressure;
 mod bulk;
 mod first_sync;
 mod lost_answers;
