@@ -14,6 +14,7 @@ mod backpressure;
 mod bulk;
 mod first_sync;
 mod lost_answers;
+mod old_tokens;
 mod pruning;
 mod recurrences;
 mod repeated_reads;
