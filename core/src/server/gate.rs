@@ -5,7 +5,6 @@
 //! shares the gate.
 
 mod breaker;
-mod latency;
 mod limit;
 mod line;
 #[cfg(test)]
@@ -91,10 +90,6 @@ pub(super) enum Outcome<'a> {
 pub(super) struct Answer {
     pub status: StatusCode,
     pub retry_after: Option<Duration>,
-    /// Whether the request was a write. Reads and writes take different times.
-    pub write: bool,
-    /// The length of the body. How long a large one takes says more about the wire than about the server.
-    pub length: usize,
 }
 
 impl Gate {

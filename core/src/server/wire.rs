@@ -207,7 +207,7 @@ impl Wire {
         let outcome = outcome.map_err(|failed| self.told(request, failed));
         // What a server elsewhere does is no news of this one.
         if self.base_url.origin_is(call.target) {
-            pass.settle(lesson(request, &outcome));
+            pass.settle(lesson(&outcome));
         } else {
             drop(pass);
         }
@@ -508,21 +508,18 @@ async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collect
 }
 
 /// What an attempt teaches about the server.
-fn lesson<'a>(request: &Request, outcome: &'a Result<Response, Failed>) -> Outcome<'a> {
-    let answer = |status, retry_after, length| {
-        let write = !matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
-        Outcome::Answered(Answer { status, retry_after, write, length })
-    };
+fn lesson(outcome: &Result<Response, Failed>) -> Outcome<'_> {
+    let answer = |status, retry_after| Outcome::Answered(Answer { status, retry_after });
     match outcome {
-        Ok(response) => answer(response.status, None, response.body.len()),
-        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after, 0),
+        Ok(response) => answer(response.status, None),
+        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after),
         Err(Failed { error: ServerError::Transport { reason, .. }, failure })
             if !matches!(failure, Failure::Final | Failure::Elsewhere) =>
         {
             Outcome::Failed(reason)
         }
         // An answer that we do not take: too large, or a redirect that is not followed or leads nowhere.
-        Err(_) => answer(StatusCode::OK, None, usize::MAX),
+        Err(_) => answer(StatusCode::OK, None),
     }
 }
 

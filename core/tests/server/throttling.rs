@@ -60,6 +60,23 @@ async fn without_configuration_the_number_stays_within_its_bounds() {
 }
 
 #[tokio::test]
+async fn answers_that_take_longer_do_not_lower_the_number() {
+    let server = Server::start(|sequence| async move {
+        // Quick at first, then much slower than at best, which has many reasons.
+        tokio::time::sleep(Duration::from_millis(if sequence < 200 { 2 } else { 60 })).await;
+        status(200)
+    })
+    .await;
+    let client = server.client(&gate(None));
+    assert_eq!(send(&client, &Method::GET, 200).await, 200);
+    let before = client.concurrency();
+    for _ in 0..10 {
+        assert_eq!(send(&client, &Method::GET, 64).await, 64);
+        assert!(client.concurrency() >= before, "{} after {before}", client.concurrency());
+    }
+}
+
+#[tokio::test]
 async fn push_back_halves_the_number_and_success_restores_it() {
     let all = together(16);
     let server = Server::start(move |sequence| {

@@ -216,9 +216,9 @@ impl Line {
             }
             // A gateway's way to say that the server behind it did not answer in time.
             StatusCode::GATEWAY_TIMEOUT => self.limit.overloaded(started, now),
-            // How long a failure takes tells nothing about how long work takes.
+            // The server failed, so this is no reason to send it more.
             status if status.is_server_error() => {}
-            _ => self.limit.answered(started, now, running, answer),
+            _ => self.limit.answered(started, now, running),
         }
     }
 

@@ -11,7 +11,7 @@ use super::*;
 const OK: Outcome<'static> = answered(StatusCode::OK, None);
 
 const fn answered(status: StatusCode, retry_after: Option<Duration>) -> Outcome<'static> {
-    Outcome::Answered(Answer { status, retry_after, write: false, length: 0 })
+    Outcome::Answered(Answer { status, retry_after })
 }
 
 fn push_back(seconds: u64) -> Outcome<'static> {
