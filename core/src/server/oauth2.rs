@@ -202,8 +202,8 @@ impl Tokens {
         *current = Current { flight: None, need };
     }
 
-    /// The token that takes the place of `forbidden`, to which the server answered 403. `None` if that stays in use: as
-    /// `renewal` was used before, or because no other token is given.
+    /// The token that replaces `forbidden`, to which the server answered 403. `None` if `forbidden` stays in use,
+    /// because `renewal` was used before or because the endpoint gives no other token.
     pub async fn renewed(
         &self,
         forbidden: &Arc<Token>,
@@ -262,7 +262,7 @@ impl Tokens {
         flight
     }
 
-    /// Asks for a token, on a task of its own: whoever asked may stop waiting, and must not leave it holding a slot.
+    /// Asks for a token, on a task of its own: a caller may stop waiting, and must not leave it holding a slot.
     fn ask(&self, need: TokenNeed, attempt_timeout: Duration) -> impl Future<Output = Outcome> + use<> {
         let (wire, endpoint) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint));
         let asked = tokio::spawn(async move {

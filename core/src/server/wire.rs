@@ -121,8 +121,8 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Who asks the gate. What ends a request's waiting is its run. A token is asked for once for all who need it,
-    /// so its request waits like those.
+    /// The caller as the gate sees it. A request with a cancellation token is part of a run. The request for an access
+    /// token serves all requests that need one, so it waits as those of a run do.
     fn caller(self) -> Caller {
         if self.cancelled.is_some() || self.purpose == Purpose::Token { Caller::Run } else { Caller::Alone }
     }

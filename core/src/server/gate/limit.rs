@@ -4,7 +4,7 @@
 //!
 //! - one more per round trip, and only while the limit is what holds requests back (RFC 7661);
 //! - half as many when the server shows that it is too much: 429, 503, 504, a timeout, a broken connection; once
-//!   per round trip, as attempts from before a decrease tell nothing about it (RFC 6582).
+//!   per round trip, because attempts from before a decrease are no evidence about it (RFC 6582).
 //!
 //! How long answers take does not count: they take longer for many reasons other than our concurrency. A server
 //! that is overloaded answers with one of these statuses, or not in time.
@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use super::{DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 
-/// How long nothing grows after the server asked for less. One that counts requests per second would else be
-/// driven into its limit many times a second.
+/// How long nothing grows after the server asked for less. One that counts requests per second would
+/// otherwise be driven into its limit many times a second.
 const RESPITE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
