@@ -86,6 +86,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 payload: Arc::clone(&subject.desired),
                 descriptor: Some(descriptor.clone()),
                 secrets: Arc::default(),
+                seeded: false,
             };
             let observed = Observed::new(desired.clone(), Some(subject.observed.clone()));
             decide(&desired, &observed, false).unwrap().step == Step::Update

@@ -17,6 +17,7 @@ mod context_session_hook;
 mod environment;
 mod git;
 mod globals;
+mod masked_lists;
 mod openapi;
 mod plan;
 mod prompts;

@@ -1,6 +1,6 @@
 //! Putting placeholders in the place of secrets that somebody is about to see.
 
-use super::mask::{hidden, mask};
+use super::mask::{has_any, hidden, mask, mask_list};
 use crate::metadata::document::Resolved;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
@@ -9,17 +9,25 @@ use crate::payload::pointer::Pointer;
 ///
 /// Besides the declared attributes it can learn their values, so that they stay hidden where transforms move
 /// them to another place.
+///
+/// A payload without any of the declared attributes may be a list of resources, so they are looked for in all of
+/// it. Hiding too much is better than a secret on a screen.
 #[derive(Clone, Default)]
 pub struct DeclaredSecrets {
     whole: bool,
     attributes: Vec<Pointer>,
+    /// Exact places, which mean nothing elsewhere in the payload.
+    places: Vec<Pointer>,
     values: Vec<Value>,
+    /// Whether a payload was learnt that has a declared attribute, so that it is one resource.
+    single: bool,
 }
 
 impl DeclaredSecrets {
     /// What `resolved` declares.
     pub fn of(resolved: &Resolved) -> Self {
-        Self { whole: resolved.secret, attributes: resolved.secret_attributes.clone(), values: Vec::new() }
+        let attributes = resolved.secret_attributes.clone();
+        Self { whole: resolved.secret, attributes, ..Self::default() }
     }
 
     /// Adds the places where secrets were put, as [`Resolved`](super::Resolved) tells them: they are secret
@@ -28,23 +36,28 @@ impl DeclaredSecrets {
         for place in places {
             if place.is_root() {
                 self.whole = true;
-            } else if !self.attributes.contains(place) {
-                self.attributes.push(place.clone());
+            } else if !self.attributes.contains(place) && !self.places.contains(place) {
+                self.places.push(place.clone());
             }
         }
     }
 
     /// Whether nothing is secret.
     pub fn is_empty(&self) -> bool {
-        !self.whole && self.attributes.is_empty()
+        !self.whole && self.attributes.is_empty() && self.places.is_empty()
     }
 
-    /// Remembers the texts at the declared attributes of `payload`.
+    /// Remembers the texts at the declared attributes of `payload`, or of its entries if it is an array.
     pub fn learn(&mut self, payload: &Value) {
-        for value in self.attributes.iter().filter_map(|pointer| pointer.get(payload)) {
-            // Short texts and other scalars stand for too much else.
-            if value.as_str().is_some_and(|text| text.len() > 3) && !self.values.contains(value) {
-                self.values.push(value.clone());
+        self.single |= has_any(payload, &self.attributes);
+        let entries = payload.as_array().into_iter().flatten();
+        for resource in std::iter::once(payload).chain(entries) {
+            let pointers = self.attributes.iter().chain(&self.places);
+            for value in pointers.filter_map(|pointer| pointer.get(resource)) {
+                // Short texts and other scalars stand for too much else.
+                if value.as_str().is_some_and(|text| text.len() > 3) && !self.values.contains(value) {
+                    self.values.push(value.clone());
+                }
             }
         }
     }
@@ -54,19 +67,34 @@ impl DeclaredSecrets {
         if self.whole {
             return hidden(payload);
         }
-        self.without_values(mask(payload, &self.attributes))
+        let single = self.single || has_any(&payload, &self.attributes);
+        let payload = mask(payload, &self.places);
+        let masked =
+            if single { mask(payload, &self.attributes) } else { mask_list(payload, &self.attributes) };
+        self.without_values(masked)
     }
 
     /// The part of a payload that stands at `at`, with placeholders for what is secret.
     pub fn conceal_at(&self, at: &Pointer, part: Value) -> Value {
-        if self.whole || self.attributes.iter().any(|secret| at.tokens().starts_with(secret.tokens())) {
+        let at = at.tokens();
+        // In a list, a resource may begin at any level.
+        let levels = if self.single { 0..=0 } else { 0..=at.len() };
+        let at_levels = || levels.clone().map(|level| &at[level..]);
+        let is_secret = self.places.iter().any(|place| at.starts_with(place.tokens()))
+            || at_levels().any(|at| self.attributes.iter().any(|secret| at.starts_with(secret.tokens())));
+        if self.whole || is_secret {
             return hidden(part);
         }
-        let below = self.attributes.iter().filter_map(|secret| secret.tokens().strip_prefix(at.tokens()));
+        let below = |pointers: &[Pointer], at: &[String]| -> Vec<Pointer> {
+            let tokens = pointers.iter().filter_map(|pointer| pointer.tokens().strip_prefix(at));
+            tokens.map(|tokens| tokens.iter().cloned().collect()).collect()
+        };
         let inner = Self {
             whole: false,
-            attributes: below.map(|tokens| tokens.iter().cloned().collect()).collect(),
+            attributes: at_levels().flat_map(|at| below(&self.attributes, at)).collect(),
+            places: below(&self.places, at),
             values: self.values.clone(),
+            single: self.single,
         };
         inner.conceal(part)
     }
@@ -156,5 +184,28 @@ mod tests {
         secrets.learn(&yaml("{token: s3cret, on: yes}"));
         let moved = yaml("{wrapped: [{value: s3cret}], other: yes}");
         assert_eq!(secrets.conceal(moved), yaml("{wrapped: [{value: '{{secret .}}'}], other: yes}"));
+    }
+
+    const LIST: &str = "{page: 1, items: [{id: a, token: x}, {id: b, token: y}]}";
+
+    #[rstest]
+    #[case::array("[{token: x}, {id: b}]", "[{token: '{{secret .}}'}, {id: b}]")]
+    #[case::list(LIST, "{page: 1, items: [{id: a, token: '{{secret .}}'}, {id: b, token: '{{secret .}}'}]}")]
+    #[case::resource("{token: x, parts: [{token: y}]}", "{token: '{{secret .}}', parts: [{token: y}]}")]
+    fn lists_of_resources(#[case] payload: &str, #[case] expected: &str) {
+        assert_eq!(secrets(&["/token"]).conceal(yaml(payload)), yaml(expected));
+    }
+
+    #[rstest]
+    #[case::attribute(LIST, "/items/0/token", "x", "'{{secret .}}'")]
+    #[case::other_attribute(LIST, "/items/0/id", "a", "a")]
+    #[case::entry(LIST, "/items/0", "{id: a, token: x}", "{id: a, token: '{{secret .}}'}")]
+    #[case::entries(LIST, "/items", "[{id: a, token: x}]", "[{id: a, token: '{{secret .}}'}]")]
+    #[case::array("[{token: x}]", "/0/token", "x", "'{{secret .}}'")]
+    #[case::part_of_a_resource("{token: x, parts: [{token: y}]}", "/parts/0/token", "y", "y")]
+    fn parts_of_lists(#[case] learnt: &str, #[case] at: &str, #[case] part: &str, #[case] expected: &str) {
+        let mut secrets = secrets(&["/token"]);
+        secrets.learn(&yaml(learnt));
+        assert_eq!(secrets.conceal_at(&Pointer::parse(at).unwrap(), yaml(part)), yaml(expected));
     }
 }

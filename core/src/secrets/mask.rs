@@ -9,6 +9,8 @@ pub const PLACEHOLDER: &str = "{{secret .}}";
 
 /// `payload` with the placeholder in place of every value at `attributes`, of whatever type. Nothing is put
 /// where there is nothing or null, and a placeholder that is there stays.
+///
+/// Attributes are those of one resource, so each entry of an array is masked by itself.
 #[must_use]
 pub fn mask(mut payload: Value, attributes: &[Pointer]) -> Value {
     for pointer in attributes {
@@ -16,7 +18,36 @@ pub fn mask(mut payload: Value, attributes: &[Pointer]) -> Value {
             *value = hidden(std::mem::take(value));
         }
     }
-    payload
+    match payload {
+        Value::Array(entries) => {
+            Value::Array(entries.into_iter().map(|entry| mask(entry, attributes)).collect())
+        }
+        other => other,
+    }
+}
+
+/// [`mask`] for a payload that holds resources at places that are not known, such as the answer to a list
+/// request: every object in it counts as one.
+#[must_use]
+pub fn mask_list(payload: Value, attributes: &[Pointer]) -> Value {
+    if attributes.is_empty() {
+        return payload;
+    }
+    match mask(payload, attributes) {
+        Value::Array(entries) => {
+            Value::Array(entries.into_iter().map(|entry| mask_list(entry, attributes)).collect())
+        }
+        Value::Object(members) => Value::Object(
+            members.into_iter().map(|(name, member)| (name, mask_list(member, attributes))).collect(),
+        ),
+        other => other,
+    }
+}
+
+/// Whether `payload` is one resource with any of these attributes. If not, it may be a list of such resources.
+#[must_use]
+pub fn has_any(payload: &Value, attributes: &[Pointer]) -> bool {
+    payload.as_object().is_some() && attributes.iter().any(|pointer| pointer.get(payload).is_some())
 }
 
 /// What is shown instead of `value`. A placeholder is no secret, and its key may be of use.
@@ -47,8 +78,27 @@ mod tests {
     #[case(r#"{"keys":["a","b"]}"#, &["/keys/1"], r#"{"keys":["a","{{secret .}}"]}"#)]
     #[case(r#"{"pin":null}"#, &["/pin"], r#"{"pin":null}"#)]
     #[case(r#"{"a":1}"#, &["/pin", "/a/b"], r#"{"a":1}"#)]
+    #[case(r#"[{"pin":1},{"a":2},{"pin":3}]"#, &["/pin"], r#"[{"pin":"{{secret .}}"},{"a":2},{"pin":"{{secret .}}"}]"#)]
+    #[case(r#"{"pin":1,"parts":[{"pin":2}]}"#, &["/pin"], r#"{"pin":"{{secret .}}","parts":[{"pin":2}]}"#)]
     fn masks(#[case] payload: &str, #[case] attributes: &[&str], #[case] expected: &str) {
         let attributes: Vec<Pointer> = attributes.iter().map(|text| Pointer::parse(text).unwrap()).collect();
         assert_eq!(mask(parse(payload), &attributes), parse(expected));
+    }
+
+    #[rstest]
+    #[case::items(r#"{"items":[{"pin":1,"a":2}]}"#, r#"{"items":[{"pin":"{{secret .}}","a":2}]}"#)]
+    #[case::deeper(
+        r#"{"_embedded":{"shops":[{"pin":1}]}}"#,
+        r#"{"_embedded":{"shops":[{"pin":"{{secret .}}"}]}}"#
+    )]
+    #[case::by_name(r#"{"rio":{"pin":1}}"#, r#"{"rio":{"pin":"{{secret .}}"}}"#)]
+    #[case::beside(
+        r#"{"pin":"next","items":[{"pin":1}]}"#,
+        r#"{"pin":"{{secret .}}","items":[{"pin":"{{secret .}}"}]}"#
+    )]
+    fn masks_lists(#[case] payload: &str, #[case] expected: &str) {
+        let attributes = [Pointer::parse("/pin").unwrap()];
+        assert_eq!(mask_list(parse(payload), &attributes), parse(expected));
+        assert_eq!(mask_list(parse(payload), &[]), parse(payload));
     }
 }

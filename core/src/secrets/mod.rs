@@ -27,7 +27,7 @@ pub use bare::{ExtractError, extract};
 pub use declared::DeclaredSecrets;
 pub use detect::{detect, is_secret_name};
 pub use key::{KeyError, SecretKey};
-pub use mask::{PLACEHOLDER, mask};
+pub use mask::{PLACEHOLDER, has_any, mask, mask_list};
 pub use placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
 pub use reader::{ResolveError, Resolved, SecretReader};
 pub(crate) use redact::excerpt;

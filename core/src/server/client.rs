@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::oauth2::{TokenNeed, Tokens};
+use super::oauth2::{TokenNeed, TokenRenewal, Tokens};
 use super::request::{query_secrets, without_query};
 use super::trace::{self, Trace};
 use super::wire::{Call, Header, Purpose, Redaction, Wire, insert_all, pooled};
@@ -74,6 +74,7 @@ pub struct Client {
     shared: Arc<Shared>,
     attempt_timeout: Duration,
     cancelled: Option<CancellationToken>,
+    renewal: TokenRenewal,
 }
 
 struct Shared {
@@ -126,7 +127,8 @@ impl Client {
         };
         wire.gate.serves(&wire.base_url);
         let shared = Arc::new(Shared { wire, credentials, tokens, health_check, tls });
-        Ok(Self { shared, attempt_timeout: ATTEMPT_TIMEOUT, cancelled: None })
+        let (attempt_timeout, renewal) = (ATTEMPT_TIMEOUT, TokenRenewal::default());
+        Ok(Self { shared, attempt_timeout, cancelled: None, renewal })
     }
 
     /// The base URL without its query, for telling servers apart.
@@ -146,11 +148,19 @@ impl Client {
         self.attempt_timeout
     }
 
-    /// The same client for work that `cancelled` ends. From then on a request that waits, for the gate or to be
-    /// repeated, is not sent any more; one that has been sent is heard out.
+    /// The same client for a run that `cancelled` ends. From then on a request that waits, for the gate or to be
+    /// repeated, is not sent any more; one that has been sent is heard out. Requests of a run wait at the gate
+    /// however many wait there already, since the run bounds their number.
     #[must_use]
     pub fn until(&self, cancelled: CancellationToken) -> Self {
-        Self { cancelled: Some(cancelled), ..self.clone() }
+        Self { cancelled: Some(cancelled), renewal: TokenRenewal::default(), ..self.clone() }
+    }
+
+    /// The same client, whose OAuth 2.0 token is replaced after an answer 403 unless `renewal` was used before. A run
+    /// with several clients passes the same one to each.
+    #[must_use]
+    pub fn renewing(self, renewal: &TokenRenewal) -> Self {
+        Self { renewal: renewal.clone(), ..self }
     }
 
     /// The path of the base URL, unencoded; `/` if it has none.
@@ -254,7 +264,8 @@ impl Client {
 
     /// Sends `request` to a URL that need not be of the server. Only its own origin gets credentials.
     ///
-    /// A token that the server refuses is replaced by a new one once; the server has not acted on that request.
+    /// A token that the server refuses (401) is replaced by a new one once; the server has not acted on that request.
+    /// At the first 403 of a run or, outside of runs, of the client, it is replaced as well.
     pub(super) async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         self.send_if(request, target, &[]).await
     }
@@ -272,14 +283,19 @@ impl Client {
         };
         let token = tokens.token(self.attempt_timeout).await?;
         let outcome = self.send_with(request, target, conditions, std::slice::from_ref(&token.header)).await;
-        if !outcome.as_ref().is_err_and(|error| error.status() == Some(StatusCode::UNAUTHORIZED)) {
-            return outcome;
-        }
-        let path = self.wire().redaction.redact_with(&request.secrets, &request.path);
-        tracing::debug!(path, "the server refuses the access token; asking for another");
-        tokens.drop_token(Some(&token));
-        let token = tokens.token(self.attempt_timeout).await?;
-        self.send_with(request, target, conditions, std::slice::from_ref(&token.header)).await
+        let fresh = match outcome.as_ref().err().and_then(ServerError::status) {
+            Some(StatusCode::UNAUTHORIZED) => {
+                let path = self.wire().redaction.redact_with(&request.secrets, &request.path);
+                tracing::debug!(path, "the server refuses the access token; asking for another");
+                tokens.drop_token(Some(&token));
+                Some(tokens.token(self.attempt_timeout).await?)
+            }
+            // The server has not acted on this request, either.
+            Some(StatusCode::FORBIDDEN) => tokens.renewed(&token, &self.renewal, self.attempt_timeout).await,
+            _ => None,
+        };
+        let Some(fresh) = fresh else { return outcome };
+        self.send_with(request, target, conditions, std::slice::from_ref(&fresh.header)).await
     }
 
     async fn send_with(

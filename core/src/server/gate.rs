@@ -5,7 +5,6 @@
 //! shares the gate.
 
 mod breaker;
-mod latency;
 mod limit;
 mod line;
 #[cfg(test)]
@@ -21,6 +20,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use self::limit::Limit;
+pub(super) use self::line::Caller;
 use self::line::{Attempt, Entry, Line, Place};
 use super::{BaseUrl, ServerError};
 
@@ -36,7 +36,7 @@ pub struct Throttling {
     /// Requests at once; at least 1. Without it the number adapts, from [`DEFAULT_CONCURRENCY`] and up to
     /// [`MAX_CONCURRENCY`].
     pub max_concurrent_requests: Option<usize>,
-    /// Requests that may wait for a slot; `None` or 0 waits without bound.
+    /// Requests that may wait for a slot; `None` or 0 waits without bound. Requests of a run always wait.
     pub queue_size: Option<usize>,
     /// Requests started per second; above 0, fractions allowed.
     pub requests_per_second: Option<f64>,
@@ -90,10 +90,6 @@ pub(super) enum Outcome<'a> {
 pub(super) struct Answer {
     pub status: StatusCode,
     pub retry_after: Option<Duration>,
-    /// Whether the request was a write. Reads and writes take different times.
-    pub write: bool,
-    /// The length of the body. How long a large one takes says more about the wire than about the server.
-    pub length: usize,
 }
 
 impl Gate {
@@ -156,8 +152,8 @@ impl Gate {
     }
 
     /// Waits for a slot, then for the rate.
-    pub(super) async fn enter(&self) -> Result<Pass<'_>, Refused> {
-        let mut pass = self.slot(None).await?;
+    pub(super) async fn enter(&self, caller: Caller) -> Result<Pass<'_>, Refused> {
+        let mut pass = self.slot(None, caller).await?;
         while let Some(rate) = self.rate.as_ref().filter(|rate| rate.check().is_err()) {
             {
                 let _waiting = Counted::new(&self.awaiting_rate);
@@ -171,21 +167,21 @@ impl Gate {
             }
             let ticket = pass.entry.ticket;
             drop(pass);
-            pass = self.slot(Some(ticket)).await?;
+            pass = self.slot(Some(ticket), caller).await?;
             pass.held_back = true;
         }
         Ok(pass)
     }
 
     /// Waits for a slot. Whoever comes back keeps the ticket, and with it the place before those who came later.
-    async fn slot(&self, ticket: Option<u64>) -> Result<Pass<'_>, Refused> {
+    async fn slot(&self, ticket: Option<u64>, caller: Caller) -> Result<Pass<'_>, Refused> {
         let mut place = {
             let mut line = self.line();
             let now = Instant::now();
             if let Some(entry) = line.try_enter(ticket, now)? {
                 return Ok(self.pass(entry, false, now));
             }
-            Place::new(&self.line, line.take_place(ticket)?)
+            Place::new(&self.line, line.take_place(ticket, caller)?)
         };
         let mut held_back = false;
         loop {

@@ -17,7 +17,7 @@ pub use client::{Client, RequestObserver, Settings};
 pub use error::{Sent, ServerError};
 pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttling};
 pub use link::NextLink;
-pub use oauth2::{Grant, OAuth2, TokenNeed};
+pub use oauth2::{Grant, OAuth2, TokenNeed, TokenRenewal};
 pub use openapi::{FetchedOpenApi, OpenApiLoadError, OpenApiLoader, OpenApiSource};
 pub use request::{BaseUrl, Body, Request};
 pub use response::{Paging, Response};

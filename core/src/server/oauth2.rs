@@ -1,7 +1,8 @@
 //! Bearer tokens from an OAuth 2.0 token endpoint (RFC 6749): asked for once, used until they expire.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -71,8 +72,24 @@ pub enum TokenNeed {
     Expired,
     /// The server answered 401 to the last one.
     Refused,
+    /// The server answered 403 to the last one, which may be older than what it does not allow.
+    Forbidden,
     /// [`Client::invalidate_token`](super::Client::invalidate_token) dropped the last one.
     Dropped,
+}
+
+/// Whether the requests of one run have replaced a token that the server answered 403 to. Clones share it.
+///
+/// Some servers write into a token what it allows, so a token from before a realm was created allows nothing in that
+/// realm. A fresh one does. But most answers 403 mean what they say, so a run tries it once.
+#[derive(Clone, Debug, Default)]
+pub struct TokenRenewal(Arc<AtomicBool>);
+
+impl TokenRenewal {
+    /// Whether this call is the first one.
+    fn claim(&self) -> bool {
+        !self.0.swap(true, Ordering::Relaxed)
+    }
 }
 
 /// A token in use.
@@ -174,7 +191,7 @@ impl Tokens {
 
     /// Takes `refused`, or whatever there is, out of use; also a refusal. A token that has taken its place already stays.
     pub fn drop_token(&self, refused: Option<&Arc<Token>>) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current();
         let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
         let need = match (refused, outcome) {
             (None, Some(Ok(_))) => TokenNeed::Dropped,
@@ -185,9 +202,50 @@ impl Tokens {
         *current = Current { flight: None, need };
     }
 
+    /// The token that replaces `forbidden`, to which the server answered 403. `None` if `forbidden` stays in use,
+    /// because `renewal` was used before or because the endpoint gives no other token.
+    pub async fn renewed(
+        &self,
+        forbidden: &Arc<Token>,
+        renewal: &TokenRenewal,
+        attempt_timeout: Duration,
+    ) -> Option<Arc<Token>> {
+        let flight = self.renewing(forbidden, renewal, attempt_timeout)?;
+        flight.await.ok().filter(|token| !Arc::ptr_eq(token, forbidden))
+    }
+
+    fn renewing(
+        &self,
+        forbidden: &Arc<Token>,
+        renewal: &TokenRenewal,
+        attempt_timeout: Duration,
+    ) -> Option<Flight> {
+        let mut current = self.current();
+        let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
+        if !outcome.is_some_and(|outcome| outcome.as_ref().is_ok_and(|token| Arc::ptr_eq(token, forbidden))) {
+            // Another request has replaced it since, or is about to. That costs nothing more.
+            drop(current);
+            return Some(self.flight(attempt_timeout));
+        }
+        if !renewal.claim() {
+            return None;
+        }
+        let asked = self.ask(TokenNeed::Forbidden, attempt_timeout);
+        let kept = Arc::clone(forbidden);
+        let flight = async move {
+            // The server took this one for other requests, so it stays if there is no other.
+            asked.await.or_else(|error| {
+                tracing::debug!(%error, "no other access token; the last one stays in use");
+                Ok(kept)
+            })
+        };
+        let flight = flight.boxed().shared();
+        current.flight = Some((flight.clone(), Instant::now()));
+        Some(flight)
+    }
+
     fn flight(&self, attempt_timeout: Duration) -> Flight {
-        // Nobody panics while holding the lock.
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current();
         if let Some((flight, began)) = &current.flight {
             match flight.peek() {
                 None => return flight.clone(),
@@ -199,22 +257,30 @@ impl Tokens {
                 Some(Err(_)) => {}
             }
         }
-        let (wire, endpoint, need) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint), current.need);
-        // On a task of its own: whoever asked may stop waiting, and must not leave it holding a slot.
+        let flight = self.ask(current.need, attempt_timeout).boxed().shared();
+        current.flight = Some((flight.clone(), Instant::now()));
+        flight
+    }
+
+    /// Asks for a token, on a task of its own: a caller may stop waiting, and must not leave it holding a slot.
+    fn ask(&self, need: TokenNeed, attempt_timeout: Duration) -> impl Future<Output = Outcome> + use<> {
+        let (wire, endpoint) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint));
         let asked = tokio::spawn(async move {
             let outcome = endpoint.ask(&wire, attempt_timeout).await;
             wire.observe(|observer| observer.token_asked(need, outcome.is_ok()));
             outcome
         });
         let url = without_query(&self.endpoint.url);
-        let flight = async move {
+        async move {
             let interrupted =
                 |_| ServerError::Token { url, reason: "asking for one was interrupted".to_owned() };
             asked.await.unwrap_or_else(|error| Err(interrupted(error)))
-        };
-        let flight = flight.boxed().shared();
-        current.flight = Some((flight.clone(), Instant::now()));
-        flight
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        // No thread panics while it holds the lock.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::client::{BODY_LIMIT, RequestObserver};
-use super::gate::{Answer, Outcome, Refused};
+use super::gate::{Answer, Caller, Outcome, Refused};
 use super::response::{Paging, strong_etag};
 use super::trace::{Teller, Trace};
 use super::{BaseUrl, Gate, Request, Response, ServerError};
@@ -121,6 +121,12 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The caller as the gate sees it. A request with a cancellation token is part of a run. The request for an access
+    /// token serves all requests that need one, so it waits as those of a run do.
+    fn caller(self) -> Caller {
+        if self.cancelled.is_some() || self.purpose == Purpose::Token { Caller::Run } else { Caller::Alone }
+    }
+
     /// What comes of waiting; `None` if the request is not wanted any more.
     async fn waited<T>(self, waiting: impl Future<Output = T>) -> Option<T> {
         match self.cancelled {
@@ -179,7 +185,7 @@ impl Wire {
     /// Passes the gate and sends the request once.
     async fn attempt(&self, call: Call<'_>) -> Result<Response, Failed> {
         let request = call.request;
-        let pass = match call.waited(self.gate.enter()).await {
+        let pass = match call.waited(self.gate.enter(call.caller())).await {
             Some(Ok(pass)) => pass,
             Some(Err(refused)) => return Err(self.told(request, self.refused(request, refused))),
             None => {
@@ -200,7 +206,7 @@ impl Wire {
         let outcome = outcome.map_err(|failed| self.told(request, failed));
         // What a server elsewhere does is no news of this one.
         if self.base_url.origin_is(call.target) {
-            pass.settle(lesson(request, &outcome));
+            pass.settle(lesson(&outcome));
         } else {
             drop(pass);
         }
@@ -502,21 +508,18 @@ async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collect
 }
 
 /// What an attempt teaches about the server.
-fn lesson<'a>(request: &Request, outcome: &'a Result<Response, Failed>) -> Outcome<'a> {
-    let answer = |status, retry_after, length| {
-        let write = !matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
-        Outcome::Answered(Answer { status, retry_after, write, length })
-    };
+fn lesson(outcome: &Result<Response, Failed>) -> Outcome<'_> {
+    let answer = |status, retry_after| Outcome::Answered(Answer { status, retry_after });
     match outcome {
-        Ok(response) => answer(response.status, None, response.body.len()),
-        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after, 0),
+        Ok(response) => answer(response.status, None),
+        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after),
         Err(Failed { error: ServerError::Transport { reason, .. }, failure })
             if !matches!(failure, Failure::Final | Failure::Elsewhere) =>
         {
             Outcome::Failed(reason)
         }
         // An answer that we do not take: too large, or a redirect that is not followed or leads nowhere.
-        Err(_) => answer(StatusCode::OK, None, usize::MAX),
+        Err(_) => answer(StatusCode::OK, None),
     }
 }
 

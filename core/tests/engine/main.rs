@@ -10,9 +10,11 @@ mod commit;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 
+mod backpressure;
 mod bulk;
 mod first_sync;
 mod lost_answers;
+mod old_tokens;
 mod pruning;
 mod recurrences;
 mod scene;

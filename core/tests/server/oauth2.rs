@@ -14,6 +14,7 @@ use futures::future::join_all;
 use http::{Method, StatusCode};
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::recorder::{Recorder, Seen, json as answer};
 use crate::server::gate;
@@ -29,6 +30,8 @@ struct State {
     expires_in: Value,
     /// What the token endpoint answers instead, in turn.
     instead: Vec<(u16, String)>,
+    /// How many tokens were issued when the realm `new` was created; they get 403 below it. Later ones do not.
+    too_old: usize,
 }
 
 /// A REST server that is its own token endpoint.
@@ -58,7 +61,17 @@ impl State {
         }
         let expected = self.valid.as_ref().map(|token| format!("Bearer {token}"));
         if expected.as_deref() == Some(seen.header("authorization")) {
-            return answer(200, "{}");
+            return match (seen.method.as_str(), seen.target.as_str()) {
+                ("POST", "/realms") => {
+                    self.too_old = self.issued;
+                    answer(201, "{}")
+                }
+                (_, target) if target.starts_with("/realms/new/") && self.issued <= self.too_old => answer(
+                    403,
+                    json!({"error": "forbidden", "got": seen.header("authorization")}).to_string(),
+                ),
+                _ => answer(200, "{}"),
+            };
         }
         answer(401, json!({"error": "invalid_token", "got": seen.header("authorization")}).to_string())
     }
@@ -88,8 +101,14 @@ fn form(seen: &Seen) -> BTreeMap<String, String> {
 
 impl Scene {
     async fn new() -> Self {
-        let state =
-            State { secret: SECRET, issued: 0, valid: None, expires_in: json!(3600), instead: Vec::new() };
+        let state = State {
+            secret: SECRET,
+            issued: 0,
+            valid: None,
+            expires_in: json!(3600),
+            instead: Vec::new(),
+            too_old: 0,
+        };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         let server = Recorder::start(move |seen| shared.lock().unwrap().answer(seen)).await;
@@ -208,6 +227,101 @@ async fn a_write_is_repeated_with_the_new_token() {
     client.send(&Request::new(Method::POST, "/items")).await.unwrap();
     let expected = ["POST /token", "GET /items", "POST /items", "POST /token", "POST /items"];
     assert_eq!(scene.server.lines(), expected);
+}
+
+/// A client whose token is older than the realm `new`.
+async fn with_a_new_realm(client: Client) -> Client {
+    client.send(&Request::new(Method::POST, "/realms")).await.unwrap();
+    client
+}
+
+async fn below_realm(client: &Client, method: Method, name: &str) -> Result<(), ServerError> {
+    client.send(&Request::new(method, format!("/realms/new/{name}"))).await.map(drop)
+}
+
+#[rstest]
+#[case::alone(false)]
+#[case::in_a_run(true)]
+#[tokio::test]
+async fn a_token_that_is_too_old_is_replaced_at_the_first_403(
+    #[case] run: bool,
+    #[values(Method::GET, Method::PUT, Method::POST, Method::DELETE)] method: Method,
+) {
+    let scene = Scene::new().await;
+    let client = scene.client();
+    let client = if run { client.until(CancellationToken::new()) } else { client };
+    let client = with_a_new_realm(client).await;
+    below_realm(&client, method.clone(), "roles").await.unwrap();
+    below_realm(&client, method.clone(), "users").await.unwrap();
+    assert_eq!(
+        scene.server.lines(),
+        [
+            "POST /token".to_owned(),
+            "POST /realms".to_owned(),
+            format!("{method} /realms/new/roles"),
+            "POST /token".to_owned(),
+            format!("{method} /realms/new/roles"),
+            format!("{method} /realms/new/users"),
+        ]
+    );
+    assert_eq!(scene.heard(), [(TokenNeed::First, true), (TokenNeed::Forbidden, true)]);
+}
+
+#[tokio::test]
+async fn requests_at_once_share_the_token_that_replaces_one_that_is_too_old() {
+    let scene = Scene::new().await;
+    let client = with_a_new_realm(scene.client().until(CancellationToken::new())).await;
+    let names: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    for sent in join_all(names.iter().map(|name| below_realm(&client, Method::POST, name))).await {
+        sent.unwrap();
+    }
+    assert_eq!(scene.state().issued, 2, "one more token for all of them");
+}
+
+#[tokio::test]
+async fn a_server_that_always_answers_403_costs_one_token_per_run() {
+    let scene = Scene::new().await;
+    let client = with_a_new_realm(scene.client()).await;
+    scene.state().too_old = usize::MAX;
+    // Requests outside of a run are those of the client.
+    for (runs, client) in
+        [client.clone(), client.until(CancellationToken::new()), client.until(CancellationToken::new())]
+            .iter()
+            .enumerate()
+    {
+        let names: Vec<_> = (0..10).map(|number| number.to_string()).collect();
+        for sent in join_all(names.iter().map(|name| below_realm(client, Method::POST, name))).await {
+            let error = sent.unwrap_err();
+            assert_eq!((error.category(), error.status()), (Category::Auth, Some(StatusCode::FORBIDDEN)));
+            assert!(error.to_string().contains("Bearer <redacted>"), "{error}");
+            assert!(!error.to_string().contains("token-number-"), "{error}");
+        }
+        below_realm(client, Method::PUT, "last").await.unwrap_err();
+        assert_eq!(scene.state().issued, runs + 2);
+    }
+    let asked = scene.server.lines().iter().filter(|line| *line == "PUT /realms/new/last").count();
+    assert_eq!(asked, 3, "what a fresh token may not do is not repeated");
+}
+
+#[tokio::test]
+async fn a_token_stays_in_use_if_there_is_no_other() {
+    let scene = Scene::new().await;
+    let client = with_a_new_realm(scene.client()).await;
+    scene.state().instead = vec![(400, json!({"error": "invalid_client"}).to_string())];
+    let error = below_realm(&client, Method::GET, "roles").await.unwrap_err();
+    assert_eq!(error.status(), Some(StatusCode::FORBIDDEN), "{error}");
+    get(&client).await.unwrap();
+    assert_eq!(scene.heard(), [(TokenNeed::First, true), (TokenNeed::Forbidden, false)]);
+    let expected = ["POST /token", "POST /realms", "GET /realms/new/roles", "POST /token", "GET /items"];
+    assert_eq!(scene.server.lines(), expected);
+}
+
+#[tokio::test]
+async fn other_credentials_are_not_repeated_at_a_403() {
+    let server = Recorder::start(|_| answer(403, "{}")).await;
+    let client = Client::new(server.settings(), gate(None), None).unwrap();
+    assert_eq!(get(&client).await.unwrap_err().status(), Some(StatusCode::FORBIDDEN));
+    assert_eq!(server.lines(), ["GET /items"]);
 }
 
 #[tokio::test]

@@ -3,10 +3,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use declarest_core::error::{Categorized, Category};
-use declarest_core::server::{DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Request, ServerError};
+use declarest_core::server::{DEFAULT_CONCURRENCY, Gate, MAX_CONCURRENCY, Request, ServerError, Throttling};
 use http::Method;
 use http::header::RETRY_AFTER;
 use tokio::sync::Barrier;
+use tokio_util::sync::CancellationToken;
 
 use crate::server::{Ear, Server, gate, send, status};
 
@@ -56,6 +57,23 @@ async fn without_configuration_the_number_stays_within_its_bounds() {
     let peak = server.take_peak();
     assert!((DEFAULT_CONCURRENCY / 2..=MAX_CONCURRENCY).contains(&peak), "{peak} at once");
     assert_eq!(ear.held_back.load(Ordering::SeqCst), 0, "waiting for one's turn is not being throttled");
+}
+
+#[tokio::test]
+async fn answers_that_take_longer_do_not_lower_the_number() {
+    let server = Server::start(|sequence| async move {
+        // Quick at first, then much slower than at best, which has many reasons.
+        tokio::time::sleep(Duration::from_millis(if sequence < 200 { 2 } else { 60 })).await;
+        status(200)
+    })
+    .await;
+    let client = server.client(&gate(None));
+    assert_eq!(send(&client, &Method::GET, 200).await, 200);
+    let before = client.concurrency();
+    for _ in 0..10 {
+        assert_eq!(send(&client, &Method::GET, 64).await, 64);
+        assert!(client.concurrency() >= before, "{} after {before}", client.concurrency());
+    }
 }
 
 #[tokio::test]
@@ -197,4 +215,78 @@ async fn what_may_have_arrived_is_never_called_not_contacted() {
     for error in errors {
         assert!(matches!(error, ServerError::Transport { .. }), "{error}");
     }
+}
+
+/// A gate for so many requests at once, where one more may wait.
+fn narrow(max_concurrent_requests: usize) -> Arc<Gate> {
+    let max_concurrent_requests = Some(max_concurrent_requests);
+    let throttling = Throttling { max_concurrent_requests, queue_size: Some(1), ..Throttling::default() };
+    Arc::new(Gate::new(&throttling).unwrap())
+}
+
+#[tokio::test]
+async fn requests_of_a_run_wait_however_full_the_queue_is() {
+    // Three refusals of the first requests halve the limit while the run keeps as many under way as before.
+    let server = Server::start(|sequence| async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        status(if sequence < 3 { 503 } else { 201 })
+    })
+    .await;
+    let gate = narrow(16);
+    let client = server.client(&gate).until(CancellationToken::new());
+    assert_eq!(send(&client, &Method::PUT, 200).await, 200);
+    assert_eq!(server.arrivals().len(), 203, "nothing is sent twice but what was refused");
+    assert!(server.take_peak() <= 16);
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_part_of_a_run_fails_at_a_full_queue() {
+    let (release, released) = tokio::sync::watch::channel(false);
+    let server = Server::start(move |_| {
+        let mut released = released.clone();
+        async move {
+            released.wait_for(|released| *released).await.unwrap();
+            status(200)
+        }
+    })
+    .await;
+    let gate = narrow(1);
+    let (alone, run) = (server.client(&gate), server.client(&gate).until(CancellationToken::new()));
+    let request = Request::new(Method::GET, "/items");
+    let (mut running, mut waiting) = (Box::pin(alone.send(&request)), Box::pin(run.send(&request)));
+    while server.arrivals().is_empty() {
+        assert!(futures::poll!(&mut running).is_pending());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(futures::poll!(&mut waiting).is_pending());
+    let mut patient = Box::pin(run.send(&request));
+    assert!(futures::poll!(&mut patient).is_pending(), "the run waits for its turn");
+    let refused = alone.send(&request).await.unwrap_err();
+    assert!(matches!(refused, ServerError::QueueFull { waiting: 1, .. }), "{refused}");
+    release.send(true).unwrap();
+    let (first, second, third) = tokio::join!(running, waiting, patient);
+    assert!(first.is_ok() && second.is_ok() && third.is_ok());
+}
+
+#[tokio::test]
+async fn a_cancelled_run_leaves_a_full_queue() {
+    let server = Server::start(|_| futures::future::pending()).await;
+    let gate = narrow(1);
+    let token = CancellationToken::new();
+    let (alone, run) = (server.client(&gate), server.client(&gate).until(token.clone()));
+    let held = tokio::spawn(async move { send(&alone, &Method::GET, 1).await });
+    while server.arrivals().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let request = Request::new(Method::GET, "/items");
+    let waiting = futures::future::join_all((0..5).map(|_| run.send(&request)));
+    let ended = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        token.cancel();
+    };
+    let (outcomes, ()) = tokio::join!(waiting, ended);
+    for outcome in outcomes {
+        assert!(matches!(outcome, Err(ServerError::Cancelled { .. })), "{outcome:?}");
+    }
+    held.abort();
 }

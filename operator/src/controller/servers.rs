@@ -190,6 +190,7 @@ impl RequestObserver for Observer {
             TokenNeed::First => "first",
             TokenNeed::Expired => "expired",
             TokenNeed::Refused => "refused",
+            TokenNeed::Forbidden => "forbidden",
             TokenNeed::Dropped => "dropped",
         };
         self.metrics.token_asked(self.server.subject(), reason, had);

@@ -8,7 +8,7 @@ use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, PayloadType, Value};
-use declarest_core::secrets::{PLACEHOLDER, Scope, SecretReader, mask};
+use declarest_core::secrets::{PLACEHOLDER, Scope, SecretReader, has_any, mask, mask_list};
 use declarest_core::sync::{Members, Observed, Resource};
 
 use crate::error::Failure;
@@ -26,6 +26,8 @@ pub struct Item {
     /// Whether all of it is a secret.
     secret: bool,
     secret_attributes: Vec<Pointer>,
+    /// Whether the payload is, or may be, the answer of a collection and holds several resources.
+    list: bool,
     descriptor: Option<Descriptor>,
 }
 
@@ -42,11 +44,21 @@ impl Item {
         let Identity { alias, remote_id } = identity;
         let resolved = rules.resolved();
         let (secret, secret_attributes) = (resolved.secret, resolved.secret_attributes.clone());
-        Self { path, alias, remote_id, payload, rules, secret, secret_attributes, descriptor: None }
+        Self {
+            path,
+            alias,
+            remote_id,
+            payload,
+            rules,
+            secret,
+            secret_attributes,
+            list: false,
+            descriptor: None,
+        }
     }
 
     /// A resource of the server, asked for at `path`. It is governed by the path that its alias gives, and its
-    /// secrets are those of every path that it was found by.
+    /// secrets are those of every path that it was found by. A collection may answer such a request, too.
     pub fn observed(path: &LogicalPath, observed: Observed, metadata: &Metadata) -> Result<Self, Failure> {
         let Observed { at, payload, .. } = observed;
         let payload = payload.unwrap_or_default();
@@ -54,17 +66,25 @@ impl Item {
         let collection = path.parent().unwrap_or_else(LogicalPath::root);
         let logical = collection.child(&identity.alias).unwrap_or_else(|_| path.clone());
         let mut item = Self::new(path.clone(), metadata.rules(&logical)?, identity, payload);
-        for rules in [at.rules, metadata.rules(path)?] {
+        let entries = entry_rules(path, &item.payload, metadata)?;
+        for rules in entries.into_iter().chain([at.rules, metadata.rules(path)?]) {
             item.secret |= rules.resolved().secret;
             item.secret_attributes.extend_from_slice(&rules.resolved().secret_attributes);
         }
-        Ok(Self { descriptor: at.descriptor, ..item })
+        let list = metadata.has_wildcard_child(path)? || item.may_be_list();
+        Ok(Self { descriptor: at.descriptor, list, ..item })
     }
 
     /// A resource of the repository.
     pub fn declared(resource: Resource) -> Self {
         let Resource { path, rules, identity, payload, descriptor, .. } = resource;
-        Self { descriptor, ..Self::new(path, rules, identity, Arc::unwrap_or_clone(payload)) }
+        let item = Self::new(path, rules, identity, Arc::unwrap_or_clone(payload));
+        Self { descriptor, list: item.may_be_list(), ..item }
+    }
+
+    /// Whether the payload has none of the secret attributes, as the answer of a collection.
+    fn may_be_list(&self) -> bool {
+        !has_any(&self.payload, &self.secret_attributes)
     }
 
     /// The resources that the list of a collection shows, sorted by path.
@@ -103,7 +123,8 @@ impl Item {
             self.payload = Value::from(PLACEHOLDER);
             self.descriptor = Some(Descriptor::of(PayloadType::Text));
         } else {
-            self.payload = mask(std::mem::take(&mut self.payload), &self.secret_attributes);
+            let masked = if self.list { mask_list } else { mask };
+            self.payload = masked(std::mem::take(&mut self.payload), &self.secret_attributes);
         }
     }
 
@@ -127,6 +148,20 @@ impl Item {
             (alias, id) => format!("{alias:width$} ({id})"),
         }
     }
+}
+
+/// The rules of the entries that `payload`, the answer at `path`, is an array of. Metadata of one entry may declare
+/// secrets that those of the collection do not.
+fn entry_rules(path: &LogicalPath, payload: &Value, metadata: &Metadata) -> Result<Vec<Arc<Rules>>, Failure> {
+    let collection = metadata.rules(path)?;
+    let mut found = Vec::new();
+    for entry in payload.as_array().into_iter().flatten() {
+        // An entry without a name has no metadata of its own.
+        let Ok(identity) = collection.identify(path, entry) else { continue };
+        let Ok(at) = path.child(&identity.alias) else { continue };
+        found.push(metadata.rules(&at)?);
+    }
+    Ok(found)
 }
 
 /// The lines of a list.

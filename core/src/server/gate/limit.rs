@@ -4,36 +4,22 @@
 //!
 //! - one more per round trip, and only while the limit is what holds requests back (RFC 7661);
 //! - half as many when the server shows that it is too much: 429, 503, 504, a timeout, a broken connection; once
-//!   per round trip, as attempts from before a decrease tell nothing about it (RFC 6582);
-//! - half as many when answers take longer, which overload does before it does anything worse. What is compared
-//!   is the median of a window with the least median so far, as LEDBAT compares delays with the base delay
-//!   (RFC 6817), because the queue that our own concurrency builds up delays most answers and not only some.
+//!   per round trip, because attempts from before a decrease are no evidence about it (RFC 6582).
 //!
-//! Answers take longer for other reasons too: another kind of resource, a slower disk, other users. So a decrease
-//! for latency is a test. If half as many requests do not make the answers much quicker, our concurrency was not
-//! the cause: the limit is restored, and that latency is the new normal.
+//! How long answers take does not count: they take longer for many reasons other than our concurrency. A server
+//! that is overloaded answers with one of these statuses, or not in time.
 //!
-//! A configured limit starts at its ceiling and yields only to what the server says or fails to answer.
+//! A configured limit starts at its ceiling.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::latency::{Latency, Trend};
-use super::{Answer, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
+use super::{DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 
-/// A larger answer's time measures the wire, so it says nothing for or against growth.
-const SMALL: usize = 64 << 10;
-
-/// How long nothing grows after the server asked for less. One that counts requests per second would else be
-/// driven into its limit many times a second.
+/// How long nothing grows after the server asked for less. One that counts requests per second would
+/// otherwise be driven into its limit many times a second.
 const RESPITE: Duration = Duration::from_secs(1);
-
-/// Half the concurrency that brings the median below this part of what it was was worth it.
-const RELIEF: f64 = 0.75;
-
-/// A test without result, because no more such requests came, does not prevent the next one any longer.
-const LONGEST_TEST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Limit {
@@ -49,18 +35,6 @@ pub(super) struct Limit {
     rests_until: Option<Instant>,
     /// What the limit was before the server asked for less, until it is that again.
     pushed_back_from: Option<usize>,
-    reads: Latency,
-    writes: Latency,
-    test: Option<Test>,
-}
-
-/// A decrease that is to show whether our concurrency makes the server slow.
-#[derive(Clone, Copy, Debug)]
-struct Test {
-    of_writes: bool,
-    before: usize,
-    median: Duration,
-    since: Instant,
 }
 
 impl Limit {
@@ -75,19 +49,8 @@ impl Limit {
     }
 
     fn new(start: usize, ceiling: usize, configured: bool) -> Self {
-        Self {
-            now: start,
-            start,
-            ceiling,
-            configured,
-            credit: 0,
-            shrunk: None,
-            rests_until: None,
-            pushed_back_from: None,
-            reads: Latency::default(),
-            writes: Latency::default(),
-            test: None,
-        }
+        let (credit, shrunk, rests_until, pushed_back_from) = Default::default();
+        Self { now: start, start, ceiling, configured, credit, shrunk, rests_until, pushed_back_from }
     }
 
     pub(super) fn now(&self) -> usize {
@@ -116,39 +79,24 @@ impl Limit {
             return;
         }
         self.pushed_back_from = self.pushed_back_from.max(Some(self.now));
-        self.test = None;
-        self.halve(now);
+        self.set((self.now / 2).max(1));
+        self.shrunk = Some(now);
     }
 
     /// The server answered a request that was one of `running`.
-    pub(super) fn answered(&mut self, started: Instant, now: Instant, running: usize, answer: &Answer) {
-        if self.is_outdated(started) || answer.length > SMALL {
+    pub(super) fn answered(&mut self, started: Instant, now: Instant, running: usize) {
+        let rested = self.rests_until.is_none_or(|until| until <= now);
+        if self.is_outdated(started) || running < self.now || !rested || self.now >= self.ceiling {
             return;
         }
-        let used = running >= self.now;
-        if !self.configured {
-            self.time(started, now, used, answer.write);
+        self.credit += 1;
+        if self.credit >= self.now {
+            self.set(self.now + 1);
         }
-        let rested = self.rests_until.is_none_or(|until| until <= now);
-        if used && rested && self.now < self.ceiling && self.latency(answer.write).is_steady() {
-            self.grow();
-        }
-    }
-
-    fn latency(&mut self, write: bool) -> &mut Latency {
-        if write { &mut self.writes } else { &mut self.reads }
     }
 
     fn is_outdated(&self, started: Instant) -> bool {
         self.shrunk.is_some_and(|shrunk| started < shrunk)
-    }
-
-    fn grow(&mut self) {
-        self.credit += 1;
-        if self.credit < self.now {
-            return;
-        }
-        self.set(self.now + 1);
     }
 
     fn set(&mut self, limit: usize) {
@@ -157,42 +105,15 @@ impl Limit {
             self.pushed_back_from = None;
         }
     }
-
-    fn halve(&mut self, now: Instant) {
-        self.set((self.now / 2).max(1));
-        self.shrunk = Some(now);
-        self.reads.start_window();
-        self.writes.start_window();
-    }
-
-    /// Adds to the latency of reads or writes, and draws the consequences at the end of a window.
-    fn time(&mut self, started: Instant, now: Instant, used: bool, write: bool) {
-        let window = self.now;
-        let Some((median, trend)) = self.latency(write).record(now - started, now, used, window) else {
-            return;
-        };
-        if let Some(test) = self.test.take_if(|test| test.of_writes == write) {
-            if median > test.median.mul_f64(RELIEF) {
-                self.latency(write).accept(median);
-                self.set(self.now.max(test.before));
-            }
-        } else if trend == Trend::Rising && self.now == 1 {
-            self.latency(write).accept(median);
-        } else if trend == Trend::Rising && self.test.is_none_or(|test| now - test.since > LONGEST_TEST) {
-            self.test = Some(Test { of_writes: write, before: self.now, median, since: now });
-            self.halve(now);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::StatusCode;
     use rstest::rstest;
 
     use super::*;
 
-    const MS: Duration = Duration::from_millis(1);
+    const ROUND_TRIP: Duration = Duration::from_millis(20);
 
     /// A server that `offered` requests try to be at once.
     struct Simulation {
@@ -205,43 +126,30 @@ mod tests {
             Self { limit, now: Instant::now() }
         }
 
-        /// One round trip of as many requests as are offered and allowed, which take as long as `latency` says
-        /// of their number.
-        fn round(&mut self, offered: usize, write: bool, length: usize, latency: impl Fn(usize) -> Duration) {
+        /// One round trip of as many requests as are offered and allowed.
+        fn round(&mut self, offered: usize) {
             let inside = offered.min(self.limit.now());
             let started = self.now;
-            self.now += latency(inside);
-            let answer = Answer { status: StatusCode::OK, retry_after: None, write, length };
+            self.now += ROUND_TRIP;
             for _ in 0..inside {
-                self.limit.answered(started, self.now, inside, &answer);
+                self.limit.answered(started, self.now, inside);
             }
         }
 
-        fn rounds(&mut self, rounds: usize, latency: impl Fn(usize) -> Duration) {
+        fn rounds(&mut self, rounds: usize) {
             for _ in 0..rounds {
-                self.round(MAX_CONCURRENCY, false, 100, &latency);
+                self.round(MAX_CONCURRENCY);
             }
-        }
-
-        /// The least limit in so many rounds.
-        fn least(&mut self, rounds: usize, latency: impl Fn(usize) -> Duration) -> usize {
-            (0..rounds)
-                .map(|_| {
-                    self.rounds(1, &latency);
-                    self.limit.now()
-                })
-                .min()
-                .unwrap()
         }
     }
 
     #[test]
-    fn it_grows_by_one_per_round_trip_to_the_ceiling_while_latency_holds() {
+    fn it_grows_by_one_per_round_trip_to_the_ceiling() {
         let mut world = Simulation::new(Limit::adaptive());
         assert_eq!(world.limit.now(), DEFAULT_CONCURRENCY);
-        world.rounds(1, |_| MS * 20);
+        world.rounds(1);
         assert_eq!(world.limit.now(), DEFAULT_CONCURRENCY + 1);
-        world.rounds(100, |_| MS * 20);
+        world.rounds(100);
         assert_eq!(world.limit.now(), MAX_CONCURRENCY);
     }
 
@@ -249,7 +157,7 @@ mod tests {
     fn it_does_not_grow_while_it_is_not_used() {
         let mut world = Simulation::new(Limit::adaptive());
         for _ in 0..100 {
-            world.round(DEFAULT_CONCURRENCY - 1, false, 100, |_| MS * 20);
+            world.round(DEFAULT_CONCURRENCY - 1);
         }
         assert_eq!(world.limit.now(), DEFAULT_CONCURRENCY);
     }
@@ -259,7 +167,7 @@ mod tests {
         let mut world = Simulation::new(Limit::adaptive());
         for expected in [8, 4, 2, 1, 1] {
             let started = world.now;
-            world.now += MS * 20;
+            world.now += ROUND_TRIP;
             for _ in 0..16 {
                 world.limit.overloaded(started, world.now);
             }
@@ -278,9 +186,9 @@ mod tests {
         let mut world = Simulation::new(limit);
         let start = world.limit.now();
         world.limit.overloaded(world.now, world.now);
-        world.rounds(40, |_| MS * 20);
+        world.rounds(40);
         assert_eq!(world.limit.now(), start / 2, "no growth within a second");
-        world.rounds(100, |_| MS * 20);
+        world.rounds(100);
         assert_eq!(world.limit.now(), ceiling);
     }
 
@@ -289,76 +197,8 @@ mod tests {
         let mut world = Simulation::new(Limit::adaptive());
         assert!(!world.limit.holds_back());
         world.limit.overloaded(world.now, world.now);
-        world.rounds(120, |_| MS * 20);
+        world.rounds(120);
         assert!(world.limit.now() >= DEFAULT_CONCURRENCY && !world.limit.holds_back());
         assert!(Limit::configured(4).holds_back());
-    }
-
-    #[test]
-    fn a_saturated_server_is_not_pushed_beyond_its_knee() {
-        // Eight at once take 20 ms; more only wait for each other.
-        let mut world = Simulation::new(Limit::adaptive());
-        let busy = |inside: usize| MS * 20 * u32::try_from(inside.max(8)).unwrap() / 8;
-        world.rounds(300, busy);
-        let most = (0..300).map(|_| {
-            world.rounds(1, busy);
-            world.limit.now()
-        });
-        assert!(most.max().unwrap() <= 2 * DEFAULT_CONCURRENCY);
-    }
-
-    #[test]
-    fn a_server_that_gets_slower_the_more_it_has_to_do_gets_less() {
-        let mut world = Simulation::new(Limit::adaptive());
-        world.rounds(100, |_| MS * 20);
-        let overloaded = |inside: usize| MS * 4 * u32::try_from(inside).unwrap();
-        world.rounds(20, overloaded);
-        assert!(world.limit.now() <= DEFAULT_CONCURRENCY, "{}", world.limit.now());
-    }
-
-    #[test]
-    fn latency_of_other_causes_is_taken_as_it_is() {
-        let mut world = Simulation::new(Limit::adaptive());
-        world.rounds(100, |_| MS * 2);
-        assert!(world.least(20, |_| MS * 300) >= MAX_CONCURRENCY / 2);
-        world.rounds(100, |_| MS * 300);
-        assert_eq!(world.limit.now(), MAX_CONCURRENCY);
-    }
-
-    #[test]
-    fn kinds_of_requests_that_take_turns_do_not_collapse_it() {
-        let mut world = Simulation::new(Limit::adaptive());
-        for turn in 0..50 {
-            let latency = if turn % 2 == 0 { MS * 3 } else { MS * 200 };
-            assert!(world.least(10, |_| latency) >= DEFAULT_CONCURRENCY / 2);
-        }
-        assert!(world.limit.now() >= DEFAULT_CONCURRENCY);
-    }
-
-    #[test]
-    fn large_bodies_and_slow_writes_are_not_rising_latency() {
-        let mut world = Simulation::new(Limit::adaptive());
-        for _ in 0..50 {
-            world.round(64, false, 100, |_| MS * 3);
-            let before = world.limit.now();
-            world.round(64, false, SMALL + 1, |_| MS * 2000);
-            world.round(64, true, 100, |_| MS * 300);
-            assert!(world.limit.now() >= before);
-        }
-        assert_eq!(world.limit.now(), MAX_CONCURRENCY);
-    }
-
-    #[test]
-    fn a_configured_limit_does_not_judge_latency() {
-        let mut world = Simulation::new(Limit::configured(32));
-        world.rounds(50, |_| MS * 2);
-        assert_eq!(world.least(50, |inside| MS * 10 * u32::try_from(inside).unwrap()), 32);
-    }
-
-    #[test]
-    fn noise_of_a_few_milliseconds_is_not_rising_latency() {
-        let mut world = Simulation::new(Limit::adaptive());
-        world.rounds(20, |_| MS / 2);
-        assert!(world.least(50, |_| MS * 5) >= DEFAULT_CONCURRENCY);
     }
 }

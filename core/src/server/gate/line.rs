@@ -44,6 +44,16 @@ struct Closed {
     status: StatusCode,
 }
 
+/// Who wants to be let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Caller {
+    /// A request by itself. A full queue refuses it.
+    Alone,
+    /// A request of a run. The run bounds by itself how many wait, so a full queue only means that it waits,
+    /// too: a refusal would fail the resource, and the next request would meet the same queue.
+    Run,
+}
+
 /// One who was let in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
@@ -124,9 +134,10 @@ impl Line {
         self.limit.holds_back() || !self.is_open(now)
     }
 
-    /// A place in the queue, unless it is full; those who come back always get theirs.
-    pub(super) fn take_place(&mut self, ticket: Option<u64>) -> Result<u64, Refused> {
-        if let (None, Some(size)) = (ticket, self.queue_size.filter(|size| self.places >= *size)) {
+    /// A place in the queue, unless it is full for `caller`; those who come back always get theirs.
+    pub(super) fn take_place(&mut self, ticket: Option<u64>, caller: Caller) -> Result<u64, Refused> {
+        let bound = self.queue_size.filter(|_| ticket.is_none() && caller == Caller::Alone);
+        if let Some(size) = bound.filter(|size| self.places >= *size) {
             return Err(Refused::QueueFull(size));
         }
         self.places += 1;
@@ -205,9 +216,9 @@ impl Line {
             }
             // A gateway's way to say that the server behind it did not answer in time.
             StatusCode::GATEWAY_TIMEOUT => self.limit.overloaded(started, now),
-            // How long a failure takes tells nothing about how long work takes.
+            // The server failed, so this is no reason to send it more.
             status if status.is_server_error() => {}
-            _ => self.limit.answered(started, now, running, answer),
+            _ => self.limit.answered(started, now, running),
         }
     }
 

@@ -11,7 +11,7 @@ use super::*;
 const OK: Outcome<'static> = answered(StatusCode::OK, None);
 
 const fn answered(status: StatusCode, retry_after: Option<Duration>) -> Outcome<'static> {
-    Outcome::Answered(Answer { status, retry_after, write: false, length: 0 })
+    Outcome::Answered(Answer { status, retry_after })
 }
 
 fn push_back(seconds: u64) -> Outcome<'static> {
@@ -31,14 +31,14 @@ type Entering<'a> = Pin<Box<dyn Future<Output = Result<Pass<'a>, Refused>> + Sen
 
 /// One who has begun to wait.
 fn waiter(gate: &Gate) -> Entering<'_> {
-    let mut entering: Entering<'_> = Box::pin(gate.enter());
+    let mut entering: Entering<'_> = Box::pin(gate.enter(Caller::Alone));
     assert!((&mut entering).now_or_never().is_none(), "let in at once");
     entering
 }
 
 /// One who is let in, or refused, without waiting.
 fn at_once(gate: &Gate) -> Result<Pass<'_>, Refused> {
-    gate.enter().now_or_never().expect("has to wait")
+    gate.enter(Caller::Alone).now_or_never().expect("has to wait")
 }
 
 /// Fails attempts, one after the other.
@@ -75,6 +75,19 @@ async fn one_runs_one_waits_the_third_fails_at_once() {
     assert_eq!(at_once(&gate).map(drop), Err(Refused::QueueFull(1)));
     first.settle(OK);
     assert!(second.await.unwrap().held_back());
+}
+
+#[tokio::test]
+async fn those_of_a_run_wait_in_a_full_queue_and_count_in_it() {
+    let gate = gate(1, Some(1));
+    let first = at_once(&gate).unwrap();
+    let mut of_a_run: Vec<_> = (0..3).map(|_| Box::pin(gate.enter(Caller::Run))).collect();
+    assert!(of_a_run.iter_mut().all(|entering| entering.now_or_never().is_none()));
+    assert_eq!(at_once(&gate).map(drop), Err(Refused::QueueFull(1)));
+    drop(first);
+    for entering in of_a_run {
+        assert!(entering.await.is_ok(), "first come, first served");
+    }
 }
 
 #[tokio::test]
@@ -115,7 +128,7 @@ async fn who_comes_first_is_let_in_first() {
 async fn the_rate_holds_back_whoever_has_a_slot() {
     let throttling = Throttling { requests_per_second: Some(0.001), burst: Some(1), ..Throttling::default() };
     let gate = Gate::new(&throttling).unwrap();
-    assert!(!gate.enter().await.unwrap().held_back());
+    assert!(!gate.enter(Caller::Alone).await.unwrap().held_back());
     let second = waiter(&gate);
     assert_eq!(gate.status().in_flight, 0, "waiting for the rate is not running");
     drop(second);
@@ -186,7 +199,7 @@ async fn the_longest_patience_asked_for_counts() {
     for (pass, seconds) in passes.into_iter().zip([5, 9, 2]) {
         pass.settle(push_back(seconds));
     }
-    assert!(gate.enter().await.is_ok());
+    assert!(gate.enter(Caller::Alone).await.is_ok());
     assert_eq!(begin.elapsed().as_secs(), 9);
 }
 
@@ -205,7 +218,7 @@ async fn patience_beyond_a_minute_is_refused_until_a_minute_is_left() {
     assert!((80..=90).contains(&left.as_secs()), "{left:?}");
     assert!(at_once(&gate).is_err());
     advance(Duration::from_secs(31)).await;
-    let waiting = gate.enter();
+    let waiting = gate.enter(Caller::Alone);
     let begin = Instant::now();
     assert!(waiting.await.is_ok());
     assert!((58..=60).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
@@ -225,7 +238,7 @@ async fn whoever_waits_for_the_rate_obeys_retry_after_too() {
     let throttling = Throttling { requests_per_second: Some(2.0), burst: Some(1), ..Throttling::default() };
     let gate = Gate::new(&throttling).unwrap();
     let begin = Instant::now();
-    let running = gate.enter().await.unwrap();
+    let running = gate.enter(Caller::Alone).await.unwrap();
     let waiting = waiter(&gate);
     running.settle(push_back(20));
     assert!(waiting.await.unwrap().held_back());
@@ -313,7 +326,7 @@ async fn never_more_than_the_limit_are_let_in(
         tasks.spawn(async move {
             sleep(Duration::from_millis(start)).await;
             let one = async {
-                let Ok(pass) = gate.enter().await else { return };
+                let Ok(pass) = gate.enter(Caller::Alone).await else { return };
                 let running = Counted::new(&running);
                 // Whoever ran before a decrease may finish, but nobody is let in beyond the limit.
                 if running.0.load(Ordering::Relaxed) > gate.concurrency() {

@@ -9,7 +9,7 @@ use super::error::SyncError;
 use super::session::Session;
 use crate::error::Category;
 use crate::path::LogicalPath;
-use crate::server::ServerError;
+use crate::server::{ServerError, TokenRenewal};
 
 /// Refused credentials on this many resources in a row make further calls pointless.
 const AUTH_FAILURES: u32 = 3;
@@ -27,6 +27,7 @@ pub struct Stop(Arc<State>);
 struct State {
     reason: OnceLock<String>,
     requested: CancellationToken,
+    renewal: TokenRenewal,
     auth_failures: AtomicU32,
     transport_failures: AtomicU32,
     store_failures: AtomicU32,
@@ -43,7 +44,8 @@ impl Stop {
 
     /// `session`, whose requests are not sent any more once the run is to end.
     pub(crate) fn bounding(&self, session: &Session) -> Session {
-        Session { client: session.client.until(self.0.requested.clone()), ..session.clone() }
+        let client = session.client.until(self.0.requested.clone()).renewing(&self.0.renewal);
+        Session { client, ..session.clone() }
     }
 
     /// What came of the resource at `path`: what was not sent since the run was to end was not attempted.
