@@ -21,6 +21,7 @@ mod metadata;
 mod pruning;
 mod references;
 mod repositories;
+mod safety;
 mod scale;
 mod secrets;
 mod servers;

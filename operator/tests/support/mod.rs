@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "shared by several test targets")]
 
 pub mod admission;
+#[path = "../../../core/tests/support/api_server.rs"]
+pub mod api_server;
 pub mod bearer;
 pub mod cluster;
 mod control_plane;
