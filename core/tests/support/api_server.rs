@@ -167,6 +167,10 @@ impl Answer {
         Self { body: String::new(), ..self }
     }
 
+    pub fn without_headers(self) -> Self {
+        Self { headers: Vec::new(), ..self }
+    }
+
     /// The request takes effect at once, its answer comes later.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }

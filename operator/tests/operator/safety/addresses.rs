@@ -1,6 +1,9 @@
 //! Two paths of the repository may lead to one address on the server.
 
-use super::{Scene, assert_reports};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{Scene, assert_reports, reports};
 use crate::support::api_server::{Answer, ApiServer, Ids};
 
 const CLIENTS: &[&str] = &["/api/clients"];
@@ -83,4 +86,132 @@ async fn what_only_one_collection_declares_at_an_address_is_pruned() {
     scene.push().await;
     scene.converges(1).await;
     scene.holds(&["/api/clients/web"]);
+}
+
+const ROLES: &str = "resource: {id: /name, alias: /name}
+operations: {compare: {transforms: [{excludeAttributes: [/id]}]}}
+";
+
+/// Roles by name, each with an id that no address has, or that is the name of another role.
+fn roles(id: &str) -> ApiServer {
+    let server = ApiServer::rest(&["/roles"], Ids::Stated("name"));
+    server.put("/roles/adm", json!({"name": "adm", "id": id}));
+    server.put("/roles/ops", json!({"name": "ops", "id": "9d1c"}));
+    server.put("/roles/keep", json!({"name": "keep", "id": "77ab"}));
+    server
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_resource_is_deleted_where_it_was_read(#[values("ops", "55670899")] id: &str) {
+    let scene = Scene::synced(
+        roles(id),
+        &[
+            ("roles/_/metadata.yaml", ROLES),
+            ("roles/adm/resource.json", r#"{"name": "adm"}"#),
+            ("roles/keep/resource.json", r#"{"name": "keep"}"#),
+        ],
+    )
+    .await;
+    scene.git.remove("roles/adm");
+    let status = scene.push().await;
+    assert!(scene.server.get("/roles/ops").is_some(), "{:?}", scene.server.writes());
+    let gone = scene.server.get("/roles/adm").is_none();
+    assert!(gone || reports(&status, "/roles/adm"), "it is still there: {:?}", scene.server.writes());
+    scene.converges(1).await;
+    scene.holds(&["/roles/keep", "/roles/ops"]);
+}
+
+/// Without metadata the member `id` is the name; that of the answer is not the one that was asked for.
+#[tokio::test]
+async fn an_id_in_an_answer_does_not_redirect_a_deletion() {
+    let scene = Scene::start(
+        roles("ops"),
+        &[
+            ("roles/adm/resource.json", r#"{"name": "adm"}"#),
+            ("roles/keep/resource.json", r#"{"name": "keep"}"#),
+        ],
+    )
+    .await
+    .0;
+    scene.git.remove("roles/adm");
+    let status = scene.push().await;
+    assert!(scene.server.get("/roles/ops").is_some(), "{:?}", scene.server.writes());
+    let gone = scene.server.get("/roles/adm").is_none();
+    assert!(gone || reports(&status, "/roles/adm"), "it is still there: {:?}", scene.server.writes());
+}
+
+/// A server that answers a DELETE with 404 and keeps what it was about.
+#[tokio::test]
+async fn a_deletion_that_misses_is_not_a_success() {
+    let server = ApiServer::start(&["/items"], |request, store| {
+        if request.method == "DELETE" && store.mode.is_empty() {
+            return Answer::missing();
+        }
+        request.rest(store, Ids::Stated("id"))
+    });
+    let files = [("items/a/resource.json", r#"{"id": "a"}"#), ("items/b/resource.json", r#"{"id": "b"}"#)];
+    let scene = Scene::synced(server, &files).await;
+    scene.git.remove("items/a");
+    assert_reports(&scene.push().await, "/items/a");
+    scene.server.mode("mended");
+    scene.converges(2).await;
+    scene.holds(&["/items/b"]);
+}
+
+/// Members that one request shows, and that have addresses of their own for everything else.
+const SELECTED: &str = r#"
+resource: {id: /name, alias: /name}
+operations:
+  get: {path: ., transforms: [{jqExpression: '.[] | select(.name == "{{/id}}")'}]}
+  create: {method: PUT, path: "./{{/name}}"}
+  update: {path: "./{{/name}}"}
+  delete: {path: "./{{/name}}"}
+"#;
+/// Members that a parameter of the query tells apart.
+const ASKED_FOR: &str = r#"
+resource: {id: /name, alias: /name}
+operations:
+  get: {path: /record, query: {name: "{{/id}}"}}
+  create: {method: PUT, path: "./{{/name}}"}
+  update: {path: "./{{/name}}"}
+  delete: {path: "./{{/name}}"}
+"#;
+
+fn records() -> ApiServer {
+    ApiServer::start(&["/records"], |request, store| match request.method.as_str() {
+        "PUT" => {
+            store.put(&request.path, request.body.clone());
+            Answer::json(200, &request.body)
+        }
+        "GET" if request.path == "/record" => {
+            let name = request.query.get("name").cloned().unwrap_or_default();
+            let found = store.get(&format!("/records/{name}"));
+            found.map_or_else(Answer::missing, |record| Answer::json(200, record))
+        }
+        _ => request.rest(store, Ids::Stated("name")),
+    })
+}
+
+#[rstest]
+#[tokio::test]
+async fn members_that_are_read_from_one_path_are_pruned_each_by_itself(
+    #[values(SELECTED, ASKED_FOR)] metadata: &str,
+) {
+    let record = |name: &str, ttl: u32| json!({"name": name, "ttl": ttl});
+    let file = |name: &str| (format!("records/{name}/resource.json"), record(name, 60).to_string());
+    let files: Vec<(String, String)> = ["www", "mail", "ftp"].into_iter().map(file).collect();
+    let mut files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
+    files.push(("records/_/metadata.yaml", metadata));
+    let scene = Scene::synced(records(), &files).await;
+    scene.server.put("/records/hand", record("hand", 5));
+    scene.git.remove("records/mail");
+    // Beside another one, which is read from the same path.
+    scene.git.write("records/www/resource.json", record("www", 300).to_string());
+    let status = scene.push().await;
+    let held: Vec<(String, Value)> = scene.server.all().into_iter().collect();
+    let expected = [("ftp", 60), ("hand", 5), ("www", 300)];
+    assert_eq!(held, expected.map(|(name, ttl)| (format!("/records/{name}"), record(name, ttl))));
+    assert_eq!(status.resource_stats.unwrap().pruned, 1);
+    scene.converges(1).await;
 }

@@ -2,11 +2,14 @@
 //! that may exist although they were not seen. Every test compares what the server holds with what it must hold.
 
 mod addresses;
+mod creation;
 mod identity;
 mod lists;
 mod products;
 mod renames;
 mod revisions;
+mod shapes;
+mod updates;
 
 use declarest_operator::crd::sync_policy::RunOutcome;
 use declarest_operator::crd::{SyncPolicy, SyncPolicyStatus};

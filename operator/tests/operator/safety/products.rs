@@ -77,7 +77,7 @@ async fn a_realm_with_two_clients_is_created_changed_and_deleted() {
     scene.holds(&["/admin/realms/beta", "/admin/realms/master"]);
 }
 
-/// PowerDNS: the collection is elsewhere than its path says, and the root is a list of something else.
+/// `PowerDNS`: the collection is elsewhere than its path says, and the root is a list of something else.
 fn power_dns(request: &Request, store: &mut Store) -> Answer {
     match (request.method.as_str(), request.segments().as_slice()) {
         ("GET", []) => Answer::json(200, &json!([{"url": "/api/v1", "version": 1}])),
