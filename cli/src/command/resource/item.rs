@@ -90,7 +90,7 @@ impl Item {
     /// The resources that the list of a collection shows, sorted by path.
     pub fn listed(members: Members, metadata: &Metadata) -> Result<Vec<Self>, Failure> {
         let items = members.entries.into_iter().map(|(path, entry)| {
-            let Entry { alias, remote_id, payload } = entry;
+            let Entry { alias, remote_id, payload, .. } = entry;
             let rules = metadata.rules(&path)?;
             Ok(Self::new(path, rules, Identity { alias, remote_id }, payload))
         });

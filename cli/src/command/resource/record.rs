@@ -47,7 +47,7 @@ impl Record {
             logical_path: resource.path.to_string(),
             collection_path: resource.path.parent().map(|parent| parent.to_string()).unwrap_or_default(),
             local_alias: resource.identity.alias.clone(),
-            resolved_remote_path: observed.at.address(),
+            resolved_remote_path: observed.address(),
             remote_id,
             payload: secrets.conceal(payload),
             payload_descriptor: RecordDescriptor::new(&descriptor),

@@ -66,6 +66,17 @@ impl Observed {
         Self { version, read_at: Some(read_at), ..Self::new(at, Some(payload)) }
     }
 
+    /// The path below the server's base URL at which it was read, or would be; the logical path where none can be
+    /// rendered.
+    pub fn address(&self) -> String {
+        if let Some(read_at) = &self.read_at {
+            return read_at.to_string();
+        }
+        let rendered =
+            self.at.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
+        rendered.map_or_else(|_| self.at.path.as_str().to_owned(), |rendered| rendered.path)
+    }
+
     /// Whether nothing was found at `path` itself. Where parents have other ids on the server, another list shows what
     /// is there.
     pub(crate) fn is_missing_at(&self, path: &LogicalPath) -> bool {
