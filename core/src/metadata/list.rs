@@ -233,7 +233,9 @@ fn place(answer: &Value) -> Result<Option<&str>, String> {
 fn entry(rules: &IdentityRules, payload: Value) -> Option<Entry> {
     let id = rules.id().evaluate(&payload);
     let alias = rules.alias().evaluate(&payload);
-    let states = Stated { id: id.is_ok(), alias: alias.is_ok() };
+    // A blank alias is one, too: the entry has no name that people use.
+    let blank = || rules.alias().simple().and_then(|pointer| pointer.get(&payload)).is_some_and(is_blank);
+    let states = Stated { id: id.is_ok(), alias: alias.is_ok() || blank() };
     let alias = match (alias, &id) {
         (Ok(alias), _) => alias,
         (Err(_), Ok(id)) => id.clone(),
@@ -246,6 +248,10 @@ fn entry(rules: &IdentityRules, payload: Value) -> Option<Entry> {
         Err(_) => return None,
     };
     Some(Entry { alias, remote_id, payload, states })
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
 /// Whether the name of an entry is there and blank, as that of a server's own default objects may be.

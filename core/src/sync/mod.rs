@@ -18,12 +18,13 @@ mod observe;
 mod plan;
 mod tasks;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::repository::ResourceFile;
+use crate::path::LogicalPath;
 use apply::Execution;
 use model::knowledge::Transcript;
-use plan::survey::Surveyor;
+use plan::survey::{Survey, Surveyor};
 
 pub use model::absence::{Address, Doubt, Extent, ListAnswer, Proof, Question, Verdict, judge};
 pub use model::action::{Action, Reason, Step};
@@ -46,10 +47,6 @@ pub use observe::remote::{Found, Members, Remote};
 pub use plan::Plan;
 pub use plan::decide::decide;
 pub use plan::saved::{SavedPlan, SavedPlanError, Subject, Summary};
-
-/// So many resources are decided on before what they need is written. A run that is stopped has then done a part of
-/// its work, whatever the size of its scope.
-const PART: usize = 2_000;
 
 /// Brings the server to the desired state of `selection`, or in observe-only mode reports how it departs.
 ///
@@ -86,7 +83,8 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     report
 }
 
-/// Plans and applies part by part, or all at once where deletions need the whole plan.
+/// Plans and applies part by part, or all at once where deletions need the whole plan. A run over the whole scope begins
+/// where the last one was stopped.
 async fn run_parts(
     surveyor: &Surveyor,
     session: &Session,
@@ -94,25 +92,58 @@ async fn run_parts(
     options: &Options,
     stop: &Stop,
 ) -> (Report, bool) {
-    let mut execution = Execution::new(session, options.recurrences.clone(), selection.whole_scope, stop);
-    let mut later: Vec<Vec<ResourceFile>> = Vec::new();
-    if selection.prune.is_empty() && selection.resources.len() > PART {
-        let mut parts = selection.resources.chunks(PART).map(<[_]>::to_vec);
-        let first = parts.next().unwrap_or_default();
-        later = parts.collect();
-        selection.resources = first;
-    }
     let whole_scope = selection.whole_scope;
-    let plan = planned(surveyor, session, selection, options).await;
-    let mut had_work = plan.has_work();
-    execution.apply(plan).await;
-    for resources in later {
-        let part = Selection { resources, whole_scope, ..Selection::default() };
-        let plan = planned(surveyor, session, part, options).await;
+    let mut execution = Execution::new(session, options.recurrences.clone(), whole_scope, stop);
+    if let Some(path) = session.knowledge.resumed_at().filter(|_| whole_scope) {
+        let next = selection.resources.partition_point(|file| file.path < path);
+        selection.resources.rotate_left(next);
+    }
+    let given = given(&selection);
+    let mut survey = surveyor.begin(&mut selection).await;
+    let deletes = survey.actions.iter().any(|action| action.step == Step::Delete);
+    let mut declared = surveyor.declared(selection);
+    let (mut had_work, mut stopped_at) = (false, None);
+    loop {
+        // Deletions are bounded by what all of the plan deletes, so then all of it is made first.
+        let mut first = None;
+        while let Some(begun) = surveyor.part(declared.as_mut(), &mut survey).await {
+            first = first.or(Some(begun));
+            if !deletes {
+                break;
+            }
+        }
+        let is_last = first.is_none() || deletes;
+        let (targeted, declared) = (std::mem::take(&mut survey.targeted), survey.declared);
+        let mut part = std::mem::replace(&mut survey, Survey { whole_scope, declared, ..Survey::default() });
+        (part.targeted, part.declared) = (targeted, declared);
+        let plan = put_together(session, part, given.clone(), options);
         had_work |= plan.has_work();
         execution.apply(plan).await;
+        if stop.reason().is_some() {
+            stopped_at = stopped_at.or(first);
+        }
+        if is_last {
+            break;
+        }
+    }
+    if whole_scope {
+        session.knowledge.resume_at(stopped_at);
     }
     (execution.finish(), had_work)
+}
+
+fn given(selection: &Selection) -> HashMap<LogicalPath, Resource> {
+    selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect()
+}
+
+fn put_together(
+    session: &Session,
+    mut survey: Survey,
+    given: HashMap<LogicalPath, Resource>,
+    options: &Options,
+) -> Plan {
+    model::report::hide(&mut survey.failures, &session.secrets);
+    Plan { given, ..Plan::new(session.tree.revision().cloned(), survey, options) }
 }
 
 /// Observes `selection` and decides what to do, without doing it.
@@ -123,10 +154,9 @@ pub async fn plan(session: &Session, selection: Selection, options: &Options, st
 }
 
 async fn planned(surveyor: &Surveyor, session: &Session, selection: Selection, options: &Options) -> Plan {
-    let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect();
-    let mut survey = surveyor.survey(selection).await;
-    model::report::hide(&mut survey.failures, &session.secrets);
-    Plan { given, ..Plan::new(session.tree.revision().cloned(), survey, options) }
+    let given = given(&selection);
+    let survey = surveyor.survey(selection).await;
+    put_together(session, survey, given, options)
 }
 
 /// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.

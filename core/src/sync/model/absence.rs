@@ -4,7 +4,7 @@
 //! | what was answered | the client chooses ids | the server chooses ids |
 //! |---|---|---|
 //! | its own address: not found; create is a PUT to that address | absent | absent |
-//! | its own address: not found; the payload states the id, which is also the alias | absent | - |
+//! | its own address: not found; the payload states the id, which is also the alias; no list shows it | absent | - |
 //! | its own address: not found; the payload states the id; list: 403 or 405 | absent | - |
 //! | its own address: not found; whole list without its id and alias | absent | absent |
 //! | its parent is absent | absent | absent |
@@ -165,14 +165,28 @@ pub fn judge<'l>(
         Address::Found { alias } => confirm(wanted, alias, list),
         Address::NotFound if parent_is_absent => Verdict::Absent(Proof::Parent),
         Address::NotFound if question.put_creates => Verdict::Absent(Proof::PutCreates),
-        Address::NotFound if wanted.id.is_some() && wanted.one_name => Verdict::Absent(Proof::Address),
+        Address::NotFound if wanted.id.is_some() && wanted.one_name => by_address(wanted, list),
         Address::NotFound | Address::NotAsked | Address::Unreadable => match list {
             ListAnswer::Refused(_) if address == Address::NotFound && wanted.id.is_some() => {
                 Verdict::Absent(Proof::Unlistable)
             }
             ListAnswer::Listed { listing, extent } => look_up(question, listing, *extent),
-            other => Verdict::Unknown(doubt(other)),
+            other => Verdict::Unknown(Doubt::of(other)),
         },
+    }
+}
+
+/// What has one name and is not at the address of that name does not exist, unless a list shows it: some servers read
+/// by another id than the one that metadata names.
+fn by_address<'l>(wanted: &Wanted<'l>, list: &'l ListAnswer) -> Verdict<'l> {
+    match list {
+        ListAnswer::NotAsked => Verdict::Unknown(Doubt::NotListed),
+        ListAnswer::Listed { listing, .. } => match wanted.find(listing) {
+            Match::Entry(entry) => Verdict::Present(entry),
+            Match::Several(ids) => Verdict::Unknown(several(&ids)),
+            Match::Member(_) | Match::Nothing => Verdict::Absent(Proof::Address),
+        },
+        _ => Verdict::Absent(Proof::Address),
     }
 }
 
@@ -235,7 +249,7 @@ fn confirm<'l>(wanted: &Wanted<'l>, shown: Option<&str>, list: &'l ListAnswer) -
         {
             Verdict::Here
         }
-        other => Verdict::Unknown(doubt(other)),
+        other => Verdict::Unknown(Doubt::of(other)),
     }
 }
 
@@ -249,22 +263,23 @@ fn several(ids: &[&str]) -> Doubt {
     Doubt::Several(ids.iter().map(|id| (*id).to_owned()).collect())
 }
 
-fn doubt(list: &ListAnswer) -> Doubt {
-    match list {
-        ListAnswer::NotAsked | ListAnswer::Listed { .. } => Doubt::NotListed,
-        ListAnswer::Missing => Doubt::NoList,
-        ListAnswer::NotAList(reason) => Doubt::NotAList(reason.clone()),
-        ListAnswer::Refused(status) => Doubt::Unlistable(*status),
-        ListAnswer::Failed { category, unauthorized, unreachable, message } => Doubt::Failed {
-            category: *category,
-            unauthorized: *unauthorized,
-            unreachable: *unreachable,
-            message: message.clone(),
-        },
-    }
-}
-
 impl Doubt {
+    /// What a list without the resource leaves open.
+    pub fn of(list: &ListAnswer) -> Self {
+        match list {
+            ListAnswer::NotAsked | ListAnswer::Listed { .. } => Doubt::NotListed,
+            ListAnswer::Missing => Doubt::NoList,
+            ListAnswer::NotAList(reason) => Doubt::NotAList(reason.clone()),
+            ListAnswer::Refused(status) => Doubt::Unlistable(*status),
+            ListAnswer::Failed { category, unauthorized, unreachable, message } => Doubt::Failed {
+                category: *category,
+                unauthorized: *unauthorized,
+                unreachable: *unreachable,
+                message: message.clone(),
+            },
+        }
+    }
+
     /// The kind of failure that it is.
     pub fn category(&self) -> Category {
         match self {

@@ -87,7 +87,12 @@ fn nothing_at_the_address(
 ) {
     assert_eq!(verdict(SERVER_IDS, Address::NotFound, &list), of_the_server);
     assert_eq!(verdict(BOTH_STATED, Address::NotFound, &list), of_the_client);
-    assert_eq!(verdict(ONE_NAME, Address::NotFound, &list), "absent Address");
+    let by_its_one_name = match of_the_server {
+        found if found.starts_with("present") || found.ends_with("Several") => found,
+        "unknown NotListed" => "unknown NotListed",
+        _ => "absent Address",
+    };
+    assert_eq!(verdict(ONE_NAME, Address::NotFound, &list), by_its_one_name);
     let question = Question { wanted: SERVER_IDS, put_creates: true, doomed: false };
     assert_eq!(shown(&judge(&question, Address::NotFound, &list, false)), "absent PutCreates");
     let question = Question { put_creates: false, ..question };

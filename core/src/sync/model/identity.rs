@@ -77,7 +77,7 @@ impl<'r> Wanted<'r> {
         }
         match found[..] {
             [entry] => Match::Entry(entry),
-            [] if self.by_members => Self::by_member(listing, name),
+            [] if self.by_members && self.id.is_none() => Self::by_member(listing, name),
             [] => Match::Nothing,
             _ => Match::Several(found.iter().map(|entry| entry.remote_id.as_str()).collect()),
         }

@@ -32,6 +32,8 @@ struct Known {
     settled: Option<Arc<Settled>>,
     /// Creates whose outcome is unknown, and until when they may still be under way.
     uncertain: HashMap<LogicalPath, Instant>,
+    /// Where the last run was stopped before it came to its end.
+    stopped_at: Option<LogicalPath>,
 }
 
 /// A run that found everything in its desired state, and what the server answered.
@@ -143,6 +145,16 @@ impl Knowledge {
             known.uncertain.remove(path);
         }
         left
+    }
+
+    /// The resource at which the last run was stopped.
+    pub(crate) fn resumed_at(&self) -> Option<LogicalPath> {
+        self.known().stopped_at.clone()
+    }
+
+    /// Remembers where a run was stopped, or that it came to its end.
+    pub(crate) fn resume_at(&self, path: Option<LogicalPath>) {
+        self.known().stopped_at = path;
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

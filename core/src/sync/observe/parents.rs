@@ -20,7 +20,15 @@ use crate::sync::model::identity::{Match, Wanted};
 use crate::sync::model::resource::Resource;
 use crate::sync::tasks::blocking;
 
-type Located = Result<LogicalPath, Arc<SyncError>>;
+/// Where a path is on the server.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub path: LogicalPath,
+    /// Why the ids of its parents may be other ones after all.
+    pub doubt: Option<Doubt>,
+}
+
+type Located = Result<Place, Arc<SyncError>>;
 
 /// The parents of one run, each located once.
 #[derive(Default)]
@@ -36,27 +44,32 @@ impl Parents {
         Arc::clone(known.entry(path.clone()).or_default())
     }
 
-    /// `resource` below the ids of its parents; `None` if they are where its path says.
-    pub async fn relocated(&self, lists: &Lists, resource: &Resource) -> Result<Option<Resource>, SyncError> {
-        let Some(parent) = resource.path.parent().filter(|parent| !parent.is_root()) else { return Ok(None) };
+    /// `resource` below the ids of its parents; `None` if they are where its path says. The doubt is about these ids.
+    pub async fn relocated(
+        &self,
+        lists: &Lists,
+        resource: &Resource,
+    ) -> Result<(Option<Resource>, Option<Doubt>), SyncError> {
+        let Some(parent) = resource.path.parent().filter(|parent| !parent.is_root()) else {
+            return Ok((None, None));
+        };
         let located = self
             .located(lists, &parent)
             .await
             .map_err(|source| SyncError::Parent { path: resource.path.clone(), source })?;
-        if located == parent {
-            return Ok(None);
-        }
-        let Ok(path) = located.child(resource.path.name()) else { return Ok(None) };
+        let Place { path: located, doubt } = located;
+        let moved = located.child(resource.path.name()).ok().filter(|_| located != parent);
+        let Some(path) = moved else { return Ok((None, doubt)) };
         let rules = lists.server.rules(&path).await?;
         let moved =
             if resource.seeded { Resource::by_path(path, rules)? } else { resource.moved(path, rules) };
-        Ok(Some(moved))
+        Ok((Some(moved), doubt))
     }
 
     /// `path` with the ids of its members in the place of their names.
     pub async fn located(&self, lists: &Lists, path: &LogicalPath) -> Located {
         if path.is_root() {
-            return Ok(path.clone());
+            return Ok(Place { path: path.clone(), doubt: None });
         }
         let cell = {
             let mut known = self.located.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,49 +80,41 @@ impl Parents {
 
     async fn locate(&self, lists: &Lists, path: &LogicalPath) -> Located {
         let parent = path.parent().unwrap_or_else(LogicalPath::root);
-        let above = self.located(lists, &parent).await?;
-        let as_named = || above.child(path.name()).map_err(|_| Arc::new(absent(path)));
-        let Some(member) = member(&lists.server, path).await? else { return as_named() };
-        let wanted = Wanted::of(&member);
-        let stated = || match wanted.id {
-            Some(id) => above.child(id).or_else(|_| as_named()),
-            None => as_named(),
+        let Place { path: above, doubt } = self.located(lists, &parent).await?;
+        let place = |name: &str, doubt: Option<Doubt>| {
+            let located = above.child(name).or_else(|_| above.child(path.name()));
+            let located = located.map_err(|_| Arc::new(SyncError::Absent { path: path.clone() }))?;
+            Ok(Place { path: located, doubt })
         };
-        if wanted.one_name {
-            return stated();
+        let Some(member) = member(&lists.server, path).await? else { return place(path.name(), doubt) };
+        let wanted = Wanted::of(&member);
+        let stated = wanted.id.unwrap_or(wanted.name);
+        let is_named_by_members = wanted.by_members && wanted.id.is_none() && !member.seeded;
+        if wanted.one_name && !is_named_by_members {
+            return place(stated, doubt);
         }
         let shown = |answer: &ListAnswer| match answer {
             ListAnswer::Listed { listing, .. } => match wanted.find(listing) {
-                Match::Entry(entry) => Ok(Some(entry.remote_id.clone())),
+                Match::Entry(entry) | Match::Member(entry) => Ok((Some(entry.remote_id.clone()), None)),
                 Match::Several(ids) => {
                     let ids = ids.into_iter().map(str::to_owned).collect();
                     Err(undecided(path, Doubt::Several(ids)))
                 }
-                Match::Member(_) | Match::Nothing => Ok(None),
+                Match::Nothing => Ok((None, None)),
             },
             // Without the id of a parent, everything below it would seem to be absent.
-            ListAnswer::Failed { category, unauthorized, unreachable, message }
-                if !matches!(category, Category::Validation) =>
-            {
-                let (category, unauthorized, unreachable) = (*category, *unauthorized, *unreachable);
-                let doubt = Doubt::Failed { category, unauthorized, unreachable, message: message.clone() };
-                Err(undecided(path, doubt))
+            ListAnswer::Failed { category, .. } if !matches!(category, Category::Validation) => {
+                Err(undecided(path, Doubt::of(answer)))
             }
-            _ => Ok(None),
+            _ => Ok((None, wanted.id.is_none().then(|| Doubt::of(answer)))),
         };
-        match lists.with(&above, shown).await? {
-            Some(id) => above.child(&id).or_else(|_| as_named()),
-            None => stated(),
-        }
+        let (id, unlisted) = lists.with(&above, shown).await?;
+        place(id.as_deref().unwrap_or(stated), doubt.or(unlisted))
     }
 }
 
 fn undecided(path: &LogicalPath, doubt: Doubt) -> Arc<SyncError> {
     Arc::new(SyncError::Undecided { path: path.clone(), doubt: Box::new(doubt) })
-}
-
-fn absent(path: &LogicalPath) -> SyncError {
-    SyncError::Absent { path: path.clone() }
 }
 
 /// The resource at `path` as it is declared or as its path says, if it is a member of a collection.

@@ -220,7 +220,8 @@ impl Remote {
     /// `path` with the ids of its members in the place of their names.
     pub(crate) async fn located(&self, path: &LogicalPath) -> Result<LogicalPath, SyncError> {
         let located = self.parents.located(&self.lists, path).await;
-        located.map_err(|source| SyncError::Parent { path: path.clone(), source })
+        let place = located.map_err(|source| SyncError::Parent { path: path.clone(), source })?;
+        Ok(place.path)
     }
 
     /// Reads one resource. Its absence is an answer if it is proven, else an error.
@@ -250,12 +251,14 @@ impl Remote {
         doomed: bool,
     ) -> Result<Observed, SyncError> {
         // Where nothing is, its parents may have other ids than names.
-        let mut at = wanted.clone();
-        if read.as_ref().is_err_and(|error| error.category() == Category::NotFound)
-            && let Some(moved) = self.parents.relocated(&self.lists, wanted).await?
-        {
-            at = moved;
-            read = self.server.read_at(&at).await;
+        let (mut at, mut doubt) = (wanted.clone(), None);
+        if read.as_ref().is_err_and(|error| error.category() == Category::NotFound) {
+            let (moved, about_parents) = self.parents.relocated(&self.lists, wanted).await?;
+            doubt = about_parents;
+            if let Some(moved) = moved {
+                at = moved;
+                read = self.server.read_at(&at).await;
+            }
         }
         let alias = read
             .as_ref()
@@ -280,6 +283,11 @@ impl Remote {
                 Decided::of(judge(&question, address, &ListAnswer::NotAsked, true))
             }
             verdict => verdict,
+        };
+        let verdict = match (verdict, doubt) {
+            // What cannot be addressed for sure is not gone.
+            (Decided::Absent(_), Some(doubt)) if doomed => Decided::Unknown(doubt),
+            (verdict, _) => verdict,
         };
         match (verdict, read) {
             (Decided::Here, read) => Ok(Observed::found(at, read?)),

@@ -65,15 +65,21 @@ impl Server {
         // What was declared once is known by its payload alone.
         let text = || at.payload.as_str().map(|_| PayloadType::Text);
         let answer = response.decode(stored.or(at.rules.payload_type()).or_else(text))?;
-        if !at.rules.runs_jq() {
-            let payload = evaluation.transform(OperationName::Get, answer, Context::default())?;
-            return Ok(Content { payload, version, read_at });
-        }
-        drop(evaluation);
-        let transform = move |at: &Resource| {
-            let payload = at.evaluation()?.transform(OperationName::Get, answer, Context::default())?;
-            Ok(Content { payload, version, read_at })
+        let was_null = answer.is_null();
+        let content = move |payload: Value| Content { payload, version, read_at };
+        let content = if at.rules.runs_jq() {
+            drop(evaluation);
+            let transform = move |at: &Resource| {
+                Ok(content(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?))
+            };
+            evaluated(at.clone(), transform).await?
+        } else {
+            content(evaluation.transform(OperationName::Get, answer, Context::default())?)
         };
-        evaluated(at.clone(), transform).await
+        // Transforms that find nothing in an answer about more than this resource say that it is not there.
+        if content.payload.is_null() && !was_null {
+            return Err(SyncError::Absent { path: at.path.clone() });
+        }
+        Ok(content)
     }
 }

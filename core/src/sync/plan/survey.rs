@@ -1,8 +1,9 @@
 //! Looking at all that is selected and deciding resource by resource, so that a run holds the payloads of what changes
 //! and not of what exists.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
 use tokio::task::JoinSet;
@@ -12,7 +13,6 @@ use super::undeclared::{Candidates, Fate};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository::ResourceFile;
 use crate::sync::model::action::{Action, Reason, Sending, Step};
 use crate::sync::model::error::SyncError;
 use crate::sync::model::knowledge::Transcript;
@@ -42,11 +42,29 @@ pub struct Survey {
     pub declared: usize,
 }
 
+/// A part of a survey ends after this time, so that what was decided is written before the next part is looked at.
+/// A run that is stopped has then done a part of its work, whatever the size of its scope.
+const PART_TIME: Duration = Duration::from_millis(500);
+/// And once so many actions wait to be applied, which bounds their memory.
+const PART_ACTIONS: usize = 2_000;
+
 /// One thing to look at.
-enum Item {
+pub enum Item {
     Desired(LogicalPath, Result<Resource, SyncError>),
     Undeclared(Candidate),
 }
+
+impl Item {
+    fn path(&self) -> &LogicalPath {
+        match self {
+            Self::Desired(path, _) => path,
+            Self::Undeclared(candidate) => &candidate.path,
+        }
+    }
+}
+
+/// Things to look at, in order.
+pub type Items = dyn Stream<Item = Item> + Send;
 
 /// What came of it.
 enum Looked {
@@ -97,56 +115,72 @@ impl Surveyor {
     }
 
     /// Looks at everything in `selection`, concurrently up to the server's gate.
-    pub async fn survey(&self, selection: Selection) -> Survey {
+    pub async fn survey(&self, mut selection: Selection) -> Survey {
+        let mut survey = self.begin(&mut selection).await;
+        let mut declared = self.declared(selection);
+        self.look_at_all(declared.as_mut(), None, &mut survey).await;
+        survey
+    }
+
+    /// Counts what `selection` is about, and looks at its candidates for deletion: of what was declared once, most is
+    /// gone for long.
+    pub async fn begin(&self, selection: &mut Selection) -> Survey {
         let mut survey = Survey {
             targeted: selection.targeted(),
             whole_scope: selection.whole_scope,
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
+            failures: std::mem::take(&mut selection.broken),
             ..Survey::default()
         };
-        let Selection { resources, given, broken, prune, .. } = selection;
-        survey.failures = broken;
-
-        // Of what was declared once, most is gone for long.
-        let candidates = futures::stream::iter(prune.into_iter().map(Item::Undeclared));
-        self.each_in_a_task(candidates, |outcome| survey.add(outcome, self.counts_equal)).await;
-
-        // What Git declares.
-        self.survey_files(resources, &mut survey).await;
-        let given = given.into_iter().map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
-        self.each_in_a_task(futures::stream::iter(given), |outcome| survey.add(outcome, self.counts_equal))
-            .await;
+        let candidates = std::mem::take(&mut selection.prune).into_iter().map(Item::Undeclared);
+        self.look_at_all(pin!(futures::stream::iter(candidates)), None, &mut survey).await;
         survey
     }
 
-    async fn survey_files(&self, files: Vec<ResourceFile>, survey: &mut Survey) {
-        let loaded = loaded(&self.session, files).map(|(path, desired)| Item::Desired(path, desired));
-        self.each_in_a_task(loaded, |outcome| survey.add(outcome, self.counts_equal)).await;
+    /// What Git declares, read ahead of the requests about it.
+    pub fn declared(&self, selection: Selection) -> Pin<Box<Items>> {
+        let loaded = loaded(&self.session, selection.resources);
+        let loaded = loaded.map(|(path, desired)| Item::Desired(path, desired));
+        let given = selection.given.into_iter();
+        let given = given.map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
+        Box::pin(loaded.chain(futures::stream::iter(given)).fuse())
     }
 
-    /// Looks at each item in a task of its own, so that all cores decode and compare, and hands what came of it to
-    /// `note`. No more are begun at once than the gate may ever let through, so that a stop reaches the others in time.
-    async fn each_in_a_task(
+    /// Looks at a part of what Git declares, and adds it to `survey`. The path that it began with; `None` at the end.
+    pub async fn part(&self, declared: Pin<&mut Items>, survey: &mut Survey) -> Option<LogicalPath> {
+        self.look_at_all(declared, Some(Instant::now() + PART_TIME), survey).await
+    }
+
+    /// Looks at each item in a task of its own, so that all cores decode and compare, and adds what came of it to
+    /// `survey`. No more are begun at once than the gate may ever let through, so that a stop reaches the others in
+    /// time. None is begun after `end`.
+    async fn look_at_all(
         &self,
-        items: impl Stream<Item = Item>,
-        mut note: impl FnMut(Result<Looked, (Failure, Option<Action>)>),
-    ) {
+        mut items: Pin<&mut Items>,
+        end: Option<Instant>,
+        survey: &mut Survey,
+    ) -> Option<LogicalPath> {
         let at_once = self.session.client.max_concurrency();
         let shared = Arc::new(self.clone());
-        let mut items = pin!(items.fuse());
-        let mut running = JoinSet::new();
+        let (mut running, mut first) = (JoinSet::new(), None);
         loop {
+            let is_over = self.stop.reason().is_none()
+                && (end.is_some_and(|end| Instant::now() >= end) && first.is_some()
+                    || end.is_some() && survey.actions.len() >= PART_ACTIONS);
             tokio::select! {
-                Some(item) = items.next(), if running.len() < at_once => {
+                Some(item) = items.next(), if running.len() < at_once && !is_over => {
+                    first = first.or_else(|| Some(item.path().clone()));
                     if let Some(action) = self.deferred(&item) {
-                        note(Ok(Looked::Decided(action.into())));
+                        survey.add(Ok(Looked::Decided(action.into())), self.counts_equal);
                         continue;
                     }
                     let surveyor = Arc::clone(&shared);
                     running.spawn(async move { surveyor.look(item).await });
                 }
-                Some(looked) = running.join_next() => joined(looked).into_iter().for_each(&mut note),
-                else => return,
+                Some(looked) = running.join_next() => {
+                    joined(looked).into_iter().for_each(|looked| survey.add(looked, self.counts_equal));
+                }
+                else => return first,
             }
         }
     }
