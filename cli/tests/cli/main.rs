@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../../../core/tests/support/api_server.rs"]
+mod api_server;
 #[path = "../../../core/tests/support/canary.rs"]
 mod canaries;
 mod canary;
@@ -37,6 +39,7 @@ mod resource_metadata;
 mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
+mod safety;
 mod secret_payloads;
 mod secret_saved;
 mod secret_values;

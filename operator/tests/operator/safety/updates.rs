@@ -5,7 +5,7 @@ use std::time::Duration;
 use rstest::rstest;
 use serde_json::json;
 
-use super::{Scene, succeeded};
+use super::{Scene, outcome, succeeded};
 use crate::support::api_server::{Answer, ApiServer, Ids};
 
 #[rstest]
@@ -57,6 +57,32 @@ async fn what_is_created_as_declared_is_written_once() {
     .await;
     scene.converges(1).await;
     assert_eq!(scene.server.writes(), ["POST /executions 201"]);
+}
+
+/// Compare may show the id, as where metadata lists what counts.
+#[tokio::test]
+async fn an_id_that_the_server_gave_is_not_drift() {
+    let metadata = "resource: {id: /id, alias: /name}
+operations: {compare: {transforms: [{jqExpression: '{id, name, size}'}]}}
+";
+    let server = ApiServer::rest(&["/jobs"], Ids::Given);
+    let scene = Scene::synced(
+        server,
+        &[
+            ("jobs/_/metadata.yaml", metadata),
+            ("jobs/nightly/resource.json", r#"{"name": "nightly", "size": 1}"#),
+        ],
+    )
+    .await;
+    for _ in 0..2 {
+        let status = scene.full_run().await;
+        assert_eq!(scene.server.writes(), ["POST /jobs 201"]);
+        assert!(succeeded(&status), "{}", outcome(&status));
+    }
+    // What is right: the rest still counts.
+    scene.server.put("/jobs/n7", json!({"id": "n7", "name": "nightly", "size": 9}));
+    scene.converges(1).await;
+    assert_eq!(scene.server.get("/jobs/n7").unwrap()["size"], 1);
 }
 
 #[tokio::test]
