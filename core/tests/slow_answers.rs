@@ -54,6 +54,7 @@ async fn a_create_that_takes_long_is_sent_once() {
     // Done at last: a later run finds it.
     server.mode("");
     server.put("/issues/n7", json!({"id": "n7", "name": "zeta"}));
+    tokio::time::sleep(2 * PATIENCE).await;
     let report = run(directory.path(), &server).await;
     assert_eq!((report.failures.len(), server.count("POST")), (0, 1), "{:?}", server.writes());
     assert_eq!(server.paths(), ["/issues/n7"]);

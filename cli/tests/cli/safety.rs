@@ -66,6 +66,7 @@ impl Place {
 }
 
 const BY_NAME: &str = "resource: {id: /name, alias: /name}\n";
+const BY_ID: &str = "resource: {id: /id, alias: /name}\n";
 
 /// Roles by name; that of `adm` shows the id `ops`, which is the name of another one.
 fn roles() -> ApiServer {
@@ -79,6 +80,7 @@ fn roles() -> ApiServer {
 #[rstest]
 #[case::named("adm", BY_NAME)]
 #[case::by_default("adm", "")]
+#[case::by_an_id_that_is_not_the_address("adm", BY_ID)]
 #[case::an_id_of_nothing("shop-admin", BY_NAME)]
 #[case::an_id_of_nothing_by_default("shop-admin", "")]
 fn a_deletion_is_about_what_was_asked_for(
@@ -93,7 +95,7 @@ fn a_deletion_is_about_what_was_asked_for(
     assert!(place.server.get("/roles/ops").is_some(), "{:?} {run}", place.server.writes());
     let there = place.server.get(&format!("/roles/{name}")).is_some();
     assert!(!there || run.code != 0 && place.has(&file), "{:?} {run}", place.server.writes());
-    assert!(!there || metadata.is_empty(), "it can be deleted: {:?} {run}", place.server.writes());
+    assert!(!there || metadata != BY_NAME, "it can be deleted: {:?} {run}", place.server.writes());
     assert_eq!(place.has(&file), there || source == "managed-server", "{run}");
 }
 
@@ -158,6 +160,23 @@ fn a_name_and_an_id_of_two_resources_are_a_conflict(#[case] args: &[&str]) {
     assert_eq!(place.server.writes(), Vec::<String>::new(), "{run}");
     assert_eq!(place.server.all(), before, "{run}");
     assert_eq!(run.code, 5, "{run}");
+}
+
+/// What is right: an id that fits its name, or a name whose id only the server knows.
+#[rstest]
+#[case::stated(r#"{"name": "rio", "uid": "u1", "tier": 1}"#)]
+#[case::unstated(r#"{"name": "rio", "tier": 1}"#)]
+fn a_name_and_an_id_of_one_resource_address_it(#[case] declared: &str) {
+    let server = ApiServer::rest(&["/shops"], Ids::Stated("uid"));
+    server.put("/shops/u1", json!({"uid": "u1", "name": "rio"}));
+    server.put("/shops/u2", json!({"uid": "u2", "name": "ava"}));
+    let metadata = "resource: {id: /uid, alias: /name}\n";
+    let place =
+        Place::new(server, &[("shops/_/metadata.yaml", metadata), ("shops/rio/resource.json", declared)]);
+    let run = place.run(&["resource", "apply", "/shops/rio"]);
+    assert_eq!((run.code, place.server.writes()), (0, vec!["PUT /shops/u1 200".to_owned()]), "{run}");
+    let run = place.run(&["resource", "delete", "/shops/rio", "-y"]);
+    assert_eq!((run.code, place.server.paths()), (0, vec!["/shops/u2".to_owned()]), "{run}");
 }
 
 #[rstest]

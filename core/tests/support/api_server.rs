@@ -97,15 +97,19 @@ impl Request {
         Answer::json(201, &body).header("location", &path)
     }
 
-    /// Replaces the resource at the request's path, which keeps the id that the server gave.
+    /// Replaces the resource at the request's path, which keeps its id.
     pub fn change(&self, store: &mut Store, ids: Ids) -> Answer {
         let Some(old) = store.get(&self.path).cloned() else { return Answer::missing() };
         let mut new = if self.method == "PATCH" { old.clone() } else { json!({}) };
         for (member, value) in self.body.as_object().into_iter().flatten() {
             new[member] = value.clone();
         }
-        if let Ids::Given = ids {
-            new["id"] = old["id"].clone();
+        let id = match ids {
+            Ids::Stated(member) => member,
+            Ids::Given => "id",
+        };
+        if let Some(kept) = old.get(id) {
+            new[id] = kept.clone();
         }
         store.put(&self.path, new.clone());
         Answer::json(200, &new)
@@ -183,7 +187,7 @@ pub struct Store {
     resources: BTreeMap<String, Value>,
     collections: Vec<String>,
     ids: u32,
-    /// What a test tells the closure to do from now on.
+    /// How the closure is to answer from now on, as the test and the closure agree.
     pub mode: String,
 }
 

@@ -122,12 +122,16 @@ async fn a_resource_is_deleted_where_it_was_read(#[values("ops", "55670899")] id
     scene.holds(&["/roles/keep", "/roles/ops"]);
 }
 
-/// Without metadata the member `id` is the name; that of the answer is not the one that was asked for.
+const BY_ID: &str = "resource: {id: /id, alias: /name}\n";
+
+/// Metadata may not know better; the member `id` of an answer is still not what was asked for.
+#[rstest]
 #[tokio::test]
-async fn an_id_in_an_answer_does_not_redirect_a_deletion() {
+async fn an_id_in_an_answer_does_not_redirect_a_deletion(#[values("", BY_ID)] metadata: &str) {
     let scene = Scene::start(
         roles("ops"),
         &[
+            ("roles/_/metadata.yaml", metadata),
             ("roles/adm/resource.json", r#"{"name": "adm"}"#),
             ("roles/keep/resource.json", r#"{"name": "keep"}"#),
         ],
@@ -139,6 +143,25 @@ async fn an_id_in_an_answer_does_not_redirect_a_deletion() {
     assert!(scene.server.get("/roles/ops").is_some(), "{:?}", scene.server.writes());
     let gone = scene.server.get("/roles/adm").is_none();
     assert!(gone || reports(&status, "/roles/adm"), "it is still there: {:?}", scene.server.writes());
+}
+
+#[rstest]
+#[case::named(ROLES)]
+#[case::by_default("")]
+#[case::by_an_id_that_is_not_the_address(BY_ID)]
+#[tokio::test]
+async fn a_resource_is_updated_where_it_was_read(#[case] metadata: &str) {
+    let server = roles("ops");
+    let ops = server.get("/roles/ops");
+    let (scene, status) = Scene::start(
+        server,
+        &[("roles/_/metadata.yaml", metadata), ("roles/adm/resource.json", r#"{"name": "adm", "tier": 2}"#)],
+    )
+    .await;
+    assert_eq!(scene.server.get("/roles/ops"), ops, "{:?}", scene.server.writes());
+    let updated = scene.server.get("/roles/adm").unwrap()["tier"] == 2;
+    assert!(updated || reports(&status, "/roles/adm"), "{:?}", scene.server.writes());
+    assert!(scene.server.writes().iter().all(|write| write == "PUT /roles/adm 200"));
 }
 
 /// A server that answers a DELETE with 404 and keeps what it was about.
@@ -168,7 +191,7 @@ operations:
   update: {path: "./{{/name}}"}
   delete: {path: "./{{/name}}"}
 "#;
-/// Members that a parameter of the query tells apart.
+/// Members that differ by a parameter of the query.
 const ASKED_FOR: &str = r#"
 resource: {id: /name, alias: /name}
 operations:

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Scene;
 use crate::support::api_server::{Answer, ApiServer, Ids, Request, Store};
 
-/// Keycloak: realms by name, though they have an internal id; clients by an id that only `Location` tells;
+/// Keycloak: realms by name, though they have an internal id; clients by an id that only `Location` shows;
 /// above the realms is a console for people.
 fn keycloak(request: &Request, store: &mut Store) -> Answer {
     let path = request.path.clone();

@@ -6,21 +6,20 @@ use serde_json::{Value, json};
 use super::{Scene, assert_reports};
 use crate::support::api_server::{Answer, ApiServer, Ids};
 
-/// Names are ids here, and the internal id of the server is not declared.
-const ONE_NAME: &str = "resource: {id: /name, alias: /name}
-operations: {compare: {transforms: [{excludeAttributes: [/id]}]}}
-";
+const BY_NAME: &str = "resource: {id: /name, alias: /name}\n";
+const BY_ID: &str = "resource: {id: /id, alias: /name}\n";
 
 #[rstest]
-#[case::blank(ONE_NAME, json!({"name": "", "type": "direct"}))]
-#[case::null(ONE_NAME, json!({"name": null}))]
-#[case::nothing(ONE_NAME, json!({"type": "direct"}))]
-#[case::without_metadata("", json!({"type": "direct"}))]
-#[case::no_name_and_no_id("resource: {id: /id, alias: /name}\n", json!({"type": "direct"}))]
-#[case::an_id_and_no_name("resource: {id: /id, alias: /name}\n", json!({"id": "n0", "name": ""}))]
+#[case::blank(BY_NAME, Ids::Stated("name"), json!({"name": "", "type": "direct"}))]
+#[case::null(BY_NAME, Ids::Stated("name"), json!({"name": null}))]
+#[case::nothing(BY_NAME, Ids::Stated("name"), json!({"type": "direct"}))]
+#[case::without_metadata("", Ids::Given, json!({"type": "direct"}))]
+#[case::no_name_and_no_id(BY_ID, Ids::Given, json!({"type": "direct"}))]
+#[case::an_id_and_no_name(BY_ID, Ids::Given, json!({"id": "n0", "name": ""}))]
 #[tokio::test]
 async fn an_entry_without_a_name_is_not_in_the_way_of_others(
     #[case] metadata: &str,
+    #[case] ids: Ids,
     #[case] nameless: Value,
 ) {
     let server = ApiServer::start(&["/exchanges"], move |request, store| {
@@ -28,9 +27,9 @@ async fn an_entry_without_a_name_is_not_in_the_way_of_others(
             let all = [vec![nameless.clone()], store.members("/exchanges")].concat();
             return Answer::json(200, &json!(all));
         }
-        request.rest(store, Ids::Given)
+        request.rest(store, ids)
     });
-    server.put("/exchanges/n1", json!({"id": "n1", "name": "logs"}));
+    server.put("/exchanges/logs", json!({"id": "logs", "name": "logs"}));
     let (scene, _) = Scene::start(
         server,
         &[
@@ -66,7 +65,7 @@ async fn an_object_with_an_array_does_not_prove_that_something_is_missing() {
     let (scene, mut status) = Scene::start(
         server,
         &[
-            ("flows/browser/_/metadata.yaml", "resource: {id: /id, alias: /name}\n"),
+            ("flows/browser/_/metadata.yaml", BY_ID),
             ("flows/browser/otp/resource.json", r#"{"name": "otp"}"#),
         ],
     )
