@@ -65,9 +65,9 @@ impl Evaluation<'_> {
     pub fn compare(&self, observed: &Value) -> Result<Vec<Difference>, MetadataError> {
         let (desired, observed) = self.sides(Some(observed))?;
         let mut found = differences(&desired, observed.as_deref().unwrap_or(&Value::Null));
-        if let Some(id) = self.unstated_id() {
+        if let Some(id) = self.given_id(&desired) {
             let id = id.to_string();
-            found.retain(|difference| difference.change != Change::Add || difference.path != id);
+            found.retain(|difference| difference.path != id);
         }
         Ok(found)
     }
@@ -76,11 +76,12 @@ impl Evaluation<'_> {
     /// got the desired side alone goes through the steps.
     pub fn comparison(&self, observed: Option<&Value>) -> Result<Comparison, MetadataError> {
         let (desired, observed) = self.sides(observed)?;
-        let desired = desired.into_owned();
-        let observed = observed.map(|side| match self.unstated_id() {
+        let given = self.given_id(&desired);
+        let shown = |side: Cow<'_, Value>| match given {
             Some(id) => id.remove(side.into_owned()),
             None => side.into_owned(),
-        });
+        };
+        let (desired, observed) = (shown(desired), observed.map(shown));
         let differences = match &observed {
             Some(observed) => differences(&desired, observed),
             None => vec![Difference {
@@ -93,10 +94,12 @@ impl Evaluation<'_> {
         Ok(Comparison { desired, observed, differences })
     }
 
-    /// Where the id would be that the desired payload leaves to the server.
-    fn unstated_id(&self) -> Option<&Pointer> {
+    /// Where the id is that the desired payload leaves to the server. Steps of compare that select it show a null on the
+    /// `desired` side; if they put a value there, it counts.
+    fn given_id(&self, desired: &Value) -> Option<&Pointer> {
         let id = self.rules.identity.id().simple()?;
-        id.get(self.wanted()).is_none().then_some(id)
+        let is_open = |side: &Value| id.get(side).is_none_or(Value::is_null);
+        (is_open(self.wanted()) && is_open(desired)).then_some(id)
     }
 
     fn wanted(&self) -> &Value {

@@ -72,8 +72,7 @@ impl Observed {
         if let Some(read_at) = &self.read_at {
             return read_at.to_string();
         }
-        let rendered =
-            self.at.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
+        let rendered = self.at.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
         rendered.map_or_else(|_| self.at.path.as_str().to_owned(), |rendered| rendered.path)
     }
 

@@ -13,8 +13,10 @@ use super::undeclared::{Candidates, Fate};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::sync::model::absence::Doubt;
 use crate::sync::model::action::{Action, Reason, Sending, Step};
 use crate::sync::model::error::SyncError;
+use crate::sync::model::identity::Wanted;
 use crate::sync::model::knowledge::Transcript;
 use crate::sync::model::options::{Intent, Options};
 use crate::sync::model::report::{Failure, Kept, PRUNE};
@@ -281,7 +283,16 @@ impl Surveyor {
             return Ok((first, observed.map_err(failed)?));
         }
         match observed {
-            Ok(observed) if observed.payload.is_some() => Ok((first, observed)),
+            Ok(observed) if observed.payload.is_some() => {
+                let wanted = Wanted::of(desired);
+                let found = observed.addressed().identity.remote_id;
+                if !wanted.one_name && wanted.id.is_some_and(|id| id != found) {
+                    let ids = wanted.id.into_iter().map(str::to_owned).chain([found]).collect();
+                    let doubt = Box::new(Doubt::Several(ids));
+                    return Err(failed(SyncError::Undecided { path: desired.path.clone(), doubt }));
+                }
+                Ok((first, observed))
+            }
             Ok(_) => {
                 let observed = remote.read_doomed(desired).await.map_err(failed)?;
                 if observed.payload.is_some() {
