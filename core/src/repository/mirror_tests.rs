@@ -333,7 +333,7 @@ fn a_local_remote_may_be_shallow() {
     assert_eq!(fetch_from(&f.mirror, &url, "main").unwrap(), third);
     assert!(f.mirror.descends(&third, &second).unwrap());
     assert!(!f.mirror.descends(&third, &first).unwrap());
-    let gone = f.mirror.undeclared_since(&second, &third, &LogicalPath::root()).unwrap();
+    let gone = f.mirror.undeclared(&[second], &third, &LogicalPath::root()).unwrap();
     assert_eq!(gone.len(), 1);
     assert_eq!(f.reopen("binding").tip().unwrap(), Some(third));
 }

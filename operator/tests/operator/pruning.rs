@@ -1,11 +1,12 @@
 //! What may be deleted, and above all what may not.
 
 use declarest_operator::crd::sync_policy::RunKind;
+use declarest_operator::crd::{SyncPolicy, SyncPolicyStatus};
 use serde_json::{Value, json};
 
-use crate::support::git_remote::GitRemote;
+use crate::support::git_remote::{GitRemote, git};
 use crate::support::rest_server::{Config, Matcher, RestServer};
-use crate::support::world::World;
+use crate::support::world::{World, is_true};
 
 struct Scene {
     world: World,
@@ -20,9 +21,33 @@ impl Scene {
         self.world.notify().await;
         revision
     }
+
+    /// Asks for a full run and waits for its end.
+    async fn full_run(&self) -> SyncPolicyStatus {
+        let before = self.world.policy("a status", |_| true).await.last_handled_sync_request;
+        self.world.request_sync().await;
+        let ended = |status: &SyncPolicyStatus| {
+            status.last_handled_sync_request != before && !is_true(&status.conditions, "Reconciling")
+        };
+        self.world.policy("the requested run ends", ended).await
+    }
+
+    /// What was deleted on the server so far, sorted.
+    fn deleted(&self) -> Vec<String> {
+        let writes = self.server.writes();
+        let deleted = writes.iter().filter(|request| request.method == "DELETE");
+        let mut paths: Vec<String> = deleted.map(|request| request.path.clone()).collect();
+        paths.sort();
+        paths
+    }
 }
 
 async fn scene(files: &[(&str, &str)]) -> Scene {
+    scene_with(files, json!({})).await
+}
+
+/// A scene with more of the policy's spec.
+async fn scene_with(files: &[(&str, &str)], policy: Value) -> Scene {
     let git = GitRemote::new();
     for (path, content) in files {
         git.write(path, content);
@@ -34,7 +59,7 @@ async fn scene(files: &[(&str, &str)]) -> Scene {
     let world = World::start().await;
     world.create_repository(&git.file_url(), Value::Null).await;
     world.create_server(json!({"baseURL": server.url()})).await;
-    world.create_policy(json!({})).await;
+    world.create_policy(policy).await;
     world.applied(&git.head()).await;
     Scene { world, git, server }
 }
@@ -135,8 +160,9 @@ async fn a_rename_in_two_commits_keeps_its_resource() {
     assert!(scene.server.writes().iter().all(|request| request.method != "DELETE"));
 }
 
+/// A full run that found and did everything closes the books: what is made after it is not the policy's.
 #[tokio::test]
-async fn what_was_pruned_and_is_made_again_by_hand_goes_again() {
+async fn what_is_made_by_hand_after_everything_was_pruned_stays() {
     let scene = scene(&[
         ("items/a/resource.json", r#"{"id": "a"}"#),
         ("items/b/resource.json", r#"{"id": "b"}"#),
@@ -146,11 +172,84 @@ async fn what_was_pruned_and_is_made_again_by_hand_goes_again() {
     scene.git.remove("items/a");
     let revision = scene.push("drop a").await;
     scene.world.applied(&revision).await;
-    for _ in 0..3 {
-        scene.server.put_by_hand("/items/a", json!({"id": "a"}));
-        scene.world.request_sync().await;
-        let gone = |_: &_| scene.server.get("/items/a").is_none();
-        scene.world.policy("what is not declared is gone again", gone).await;
-        scene.world.finished("ManualRequest").await;
+    scene.full_run().await;
+    let status = scene.full_run().await;
+    assert_eq!(status.inventory_base_revision.as_deref(), Some(&*revision));
+    scene.server.put_by_hand("/items/a", json!({"id": "a"}));
+    for _ in 0..2 {
+        scene.full_run().await;
+        assert!(scene.server.get("/items/a").is_some(), "made by hand after the policy deleted its own");
     }
+    let pins = git(&scene.world.mirror("repo").join("git"), &["for-each-ref", "refs/declarest/pins/"]);
+    assert!(!pins.contains("/seen/0"), "nothing older than the base is kept: {pins}");
+}
+
+/// The commits of a push below its tip, and those of a branch that was merged, were never in force.
+#[tokio::test]
+async fn commits_that_were_never_attempted_own_nothing() {
+    let scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    for id in ["vip", "side"] {
+        scene.server.put_by_hand(&format!("/items/{id}"), json!({"id": id, "owner": "another team"}));
+    }
+    let work_tree = scene.git.work_tree();
+    git(&work_tree, &["checkout", "--quiet", "-b", "side"]);
+    scene.git.write("items/side/resource.json", r#"{"id": "side"}"#).commit("side: add");
+    scene.git.remove("items/side").commit("side: remove");
+    git(&work_tree, &["checkout", "--quiet", "main"]);
+    scene.git.write("items/vip/resource.json", r#"{"id": "vip"}"#).commit("add vip");
+    scene.git.remove("items/vip").commit("remove vip");
+    git(&work_tree, &["merge", "--quiet", "--no-ff", "--message", "merge side", "side"]);
+    let revision = scene.push("one push").await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    let deleted: Vec<_> = scene.deleted();
+    assert_eq!(deleted, [""; 0], "no revision that this policy attempted declared them");
+}
+
+/// What a revision in between declared is the policy's, because it was attempted, also after a restart.
+#[tokio::test]
+async fn what_an_attempted_revision_declared_is_pruned_once_pruning_is_on() {
+    let mut scene = scene_with(
+        &[("items/a/resource.json", r#"{"id": "a"}"#), ("items/b/resource.json", r#"{"id": "b"}"#)],
+        json!({"sync": {"prune": false}}),
+    )
+    .await;
+    for (id, removed) in [("x", None), ("y", Some("items/x")), ("z", Some("items/y"))] {
+        scene.git.write(&format!("items/{id}/resource.json"), json!({"id": id}).to_string());
+        if let Some(removed) = removed {
+            scene.git.remove(removed);
+        }
+        let revision = scene.push(id).await;
+        scene.world.applied(&revision).await;
+    }
+    scene.world.kill();
+    scene.world.launch().await;
+    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"sync": {"prune": true}}})).await;
+    scene.world.finished("SpecChanged").await;
+    assert_eq!(scene.deleted(), ["/items/x", "/items/y"]);
+}
+
+/// A parent that is kept for the sake of its children is still to be deleted, so the inventory stays as it is.
+#[tokio::test]
+async fn a_parent_that_was_kept_for_its_children_is_pruned_after_them() {
+    let scene = scene(&[
+        ("items/p/resource.json", r#"{"id": "p"}"#),
+        ("items/p/parts/x/resource.json", r#"{"id": "x"}"#),
+        ("items/q/resource.json", r#"{"id": "q"}"#),
+    ])
+    .await;
+    scene.git.remove("items/p/resource.json");
+    let revision = scene.push("stop managing p itself").await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    scene.git.remove("items/p");
+    let revision = scene.push("and now all of it").await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    assert_eq!(scene.deleted(), ["/items/p", "/items/p/parts/x"]);
 }

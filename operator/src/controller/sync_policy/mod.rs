@@ -6,6 +6,7 @@
 
 mod decision;
 mod inputs;
+mod inventory;
 mod overlap;
 mod run;
 mod schedule;
@@ -78,7 +79,7 @@ impl Reconciler for SyncPolicies {
     }
 
     async fn cleanup(&self, context: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
-        selection::unpin_everywhere(context, object.meta()).await
+        inventory::unpin_everywhere(context, object.meta()).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {

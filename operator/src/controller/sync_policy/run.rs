@@ -12,8 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
 use super::inputs::Inputs;
+use super::inventory::{Past, Pins};
 use super::schedule::Schedule;
-use super::selection::{self, Pins, Request, Selected};
+use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
 use crate::controller::context::Context;
 use crate::controller::error::Failure;
@@ -72,6 +73,7 @@ pub async fn run(
         return Ok((outcome, None));
     }
     let session = running.session(Arc::clone(&selected.tree)).await?;
+    running.adopt(&selected);
     running.begin(selected.kind, selected.trigger).await?;
     started(&running.plan.fingerprint);
     Box::pin(running.execute(&session, selected)).await
@@ -113,21 +115,27 @@ impl Running<'_, '_> {
         started(&self.plan.fingerprint);
         match self.watched(sync::recheck(&session, options, &self.stop)).await? {
             Ok(report) => {
-                return Ok((self.conclude(RunKind::Full, trigger, &report).await, report.recurrences));
+                let outcome = self.conclude(RunKind::Full, trigger, &report, false).await;
+                return Ok((outcome, report.recurrences));
             }
             Err(answers) => session.answers = answers,
         }
         let selected = self.select().await?;
+        self.adopt(&selected);
         Box::pin(self.execute(&session, selected)).await
     }
 
     /// Selects on the blocking pool and pins what is worked with.
     async fn select(&mut self) -> Result<Selected, Failure> {
         let request = self.request()?;
-        let pins = Pins::of(&self.round.object.metadata);
-        let selected = blocking("select resources", move || selection::select(request, &pins)).await?;
+        let pins = self.pins();
+        blocking("select resources", move || selection::select(&request, &pins)).await
+    }
+
+    /// Notes in status what the run rests on. Not before the run is sure to begin: a revision that was never
+    /// attempted is no part of the inventory.
+    fn adopt(&mut self, selected: &Selected) {
         self.round.status.inventory_base_revision = Some(selected.inventory_base.to_string());
-        Ok(selected)
     }
 
     fn request(&self) -> Result<Request, Failure> {
@@ -143,8 +151,11 @@ impl Running<'_, '_> {
             prune: spec.sync.prune,
             base: self.plan.base.clone(),
             target: self.target.clone(),
-            inventory_base: revision(&status.inventory_base_revision),
-            applied: revision(&status.last_applied_repo_revision),
+            past: Past {
+                base: revision(&status.inventory_base_revision),
+                applied: revision(&status.last_applied_repo_revision),
+                attempted: revision(&status.last_attempted_repo_revision),
+            },
             failed_applies: paths(&applies),
             failed_prunes: paths(&prunes),
             trigger: self.plan.trigger,
@@ -167,7 +178,8 @@ impl Running<'_, '_> {
         Ok(Session { knowledge, secrets, ..Session::new(tree, metadata, client) })
     }
 
-    /// Tells in status that a run is under way. Should the process die, the run counts as failed.
+    /// Records in status and in the inventory that a run is under way. If the process dies, the run counts as
+    /// failed.
     async fn begin(&mut self, kind: RunKind, trigger: Trigger) -> Result<(), Failure> {
         let target = &self.target;
         let status = &mut self.round.status;
@@ -183,7 +195,14 @@ impl Running<'_, '_> {
         let mut working = Outcome::new(Reason::Reconciling, message);
         working.conditions = drifted;
         let published = self.round.publish(&working, 0).await;
-        published.map_err(|error| Failure::api("write the status", &error)).map(drop)
+        published.map_err(|error| Failure::api("write the status", &error))?;
+        let (pins, mirror, target) = (self.pins(), self.mirror.clone(), self.target.clone());
+        let base = self.round.status.inventory_base_revision.clone();
+        blocking("pin the revision", move || pins.attempt(&mirror, base.as_deref(), &target)).await
+    }
+
+    fn pins(&self) -> Pins {
+        Pins::of(&self.round.object.metadata)
     }
 
     async fn execute(
@@ -191,7 +210,7 @@ impl Running<'_, '_> {
         session: &Session,
         selected: Selected,
     ) -> Result<(Outcome, Option<Recurrences>), Failure> {
-        let Selected { selection, kind, trigger, .. } = selected;
+        let Selected { selection, kind, trigger, settles_past, .. } = selected;
         let options = options(&self.round.object, trigger)?;
         let options = Options { recurrences: earlier(&self.round.object, &self.plan), ..options };
         tracing::info!(
@@ -199,7 +218,8 @@ impl Running<'_, '_> {
             targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
         );
         let report = self.watched(sync::run(session, selection, &options, &self.stop)).await?;
-        Ok((self.conclude(kind, trigger, &report).await, report.recurrences))
+        let outcome = self.conclude(kind, trigger, &report, settles_past).await;
+        Ok((outcome, report.recurrences))
     }
 
     /// Awaits `work` of this run, and has it stopped when nobody wants it any more.
@@ -214,8 +234,10 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Tells what came of the run, and pins what it applied.
-    async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report) -> Outcome {
+    /// Records what came of the run, and pins what it applied. If it `settles_past` and left nothing undone,
+    /// the inventory begins anew at its revision.
+    async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report, settles_past: bool) -> Outcome {
+        let pins = self.pins();
         let Self { round, plan, target, mirror, consecutive, .. } = self;
         let stats = report.stats;
         tracing::info!(
@@ -228,8 +250,12 @@ impl Running<'_, '_> {
         verdict::count(round.context, &round.key(), corrects, report);
         let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive };
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
-        if round.status.last_applied_repo_revision.as_deref() == Some(target.as_str()) {
-            pin_applied(Pins::of(&round.object.metadata), mirror, target).await;
+        if round.status.last_run_outcome == Some(RunOutcome::Succeeded) {
+            let advances = settles_past && round.object.spec.mode == SyncMode::Apply;
+            if advances {
+                round.status.inventory_base_revision = Some(target.to_string());
+            }
+            pin_applied(pins, mirror, target, advances).await;
         }
         outcome
     }
@@ -250,14 +276,15 @@ fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
     failed.iter().filter_map(|failed| LogicalPath::parse(&failed.path).ok()).collect()
 }
 
-/// Pins what was applied. A failure costs at most a full run later, so it is no failure of this one.
-async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision) {
-    let pinned =
-        tokio::task::spawn_blocking(move || pins.keep(&mirror, None, Some(&applied), &applied)).await;
-    match pinned {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "cannot pin the applied revision"),
-        Err(error) => tracing::warn!(%error, "cannot pin the applied revision"),
+/// Pins what was applied, and lets the inventory advance to it. A failure costs at most a full run later, or
+/// a larger inventory, so it is not a failure of this run.
+async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision, advances: bool) {
+    let pinned = blocking("pin the applied revision", move || {
+        pins.applied(&mirror, &applied)?;
+        if advances { pins.advance(&mirror, &applied) } else { Ok(()) }
+    });
+    if let Err(failure) = pinned.await {
+        tracing::warn!(error = failure.message, "cannot pin the applied revision");
     }
 }
 
