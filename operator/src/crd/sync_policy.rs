@@ -172,6 +172,10 @@ pub struct SyncPolicyStatus {
     /// the policy may prune. Advances when a full run that prunes left nothing undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_base_revision: Option<String>,
+    /// Stands for what the inventory belongs to: server, repository, branch and source. If one of them changes,
+    /// the inventory begins anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inventory_owner: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Conditions,

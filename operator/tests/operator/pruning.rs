@@ -1,12 +1,13 @@
 //! What may be deleted, and above all what may not.
 
 use declarest_operator::crd::sync_policy::RunKind;
-use declarest_operator::crd::{SyncPolicy, SyncPolicyStatus};
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy, SyncPolicyStatus};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::support::git_remote::{GitRemote, git};
 use crate::support::rest_server::{Config, Matcher, RestServer};
-use crate::support::world::{World, is_true};
+use crate::support::world::{World, declarest, is_true};
 
 struct Scene {
     world: World,
@@ -252,4 +253,93 @@ async fn a_parent_that_was_kept_for_its_children_is_pruned_after_them() {
     scene.world.applied(&revision).await;
     scene.full_run().await;
     assert_eq!(scene.deleted(), ["/items/p", "/items/p/parts/x"]);
+}
+
+/// Changes that give a policy another server, other resources of it, or another source of them.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    BaseUrl,
+    ServerRef,
+    Branch,
+    Scope,
+}
+
+/// What was removed on the old server never was the policy's on the new one.
+#[rstest::rstest]
+#[case(Move::BaseUrl)]
+#[case(Move::ServerRef)]
+#[case(Move::Branch)]
+#[case(Move::Scope)]
+#[tokio::test]
+async fn the_inventory_does_not_move_along(#[case] what: Move) {
+    let scope = if matches!(what, Move::Scope) { "/items/b" } else { "/" };
+    let files = [
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ];
+    let scene = scene_with(&files, json!({"source": {"path": scope}})).await;
+    let other = RestServer::start(Config { collections: vec!["/items".to_owned()], ..Config::default() });
+    let other = other.unwrap();
+    let url = json!({"baseURL": other.url()});
+    // All manifests are loaded before anything is patched: another load would undo the patch.
+    scene.world.create(declarest("ManagedServer", "other", &json!({"http": url}))).await;
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a").await;
+    scene.world.applied(&revision).await;
+    let before = scene.deleted();
+    for server in [&other, &scene.server] {
+        server.put_by_hand("/items/a", json!({"id": "a", "owner": "another team"}));
+    }
+    match what {
+        Move::BaseUrl => scene.world.patch::<ManagedServer>("server", json!({"spec": {"http": url}})).await,
+        Move::ServerRef => {
+            let spec = json!({"managedServerRef": {"name": "other"}});
+            scene.world.patch::<SyncPolicy>("policy", json!({"spec": spec})).await;
+        }
+        Move::Branch => {
+            git(&scene.git.work_tree(), &["push", "--quiet", "origin", "main:other"]);
+            let spec = json!({"git": {"branch": "other"}});
+            scene.world.patch::<ResourceRepository>("repo", json!({"spec": spec})).await;
+        }
+        Move::Scope => {
+            let spec = json!({"source": {"path": "/"}});
+            scene.world.patch::<SyncPolicy>("policy", json!({"spec": spec})).await;
+        }
+    }
+    let moved = |status: &SyncPolicyStatus| {
+        let trigger = status.last_trigger.as_deref();
+        matches!(trigger, Some("SpecChanged" | "DependencyChanged"))
+            && is_true(&status.conditions, "Ready")
+            && !is_true(&status.conditions, "Reconciling")
+    };
+    scene.world.policy("a full run ends after the change", moved).await;
+    scene.full_run().await;
+    let deleted: Vec<_> = other.writes().into_iter().filter(|request| request.method == "DELETE").collect();
+    assert!(deleted.is_empty(), "{deleted:?}");
+    assert_eq!(scene.deleted(), before);
+    assert!(scene.server.get("/items/a").is_some() && other.get("/items/a").is_some());
+}
+
+/// A base that an earlier version wrote says nothing about the server that it belongs to.
+#[tokio::test]
+async fn a_base_without_an_owner_is_begun_anew() {
+    let mut scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a").await;
+    scene.world.applied(&revision).await;
+    scene.server.put_by_hand("/items/a", json!({"id": "a"}));
+    let status = json!({"status": {"inventoryOwner": null}});
+    let api = scene.world.api::<SyncPolicy>();
+    api.patch_status("policy", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    scene.world.kill();
+    scene.world.launch().await;
+    let status = scene.full_run().await;
+    assert_eq!(status.inventory_base_revision.as_deref(), Some(&*revision));
+    assert!(scene.server.get("/items/a").is_some());
 }

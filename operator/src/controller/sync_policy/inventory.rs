@@ -5,12 +5,17 @@
 
 use std::collections::HashSet;
 
+use declarest_core::digest::hex;
 use declarest_core::repository::{Mirror, RepositoryError, Revision};
+use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
+use sha2::{Digest as _, Sha256};
 
 use crate::controller::context::Context;
 use crate::controller::error::Failure;
 use crate::controller::outcome::Reason;
+use crate::crd::sync_policy::SyncPolicySpec;
+use crate::crd::{ManagedServer, ResourceRepository};
 
 /// Attempted revisions that stay in the inventory until its base advances. To drop the oldest one is safe: what
 /// only that one declared stays on the server.
@@ -19,6 +24,8 @@ const SEEN: usize = 100;
 /// The revisions of its past that a policy has on record in status.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
+    /// `status.inventoryOwner`.
+    pub owner: Option<String>,
     /// `status.inventoryBaseRevision`.
     pub base: Option<Revision>,
     /// `status.lastAppliedRepoRevision`.
@@ -34,10 +41,32 @@ pub struct Inventory {
     pub base: Revision,
     /// All of them, newest first.
     pub seen: Vec<Revision>,
+    /// Whether the past belongs to somewhere else, so that no difference to it means anything here.
+    pub is_new: bool,
+}
+
+/// Stands for what an inventory belongs to: a scope of a branch of a repository, and a server. The specs are
+/// expanded: a variable of the environment can change each of them.
+pub fn owner(policy: &SyncPolicySpec, repository: &ResourceRepository, server: &ManagedServer) -> String {
+    let uid = |meta: &ObjectMeta| meta.uid.clone().unwrap_or_default();
+    let git = repository.spec.git.as_ref();
+    let parts = [
+        uid(&repository.metadata),
+        git.map_or_else(String::new, |git| git.url.clone()),
+        git.map_or_else(String::new, |git| git.branch.clone()),
+        uid(&server.metadata),
+        server.name_any(),
+        server.spec.http.base_url.clone(),
+        policy.source.path.clone(),
+        policy.source.recursive.to_string(),
+    ];
+    let digest = Sha256::digest(parts.join("\0"));
+    hex(&digest[..16])
 }
 
 impl Inventory {
-    /// Reads the inventory of a policy that is about to work on `target`, and pins what it rests on.
+    /// Reads the inventory of a policy that is about to work on `target`, and pins what it rests on. The past of
+    /// another owner than `owner` is dropped; a past without an owner may be of any.
     ///
     /// A revision that the mirror lacks is left out: after a change of the repository's URL history begins
     /// anew, and nothing of the old one can be pruned.
@@ -45,8 +74,14 @@ impl Inventory {
         mirror: &Mirror,
         pins: &Pins,
         past: &Past,
+        owner: &str,
         target: &Revision,
     ) -> Result<Self, RepositoryError> {
+        if past.owner.as_deref() != Some(owner) {
+            pins.keep(mirror, "attempted", target)?;
+            pins.advance(mirror, target)?;
+            return Ok(Self { base: target.clone(), seen: vec![target.clone()], is_new: true });
+        }
         let base = known(mirror, past.base.as_ref())?.unwrap_or_else(|| target.clone());
         let applied = known(mirror, past.applied.as_ref())?;
         let mut seen = Vec::new();
@@ -63,7 +98,7 @@ impl Inventory {
         if let Some(applied) = &applied {
             pins.keep(mirror, "applied", applied)?;
         }
-        Ok(Self { base, seen })
+        Ok(Self { base, seen, is_new: false })
     }
 }
 

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
 use super::inputs::Inputs;
-use super::inventory::{Past, Pins};
+use super::inventory::{self, Past, Pins};
 use super::schedule::Schedule;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
@@ -61,7 +61,9 @@ pub async fn run(
         )
     })?;
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
-    let mut running = Running { round, plan, target, mirror, consecutive, stop: Stop::default() };
+    let repository = round.context.expanded(&plan.inputs.repository)?;
+    let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
+    let mut running = Running { round, plan, target, mirror, owner, consecutive, stop: Stop::default() };
     let options = options(&running.round.object, running.plan.trigger)?;
     let known = running.plan.knowledge.can_recheck(&running.target, &options);
     if known && running.plan.trigger.is_drift_check() {
@@ -94,6 +96,8 @@ struct Running<'r, 'o> {
     plan: RunPlan,
     target: Revision,
     mirror: Mirror,
+    /// What the inventory belongs to.
+    owner: String,
     /// Failed runs in a row before this one.
     consecutive: i32,
     stop: Stop,
@@ -135,7 +139,9 @@ impl Running<'_, '_> {
     /// Notes in status what the run rests on. Not before the run is sure to begin: a revision that was never
     /// attempted is no part of the inventory.
     fn adopt(&mut self, selected: &Selected) {
-        self.round.status.inventory_base_revision = Some(selected.inventory_base.to_string());
+        let status = &mut self.round.status;
+        status.inventory_base_revision = Some(selected.inventory_base.to_string());
+        status.inventory_owner = Some(self.owner.clone());
     }
 
     fn request(&self) -> Result<Request, Failure> {
@@ -151,7 +157,9 @@ impl Running<'_, '_> {
             prune: spec.sync.prune,
             base: self.plan.base.clone(),
             target: self.target.clone(),
+            owner: self.owner.clone(),
             past: Past {
+                owner: status.inventory_owner.clone(),
                 base: revision(&status.inventory_base_revision),
                 applied: revision(&status.last_applied_repo_revision),
                 attempted: revision(&status.last_attempted_repo_revision),

@@ -32,6 +32,8 @@ pub struct Request {
     pub target: Revision,
     /// What status has on record of earlier runs.
     pub past: Past,
+    /// What the inventory belongs to now.
+    pub owner: String,
     /// What failed in the last run: to apply, and to delete.
     pub failed_applies: Vec<LogicalPath>,
     pub failed_prunes: Vec<LogicalPath>,
@@ -53,7 +55,7 @@ pub struct Selected {
 /// Selects incrementally where that is sure to miss nothing, else the whole scope, and pins the commits
 /// that later runs may need.
 pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryError> {
-    let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.target)?;
+    let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.owner, &request.target)?;
     let (selection, kind, trigger, tree) = choose(request, &inventory)?;
     let settles_past = request.prune && kind == RunKind::Full && !is_any_needed(&selection.prune, &tree)?;
     Ok(Selected { selection, kind, trigger, tree, inventory_base: inventory.base, settles_past })
@@ -78,7 +80,9 @@ fn choose(
         let selection = full(request, inventory, tree.as_ref())?;
         return Ok((selection, RunKind::Full, request.trigger, tree));
     };
-    match incremental(request, inventory, base, tree.as_ref()) {
+    let narrowed =
+        if inventory.is_new { Ok(None) } else { incremental(request, inventory, base, tree.as_ref()) };
+    match narrowed {
         Ok(Some(selection)) => {
             return Ok((selection, RunKind::Incremental, request.trigger, tree));
         }
