@@ -73,6 +73,32 @@ impl Mirror {
         })
     }
 
+    /// Moves the mirror in `from` to `to` if it has this binding and `to` has no mirror. Nothing else in `from`
+    /// is touched. The mirror must not be open.
+    pub fn relocate(from: &Path, to: &Path, binding: &str) -> Result<(), RepositoryError> {
+        let (old, new) = (Place::at(from, binding), Place::at(to, binding));
+        let bound =
+            |place: &Place| fs::read_to_string(&place.binding).is_ok_and(|text| text == place.bound_to);
+        if !bound(&old) || new.binding.exists() || new.repository.exists() {
+            return Ok(());
+        }
+        let moved = |from: &Path, to: &Path| fs::rename(from, to).map_err(RepositoryError::io("move", from));
+        fs::create_dir_all(to).map_err(RepositoryError::io("create", to))?;
+        moved(&old.repository, &new.repository)?;
+        moved(&old.binding, &new.binding)?;
+        old.remove_directory();
+        Ok(())
+    }
+
+    /// Removes the mirror in `directory`, and the directory itself if it holds nothing else. The
+    /// mirror must not be open.
+    pub fn remove(directory: &Path) -> Result<(), RepositoryError> {
+        let place = Place::at(directory, "");
+        place.discard()?;
+        place.remove_directory();
+        Ok(())
+    }
+
     /// Fetches the branch with its whole history and returns the commit that it is at.
     ///
     /// One fetch runs at a time. A failed fetch leaves the mirror as it was. Rejected credentials are
@@ -175,6 +201,11 @@ impl Place {
         };
         absent(fs::remove_file(&self.binding)).map_err(RepositoryError::io("remove", &self.binding))?;
         absent(fs::remove_dir_all(&self.repository)).map_err(RepositoryError::io("remove", &self.repository))
+    }
+
+    /// Removes the directory unless it holds something else than the mirror.
+    fn remove_directory(&self) {
+        let _ = fs::remove_dir(&self.directory);
     }
 
     fn create(&self) -> Result<(), RepositoryError> {

@@ -51,8 +51,8 @@ impl Mirrors {
         own.map(|(_, (_, mirror))| mirror.clone()).collect()
     }
 
-    /// Closes a mirror; who holds it may still read it.
-    pub fn close(&self, repository: &Key) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(repository);
+    /// Closes a mirror and returns it with its place, if it was open. Trees that are in use may still be read.
+    pub fn close(&self, repository: &Key) -> Option<(Place, Mirror)> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(repository)
     }
 }
