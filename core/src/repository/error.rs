@@ -49,6 +49,20 @@ pub enum RepositoryError {
         /// What is wrong with its name.
         source: PathError,
     },
+    /// Something that is not followed took the place of a directory or a payload, and hides a resource that was
+    /// declared there.
+    #[error(
+        "\"/{file}\" is now {kind}, which is not followed; {path} was declared there and is neither written nor \
+         deleted; restore what was there, or remove \"/{file}\" to delete the resource"
+    )]
+    Hidden {
+        /// The resource.
+        path: LogicalPath,
+        /// What hides it, relative to the root.
+        file: String,
+        /// What that is.
+        kind: &'static str,
+    },
     /// One directory holds several `resource.*` files.
     #[error("resource {path} has several payload files ({}); keep one of them", files.join(", "))]
     SeveralPayloads {
@@ -395,6 +409,7 @@ impl Categorized for RepositoryError {
             | Self::RootNotDirectory { .. }
             | Self::NameNotUtf8 { .. }
             | Self::DirectoryName { .. }
+            | Self::Hidden { .. }
             | Self::Payload { .. }
             | Self::RootResource
             | Self::SidecarName { .. }

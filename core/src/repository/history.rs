@@ -2,13 +2,15 @@
 //!
 //! The walk here tolerates missing parents, as in a clone of a shallow remote: history then simply ends.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use git2::{ErrorCode, Oid, Repository};
 
 use super::diff::{self, ChangeStatus, FileChange};
 use super::git_tree::root_of;
 use super::payload_name::is_payload;
+use super::tree::join;
 use super::{EntryKind, RepositoryError, Revision, Tree};
 use crate::path::LogicalPath;
 
@@ -21,6 +23,9 @@ pub struct Undeclared {
     pub revision: Revision,
     /// Its payload file in that revision.
     pub file: String,
+    /// What took the place of its directory, of one above, or of its payload, and is not followed: its name and
+    /// its kind. Then the resource is hidden, which is not absence.
+    pub hidden_by: Option<(String, EntryKind)>,
 }
 
 /// Seconds by which the clock of a committer may be wrong without ending the walk too early.
@@ -102,17 +107,68 @@ impl Found<'_> {
         }
     }
 
-    /// Leaves out what is declared still or again. A link called `resource.*` declares nothing, but that is
-    /// not clear enough to delete anything.
+    /// Leaves out what is declared still or again.
     fn absent_from(self, target: &dyn Tree) -> Result<Vec<Undeclared>, RepositoryError> {
+        let mut places = Places { tree: target, kinds: HashMap::new() };
         let mut absent = Vec::new();
         for (path, (revision, file)) in self.declared {
-            let entries = target.entries(path.relative())?.unwrap_or_default();
-            if !entries.iter().any(|entry| is_payload(&entry.name) && entry.kind != EntryKind::Directory) {
-                absent.push(Undeclared { path, revision, file });
-            }
+            let hidden_by = match places.of(&path)? {
+                Place::Declared => continue,
+                Place::Empty => None,
+                Place::Taken(name, kind) => Some((name, kind)),
+            };
+            absent.push(Undeclared { path, revision, file, hidden_by });
         }
         Ok(absent)
+    }
+}
+
+/// What a tree has in the place of a resource.
+enum Place {
+    Declared,
+    Empty,
+    /// Something that is neither a directory nor a payload, of this name.
+    Taken(String, EntryKind),
+}
+
+/// Looks resources up in a tree, and lists each directory once.
+struct Places<'a> {
+    tree: &'a dyn Tree,
+    kinds: HashMap<String, HashMap<String, EntryKind>>,
+}
+
+impl Places<'_> {
+    fn of(&mut self, path: &LogicalPath) -> Result<Place, RepositoryError> {
+        let mut directory = String::new();
+        for segment in path.segments() {
+            let name = join(&directory, segment);
+            match self.list(&directory)?.get(segment) {
+                Some(EntryKind::Directory) => directory = name,
+                Some(kind @ (EntryKind::File | EntryKind::Other)) => return Ok(Place::Taken(name, *kind)),
+                None | Some(EntryKind::NotUtf8 { .. }) => return Ok(Place::Empty),
+            }
+        }
+        let payloads: Vec<(&String, &EntryKind)> = self
+            .list(&directory)?
+            .iter()
+            .filter(|(name, kind)| is_payload(name) && **kind != EntryKind::Directory)
+            .collect();
+        // A link called `resource.*` declares nothing, but that is not clear enough to delete anything.
+        Ok(match payloads[..] {
+            [] => Place::Empty,
+            [(name, kind @ EntryKind::Other)] => Place::Taken(join(&directory, name), *kind),
+            _ => Place::Declared,
+        })
+    }
+
+    fn list(&mut self, directory: &str) -> Result<&HashMap<String, EntryKind>, RepositoryError> {
+        Ok(match self.kinds.entry(directory.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
+                let entries = self.tree.entries(directory)?.unwrap_or_default();
+                vacant.insert(entries.into_iter().map(|entry| (entry.name, entry.kind)).collect())
+            }
+        })
     }
 }
 

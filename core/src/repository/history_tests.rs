@@ -123,12 +123,29 @@ fn only_payloads_of_addressable_resources_count() {
 }
 
 #[test]
-fn a_payload_that_became_a_link_is_not_taken_for_a_deletion() {
+fn what_a_link_or_a_file_took_the_place_of_is_hidden() {
     let origin = Origin::new();
-    let base = origin.commit(&[], &[A]);
-    let target = origin.commit_at(2_000_000_000, &[&base], &[("s/a/resource.json", File::Link("x"))]);
+    let files = [A, ("s/b/resource.json", "1"), ("t/u/v/resource.json", "1"), ("w/x/resource.json", "1")];
+    let base = origin.commit(&[], &files);
+    let new = [
+        ("s/a/resource.json", File::Link("x")),
+        ("s/b", File::Submodule),
+        ("t", File::Link("x")),
+        ("w", File::Text("x")),
+    ];
+    let target = origin.commit_at(2_000_000_000, &[&base], &new);
     let (_directory, mirror) = mirror(&origin, &[&target]);
-    assert_eq!(undeclared(&mirror, &[&base], &target, "/"), []);
+    let hidden = |scope: &str| {
+        let scope = LogicalPath::parse(scope).unwrap();
+        let found = mirror.undeclared(std::slice::from_ref(&base), &target, &scope).unwrap();
+        let names = found.into_iter().map(|gone| (gone.path.to_string(), gone.hidden_by.unwrap().0));
+        names.collect::<Vec<_>>()
+    };
+    let name = |path: &str, file: &str| (path.to_owned(), file.to_owned());
+    let expected =
+        [name("/s/a", "s/a/resource.json"), name("/s/b", "s/b"), name("/t/u/v", "t"), name("/w/x", "w")];
+    assert_eq!(hidden("/"), expected);
+    assert_eq!(hidden("/t/u/v"), [name("/t/u/v", "t")], "the link is above the scope");
 }
 
 #[test]

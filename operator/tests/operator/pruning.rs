@@ -343,3 +343,59 @@ async fn a_base_without_an_owner_is_begun_anew() {
     assert_eq!(status.inventory_base_revision.as_deref(), Some(&*revision));
     assert!(scene.server.get("/items/a").is_some());
 }
+
+/// What takes the place of a directory.
+#[derive(Clone, Copy, Debug)]
+enum InPlace {
+    Link,
+    Submodule,
+    File,
+}
+
+/// A directory that cannot be followed any more hides its resources. It does not remove them.
+#[rstest::rstest]
+#[case(InPlace::Link)]
+#[case(InPlace::Submodule)]
+#[case(InPlace::File)]
+#[tokio::test]
+async fn a_directory_of_another_kind_is_not_absence(#[case] kind: InPlace) {
+    let scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("shops/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    let work_tree = scene.git.work_tree();
+    scene.git.remove("items");
+    match kind {
+        InPlace::Link => std::os::unix::fs::symlink("elsewhere", work_tree.join("items")).unwrap(),
+        InPlace::File => std::fs::write(work_tree.join("items"), "elsewhere").unwrap(),
+        InPlace::Submodule => {
+            std::fs::create_dir(work_tree.join("items")).unwrap();
+            git(&work_tree, &["rm", "-r", "--quiet", "--cached", "items"]);
+            let link = format!("160000,{},items", scene.git.head());
+            git(&work_tree, &["update-index", "--add", "--cacheinfo", &link]);
+        }
+    }
+    scene.push("items moves elsewhere").await;
+    let (status, message) = scene.world.policy_reason("PartialFailure").await;
+    assert_eq!(status.failed_resources[0].path, "/items", "{message}");
+    assert!(message.contains("\"/items\" is now a "), "{message}");
+    assert!(message.contains("restore what was there, or remove"), "{message}");
+    // The next change concerns something else.
+    scene.git.write("shops/d/resource.json", r#"{"id": "d"}"#);
+    scene.push("add d").await;
+    let added = |_: &_| scene.server.get("/shops/d").is_some();
+    scene.world.policy("d is added", added).await;
+    let (status, _) = scene.world.policy_reason("PartialFailure").await;
+    assert_eq!(status.failed_resources.len(), 1);
+    assert_eq!(scene.deleted(), [""; 0]);
+    // Nothing in its place is a removal.
+    if matches!(kind, InPlace::Submodule) {
+        git(&work_tree, &["rm", "--quiet", "--cached", "items"]);
+    }
+    scene.git.remove("items");
+    let revision = scene.push("remove items").await;
+    scene.world.applied(&revision).await;
+    assert_eq!(scene.deleted(), ["/items/a", "/items/b"]);
+}

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use declarest_core::error::Categorized as _;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, Value};
 use declarest_core::repository::{
-    self, ApplyTarget, Changes, GitTree, Mirror, RepositoryError, ResourceFile, Revision, Undeclared,
+    self, ApplyTarget, Changes, EntryKind, GitTree, Mirror, RepositoryError, ResourceFile, Revision,
 };
-use declarest_core::sync::{Candidate, Selection};
+use declarest_core::sync::{self, Candidate, Failure, FailureReason, Selection};
 
 use super::decision::Trigger;
 use super::inventory::{Inventory, Past, Pins};
@@ -96,29 +97,55 @@ fn choose(
 fn full(request: &Request, inventory: &Inventory, tree: &GitTree) -> Result<Selection, RepositoryError> {
     let mut selection = Selection::full(tree, &request.scope, request.recursive)?;
     if request.prune {
-        selection.prune = undeclared(request, &inventory.seen, tree)?;
+        let Undeclared { gone, hidden } = undeclared(request, &inventory.seen, tree)?;
+        selection.prune = gone;
+        selection.broken.extend(hidden);
+        selection.broken.sort_by(|a, b| a.path.cmp(&b.path));
     }
     Ok(selection)
 }
 
+/// What the policy owns and Git does not declare now.
+#[derive(Default)]
+struct Undeclared {
+    gone: Vec<Candidate>,
+    /// What hides resources of the policy, so that it is not known whether they are declared.
+    hidden: Vec<Failure>,
+}
+
 /// Everything that the policy owns by one of the revisions `seen` and that Git does not declare now.
-fn undeclared(
-    request: &Request,
-    seen: &[Revision],
-    tree: &GitTree,
-) -> Result<Vec<Candidate>, RepositoryError> {
+fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Undeclared, RepositoryError> {
     let Request { mirror, scope, target, .. } = request;
     let only_itself = !request.recursive && is_resource(request, seen, tree)?;
     let selected = |path: &LogicalPath| {
         path == scope || request.recursive || (!only_itself && scope.child_of(path).is_some())
     };
-    let mut candidates = Vec::new();
+    let (mut found, mut hiding) = (Undeclared::default(), BTreeSet::new());
     for undeclared in mirror.undeclared(seen, target, scope)? {
-        if selected(&undeclared.path) {
-            candidates.extend(candidate(mirror, undeclared)?);
+        if !selected(&undeclared.path) {
+            continue;
+        }
+        match undeclared.hidden_by {
+            Some((file, kind)) if hiding.insert(file.clone()) => {
+                found.hidden.push(hidden(scope, undeclared.path, file, kind));
+            }
+            Some(_) => {}
+            None => found.gone.extend(candidate(mirror, undeclared)?),
         }
     }
-    Ok(candidates)
+    Ok(found)
+}
+
+/// The failure that says that `file` hides `path`, and maybe others.
+fn hidden(scope: &LogicalPath, path: LogicalPath, file: String, kind: EntryKind) -> Failure {
+    let at = file.split('/').try_fold(LogicalPath::root(), |path, segment| path.child(segment));
+    // A payload file hides the resource itself, and what is above the scope all of the scope.
+    let at = at.ok().filter(|at| path.is_within(at)).unwrap_or_else(|| path.clone());
+    let at = if at.is_within(scope) { at } else { scope.clone() };
+    let kind = if kind == EntryKind::File { "a file" } else { "a symbolic link or a submodule" };
+    let error = RepositoryError::Hidden { path, file, kind };
+    let reason = FailureReason::Category(error.category());
+    Failure { path: at, operation: sync::LIST, reason, message: error.to_string() }
 }
 
 /// Whether the scope is a resource, now or in a revision that was seen; then a policy that is not recursive
@@ -137,8 +164,11 @@ fn is_resource(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<b
 
 /// A declaration that does not decode never was applied, and without its payload the resource's id on the
 /// server is a guess. Nothing is deleted on a guess.
-fn candidate(mirror: &Mirror, undeclared: Undeclared) -> Result<Option<Candidate>, RepositoryError> {
-    let Undeclared { path, revision, file } = undeclared;
+fn candidate(
+    mirror: &Mirror,
+    undeclared: repository::Undeclared,
+) -> Result<Option<Candidate>, RepositoryError> {
+    let repository::Undeclared { path, revision, file, .. } = undeclared;
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
     let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
     let tree = mirror.tree(&revision)?;
@@ -194,7 +224,11 @@ fn incremental(
         }
     }
     if request.prune {
-        selection.prune = removed(request, inventory, tree, &prune)?;
+        let Undeclared { gone, hidden } = removed(request, inventory, tree, &prune)?;
+        if !hidden.is_empty() {
+            return Ok(None);
+        }
+        selection.prune = gone;
         // Two paths can mean one resource where ids are not names, and only a look at all of them tells.
         if selection.prune.iter().any(is_renamed) {
             return Ok(None);
@@ -214,9 +248,9 @@ fn removed(
     inventory: &Inventory,
     tree: &GitTree,
     removed: &[LogicalPath],
-) -> Result<Vec<Candidate>, RepositoryError> {
+) -> Result<Undeclared, RepositoryError> {
     if removed.is_empty() && request.failed_prunes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Undeclared::default());
     }
     // What a diff removed was declared at its base, so no older revision is needed.
     let seen = match &request.base {
@@ -224,9 +258,9 @@ fn removed(
         _ => &inventory.seen,
     };
     let wanted: BTreeSet<&LogicalPath> = removed.iter().chain(&request.failed_prunes).collect();
-    let mut candidates = undeclared(request, seen, tree)?;
-    candidates.retain(|candidate| wanted.contains(&candidate.path));
-    Ok(candidates)
+    let mut found = undeclared(request, seen, tree)?;
+    found.gone.retain(|candidate| wanted.contains(&candidate.path));
+    Ok(found)
 }
 
 /// Whether the payload states an id that is not the path's own name.
