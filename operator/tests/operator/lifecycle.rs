@@ -1,7 +1,10 @@
 //! Push, drift, removal: the main job, and what a policy can be told.
 
+use std::time::Duration;
+
 use declarest_operator::crd::sync_policy::RunKind;
 use declarest_operator::crd::{ResourceRepository, SyncPolicy};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
@@ -238,6 +241,25 @@ async fn the_newer_of_two_overlapping_policies_waits_for_the_older() {
     world.delete::<SyncPolicy>("policy").await;
     world.eventually("it takes over", || async { (reason().await? == "Ready").then_some(()) }).await;
     assert!(git.head().len() == 40);
+}
+
+/// A clock that was set back must not put off the correction of drift.
+#[tokio::test]
+async fn times_in_the_future_are_due_now() {
+    let (mut world, _git, server) = synced(json!({"syncInterval": "1h"})).await;
+    let future = jiff::Timestamp::now() + Duration::from_hours(24 * 30);
+    let future = jiff::Timestamp::from_second(future.as_second()).unwrap().to_string();
+    let status = json!({"status": {"lastFullResyncTime": future, "nextSyncTime": future}});
+    let api = world.api::<SyncPolicy>();
+    api.patch_status("policy", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    server.put_by_hand("/shops/rio", json!({"id": "rio", "tier": 7}));
+    world.kill();
+    world.launch().await;
+    let status = world.finished("DriftDue").await;
+    assert_eq!(server.get("/shops/rio").unwrap()["tier"], json!(1));
+    let now = jiff::Timestamp::now();
+    assert!(status.last_full_resync_time.unwrap().0 <= now, "the time is true again");
+    assert!(status.next_sync_time.unwrap().0 <= now + Duration::from_hours(1));
 }
 
 #[tokio::test]
