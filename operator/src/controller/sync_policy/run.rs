@@ -1,5 +1,6 @@
 //! One run: status before, the engine, status after.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,16 +8,19 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
 use declarest_core::secrets::SecretReader;
 use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Recurrences, Report, Session, Stop};
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
 use super::inputs::Inputs;
 use super::inventory::{self, Past, Pins};
+use super::overlap::{self, Claim};
 use super::schedule::Schedule;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
-use crate::controller::context::Context;
+use crate::controller::cache::Change;
+use crate::controller::context::{Context, Guarded};
 use crate::controller::error::Failure;
 use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
@@ -232,10 +236,9 @@ impl Running<'_, '_> {
 
     /// Awaits `work` of this run, and has it stopped when nobody wants it any more.
     async fn watched<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        let key = self.round.key();
         tokio::select! {
             done = work => Ok(done),
-            () = watch(self.round.context, &key, self.round.generation(), &self.stop) => {
+            () = watch(self.round.context, &self.round.object, &self.stop) => {
                 // Does not happen: the watch ends with the run.
                 Err(Failure::new(Reason::ReconcileFailed, "the run was lost"))
             }
@@ -320,11 +323,14 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
     })
 }
 
-/// Stops the run when its policy changes or goes, when this process must stop, or when time is up.
-/// Never returns; the run ends by itself soon after.
-async fn watch(context: &Context, key: &Key, generation: i64, stop: &Stop) {
+/// Stops the run when its policy changes or goes, when an older policy claims its scope, when this process must
+/// stop, or when time is up. Never returns; the run ends by itself soon after.
+async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
+    let (key, generation) = (policy.key(), policy.metadata.generation.unwrap_or_default());
+    let own = Claim::of(policy);
     let deadline = tokio::time::Instant::now() + context.settings.sync_timeout;
     let mut ticks = tokio::time::interval(WATCH);
+    let mut policies = pin!(context.caches.policies.subscribe());
     while stop.reason().is_none() {
         tokio::select! {
             () = context.stop.cancelled() => stop.request("the operator is stopping or no longer leads"),
@@ -333,13 +339,28 @@ async fn watch(context: &Context, key: &Key, generation: i64, stop: &Stop) {
                 stop.request(format!("the run did not end within {} s (--sync-timeout)", limit.as_secs()));
             }
             _ = ticks.tick() => {
-                if let Some(reason) = unwanted(context, key, generation) {
+                if let Some(reason) = unwanted(context, &key, generation) {
                     stop.request(reason);
+                }
+            }
+            Some(change) = policies.next() => {
+                let claim = claim_of(context, &key.namespace, &change);
+                if let (Some(own), Some(claim)) = (&own, claim)
+                    && let Some(senior) = overlap::senior(own, &[claim])
+                {
+                    stop.request(format!("the older SyncPolicy \"{}\" claims {}", senior.name, senior.scope));
                 }
             }
         }
     }
     std::future::pending::<()>().await;
+}
+
+/// What a policy of the namespace claims after a change of it.
+fn claim_of(context: &Context, namespace: &str, change: &Change<Guarded<SyncPolicy>>) -> Option<Claim> {
+    let Change::Present(policy) = change else { return None };
+    let policy = policy.0.as_ref().ok().filter(|policy| policy.key().namespace == namespace)?;
+    super::claim(context, policy)
 }
 
 /// Why the policy does not want its run any more.
