@@ -366,6 +366,14 @@ pub enum RepositoryError {
         /// What the Git library says.
         reason: String,
     },
+    /// Objects of a mirror that must be there cannot be read.
+    #[error("the mirror {directory} is damaged: {reason}")]
+    Damaged {
+        /// The directory of the mirror.
+        directory: String,
+        /// What was noticed.
+        reason: String,
+    },
     /// A local file operation failed.
     #[error("could not {action} {file}: {reason}")]
     Io {
@@ -382,6 +390,15 @@ impl RepositoryError {
     /// A local Git failure while doing `action`.
     pub(super) fn git(action: impl Into<String>) -> impl FnOnce(git2::Error) -> Self {
         |error| Self::Git { action: action.into(), reason: error.message().to_owned() }
+    }
+
+    /// A failure to read an object that the repository must have, while doing `action`.
+    pub(super) fn damaged(
+        repository: &git2::Repository,
+        action: String,
+    ) -> impl FnOnce(git2::Error) -> Self + use<> {
+        let directory = repository.path().display().to_string();
+        move |error| Self::Damaged { directory, reason: format!("could not {action}: {}", error.message()) }
     }
 
     /// A file failure while doing `action` to `file`.
@@ -448,7 +465,7 @@ impl Categorized for RepositoryError {
             | Self::PrivateKey { .. }
             | Self::HostKey { .. } => Category::Auth,
             Self::Timeout { .. } | Self::Hanging { .. } | Self::Network { .. } => Category::Transport,
-            Self::Git { .. } | Self::Io { .. } => Category::Internal,
+            Self::Git { .. } | Self::Damaged { .. } | Self::Io { .. } => Category::Internal,
         }
     }
 }

@@ -73,6 +73,44 @@ impl Mirror {
         })
     }
 
+    /// As [`Mirror::open`], but what is in the directory is discarded in any case.
+    pub fn open_anew(directory: &Path, binding: &str) -> Result<Self, RepositoryError> {
+        Place::at(directory, binding).discard()?;
+        Self::open(directory, binding)
+    }
+
+    /// Fails if the mirror is known to be damaged, or its tip cannot be read. A damaged mirror fails in each
+    /// call and recovers in none: open it anew.
+    pub fn verify(&self) -> Result<(), RepositoryError> {
+        let Some(tip) = self.tip()? else { return Ok(()) };
+        self.with(|repository| {
+            // The ref says that the commit is there, so its absence is damage, too.
+            let damaged = || RepositoryError::damaged(repository, format!("read revision {tip}"));
+            repository.find_commit(tip.oid()?).and_then(|commit| commit.tree()).map_err(damaged())?;
+            Ok(())
+        })
+    }
+
+    /// Reads all objects, and fails if one of them is damaged. This takes as long as reading the whole history.
+    pub fn examine(&self) -> Result<(), RepositoryError> {
+        self.with(|repository| {
+            let damaged = || RepositoryError::damaged(repository, "read all objects".to_owned());
+            let objects = repository.odb().map_err(damaged())?;
+            let mut failed = None;
+            let walked = objects.foreach(|id| {
+                failed = objects.read(*id).err();
+                failed.is_none()
+            });
+            // A walk that was ended by its callback fails without saying why.
+            failed.map_or(walked, Err).map_err(damaged())
+        })
+    }
+
+    /// Whether damage was found since the mirror was opened.
+    pub fn is_damaged(&self) -> bool {
+        self.inner.handles.damage().is_some()
+    }
+
     /// Moves the mirror in `from` to `to` if it has this binding and `to` has no mirror. Nothing else in `from`
     /// is touched. The mirror must not be open.
     pub fn relocate(from: &Path, to: &Path, binding: &str) -> Result<(), RepositoryError> {

@@ -23,6 +23,7 @@ mod layout;
 mod memory_tree;
 mod metadata_files;
 mod mirror;
+mod packs;
 mod payload_name;
 mod pins;
 mod relay;
