@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::proxy::Proxy;
 use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
+use futures::stream;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
@@ -39,7 +40,7 @@ const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-re
 
 /// Runs the controller until `context.stop`.
 pub async fn run(context: Arc<Context>) {
-    let wakeups = context.dependents::<ResourceRepository>();
+    let wakeups = stream::select(context.dependents::<ResourceRepository>(), context.mirrors.suspects());
     let objects = context.caches.repositories.clone();
     frame::run(ResourceRepositories, context, &objects, wakeups).await;
 }
@@ -74,7 +75,7 @@ impl Reconciler for ResourceRepositories {
     }
 
     fn forget(&self, context: &Context, key: &Key) {
-        let _ = context.mirrors.close(key);
+        context.mirrors.forget(key);
     }
 }
 
@@ -157,7 +158,8 @@ async fn open_mirror(
     let (directory, earlier) = (settled.directory, settled.earlier);
     status.local_path = Some(directory.display().to_string());
     let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
-    let mirrors = Arc::clone(&context.mirrors);
+    let (mirrors, turn) = (Arc::clone(&context.mirrors), context.mirrors.turn(&key).await);
+    // The turn goes along: it must not end before the work does, which cannot be cancelled.
     let opened = blocking(move || {
         directories::ensure_private(&place.directory)
             .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
@@ -166,7 +168,7 @@ async fn open_mirror(
         {
             tracing::warn!(%error, "cannot move the mirror of an earlier version; it is fetched again");
         }
-        mirrors.open(&key, &place).map_err(|error| failure(&error))
+        mirrors.open(&turn, &key, &place).map_err(|error| failure(&error))
     });
     Ok((opened.await?, settled.note))
 }
@@ -245,7 +247,12 @@ fn record(round: &mut Round<'_, ResourceRepository>, revision: &Revision, outcom
 async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Revision, Failure> {
     let mirror = mirror.clone();
     let fetched = blocking(move || {
-        mirror.fetch(&remote, Instant::now() + FETCH_LIMIT).map_err(|error| failure(&error))
+        let fetched = mirror.fetch(&remote, Instant::now() + FETCH_LIMIT);
+        fetched.map_err(|error| {
+            // An old object that cannot be read shows in no other way. The next round then discards the mirror.
+            let damage = if is_local(&error) { mirror.examine().err() } else { None };
+            failure(&damage.unwrap_or(error))
+        })
     });
     tokio::select! {
         fetched = fetched => fetched,
@@ -260,6 +267,11 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(call)
         .await
         .unwrap_or_else(|error| Err(Failure::new(Reason::ReconcileFailed, error.to_string())))
+}
+
+/// Whether the cause may lie in the mirror, and not in the network or the remote.
+fn is_local(error: &RepositoryError) -> bool {
+    matches!(error.category(), Category::Internal)
 }
 
 fn failure(error: &RepositoryError) -> Failure {

@@ -64,6 +64,24 @@ pub async fn run(
             "the repository's mirror is not open yet; waiting for its next fetch",
         )
     })?;
+    let (context, repository_key) = (Arc::clone(round.context), plan.inputs.repository.key());
+    let sound = mirror.clone();
+    let done = Box::pin(run_on(round, plan, target, mirror, started)).await;
+    let unreadable = done.as_ref().is_err_and(|failure| failure.reason == Reason::RepositoryUnavailable);
+    if unreadable || sound.is_damaged() {
+        context.mirrors.suspect(&repository_key);
+    }
+    done
+}
+
+/// Runs on a mirror that may turn out to be damaged.
+async fn run_on(
+    round: &mut Round<'_, SyncPolicy>,
+    plan: RunPlan,
+    target: Revision,
+    mirror: Mirror,
+    started: impl FnOnce(&Fingerprint),
+) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
     let repository = round.context.expanded(&plan.inputs.repository)?;
     let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
