@@ -30,7 +30,8 @@ impl Owner {
         Self { plural: plural.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    fn below(&self, base: &Path) -> PathBuf {
+    /// The directory of the object below `base`.
+    pub fn below(&self, base: &Path) -> PathBuf {
         base.join(&self.plural).join(&self.namespace).join(&self.name)
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn between(
     comparison.compare(&root, Some(old), Some(new));
     while let Some(directory) = comparison.pending.pop() {
         let tree = |id: Option<Oid>| id.map(|id| repository.find_tree(id)).transpose();
-        let failed = || RepositoryError::git("compare two revisions");
+        let failed = || RepositoryError::damaged(repository, "compare two revisions".to_owned());
         let (old, new) = (tree(directory.old).map_err(failed())?, tree(directory.new).map_err(failed())?);
         comparison.compare(&directory, old.as_ref(), new.as_ref());
     }

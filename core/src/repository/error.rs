@@ -49,6 +49,20 @@ pub enum RepositoryError {
         /// What is wrong with its name.
         source: PathError,
     },
+    /// Something that is not followed took the place of a directory or a payload, and hides a resource that was
+    /// declared there.
+    #[error(
+        "\"/{file}\" is now {kind}, which is not followed; {path} was declared there and is neither written nor \
+         deleted; restore what was there, or remove \"/{file}\" to delete the resource"
+    )]
+    Hidden {
+        /// The resource.
+        path: LogicalPath,
+        /// What hides it, relative to the root.
+        file: String,
+        /// What that is.
+        kind: &'static str,
+    },
     /// One directory holds several `resource.*` files.
     #[error("resource {path} has several payload files ({}); keep one of them", files.join(", "))]
     SeveralPayloads {
@@ -352,6 +366,14 @@ pub enum RepositoryError {
         /// What the Git library says.
         reason: String,
     },
+    /// Objects of a mirror that must be there cannot be read.
+    #[error("the mirror {directory} is damaged: {reason}")]
+    Damaged {
+        /// The directory of the mirror.
+        directory: String,
+        /// What was noticed.
+        reason: String,
+    },
     /// A local file operation failed.
     #[error("could not {action} {file}: {reason}")]
     Io {
@@ -368,6 +390,15 @@ impl RepositoryError {
     /// A local Git failure while doing `action`.
     pub(super) fn git(action: impl Into<String>) -> impl FnOnce(git2::Error) -> Self {
         |error| Self::Git { action: action.into(), reason: error.message().to_owned() }
+    }
+
+    /// A failure to read an object that the repository must have, while doing `action`.
+    pub(super) fn damaged(
+        repository: &git2::Repository,
+        action: String,
+    ) -> impl FnOnce(git2::Error) -> Self + use<> {
+        let directory = repository.path().display().to_string();
+        move |error| Self::Damaged { directory, reason: format!("could not {action}: {}", error.message()) }
     }
 
     /// A file failure while doing `action` to `file`.
@@ -395,6 +426,7 @@ impl Categorized for RepositoryError {
             | Self::RootNotDirectory { .. }
             | Self::NameNotUtf8 { .. }
             | Self::DirectoryName { .. }
+            | Self::Hidden { .. }
             | Self::Payload { .. }
             | Self::RootResource
             | Self::SidecarName { .. }
@@ -433,7 +465,7 @@ impl Categorized for RepositoryError {
             | Self::PrivateKey { .. }
             | Self::HostKey { .. } => Category::Auth,
             Self::Timeout { .. } | Self::Hanging { .. } | Self::Network { .. } => Category::Transport,
-            Self::Git { .. } | Self::Io { .. } => Category::Internal,
+            Self::Git { .. } | Self::Damaged { .. } | Self::Io { .. } => Category::Internal,
         }
     }
 }

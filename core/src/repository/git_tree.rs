@@ -21,7 +21,7 @@ pub struct GitTree {
 impl GitTree {
     pub(super) fn open(handles: Arc<Handles>, revision: &Revision) -> Result<Self, RepositoryError> {
         let root = handles.with(|repository| {
-            let (id, failed) = (revision.oid()?, || unreadable(revision));
+            let (id, failed) = (revision.oid()?, || unreadable(repository, revision));
             let root = repository.find_commit(id).map_err(failed())?.tree_id();
             // Whoever needs no more than a few large directories should not read the root for nothing.
             let objects = repository.odb().map_err(failed())?;
@@ -38,7 +38,8 @@ impl GitTree {
             if found.kind != EntryKind::Directory {
                 return Ok(None);
             }
-            let directory = self.directory(repository, found.id).map_err(self.failed("find", file))?;
+            let directory = self.directory(repository, found.id);
+            let directory = directory.map_err(self.failed(repository, "find", file))?;
             match directory.get(segment.as_bytes()) {
                 Some(child) => found = child,
                 None => return Ok(None),
@@ -57,8 +58,13 @@ impl GitTree {
         Ok(directory)
     }
 
-    fn failed(&self, action: &str, file: &str) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
-        RepositoryError::git(format!("{action} \"{file}\" of revision {}", self.revision))
+    fn failed(
+        &self,
+        repository: &Repository,
+        action: &str,
+        file: &str,
+    ) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
+        RepositoryError::damaged(repository, format!("{action} \"{file}\" of revision {}", self.revision))
     }
 }
 
@@ -69,14 +75,16 @@ pub(super) fn root_of<'r>(
     revision: &Revision,
 ) -> Result<git2::Tree<'r>, RepositoryError> {
     let found = repository.find_commit(revision.oid()?).and_then(|commit| commit.tree());
-    found.map_err(unreadable(revision))
+    found.map_err(unreadable(repository, revision))
 }
 
-fn unreadable(revision: &Revision) -> impl FnOnce(git2::Error) -> RepositoryError + '_ {
-    move |error| match error.code() {
-        git2::ErrorCode::NotFound => missing(revision),
-        _ => RepositoryError::git(format!("read revision {revision}"))(error),
-    }
+fn unreadable(
+    repository: &Repository,
+    revision: &Revision,
+) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
+    let (missing, damaged) =
+        (missing(revision), RepositoryError::damaged(repository, format!("read revision {revision}")));
+    move |error| if error.code() == git2::ErrorCode::NotFound { missing } else { damaged(error) }
 }
 
 fn missing(revision: &Revision) -> RepositoryError {
@@ -98,7 +106,8 @@ impl Tree for GitTree {
             let Some(Found { id, kind: EntryKind::Directory }) = self.find(repository, directory)? else {
                 return Ok(None);
             };
-            let listed = self.directory(repository, id).map_err(self.failed("list", directory))?;
+            let listed = self.directory(repository, id);
+            let listed = listed.map_err(self.failed(repository, "list", directory))?;
             let entries = listed.iter().map(|(name, found)| Entry::new(name, found.kind)).collect();
             Ok(Some(entries))
         })
@@ -107,7 +116,7 @@ impl Tree for GitTree {
     fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
         self.handles.with(|repository| match self.find(repository, file)? {
             Some(Found { id, kind: EntryKind::File }) => {
-                let blob = repository.find_blob(id).map_err(self.failed("read", file))?;
+                let blob = repository.find_blob(id).map_err(self.failed(repository, "read", file))?;
                 Ok(Some(blob.content().to_vec()))
             }
             _ => Ok(None),

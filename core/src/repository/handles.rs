@@ -5,6 +5,7 @@ use git2::{Config, ConfigLevel, Repository};
 
 use super::RepositoryError;
 use super::directories::Directories;
+use super::packs::{Look, Packs};
 
 /// Open handles of one bare repository, lent to one thread at a time.
 ///
@@ -14,6 +15,9 @@ use super::directories::Directories;
 pub(super) struct Handles {
     directory: PathBuf,
     idle: Mutex<Vec<IdleHandle>>,
+    packs: Mutex<Packs>,
+    /// Why the repository cannot be used any more.
+    damage: Mutex<Option<RepositoryError>>,
     /// What the trees that are in use have read; most of what one commit holds is in another one, too.
     directories: Mutex<Weak<Directories>>,
 }
@@ -31,7 +35,13 @@ const KEPT: usize = 8;
 
 impl Handles {
     pub fn new(directory: PathBuf) -> Self {
-        Self { directory, idle: Mutex::default(), directories: Mutex::default() }
+        Self {
+            directory,
+            idle: Mutex::default(),
+            packs: Mutex::default(),
+            damage: Mutex::default(),
+            directories: Mutex::default(),
+        }
     }
 
     /// Directories for all trees that live at the same time.
@@ -44,22 +54,60 @@ impl Handles {
         })
     }
 
-    /// Runs `work` with a handle that nobody else uses meanwhile.
+    /// Runs `work` with a handle that no other call uses meanwhile. Once the repository is damaged, each call
+    /// fails with the damage: what was read in part must not be taken for the whole.
     pub fn with<T>(
         &self,
         work: impl FnOnce(&Repository) -> Result<T, RepositoryError>,
     ) -> Result<T, RepositoryError> {
+        self.check()?;
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let handle = match idle {
             Some(IdleHandle(handle)) => handle,
             None => open(&self.directory)?,
         };
         let result = work(&handle);
+        if let Err(damage @ RepositoryError::Damaged { .. }) = &result {
+            return Err(self.note(damage.clone()));
+        }
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < KEPT {
             idle.push(IdleHandle(handle));
         }
         result
+    }
+
+    /// The damage that was found so far.
+    pub fn damage(&self) -> Option<RepositoryError> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn check(&self) -> Result<(), RepositoryError> {
+        if let Some(damage) = self.damage() {
+            return Err(damage);
+        }
+        let look = self.packs.lock().unwrap_or_else(PoisonError::into_inner).look(&self.directory);
+        match look {
+            Look::Sound => Ok(()),
+            Look::Replaced => {
+                self.close_idle();
+                Ok(())
+            }
+            Look::Damaged(reason) => {
+                let directory = self.directory.display().to_string();
+                Err(self.note(RepositoryError::Damaged { directory, reason }))
+            }
+        }
+    }
+
+    fn note(&self, damage: RepositoryError) -> RepositoryError {
+        self.close_idle();
+        *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = Some(damage.clone());
+        damage
+    }
+
+    fn close_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

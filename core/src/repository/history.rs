@@ -1,15 +1,16 @@
-//! Questions about the commits between two revisions.
+//! How revisions are related, and what some of them declared that another one does not.
 //!
-//! The walks here tolerate missing parents, as in a clone of a shallow remote: history then simply ends.
+//! The walk here tolerates missing parents, as in a clone of a shallow remote: history then simply ends.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use git2::{ErrorCode, Oid, Repository};
 
 use super::diff::{self, ChangeStatus, FileChange};
 use super::git_tree::root_of;
 use super::payload_name::is_payload;
+use super::tree::join;
 use super::{EntryKind, RepositoryError, Revision, Tree};
 use crate::path::LogicalPath;
 
@@ -18,30 +19,29 @@ use crate::path::LogicalPath;
 pub struct Undeclared {
     /// The resource.
     pub path: LogicalPath,
-    /// The last commit that declared it.
+    /// The newest of the revisions asked for that declared it.
     pub revision: Revision,
-    /// Its payload file in that commit.
+    /// Its payload file in that revision.
     pub file: String,
+    /// What took the place of its directory, of one above, or of its payload, and is not followed: its name and
+    /// its kind. Then the resource is hidden, which is not absence.
+    pub hidden_by: Option<(String, EntryKind)>,
 }
 
-/// Seconds by which the clock of a committer may be wrong without confusing a walk ordered by time.
+/// Seconds by which the clock of a committer may be wrong without ending the walk too early.
 const CLOCK_SKEW: i64 = 24 * 60 * 60;
 
 struct Commit {
     time: i64,
     parents: Vec<Oid>,
-    /// Reachable from the base of the walk.
-    in_base: bool,
 }
 
 /// Reads a commit; `None` if the repository lacks it.
-fn read(repository: &Repository, id: Oid, in_base: bool) -> Result<Option<Commit>, RepositoryError> {
+fn read(repository: &Repository, id: Oid) -> Result<Option<Commit>, RepositoryError> {
     match repository.find_commit(id) {
-        Ok(commit) => Ok(Some(Commit {
-            time: commit.time().seconds(),
-            parents: commit.parent_ids().collect(),
-            in_base,
-        })),
+        Ok(commit) => {
+            Ok(Some(Commit { time: commit.time().seconds(), parents: commit.parent_ids().collect() }))
+        }
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(RepositoryError::git(format!("read commit {id}"))(error)),
     }
@@ -54,14 +54,14 @@ pub(super) fn descends(
     base: &Revision,
 ) -> Result<bool, RepositoryError> {
     let (target, base) = (target.oid()?, base.oid()?);
-    let Some(Commit { time: oldest, .. }) = read(repository, base, true)? else { return Ok(false) };
+    let Some(Commit { time: oldest, .. }) = read(repository, base)? else { return Ok(false) };
     let mut seen = HashSet::from([target]);
     let mut pending = vec![target];
     while let Some(id) = pending.pop() {
         if id == base {
             return Ok(true);
         }
-        let Some(commit) = read(repository, id, false)? else { continue };
+        let Some(commit) = read(repository, id)? else { continue };
         // No ancestor of a commit that is older than the base can be the base.
         if commit.time >= oldest - CLOCK_SKEW {
             pending.extend(commit.parents.into_iter().filter(|parent| seen.insert(*parent)));
@@ -70,127 +70,25 @@ pub(super) fn descends(
     Ok(false)
 }
 
-/// The commits reachable from `target` but not from `base`, children before parents.
-fn between(repository: &Repository, base: Oid, target: Oid) -> Result<Vec<(Oid, Vec<Oid>)>, RepositoryError> {
-    let mut walk =
-        Walk { repository, commits: HashMap::new(), queue: BinaryHeap::new(), open: HashSet::new() };
-    walk.reach(base, true)?;
-    walk.reach(target, false)?;
-    while let Some((time, id)) = walk.queue.pop() {
-        if walk.open.is_empty() && time < walk.oldest_outside_base() - CLOCK_SKEW {
-            break;
-        }
-        walk.open.remove(&id);
-        let Some((parents, in_base)) = walk.commits.get(&id).map(|c| (c.parents.clone(), c.in_base)) else {
-            continue;
-        };
-        for parent in parents {
-            walk.reach(parent, in_base)?;
-        }
-    }
-    Ok(children_first(walk.commits))
-}
-
-struct Walk<'r> {
-    repository: &'r Repository,
-    commits: HashMap<Oid, Commit>,
-    /// By time, newest first.
-    queue: BinaryHeap<(i64, Oid)>,
-    /// Queued commits not known to be reachable from the base.
-    open: HashSet<Oid>,
-}
-
-impl Walk<'_> {
-    fn reach(&mut self, id: Oid, in_base: bool) -> Result<(), RepositoryError> {
-        let time = match self.commits.get_mut(&id) {
-            Some(known) if known.in_base || !in_base => return Ok(()),
-            Some(known) => {
-                known.in_base = true;
-                self.open.remove(&id);
-                known.time
-            }
-            None => {
-                let Some(commit) = read(self.repository, id, in_base)? else { return Ok(()) };
-                let time = commit.time;
-                self.commits.insert(id, commit);
-                if !in_base {
-                    self.open.insert(id);
-                }
-                time
-            }
-        };
-        self.queue.push((time, id));
-        Ok(())
-    }
-
-    fn oldest_outside_base(&self) -> i64 {
-        self.commits
-            .values()
-            .filter(|commit| !commit.in_base)
-            .map(|commit| commit.time)
-            .min()
-            .unwrap_or(i64::MAX)
-    }
-}
-
-/// Sorts the commits outside of the base so that every child precedes its parents, else newest first.
-fn children_first(commits: HashMap<Oid, Commit>) -> Vec<(Oid, Vec<Oid>)> {
-    let mut range: HashMap<Oid, Commit> = commits.into_iter().filter(|(_, commit)| !commit.in_base).collect();
-    let mut children: HashMap<Oid, usize> = HashMap::new();
-    for parent in range.values().flat_map(|commit| &commit.parents) {
-        *children.entry(*parent).or_default() += 1;
-    }
-    let mut ready: BinaryHeap<(i64, Reverse<Oid>)> = range
-        .iter()
-        .filter(|(id, _)| !children.contains_key(*id))
-        .map(|(id, commit)| (commit.time, Reverse(*id)))
-        .collect();
-    let mut sorted = Vec::with_capacity(range.len());
-    while let Some((_, Reverse(id))) = ready.pop() {
-        let Some(commit) = range.remove(&id) else { continue };
-        for parent in &commit.parents {
-            let Some(left) = children.get_mut(parent) else { continue };
-            *left -= 1;
-            if let Some(parent_commit) = range.get(parent).filter(|_| *left == 0) {
-                ready.push((parent_commit.time, Reverse(*parent)));
-            }
-        }
-        sorted.push((id, commit.parents));
-    }
-    sorted
-}
-
-/// See [`Mirror::undeclared_since`](super::Mirror::undeclared_since).
+/// See [`Mirror::undeclared`](super::Mirror::undeclared).
 pub(super) fn undeclared(
     repository: &Repository,
-    base: &Revision,
+    seen: &[Revision],
     target: &Revision,
     target_tree: &dyn Tree,
     scope: &LogicalPath,
 ) -> Result<Vec<Undeclared>, RepositoryError> {
-    let (base_id, target_id) = (base.oid()?, target.oid()?);
-    let (base_tree, new_tree) = (root_of(repository, base)?, root_of(repository, target)?);
+    let new = root_of(repository, target)?;
     let mut found = Found { scope, declared: BTreeMap::new() };
-    let range = between(repository, base_id, target_id)?;
-    let mut seen: HashSet<Oid> = range.iter().map(|(id, _)| *id).collect();
-    seen.insert(base_id);
-    for (id, parents) in &range {
-        let tree = root_of(repository, &Revision::of(*id))?;
-        // What only commits outside of the range declared was never seen.
-        for parent in parents.iter().filter(|parent| seen.contains(*parent)) {
-            let revision = Revision::of(*parent);
-            let old = root_of(repository, &revision)?;
-            let changes = diff::between(repository, &old, &tree, Some(scope.relative()))?;
-            found.add(&changes, &revision);
-        }
+    for revision in seen {
+        let old = root_of(repository, revision)?;
+        let changes = diff::between(repository, &old, &new, Some(scope.relative()))?;
+        found.add(&changes, revision);
     }
-    // After a force-push no path of commits leads from the base to the target.
-    let changes = diff::between(repository, &base_tree, &new_tree, Some(scope.relative()))?;
-    found.add(&changes, base);
     found.absent_from(target_tree)
 }
 
-/// Paths that lost their payload, each with the newest commit that had it.
+/// Paths that lost their payload, each with the newest revision that had it.
 struct Found<'a> {
     scope: &'a LogicalPath,
     declared: BTreeMap<LogicalPath, (Revision, String)>,
@@ -209,17 +107,68 @@ impl Found<'_> {
         }
     }
 
-    /// Leaves out what is declared still or again. A link called `resource.*` declares nothing, but that is
-    /// not clear enough to delete anything.
+    /// Leaves out what is declared still or again.
     fn absent_from(self, target: &dyn Tree) -> Result<Vec<Undeclared>, RepositoryError> {
+        let mut places = Places { tree: target, kinds: HashMap::new() };
         let mut absent = Vec::new();
         for (path, (revision, file)) in self.declared {
-            let entries = target.entries(path.relative())?.unwrap_or_default();
-            if !entries.iter().any(|entry| is_payload(&entry.name) && entry.kind != EntryKind::Directory) {
-                absent.push(Undeclared { path, revision, file });
-            }
+            let hidden_by = match places.of(&path)? {
+                Place::Declared => continue,
+                Place::Empty => None,
+                Place::Taken(name, kind) => Some((name, kind)),
+            };
+            absent.push(Undeclared { path, revision, file, hidden_by });
         }
         Ok(absent)
+    }
+}
+
+/// What a tree has in the place of a resource.
+enum Place {
+    Declared,
+    Empty,
+    /// Something that is neither a directory nor a payload, of this name.
+    Taken(String, EntryKind),
+}
+
+/// Looks resources up in a tree, and lists each directory once.
+struct Places<'a> {
+    tree: &'a dyn Tree,
+    kinds: HashMap<String, HashMap<String, EntryKind>>,
+}
+
+impl Places<'_> {
+    fn of(&mut self, path: &LogicalPath) -> Result<Place, RepositoryError> {
+        let mut directory = String::new();
+        for segment in path.segments() {
+            let name = join(&directory, segment);
+            match self.list(&directory)?.get(segment) {
+                Some(EntryKind::Directory) => directory = name,
+                Some(kind @ (EntryKind::File | EntryKind::Other)) => return Ok(Place::Taken(name, *kind)),
+                None | Some(EntryKind::NotUtf8 { .. }) => return Ok(Place::Empty),
+            }
+        }
+        let payloads: Vec<(&String, &EntryKind)> = self
+            .list(&directory)?
+            .iter()
+            .filter(|(name, kind)| is_payload(name) && **kind != EntryKind::Directory)
+            .collect();
+        // A link called `resource.*` declares nothing, but that is not clear enough to delete anything.
+        Ok(match payloads[..] {
+            [] => Place::Empty,
+            [(name, kind @ EntryKind::Other)] => Place::Taken(join(&directory, name), *kind),
+            _ => Place::Declared,
+        })
+    }
+
+    fn list(&mut self, directory: &str) -> Result<&HashMap<String, EntryKind>, RepositoryError> {
+        Ok(match self.kinds.entry(directory.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
+                let entries = self.tree.entries(directory)?.unwrap_or_default();
+                vacant.insert(entries.into_iter().map(|entry| (entry.name, entry.kind)).collect())
+            }
+        })
     }
 }
 

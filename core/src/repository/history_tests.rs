@@ -20,12 +20,13 @@ fn mirror(origin: &Origin, tips: &[&Revision]) -> (tempfile::TempDir, Mirror) {
 
 fn undeclared(
     mirror: &Mirror,
-    base: &Revision,
+    seen: &[&Revision],
     target: &Revision,
     scope: &str,
 ) -> Vec<(String, Revision, String)> {
     let scope = LogicalPath::parse(scope).unwrap();
-    let found = mirror.undeclared_since(base, target, &scope).unwrap();
+    let seen: Vec<Revision> = seen.iter().map(|&revision| revision.clone()).collect();
+    let found = mirror.undeclared(&seen, target, &scope).unwrap();
     found.into_iter().map(|gone| (gone.path.to_string(), gone.revision, gone.file)).collect()
 }
 
@@ -38,39 +39,32 @@ fn gone(path: &str, revision: &Revision) -> (String, Revision, String) {
 }
 
 #[test]
-fn a_deleted_payload_is_undeclared_with_its_last_commit() {
+fn a_deleted_payload_is_undeclared_with_the_newest_revision_that_declared_it() {
     let origin = Origin::new();
     let one = origin.commit(&[], &[A, KEEP]);
     let two = origin.commit(&[&one], &[("s/a/resource.json", "2"), KEEP]);
     let three = origin.commit(&[&two], &[KEEP]);
     let (_directory, mirror) = mirror(&origin, &[&three]);
-    assert_eq!(undeclared(&mirror, &one, &three, "/"), [gone("/s/a", &two)]);
-    assert_eq!(undeclared(&mirror, &one, &three, "/s/a"), [gone("/s/a", &two)]);
-    assert_eq!(undeclared(&mirror, &one, &three, "/s/keep"), []);
-    assert_eq!(undeclared(&mirror, &one, &three, "/other"), []);
-    assert_eq!(undeclared(&mirror, &three, &three, "/"), []);
+    assert_eq!(undeclared(&mirror, &[&two, &one], &three, "/"), [gone("/s/a", &two)]);
+    assert_eq!(undeclared(&mirror, &[&three, &two, &one], &three, "/s/a"), [gone("/s/a", &two)]);
+    assert_eq!(undeclared(&mirror, &[&one], &three, "/"), [gone("/s/a", &one)], "two was not seen");
+    assert_eq!(undeclared(&mirror, &[&two, &one], &three, "/s/keep"), []);
+    assert_eq!(undeclared(&mirror, &[&two, &one], &three, "/other"), []);
+    assert_eq!(undeclared(&mirror, &[&three], &three, "/"), []);
+    assert_eq!(undeclared(&mirror, &[], &three, "/"), []);
     let last = mirror.tree(&two).unwrap();
     assert_eq!(last.read("s/a/resource.json").unwrap().unwrap(), b"2");
 }
 
 #[test]
-fn what_appeared_and_vanished_in_between_is_undeclared() {
+fn what_appeared_and_vanished_in_between_counts_only_if_it_was_seen() {
     let origin = Origin::new();
     let one = origin.commit(&[], &[KEEP]);
     let two = origin.commit(&[&one], &[A, KEEP]);
     let three = origin.commit(&[&two], &[KEEP]);
     let (_directory, mirror) = mirror(&origin, &[&three]);
-    assert_eq!(undeclared(&mirror, &one, &three, "/"), [gone("/s/a", &two)]);
-}
-
-#[test]
-fn what_was_gone_before_the_base_was_never_seen() {
-    let origin = Origin::new();
-    let one = origin.commit(&[], &[A, KEEP]);
-    let two = origin.commit(&[&one], &[KEEP]);
-    let three = origin.commit(&[&two], &[KEEP, B]);
-    let (_directory, mirror) = mirror(&origin, &[&three]);
-    assert_eq!(undeclared(&mirror, &two, &three, "/"), []);
+    assert_eq!(undeclared(&mirror, &[&one], &three, "/"), []);
+    assert_eq!(undeclared(&mirror, &[&two, &one], &three, "/"), [gone("/s/a", &two)]);
 }
 
 #[test]
@@ -81,48 +75,34 @@ fn what_came_back_is_declared_whatever_its_format() {
     let back = [A, KEEP, ("s/b/resource.yaml", ""), ("s/c/resource.xml", ""), ("s/c/resource.ini", "")];
     let three = origin.commit(&[&two], &back);
     let (_directory, mirror) = mirror(&origin, &[&three]);
-    assert_eq!(undeclared(&mirror, &one, &three, "/"), []);
+    assert_eq!(undeclared(&mirror, &[&two, &one], &three, "/"), []);
     let four = origin.commit(&[&three], &[KEEP]);
     origin.branch("main", &four);
     let (_directory, mirror) = self::mirror(&origin, &[&four]);
-    let last = undeclared(&mirror, &one, &four, "/s/b");
+    let last = undeclared(&mirror, &[&three, &one], &four, "/s/b");
     assert_eq!(last, [("/s/b".to_owned(), three.clone(), "s/b/resource.yaml".to_owned())]);
 }
 
 #[test]
-fn both_sides_of_a_merge_count() {
+fn the_sides_of_a_merge_do_not_count() {
     let origin = Origin::new();
     let base = origin.commit(&[], &[A, B, KEEP]);
     let left = origin.commit(&[&base], &[B, KEEP]);
     let right = origin.commit(&[&base], &[A, B, KEEP, ("s/r/resource.json", "")]);
     let merge = origin.commit(&[&left, &right], &[KEEP]);
     let (_directory, mirror) = mirror(&origin, &[&merge]);
-    let found = undeclared(&mirror, &base, &merge, "/s");
-    let paths: Vec<_> = found.iter().map(|(path, _, _)| path.as_str()).collect();
-    assert_eq!(paths, ["/s/a", "/s/b", "/s/r"]);
-    assert_eq!(found[0].1, right, "the merge dropped what the right side still had");
-    assert_eq!(found[2].1, right);
+    assert_eq!(undeclared(&mirror, &[&base], &merge, "/s"), [gone("/s/a", &base), gone("/s/b", &base)]);
 }
 
 #[test]
-fn a_parent_from_before_the_base_was_never_seen() {
-    let origin = Origin::new();
-    let old = origin.commit(&[], &[A, KEEP]);
-    let base = origin.commit(&[&old], &[KEEP]);
-    let merge = origin.commit(&[&base, &old], &[KEEP]);
-    let (_directory, mirror) = mirror(&origin, &[&merge]);
-    assert_eq!(undeclared(&mirror, &base, &merge, "/"), []);
-}
-
-#[test]
-fn after_a_force_push_the_base_itself_counts() {
+fn a_seen_revision_counts_although_the_branch_was_rewritten() {
     let origin = Origin::new();
     let one = origin.commit(&[], &[KEEP]);
-    let base = origin.commit(&[&one], &[A, KEEP]);
+    let seen = origin.commit(&[&one], &[A, KEEP]);
     let other = origin.commit(&[&one], &[B, KEEP]);
     let target = origin.commit(&[&other], &[KEEP]);
-    let (_directory, mirror) = mirror(&origin, &[&base, &target]);
-    assert_eq!(undeclared(&mirror, &base, &target, "/"), [gone("/s/a", &base), gone("/s/b", &other)]);
+    let (_directory, mirror) = mirror(&origin, &[&seen, &target]);
+    assert_eq!(undeclared(&mirror, &[&seen], &target, "/"), [gone("/s/a", &seen)]);
 }
 
 #[test]
@@ -139,31 +119,45 @@ fn only_payloads_of_addressable_resources_count() {
     let base = origin.commit(&[], &files);
     let target = origin.commit(&[&base], &[KEEP]);
     let (_directory, mirror) = mirror(&origin, &[&target]);
-    assert_eq!(undeclared(&mirror, &base, &target, "/"), [gone("/s/.git-not", &base)]);
+    assert_eq!(undeclared(&mirror, &[&base], &target, "/"), [gone("/s/.git-not", &base)]);
 }
 
 #[test]
-fn a_payload_that_became_a_link_is_not_taken_for_a_deletion() {
+fn what_a_link_or_a_file_took_the_place_of_is_hidden() {
     let origin = Origin::new();
-    let base = origin.commit(&[], &[A]);
-    let target = origin.commit_at(2_000_000_000, &[&base], &[("s/a/resource.json", File::Link("x"))]);
+    let files = [A, ("s/b/resource.json", "1"), ("t/u/v/resource.json", "1"), ("w/x/resource.json", "1")];
+    let base = origin.commit(&[], &files);
+    let new = [
+        ("s/a/resource.json", File::Link("x")),
+        ("s/b", File::Submodule),
+        ("t", File::Link("x")),
+        ("w", File::Text("x")),
+    ];
+    let target = origin.commit_at(2_000_000_000, &[&base], &new);
     let (_directory, mirror) = mirror(&origin, &[&target]);
-    assert_eq!(undeclared(&mirror, &base, &target, "/"), []);
+    let hidden = |scope: &str| {
+        let scope = LogicalPath::parse(scope).unwrap();
+        let found = mirror.undeclared(std::slice::from_ref(&base), &target, &scope).unwrap();
+        let names = found.into_iter().map(|gone| (gone.path.to_string(), gone.hidden_by.unwrap().0));
+        names.collect::<Vec<_>>()
+    };
+    let name = |path: &str, file: &str| (path.to_owned(), file.to_owned());
+    let expected =
+        [name("/s/a", "s/a/resource.json"), name("/s/b", "s/b"), name("/t/u/v", "t"), name("/w/x", "w")];
+    assert_eq!(hidden("/"), expected);
+    assert_eq!(hidden("/t/u/v"), [name("/t/u/v", "t")], "the link is above the scope");
 }
 
 #[test]
-fn wrong_clocks_do_not_widen_the_range() {
+fn descent_is_found_in_spite_of_wrong_clocks() {
     let origin = Origin::new();
     let hour = 3600;
     // The old side of history carries later times than the commits on top of it.
-    let seen =
-        origin.commit_at(10 * hour, &[], &[("s/a/resource.json", File::Text("")), ("k", File::Text(""))]);
-    let dropped = origin.commit_at(9 * hour, &[&seen], &[("k", File::Text(""))]);
-    let base = origin.commit_at(2 * hour, &[&dropped], &[("k", File::Text("1"))]);
-    let side = origin.commit_at(8 * hour, &[&dropped], &[("k", File::Text("2"))]);
+    let seen = origin.commit_at(10 * hour, &[], &[("k", File::Text(""))]);
+    let base = origin.commit_at(2 * hour, &[&seen], &[("k", File::Text("1"))]);
+    let side = origin.commit_at(8 * hour, &[&seen], &[("k", File::Text("2"))]);
     let target = origin.commit_at(3 * hour, &[&base, &side], &[("k", File::Text("3"))]);
     let (_directory, mirror) = mirror(&origin, &[&target]);
-    assert_eq!(undeclared(&mirror, &base, &target, "/"), []);
     assert!(mirror.descends(&target, &seen).unwrap());
     assert!(mirror.descends(&base, &base).unwrap());
     assert!(!mirror.descends(&base, &target).unwrap());
@@ -177,7 +171,7 @@ fn an_unknown_revision_is_an_error() {
     let unknown: Revision = "1".repeat(40).parse().unwrap();
     let scope = LogicalPath::root();
     for (from, to) in [(&unknown, &base), (&base, &unknown)] {
-        let error = mirror.undeclared_since(from, to, &scope).unwrap_err();
+        let error = mirror.undeclared(std::slice::from_ref(from), to, &scope).unwrap_err();
         assert_eq!(error, RepositoryError::RevisionMissing { revision: unknown.to_string() });
     }
     assert!(!mirror.descends(&base, &unknown).unwrap());

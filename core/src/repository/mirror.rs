@@ -23,9 +23,6 @@ use crate::path::LogicalPath;
 /// a change of branch leaves nothing stale behind.
 const TIP: &str = "refs/declarest/tip";
 
-/// Commits that must stay readable whatever happens to the branch.
-const PINS: &str = "refs/declarest/pins/";
-
 /// Fetches that may hang in silent connections before no more are started.
 const MOST_HANGING: usize = 16;
 
@@ -76,6 +73,70 @@ impl Mirror {
         })
     }
 
+    /// As [`Mirror::open`], but what is in the directory is discarded in any case.
+    pub fn open_anew(directory: &Path, binding: &str) -> Result<Self, RepositoryError> {
+        Place::at(directory, binding).discard()?;
+        Self::open(directory, binding)
+    }
+
+    /// Fails if the mirror is known to be damaged, or its tip cannot be read. A damaged mirror fails in each
+    /// call and recovers in none: open it anew.
+    pub fn verify(&self) -> Result<(), RepositoryError> {
+        let Some(tip) = self.tip()? else { return Ok(()) };
+        self.with(|repository| {
+            // The ref says that the commit is there, so its absence is damage, too.
+            let damaged = || RepositoryError::damaged(repository, format!("read revision {tip}"));
+            repository.find_commit(tip.oid()?).and_then(|commit| commit.tree()).map_err(damaged())?;
+            Ok(())
+        })
+    }
+
+    /// Reads all objects, and fails if one of them is damaged. This takes as long as reading the whole history.
+    pub fn examine(&self) -> Result<(), RepositoryError> {
+        self.with(|repository| {
+            let damaged = || RepositoryError::damaged(repository, "read all objects".to_owned());
+            let objects = repository.odb().map_err(damaged())?;
+            let mut failed = None;
+            let walked = objects.foreach(|id| {
+                failed = objects.read(*id).err();
+                failed.is_none()
+            });
+            // A walk that was ended by its callback fails without saying why.
+            failed.map_or(walked, Err).map_err(damaged())
+        })
+    }
+
+    /// Whether damage was found since the mirror was opened.
+    pub fn is_damaged(&self) -> bool {
+        self.inner.handles.damage().is_some()
+    }
+
+    /// Moves the mirror in `from` to `to` if it has this binding and `to` has no mirror. Nothing else in `from`
+    /// is touched. The mirror must not be open.
+    pub fn relocate(from: &Path, to: &Path, binding: &str) -> Result<(), RepositoryError> {
+        let (old, new) = (Place::at(from, binding), Place::at(to, binding));
+        let bound =
+            |place: &Place| fs::read_to_string(&place.binding).is_ok_and(|text| text == place.bound_to);
+        if !bound(&old) || new.binding.exists() || new.repository.exists() {
+            return Ok(());
+        }
+        let moved = |from: &Path, to: &Path| fs::rename(from, to).map_err(RepositoryError::io("move", from));
+        fs::create_dir_all(to).map_err(RepositoryError::io("create", to))?;
+        moved(&old.repository, &new.repository)?;
+        moved(&old.binding, &new.binding)?;
+        old.remove_directory();
+        Ok(())
+    }
+
+    /// Removes the mirror in `directory`, and the directory itself if it holds nothing else. The
+    /// mirror must not be open.
+    pub fn remove(directory: &Path) -> Result<(), RepositoryError> {
+        let place = Place::at(directory, "");
+        place.discard()?;
+        place.remove_directory();
+        Ok(())
+    }
+
     /// Fetches the branch with its whole history and returns the commit that it is at.
     ///
     /// One fetch runs at a time. A failed fetch leaves the mirror as it was. Rejected credentials are
@@ -95,7 +156,7 @@ impl Mirror {
 
     /// The commit that the branch was at in the last successful fetch.
     pub fn tip(&self) -> Result<Option<Revision>, RepositoryError> {
-        self.inner.handles.with(|repository| match repository.refname_to_id(TIP) {
+        self.with(|repository| match repository.refname_to_id(TIP) {
             Ok(id) => Ok(Some(Revision::of(id))),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(RepositoryError::git("read the tip of the mirror")(error)),
@@ -109,7 +170,7 @@ impl Mirror {
 
     /// What changed from `base` to `target`, sorted by name, without rename detection.
     pub fn diff(&self, base: &Revision, target: &Revision) -> Result<Vec<FileChange>, RepositoryError> {
-        self.inner.handles.with(|repository| {
+        self.with(|repository| {
             let (old, new) = (root_of(repository, base)?, root_of(repository, target)?);
             diff::between(repository, &old, &new, None)
         })
@@ -118,76 +179,28 @@ impl Mirror {
     /// Whether `target` is `base` or one of its descendants. False after a force-push, and if `base` is not
     /// in the mirror.
     pub fn descends(&self, target: &Revision, base: &Revision) -> Result<bool, RepositoryError> {
-        self.inner.handles.with(|repository| history::descends(repository, target, base))
+        self.with(|repository| history::descends(repository, target, base))
     }
 
-    /// Keeps `revision` readable under `name`, whatever later fetches and garbage collections do. A pin of
-    /// that name moves.
-    pub fn pin(&self, name: &str, revision: &Revision) -> Result<(), RepositoryError> {
-        let reference = pin_ref(name)?;
-        self.inner.handles.with(|repository| {
-            root_of(repository, revision)?;
-            repository
-                .reference(&reference, revision.oid()?, true, "pin")
-                .map_err(RepositoryError::git(format!("pin revision {revision} as {name}")))?;
-            Ok(())
-        })
-    }
-
-    /// Removes a pin; one that does not exist is fine.
-    pub fn unpin(&self, name: &str) -> Result<(), RepositoryError> {
-        let reference = pin_ref(name)?;
-        self.inner.handles.with(|repository| {
-            let removed = repository.find_reference(&reference).and_then(|mut found| found.delete());
-            match removed {
-                Err(error) if error.code() != ErrorCode::NotFound => {
-                    Err(RepositoryError::git(format!("remove the pin {name}"))(error))
-                }
-                _ => Ok(()),
-            }
-        })
-    }
-
-    /// All pins, sorted by name.
-    pub fn pins(&self) -> Result<Vec<(String, Revision)>, RepositoryError> {
-        self.inner.handles.with(|repository| {
-            let failed = || RepositoryError::git("list the pins of the mirror");
-            let mut pins = Vec::new();
-            for reference in repository.references_glob(&format!("{PINS}*")).map_err(failed())? {
-                let reference = reference.map_err(failed())?;
-                let name = String::from_utf8_lossy(reference.name_bytes());
-                if let (Some(name), Some(id)) = (name.strip_prefix(PINS), reference.target()) {
-                    pins.push((name.to_owned(), Revision::of(id)));
-                }
-            }
-            pins.sort();
-            Ok(pins)
-        })
-    }
-
-    /// What in `scope` was declared by `base` or a commit between it and `target`, and is not declared by
-    /// `target`, sorted by path. Each comes with the last commit that declared it, whose payload can still
-    /// be read.
-    ///
-    /// After a force-push the commits of the branch that do not descend from `base` count as well.
-    pub fn undeclared_since(
+    /// What in `scope` one of the revisions `seen`, given newest first, declares and `target` does not, sorted
+    /// by path. Each comes with the newest of them that declares it. Other revisions do not count, however
+    /// they are related to these.
+    pub fn undeclared(
         &self,
-        base: &Revision,
+        seen: &[Revision],
         target: &Revision,
         scope: &LogicalPath,
     ) -> Result<Vec<Undeclared>, RepositoryError> {
         let tree = self.tree(target)?;
-        self.inner.handles.with(|repository| history::undeclared(repository, base, target, &tree, scope))
+        self.with(|repository| history::undeclared(repository, seen, target, &tree, scope))
     }
-}
 
-/// The ref of a pin.
-fn pin_ref(name: &str) -> Result<String, RepositoryError> {
-    let reference = format!("{PINS}{name}");
-    if git2::Reference::is_valid_name(&reference) {
-        Ok(reference)
-    } else {
-        Err(RepositoryError::InvalidPin { name: name.to_owned() })
+    /// Runs `work` with a handle of the repository.
+    pub(super) fn with<T>(
+        &self,
+        work: impl FnOnce(&Repository) -> Result<T, RepositoryError>,
+    ) -> Result<T, RepositoryError> {
+        self.inner.handles.with(work)
     }
 }
 
@@ -226,6 +239,11 @@ impl Place {
         };
         absent(fs::remove_file(&self.binding)).map_err(RepositoryError::io("remove", &self.binding))?;
         absent(fs::remove_dir_all(&self.repository)).map_err(RepositoryError::io("remove", &self.repository))
+    }
+
+    /// Removes the directory unless it holds something else than the mirror.
+    fn remove_directory(&self) {
+        let _ = fs::remove_dir(&self.directory);
     }
 
     fn create(&self) -> Result<(), RepositoryError> {

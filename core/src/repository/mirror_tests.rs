@@ -248,6 +248,64 @@ fn a_damaged_mirror_is_made_again(#[case] removed: &[&str], #[case] written: Opt
     assert_eq!(fetch_from(&mirror, &f.origin.url(), "main").unwrap(), first);
 }
 
+/// The pack files of the fixture's mirror, with this extension.
+fn packs(f: &Fixture, extension: &str) -> Vec<std::path::PathBuf> {
+    let files = files_in(&f.directory.path().join("mirror/git/objects/pack"), false).unwrap();
+    files.into_iter().filter(|file| file.extension().is_some_and(|found| found == extension)).collect()
+}
+
+type Harm = fn(&Fixture);
+
+#[rstest]
+#[case::truncated_pack(|f: &Fixture| truncate(&packs(f, "pack")[0]))]
+#[case::truncated_index(|f: &Fixture| truncate(&packs(f, "idx")[0]))]
+#[case::overwritten(|f: &Fixture| overwrite(&packs(f, "pack")[0]))]
+#[case::removed(|f: &Fixture| fs::remove_dir_all(f.directory.path().join("mirror/git")).unwrap())]
+fn damage_while_it_is_open_is_an_error_until_it_is_opened_anew(#[case] harm: Harm) {
+    let f = Fixture::new();
+    // More than a page, so that a part of it can be beyond the end.
+    let files: Vec<_> = (0..400).map(|n| (format!("d/{n}/resource.json"), format!("{n:0600}"))).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let first = f.origin.commit(&[], &files);
+    f.origin.branch("main", &first);
+    f.fetch();
+    let tree = f.mirror.tree(&first).unwrap();
+    tree.read("d/0/resource.json").unwrap();
+    f.mirror.verify().unwrap();
+    harm(&f);
+    std::thread::sleep(Duration::from_millis(100));
+    for (name, _) in &files {
+        assert!(matches!(tree.read(name), Err(RepositoryError::Damaged { .. })), "{name}");
+    }
+    assert!(matches!(f.mirror.tree(&first), Err(RepositoryError::Damaged { .. })));
+    assert!(matches!(f.fetch_branch("main"), Err(RepositoryError::Damaged { .. })));
+    assert!(f.mirror.verify().is_err() && f.mirror.is_damaged());
+    let anew = Mirror::open_anew(&f.directory.path().join("mirror"), "binding").unwrap();
+    assert_eq!(fetch_from(&anew, &f.origin.url(), "main").unwrap(), first);
+    anew.verify().unwrap();
+    assert!(!anew.is_damaged());
+}
+
+fn truncate(file: &Path) {
+    let size = fs::metadata(file).unwrap().len();
+    writable(file).set_len(size / 3).unwrap();
+}
+
+fn overwrite(file: &Path) {
+    use std::os::unix::fs::FileExt as _;
+
+    let size = fs::metadata(file).unwrap().len();
+    writable(file).write_all_at(&vec![0x55; usize::try_from(size / 3).unwrap()], size / 3).unwrap();
+}
+
+/// Packs are read-only files.
+fn writable(file: &Path) -> fs::File {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::File::options().write(true).open(file).unwrap()
+}
+
 #[test]
 fn leftovers_of_a_killed_fetch_do_not_block_the_next() {
     let f = Fixture::new();
@@ -333,7 +391,7 @@ fn a_local_remote_may_be_shallow() {
     assert_eq!(fetch_from(&f.mirror, &url, "main").unwrap(), third);
     assert!(f.mirror.descends(&third, &second).unwrap());
     assert!(!f.mirror.descends(&third, &first).unwrap());
-    let gone = f.mirror.undeclared_since(&second, &third, &LogicalPath::root()).unwrap();
+    let gone = f.mirror.undeclared(&[second], &third, &LogicalPath::root()).unwrap();
     assert_eq!(gone.len(), 1);
     assert_eq!(f.reopen("binding").tip().unwrap(), Some(third));
 }

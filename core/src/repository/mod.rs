@@ -2,8 +2,8 @@
 //!
 //! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
 //! [`read_payload`] find and read what it declares, and [`MetadataFiles`] what governs that.
-//! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared_since`] what earlier
-//! commits declared and a later one does not. A [`Store`] is a directory that desired state is also written to,
+//! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared`] what earlier
+//! revisions declared and a later one does not. A [`Store`] is a directory that desired state is also written to,
 //! and a [`Worktree`] the checkout in which a person edits it all.
 //!
 //! Every call blocks; asynchronous callers use the blocking pool of their runtime.
@@ -23,7 +23,9 @@ mod layout;
 mod memory_tree;
 mod metadata_files;
 mod mirror;
+mod packs;
 mod payload_name;
+mod pins;
 mod relay;
 mod remote;
 mod revision;

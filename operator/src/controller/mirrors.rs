@@ -3,10 +3,19 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use declarest_core::repository::{Mirror, RepositoryError};
+use futures::Stream;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use tokio::sync::OwnedMutexGuard;
 
+use super::identity::Turns;
 use super::kind::Key;
+
+/// A damaged mirror is not opened anew more often than this: a disk that fails again at once needs an
+/// administrator.
+const RENEWALS_APART: Duration = Duration::from_secs(30);
 
 /// Where a mirror is and what it is a mirror of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,43 +25,161 @@ pub struct Place {
     pub binding: String,
 }
 
-/// The open mirrors.
-#[derive(Debug, Default)]
+/// The open mirrors. Its locks are held for a moment only, and never over work on the disk.
+#[derive(Default)]
 pub struct Mirrors {
-    open: Mutex<HashMap<Key, (Place, Mirror)>>,
+    open: Mutex<HashMap<Key, Opened>>,
+    /// A mirror must not be opened twice at the same time.
+    turns: Turns,
+    /// Who wants to know of mirrors that may be damaged.
+    subscribers: Mutex<Vec<UnboundedSender<Key>>>,
+}
+
+#[derive(Clone)]
+struct Opened {
+    place: Place,
+    mirror: Mirror,
+    /// When damage was last the reason to open it.
+    renewed: Option<Instant>,
 }
 
 impl Mirrors {
-    /// The mirror of a repository. Opens it, or makes an empty one, if it is not open at `place`. Blocks.
-    pub fn open(&self, repository: &Key, place: &Place) -> Result<Mirror, RepositoryError> {
-        // The lock is held while a mirror is opened, because it must not be opened twice.
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, mirror)) = open.get(repository)
-            && at == place
-        {
-            return Ok(mirror.clone());
-        }
-        open.remove(repository);
-        let mirror = Mirror::open(&place.directory, &place.binding)?;
-        open.insert(repository.clone(), (place.clone(), mirror.clone()));
+    /// The turn to open the mirror of a repository.
+    pub async fn turn(&self, repository: &Key) -> OwnedMutexGuard<()> {
+        self.turns.wait(repository).await
+    }
+
+    /// The mirror of a repository, to be called with its turn. Opens it, or makes an empty one, if it is not
+    /// open at `place`. One that is damaged is discarded first. Blocks.
+    ///
+    /// # Errors
+    /// That of the damage if the last one was discarded just now.
+    pub fn open(
+        &self,
+        _turn: &OwnedMutexGuard<()>,
+        repository: &Key,
+        place: &Place,
+    ) -> Result<Mirror, RepositoryError> {
+        let known = self.known(repository).filter(|known| known.place == *place);
+        let damage = known.as_ref().map(|known| known.mirror.verify());
+        let (mirror, renewed) = match (known, damage) {
+            (Some(known), Some(Ok(()))) => return Ok(known.mirror),
+            (Some(known), Some(Err(damage))) => {
+                if known.renewed.is_some_and(|renewed| renewed.elapsed() < RENEWALS_APART) {
+                    return Err(damage);
+                }
+                tracing::warn!(error = %damage, "the mirror is discarded and fetched again");
+                (Mirror::open_anew(&place.directory, &place.binding)?, Some(Instant::now()))
+            }
+            _ => (Mirror::open(&place.directory, &place.binding)?, None),
+        };
+        let opened = Opened { place: place.clone(), mirror: mirror.clone(), renewed };
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(repository.clone(), opened);
         Ok(mirror)
+    }
+
+    fn known(&self, repository: &Key) -> Option<Opened> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(repository).cloned()
     }
 
     /// The mirror of a repository, if its controller has opened it.
     pub fn get(&self, repository: &Key) -> Option<Mirror> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get(repository).map(|(_, mirror)| mirror.clone())
+        self.known(repository).map(|opened| opened.mirror)
     }
 
     /// All mirrors of a namespace.
     pub fn of_namespace(&self, namespace: &str) -> Vec<Mirror> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.iter().filter(|(key, _)| key.namespace == namespace);
-        own.map(|(_, (_, mirror))| mirror.clone()).collect()
+        own.map(|(_, opened)| opened.mirror.clone()).collect()
     }
 
-    /// Closes a mirror; who holds it may still read it.
-    pub fn close(&self, repository: &Key) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(repository);
+    /// Closes a mirror and returns it with its place, if it was open. Trees that are in use may still be read.
+    pub fn close(&self, repository: &Key) -> Option<(Place, Mirror)> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(repository).map(|opened| (opened.place, opened.mirror))
+    }
+
+    /// Forgets a repository that is gone.
+    pub fn forget(&self, repository: &Key) {
+        let _ = self.close(repository);
+        self.turns.forget(repository);
+    }
+
+    /// Asks for a look at a mirror that could not be read.
+    pub fn suspect(&self, repository: &Key) {
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|subscriber| subscriber.unbounded_send(repository.clone()).is_ok());
+    }
+
+    /// The repositories whose mirrors are to be looked at.
+    pub fn suspects(&self) -> impl Stream<Item = Key> + Send + use<> {
+        let (sender, receiver) = unbounded();
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn place(directory: PathBuf) -> Place {
+        Place { directory, binding: "binding".to_owned() }
+    }
+
+    fn key(name: &str) -> Key {
+        Key::new("team".to_owned(), name.to_owned())
+    }
+
+    /// Opening reads the binding, which here is a pipe: it blocks until something is written.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_disk_that_hangs_holds_up_no_other_repository() {
+        let directory = tempfile::tempdir().unwrap();
+        let (slow, fast) = (directory.path().join("slow"), directory.path().join("fast"));
+        fs::create_dir(&slow).unwrap();
+        assert!(Command::new("mkfifo").arg(slow.join("binding")).status().unwrap().success());
+        let mirrors = Arc::new(Mirrors::default());
+        let hanging = tokio::task::spawn_blocking({
+            let (mirrors, slow) = (Arc::clone(&mirrors), place(slow.clone()));
+            let turn = mirrors.turn(&key("slow")).await;
+            move || mirrors.open(&turn, &key("slow"), &slow).map(drop)
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!hanging.is_finished());
+        let others = tokio::time::timeout(Duration::from_secs(10), async {
+            let turn = mirrors.turn(&key("fast")).await;
+            mirrors.open(&turn, &key("fast"), &place(fast)).unwrap();
+            assert!(mirrors.get(&key("slow")).is_none());
+            assert_eq!(mirrors.of_namespace("team").len(), 1);
+        });
+        others.await.unwrap();
+        let again = tokio::time::timeout(Duration::from_millis(100), mirrors.turn(&key("slow"))).await;
+        assert!(again.is_err(), "a mirror is not opened twice at the same time");
+        fs::write(slow.join("binding"), "of something else").unwrap();
+        hanging.await.unwrap().unwrap();
+        assert!(mirrors.get(&key("slow")).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_mirror_that_is_damaged_again_at_once_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = place(directory.path().join("mirror"));
+        let mirrors = Mirrors::default();
+        let turn = mirrors.turn(&key("repo")).await;
+        let open = || mirrors.open(&turn, &key("repo"), &place);
+        let damage = || fs::remove_dir_all(place.directory.join("git")).unwrap();
+        open().unwrap();
+        damage();
+        std::thread::sleep(Duration::from_millis(50));
+        open().unwrap().verify().unwrap();
+        damage();
+        std::thread::sleep(Duration::from_millis(50));
+        let error = open().unwrap_err();
+        assert!(matches!(error, RepositoryError::Damaged { .. }), "{error}");
     }
 }

@@ -1,13 +1,14 @@
 //! ResourceRepository: mirrors a branch, polls it and publishes its current revision.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::proxy::Proxy;
 use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
+use futures::stream;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
@@ -39,7 +40,7 @@ const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-re
 
 /// Runs the controller until `context.stop`.
 pub async fn run(context: Arc<Context>) {
-    let wakeups = context.dependents::<ResourceRepository>();
+    let wakeups = stream::select(context.dependents::<ResourceRepository>(), context.mirrors.suspects());
     let objects = context.caches.repositories.clone();
     frame::run(ResourceRepositories, context, &objects, wakeups).await;
 }
@@ -68,36 +69,30 @@ impl Reconciler for ResourceRepositories {
 
     async fn cleanup(&self, context: &Context, object: &Guarded<ResourceRepository>) -> Result<(), Failure> {
         let key = Key::of(object.meta());
-        let mirror = context.mirrors.get(&key);
-        context.mirrors.close(&key);
-        let directories = owned_directories(context, &key, object);
-        let removed = tokio::task::spawn_blocking(move || {
-            // A pinned revision is still in use by a policy. The directory is swept when it no longer is.
-            let pinned = mirror.is_some_and(|mirror| mirror.pins().is_ok_and(|pins| !pins.is_empty()));
-            if pinned { Ok(()) } else { directories.iter().try_for_each(|path| directories::remove(path)) }
-        });
-        removed
-            .await
-            .map_err(|error| error.to_string())
-            .and_then(|removed| removed.map_err(|error| error.to_string()))
-            .map_err(|message| Failure::new(Reason::ReconcileFailed, message))
+        let opened = context.mirrors.close(&key);
+        let state = context.directories.repository(&ResourceRepository::owner(&key));
+        blocking(move || remove_mirrors(opened, &state)).await
     }
 
     fn forget(&self, context: &Context, key: &Key) {
-        context.mirrors.close(key);
+        context.mirrors.forget(key);
     }
 }
 
-/// Everywhere the mirror may be: in the state directory, and on the claim.
-fn owned_directories(context: &Context, key: &Key, object: &Guarded<ResourceRepository>) -> Vec<PathBuf> {
-    let mut directories = vec![context.directories.repository(&ResourceRepository::owner(key))];
-    if let Ok(object) = &object.0
-        && let Some(storage) = &object.spec.storage
-    {
-        let claim = volumes::claim_name(storage, &key.name, CLAIMS);
-        directories.push(context.directories.claim(&key.namespace, &claim).join(&key.name));
+/// Removes the mirror that was open and one in the state directory. A claim may hold data of others: what was
+/// not opened there is not removed.
+fn remove_mirrors(opened: Option<(Place, Mirror)>, state: &Path) -> Result<(), Failure> {
+    let mut directories = vec![state.to_owned()];
+    if let Some((place, mirror)) = opened {
+        // A pinned revision is still in use by a policy. The directory is swept when it no longer is.
+        if mirror.pins().is_ok_and(|pins| !pins.is_empty()) {
+            return Ok(());
+        }
+        directories.push(place.directory);
     }
-    directories
+    directories.iter().try_for_each(|directory| {
+        Mirror::remove(directory).map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
+    })
 }
 
 /// Storage, credentials, fetch.
@@ -160,14 +155,20 @@ async fn open_mirror(
     let state = context.directories.repository(&ResourceRepository::owner(&key));
     let storage = object.spec.storage.as_ref();
     let settled = volumes::settle(context, object, storage, CLAIMS, state).await?;
-    let directory = settled.directory;
+    let (directory, earlier) = (settled.directory, settled.earlier);
     status.local_path = Some(directory.display().to_string());
     let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
-    let mirrors = Arc::clone(&context.mirrors);
+    let (mirrors, turn) = (Arc::clone(&context.mirrors), context.mirrors.turn(&key).await);
+    // The turn goes along: it must not end before the work does, which cannot be cancelled.
     let opened = blocking(move || {
         directories::ensure_private(&place.directory)
             .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
-        mirrors.open(&key, &place).map_err(|error| failure(&error))
+        if let Some(earlier) = earlier
+            && let Err(error) = Mirror::relocate(&earlier, &place.directory, &place.binding)
+        {
+            tracing::warn!(%error, "cannot move the mirror of an earlier version; it is fetched again");
+        }
+        mirrors.open(&turn, &key, &place).map_err(|error| failure(&error))
     });
     Ok((opened.await?, settled.note))
 }
@@ -246,7 +247,12 @@ fn record(round: &mut Round<'_, ResourceRepository>, revision: &Revision, outcom
 async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Revision, Failure> {
     let mirror = mirror.clone();
     let fetched = blocking(move || {
-        mirror.fetch(&remote, Instant::now() + FETCH_LIMIT).map_err(|error| failure(&error))
+        let fetched = mirror.fetch(&remote, Instant::now() + FETCH_LIMIT);
+        fetched.map_err(|error| {
+            // An old object that cannot be read shows in no other way. The next round then discards the mirror.
+            let damage = if is_local(&error) { mirror.examine().err() } else { None };
+            failure(&damage.unwrap_or(error))
+        })
     });
     tokio::select! {
         fetched = fetched => fetched,
@@ -261,6 +267,11 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(call)
         .await
         .unwrap_or_else(|error| Err(Failure::new(Reason::ReconcileFailed, error.to_string())))
+}
+
+/// Whether the cause may lie in the mirror, and not in the network or the remote.
+fn is_local(error: &RepositoryError) -> bool {
+    matches!(error.category(), Category::Internal)
 }
 
 fn failure(error: &RepositoryError) -> Failure {

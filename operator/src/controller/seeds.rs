@@ -15,7 +15,7 @@ use super::error::Failure;
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
-use super::volumes::{self, Naming};
+use super::volumes::{self, Naming, Place};
 use crate::crd::{SecretStore, secret_store};
 use crate::directories;
 
@@ -47,15 +47,27 @@ pub async fn open(
     let relative = spec
         .relative_path(&context.settings.limits)
         .map_err(|reason| Failure::spec_invalid(format!("spec.file.path: {reason}")))?;
-    let file = PlacedFile { path: place.directory.join(relative), note: place.note };
+    let directory = directory_of(&place, &relative).await;
+    let file = PlacedFile { path: directory.join(relative), note: place.note };
     let key = key(secrets, &spec.encryption).await?;
     let seed = secrets.optional("spec.file.seedRef", spec.seed_ref.as_ref()).await?;
-    let (path, directory) = (file.path.clone(), place.directory);
+    let path = file.path.clone();
     blocking(move || prepare(&path, &directory)).await?;
     if let Some(seed) = seed {
         plant(&file.path, seed, &key).await?;
     }
     Ok((FileStore::new(settings(file.path.clone(), key)), file))
+}
+
+/// The directory of a store. A file that an earlier version put on the claim stays where it is: it may be the
+/// only copy.
+async fn directory_of(place: &Place, relative: &Path) -> PathBuf {
+    let exists =
+        async |directory: &Path| tokio::fs::try_exists(directory.join(relative)).await.unwrap_or_default();
+    match &place.earlier {
+        Some(earlier) if exists(earlier).await && !exists(&place.directory).await => earlier.clone(),
+        _ => place.directory.clone(),
+    }
 }
 
 type Parse = fn(&Secret) -> Result<KeyMaterial, FileStoreError>;

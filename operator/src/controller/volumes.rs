@@ -30,6 +30,8 @@ pub struct Naming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub directory: PathBuf,
+    /// Where earlier versions kept it on the claim, together with objects of other kinds.
+    pub earlier: Option<PathBuf>,
     /// What users should know about it.
     pub note: Option<String>,
 }
@@ -54,7 +56,7 @@ pub async fn settle<K: Kind>(
     naming: Naming,
     state: PathBuf,
 ) -> Result<Place, Failure> {
-    let Some(storage) = storage else { return Ok(Place { directory: state, note: None }) };
+    let Some(storage) = storage else { return Ok(Place { directory: state, earlier: None, note: None }) };
     let key = object.key();
     let claim = claim_name(storage, &key.name, naming);
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -85,13 +87,14 @@ pub async fn settle<K: Kind>(
     }
     let mounted = context.directories.claim(&key.namespace, &claim);
     if tokio::fs::metadata(&mounted).await.is_ok_and(|found| found.is_dir()) {
-        return Ok(Place { directory: mounted.join(&key.name), note: None });
+        let (directory, earlier) = (K::owner(&key).below(&mounted), Some(mounted.join(&key.name)));
+        return Ok(Place { directory, earlier, note: None });
     }
     let note = format!(
         "PersistentVolumeClaim {claim} is not mounted at {}; data is kept in the operator's state directory",
         mounted.display()
     );
-    Ok(Place { directory: state, note: Some(note) })
+    Ok(Place { directory: state, earlier: None, note: Some(note) })
 }
 
 fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim) -> Result<(), Failure> {

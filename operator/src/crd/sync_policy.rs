@@ -168,9 +168,14 @@ pub struct SyncPolicyStatus {
     /// The value of the annotation `declarest.io/sync-requested-at` that was last acted on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_sync_request: Option<String>,
-    /// Commit of the policy's first run. What was declared since then is what the policy may prune.
+    /// Commit at which the inventory begins: what it declares, or a later commit that a run attempted, is what
+    /// the policy may prune. Advances when a full run that prunes left nothing undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_base_revision: Option<String>,
+    /// Stands for what the inventory belongs to: server, repository, branch and source. If one of them changes,
+    /// the inventory begins anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inventory_owner: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Conditions,

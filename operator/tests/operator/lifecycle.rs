@@ -1,12 +1,15 @@
 //! Push, drift, removal: the main job, and what a policy can be told.
 
+use std::time::Duration;
+
 use declarest_operator::crd::sync_policy::RunKind;
 use declarest_operator::crd::{ResourceRepository, SyncPolicy};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, Matcher, RestServer};
-use crate::support::world::{World, condition, is_true};
+use crate::support::world::{World, condition, declarest, is_true};
 
 /// Three shops with a till each; ids of orders are the server's.
 fn shops() -> GitRemote {
@@ -238,6 +241,64 @@ async fn the_newer_of_two_overlapping_policies_waits_for_the_older() {
     world.delete::<SyncPolicy>("policy").await;
     world.eventually("it takes over", || async { (reason().await? == "Ready").then_some(()) }).await;
     assert!(git.head().len() == 40);
+}
+
+/// The run of the younger policy is still under way when the older one claims its scope.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_policy_that_resumes_stops_the_run_of_the_newer() {
+    const RESOURCES: usize = 80;
+    let (world, git) = (World::start().await, GitRemote::new());
+    for index in 0..RESOURCES {
+        git.write(&format!("shops/s{index}/resource.json"), format!(r#"{{"id": "s{index}"}}"#));
+    }
+    git.commit("shops");
+    git.push();
+    let server = shop_server();
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let throttling = json!({"maxConcurrentRequests": 1});
+    world.create_server(json!({"baseURL": server.url(), "requestThrottling": throttling})).await;
+    let source = json!({"path": "/shops/s0"});
+    world.create_policy(json!({"source": source, "suspend": true})).await;
+    world.policy_reason("Suspended").await;
+    // Ages count in seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    server.latency(Duration::from_millis(100));
+    let spec = json!({
+        "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
+        "source": {"path": "/shops"},
+    });
+    world.create(declarest("SyncPolicy", "second", &spec)).await;
+    world.eventually("it creates", || async { (server.resources().len() > 2).then_some(()) }).await;
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": false}})).await;
+    let api = world.api::<SyncPolicy>();
+    let gave_way = async || {
+        let status = api.get("second").await.ok()?.status?;
+        (condition(&status.conditions, "Ready").reason == "OverlappingPolicy").then_some(())
+    };
+    world.eventually("the newer one gives way", &gave_way).await;
+    let created = server.resources().len();
+    assert!(created < RESOURCES / 2, "the run of the newer policy went on: {created} created");
+    world.applied(&git.head()).await;
+    assert!(server.resources().len() <= created + 1, "only the older policy goes on");
+}
+
+/// A clock that was set back must not put off the correction of drift.
+#[tokio::test]
+async fn times_in_the_future_are_due_now() {
+    let (mut world, _git, server) = synced(json!({"syncInterval": "1h"})).await;
+    let future = jiff::Timestamp::now() + Duration::from_hours(24 * 30);
+    let future = jiff::Timestamp::from_second(future.as_second()).unwrap().to_string();
+    let status = json!({"status": {"lastFullResyncTime": future, "nextSyncTime": future}});
+    let api = world.api::<SyncPolicy>();
+    api.patch_status("policy", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    server.put_by_hand("/shops/rio", json!({"id": "rio", "tier": 7}));
+    world.kill();
+    world.launch().await;
+    let status = world.finished("DriftDue").await;
+    assert_eq!(server.get("/shops/rio").unwrap()["tier"], json!(1));
+    let now = jiff::Timestamp::now();
+    assert!(status.last_full_resync_time.unwrap().0 <= now, "the time is true again");
+    assert!(status.next_sync_time.unwrap().0 <= now + Duration::from_hours(1));
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ mod in_process;
 mod interruption;
 mod lifecycle;
 mod metadata;
+mod mirrors;
 mod pruning;
 mod references;
 mod repositories;

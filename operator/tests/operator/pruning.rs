@@ -1,11 +1,13 @@
 //! What may be deleted, and above all what may not.
 
 use declarest_operator::crd::sync_policy::RunKind;
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy, SyncPolicyStatus};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::support::git_remote::GitRemote;
+use crate::support::git_remote::{GitRemote, git};
 use crate::support::rest_server::{Config, Matcher, RestServer};
-use crate::support::world::World;
+use crate::support::world::{World, declarest, is_true};
 
 struct Scene {
     world: World,
@@ -20,9 +22,33 @@ impl Scene {
         self.world.notify().await;
         revision
     }
+
+    /// Asks for a full run and waits for its end.
+    async fn full_run(&self) -> SyncPolicyStatus {
+        let before = self.world.policy("a status", |_| true).await.last_handled_sync_request;
+        self.world.request_sync().await;
+        let ended = |status: &SyncPolicyStatus| {
+            status.last_handled_sync_request != before && !is_true(&status.conditions, "Reconciling")
+        };
+        self.world.policy("the requested run ends", ended).await
+    }
+
+    /// What was deleted on the server so far, sorted.
+    fn deleted(&self) -> Vec<String> {
+        let writes = self.server.writes();
+        let deleted = writes.iter().filter(|request| request.method == "DELETE");
+        let mut paths: Vec<String> = deleted.map(|request| request.path.clone()).collect();
+        paths.sort();
+        paths
+    }
 }
 
 async fn scene(files: &[(&str, &str)]) -> Scene {
+    scene_with(files, json!({})).await
+}
+
+/// A scene with more of the policy's spec.
+async fn scene_with(files: &[(&str, &str)], policy: Value) -> Scene {
     let git = GitRemote::new();
     for (path, content) in files {
         git.write(path, content);
@@ -34,7 +60,7 @@ async fn scene(files: &[(&str, &str)]) -> Scene {
     let world = World::start().await;
     world.create_repository(&git.file_url(), Value::Null).await;
     world.create_server(json!({"baseURL": server.url()})).await;
-    world.create_policy(json!({})).await;
+    world.create_policy(policy).await;
     world.applied(&git.head()).await;
     Scene { world, git, server }
 }
@@ -135,8 +161,9 @@ async fn a_rename_in_two_commits_keeps_its_resource() {
     assert!(scene.server.writes().iter().all(|request| request.method != "DELETE"));
 }
 
+/// A full run that found and did everything closes the books: what is made after it is not the policy's.
 #[tokio::test]
-async fn what_was_pruned_and_is_made_again_by_hand_goes_again() {
+async fn what_is_made_by_hand_after_everything_was_pruned_stays() {
     let scene = scene(&[
         ("items/a/resource.json", r#"{"id": "a"}"#),
         ("items/b/resource.json", r#"{"id": "b"}"#),
@@ -146,11 +173,229 @@ async fn what_was_pruned_and_is_made_again_by_hand_goes_again() {
     scene.git.remove("items/a");
     let revision = scene.push("drop a").await;
     scene.world.applied(&revision).await;
-    for _ in 0..3 {
-        scene.server.put_by_hand("/items/a", json!({"id": "a"}));
-        scene.world.request_sync().await;
-        let gone = |_: &_| scene.server.get("/items/a").is_none();
-        scene.world.policy("what is not declared is gone again", gone).await;
-        scene.world.finished("ManualRequest").await;
+    scene.full_run().await;
+    let status = scene.full_run().await;
+    assert_eq!(status.inventory_base_revision.as_deref(), Some(&*revision));
+    scene.server.put_by_hand("/items/a", json!({"id": "a"}));
+    for _ in 0..2 {
+        scene.full_run().await;
+        assert!(scene.server.get("/items/a").is_some(), "made by hand after the policy deleted its own");
     }
+    let pins = git(&scene.world.mirror("repo").join("git"), &["for-each-ref", "refs/declarest/pins/"]);
+    assert!(!pins.contains("/seen/0"), "nothing older than the base is kept: {pins}");
+}
+
+/// The commits of a push below its tip, and those of a branch that was merged, were never in force.
+#[tokio::test]
+async fn commits_that_were_never_attempted_own_nothing() {
+    let scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    for id in ["vip", "side"] {
+        scene.server.put_by_hand(&format!("/items/{id}"), json!({"id": id, "owner": "another team"}));
+    }
+    let work_tree = scene.git.work_tree();
+    git(&work_tree, &["checkout", "--quiet", "-b", "side"]);
+    scene.git.write("items/side/resource.json", r#"{"id": "side"}"#).commit("side: add");
+    scene.git.remove("items/side").commit("side: remove");
+    git(&work_tree, &["checkout", "--quiet", "main"]);
+    scene.git.write("items/vip/resource.json", r#"{"id": "vip"}"#).commit("add vip");
+    scene.git.remove("items/vip").commit("remove vip");
+    git(&work_tree, &["merge", "--quiet", "--no-ff", "--message", "merge side", "side"]);
+    let revision = scene.push("one push").await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    let deleted: Vec<_> = scene.deleted();
+    assert_eq!(deleted, [""; 0], "no revision that this policy attempted declared them");
+}
+
+/// What a revision in between declared is the policy's, because it was attempted, also after a restart.
+#[tokio::test]
+async fn what_an_attempted_revision_declared_is_pruned_once_pruning_is_on() {
+    let mut scene = scene_with(
+        &[("items/a/resource.json", r#"{"id": "a"}"#), ("items/b/resource.json", r#"{"id": "b"}"#)],
+        json!({"sync": {"prune": false}}),
+    )
+    .await;
+    for (id, removed) in [("x", None), ("y", Some("items/x")), ("z", Some("items/y"))] {
+        scene.git.write(&format!("items/{id}/resource.json"), json!({"id": id}).to_string());
+        if let Some(removed) = removed {
+            scene.git.remove(removed);
+        }
+        let revision = scene.push(id).await;
+        scene.world.applied(&revision).await;
+    }
+    scene.world.kill();
+    scene.world.launch().await;
+    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"sync": {"prune": true}}})).await;
+    scene.world.finished("SpecChanged").await;
+    assert_eq!(scene.deleted(), ["/items/x", "/items/y"]);
+}
+
+/// A parent that is kept for the sake of its children is still to be deleted, so the inventory stays as it is.
+#[tokio::test]
+async fn a_parent_that_was_kept_for_its_children_is_pruned_after_them() {
+    let scene = scene(&[
+        ("items/p/resource.json", r#"{"id": "p"}"#),
+        ("items/p/parts/x/resource.json", r#"{"id": "x"}"#),
+        ("items/q/resource.json", r#"{"id": "q"}"#),
+    ])
+    .await;
+    scene.git.remove("items/p/resource.json");
+    let revision = scene.push("stop managing p itself").await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    scene.git.remove("items/p");
+    let revision = scene.push("and now all of it").await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    assert_eq!(scene.deleted(), ["/items/p", "/items/p/parts/x"]);
+}
+
+/// Changes that give a policy another server, other resources of it, or another source of them.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    BaseUrl,
+    ServerRef,
+    Branch,
+    Scope,
+}
+
+/// What was removed on the old server never was the policy's on the new one.
+#[rstest::rstest]
+#[case(Move::BaseUrl)]
+#[case(Move::ServerRef)]
+#[case(Move::Branch)]
+#[case(Move::Scope)]
+#[tokio::test]
+async fn the_inventory_does_not_move_along(#[case] what: Move) {
+    let scope = if matches!(what, Move::Scope) { "/items/b" } else { "/" };
+    let files = [
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ];
+    let scene = scene_with(&files, json!({"source": {"path": scope}})).await;
+    let other = RestServer::start(Config { collections: vec!["/items".to_owned()], ..Config::default() });
+    let other = other.unwrap();
+    let url = json!({"baseURL": other.url()});
+    // All manifests are loaded before anything is patched: another load would undo the patch.
+    scene.world.create(declarest("ManagedServer", "other", &json!({"http": url}))).await;
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a").await;
+    scene.world.applied(&revision).await;
+    let before = scene.deleted();
+    for server in [&other, &scene.server] {
+        server.put_by_hand("/items/a", json!({"id": "a", "owner": "another team"}));
+    }
+    match what {
+        Move::BaseUrl => scene.world.patch::<ManagedServer>("server", json!({"spec": {"http": url}})).await,
+        Move::ServerRef => {
+            let spec = json!({"managedServerRef": {"name": "other"}});
+            scene.world.patch::<SyncPolicy>("policy", json!({"spec": spec})).await;
+        }
+        Move::Branch => {
+            git(&scene.git.work_tree(), &["push", "--quiet", "origin", "main:other"]);
+            let spec = json!({"git": {"branch": "other"}});
+            scene.world.patch::<ResourceRepository>("repo", json!({"spec": spec})).await;
+        }
+        Move::Scope => {
+            let spec = json!({"source": {"path": "/"}});
+            scene.world.patch::<SyncPolicy>("policy", json!({"spec": spec})).await;
+        }
+    }
+    let moved = |status: &SyncPolicyStatus| {
+        let trigger = status.last_trigger.as_deref();
+        matches!(trigger, Some("SpecChanged" | "DependencyChanged"))
+            && is_true(&status.conditions, "Ready")
+            && !is_true(&status.conditions, "Reconciling")
+    };
+    scene.world.policy("a full run ends after the change", moved).await;
+    scene.full_run().await;
+    let deleted: Vec<_> = other.writes().into_iter().filter(|request| request.method == "DELETE").collect();
+    assert!(deleted.is_empty(), "{deleted:?}");
+    assert_eq!(scene.deleted(), before);
+    assert!(scene.server.get("/items/a").is_some() && other.get("/items/a").is_some());
+}
+
+/// A base that an earlier version wrote says nothing about the server that it belongs to.
+#[tokio::test]
+async fn a_base_without_an_owner_is_begun_anew() {
+    let mut scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a").await;
+    scene.world.applied(&revision).await;
+    scene.server.put_by_hand("/items/a", json!({"id": "a"}));
+    let status = json!({"status": {"inventoryOwner": null}});
+    let api = scene.world.api::<SyncPolicy>();
+    api.patch_status("policy", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    scene.world.kill();
+    scene.world.launch().await;
+    let status = scene.full_run().await;
+    assert_eq!(status.inventory_base_revision.as_deref(), Some(&*revision));
+    assert!(scene.server.get("/items/a").is_some());
+}
+
+/// What takes the place of a directory.
+#[derive(Clone, Copy, Debug)]
+enum InPlace {
+    Link,
+    Submodule,
+    File,
+}
+
+/// A directory that cannot be followed any more hides its resources. It does not remove them.
+#[rstest::rstest]
+#[case(InPlace::Link)]
+#[case(InPlace::Submodule)]
+#[case(InPlace::File)]
+#[tokio::test]
+async fn a_directory_of_another_kind_is_not_absence(#[case] kind: InPlace) {
+    let scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("shops/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    let work_tree = scene.git.work_tree();
+    scene.git.remove("items");
+    match kind {
+        InPlace::Link => std::os::unix::fs::symlink("elsewhere", work_tree.join("items")).unwrap(),
+        InPlace::File => std::fs::write(work_tree.join("items"), "elsewhere").unwrap(),
+        InPlace::Submodule => {
+            std::fs::create_dir(work_tree.join("items")).unwrap();
+            git(&work_tree, &["rm", "-r", "--quiet", "--cached", "items"]);
+            let link = format!("160000,{},items", scene.git.head());
+            git(&work_tree, &["update-index", "--add", "--cacheinfo", &link]);
+        }
+    }
+    scene.push("items moves elsewhere").await;
+    let (status, message) = scene.world.policy_reason("PartialFailure").await;
+    assert_eq!(status.failed_resources[0].path, "/items", "{message}");
+    assert!(message.contains("\"/items\" is now a "), "{message}");
+    assert!(message.contains("restore what was there, or remove"), "{message}");
+    // The next change concerns something else.
+    scene.git.write("shops/d/resource.json", r#"{"id": "d"}"#);
+    scene.push("add d").await;
+    let added = |_: &_| scene.server.get("/shops/d").is_some();
+    scene.world.policy("d is added", added).await;
+    let (status, _) = scene.world.policy_reason("PartialFailure").await;
+    assert_eq!(status.failed_resources.len(), 1);
+    assert_eq!(scene.deleted(), [""; 0]);
+    // Nothing in its place is a removal.
+    if matches!(kind, InPlace::Submodule) {
+        git(&work_tree, &["rm", "--quiet", "--cached", "items"]);
+    }
+    scene.git.remove("items");
+    let revision = scene.push("remove items").await;
+    scene.world.applied(&revision).await;
+    assert_eq!(scene.deleted(), ["/items/a", "/items/b"]);
 }

@@ -1,5 +1,7 @@
 //! What a ResourceRepository tells, and where its mirror is.
 
+use std::path::PathBuf;
+
 use declarest_operator::controller::frame::FINALIZER;
 use declarest_operator::controller::resource_repository::{DELIVERY_ID, RECEIVED_AT};
 use declarest_operator::crd::ResourceRepository;
@@ -9,7 +11,7 @@ use kube::ResourceExt as _;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::support::git_remote::GitRemote;
+use crate::support::git_remote::{GitRemote, git};
 use crate::support::world::{World, declarest, is_true, ready};
 
 /// Polled at an interval that no test lives to see: what happens here happens for another reason.
@@ -171,7 +173,34 @@ async fn a_mounted_claim_holds_the_mirror() {
     );
     create_claim(&world, "data").await;
     let object = world.fetched(&revision).await;
-    assert_eq!(object.status.unwrap().local_path.as_deref(), mounted.join("repo").to_str());
+    let place = mounted.join("resourcerepositories").join(namespace).join("repo");
+    assert_eq!(object.status.unwrap().local_path.as_deref(), place.to_str());
+}
+
+#[tokio::test]
+async fn a_mirror_that_an_earlier_version_put_on_a_claim_is_moved() {
+    let (mut world, (git_remote, revision)) = (World::start().await, remote());
+    let mounted = world.state().join("volumes").join(&world.namespace).join("data");
+    std::fs::create_dir_all(&mounted).unwrap();
+    create_claim(&world, "data").await;
+    let mut spec = spec(&git_remote);
+    spec["storage"] = json!({"existingPVC": {"name": "data"}});
+    create(&world, &spec).await;
+    let place = PathBuf::from(world.fetched(&revision).await.status.unwrap().local_path.unwrap());
+    git(&place.join("git"), &["update-ref", "refs/declarest/pins/policy/base", &revision]);
+    world.kill();
+    let old = mounted.join("repo");
+    std::fs::create_dir_all(&old).unwrap();
+    std::fs::write(old.join("notes.txt"), "a user's own").unwrap();
+    for name in ["git", "binding"] {
+        std::fs::rename(place.join(name), old.join(name)).unwrap();
+    }
+    world.launch().await;
+    world.eventually("the mirror is back", async || place.join("binding").exists().then_some(())).await;
+    world.fetched(&revision).await;
+    let pin = git(&place.join("git"), &["rev-parse", "refs/declarest/pins/policy/base"]);
+    assert_eq!(pin, revision, "what policies pinned is kept");
+    assert!(!old.join("git").exists() && old.join("notes.txt").exists());
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use declarest_operator::crd::{SecretStore, SecretStoreStatus, SyncPolicy};
+use declarest_operator::crd::{ResourceRepository, SecretStore, SecretStoreStatus, SyncPolicy};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
@@ -162,12 +162,68 @@ async fn a_store_on_a_claim_waits_for_it_and_lives_where_it_is_mounted() {
     world.patch::<SecretStore>("store", spec).await;
     let status = told(&world, "Ready", "secrets in it: 1").await;
     let path = PathBuf::from(status.resolved_path.unwrap());
-    assert_eq!(path, volume.join("store/app/store.json"));
+    assert_eq!(path, volume.join("secretstores").join(&world.namespace).join("store/app/store.json"));
     let claim = world.api::<PersistentVolumeClaim>().get("store-secrets").await.unwrap();
     assert_eq!(claim.metadata.labels.unwrap()["declarest.io/secret-store"], "store");
 
     world.delete::<SecretStore>("store").await;
     assert!(path.exists(), "what is on a claim belongs to its owner");
+}
+
+/// A claim that is mounted, and the storage that names it.
+async fn mount_claim(world: &World) -> (PathBuf, Value) {
+    let volume = world.state().join("volumes").join(&world.namespace).join("data");
+    fs::create_dir_all(&volume).unwrap();
+    let claim: PersistentVolumeClaim = serde_json::from_value(json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }))
+    .unwrap();
+    world.api().create(&PostParams::default(), &claim).await.unwrap();
+    (volume, json!({"existingPVC": {"name": "data"}}))
+}
+
+#[tokio::test]
+async fn a_repository_of_the_same_name_on_the_same_claim_leaves_the_store_alone() {
+    let (world, git) = (World::start().await, GitRemote::new());
+    git.write("items/a/resource.json", "{}");
+    let revision = git.commit("first");
+    git.push();
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    let (volume, storage) = mount_claim(&world).await;
+    world.create(file(&json!({"storage": storage, "seedRef": reference("store", "seed")}))).await;
+    let path = PathBuf::from(told(&world, "Ready", "secrets in it: 1").await.resolved_path.unwrap());
+    // Where both kinds lived in earlier versions.
+    let foreign = volume.join("store/notes.txt");
+    fs::create_dir_all(volume.join("store")).unwrap();
+    fs::write(&foreign, "a user's own").unwrap();
+    let spec = json!({"type": "git", "git": {"url": git.file_url()}, "storage": storage});
+    world.create(declarest("ResourceRepository", "store", &spec)).await;
+    let api = world.api::<ResourceRepository>();
+    let fetched = async || {
+        let status = api.get("store").await.ok()?.status?;
+        (status.last_fetched_revision.as_deref() == Some(&*revision)).then_some(status.local_path?)
+    };
+    let mirror = PathBuf::from(world.eventually("the repository is fetched", &fetched).await);
+    assert!(mirror.join("git").is_dir());
+    fs::write(mirror.join("notes.txt"), "a user's own").unwrap();
+    world.delete::<ResourceRepository>("store").await;
+    assert!(path.exists() && foreign.exists(), "only the mirror goes with the repository");
+    assert!(!mirror.join("git").exists() && !mirror.join("binding").exists());
+    assert!(mirror.join("notes.txt").exists(), "nothing but the mirror was the repository's");
+}
+
+#[tokio::test]
+async fn a_file_that_an_earlier_version_put_on_a_claim_is_found() {
+    let world = World::start().await;
+    world.create_secret("store", &[("key", KEY)]).await;
+    let (volume, storage) = mount_claim(&world).await;
+    let path = volume.join("store/app/store.json");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, SEED).unwrap();
+    world.create(file(&json!({"storage": storage}))).await;
+    let status = told(&world, "Ready", "secrets in it: 1").await;
+    assert_eq!(status.resolved_path.as_deref(), path.to_str());
 }
 
 #[tokio::test]

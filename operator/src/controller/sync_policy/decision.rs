@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::schedule::{Schedule, cron_due, drift_due};
+use super::schedule::{Schedule, cron_due, drift_due, is_credible_plan};
 use super::verdict::LIST;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::RunOutcome;
@@ -110,7 +110,9 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
     let failed = status.last_run_outcome.is_some_and(|outcome| outcome != RunOutcome::Succeeded);
     let nothing_new = situation.attempted == Some(fingerprint);
     match &status.next_sync_time {
-        Some(retry) if failed && nothing_new && now < retry.0 => Decision::BackOff(retry.0),
+        Some(retry) if failed && nothing_new && is_credible_plan(retry.0, situation.sync_interval, now) => {
+            Decision::BackOff(retry.0)
+        }
         _ => due,
     }
 }
@@ -247,6 +249,7 @@ mod tests {
     #[case("secret", |_: &mut SyncPolicyStatus, f: &mut Fingerprint| f.secrets = "t".to_owned(), Decision::Full(Trigger::SecretChanged))]
     #[case("request", |_: &mut SyncPolicyStatus, f: &mut Fingerprint| f.request = Some("now".to_owned()), Decision::Full(Trigger::ManualRequest))]
     #[case("interval", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.last_full_resync_time = Some(Time(at("2026-11-21T11:55:00Z"))), Decision::Full(Trigger::DriftDue))]
+    #[case("clock set back", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.last_full_resync_time = Some(Time(at("2027-11-21T11:59:00Z"))), Decision::Full(Trigger::DriftDue))]
     #[case("truncated", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources_truncated = true, Decision::Full(Trigger::Retry))]
     #[case("commit", |_: &mut SyncPolicyStatus, f: &mut Fingerprint| f.revision = "r2".to_owned(), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged })]
     #[case("failures", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources.push(failed_resource()), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry })]
@@ -306,6 +309,26 @@ mod tests {
         let fingerprint = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
         let expected = Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged };
         assert_eq!(run(&status, &fingerprint, true), expected);
+    }
+
+    #[test]
+    fn a_retry_that_a_clock_set_back_moved_away_is_due_now() {
+        let mut status = settled();
+        status.failed_resources.push(failed_resource());
+        status.last_run_outcome = Some(RunOutcome::PartiallyFailed);
+        status.next_sync_time = Some(Time(at("2026-11-22T12:00:30Z")));
+        let fingerprint = fingerprint();
+        let decision = decide(&Situation {
+            status: &status,
+            now: at(NOW),
+            fingerprint: &fingerprint,
+            attempted: Some(&fingerprint),
+            schedule: None,
+            sync_interval: Duration::from_mins(5),
+            recursive: true,
+        });
+        let expected = Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry };
+        assert_eq!(decision, expected);
     }
 
     #[rstest]

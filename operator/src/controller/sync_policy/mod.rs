@@ -6,10 +6,12 @@
 
 mod decision;
 mod inputs;
+mod inventory;
 mod overlap;
 mod run;
 mod schedule;
 mod selection;
+mod territory;
 mod unsettled;
 mod verdict;
 mod wakeups;
@@ -35,6 +37,7 @@ use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 use overlap::Claim;
 use schedule::Schedule;
+use territory::Territories;
 
 /// Asks for a full run; any new value counts.
 pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
@@ -48,6 +51,8 @@ pub struct SyncPolicies {
     learned: Mutex<HashMap<Key, (Configuration, Arc<Knowledge>)>>,
     /// What the last run of each policy saw of what does not converge.
     recurrences: Mutex<HashMap<Key, Recurrences>>,
+    /// Where runs are at work.
+    territories: Territories,
 }
 
 /// What makes knowledge about a server worthless when it changes: the specs and artifacts that a policy
@@ -78,7 +83,7 @@ impl Reconciler for SyncPolicies {
     }
 
     async fn cleanup(&self, context: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
-        selection::unpin_everywhere(context, object.meta()).await
+        inventory::unpin_everywhere(context, object.meta()).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {
@@ -131,6 +136,8 @@ impl SyncPolicies {
             Decision::Incremental { base, trigger } => (base.parse::<Revision>().ok(), trigger),
         };
         let key = round.key();
+        let scope = round.object.spec.scope().map_err(Failure::spec_invalid)?;
+        let _territory = self.territories.enter(&key, &scope).await;
         let knowledge = self.knowledge(&key, &fingerprint);
         let recurrences = self.recurrences(&key, &round.status);
         let plan = run::RunPlan {
@@ -206,13 +213,14 @@ fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
 /// What the policies of a namespace own, by their expanded paths.
 fn claims(context: &Context, namespace: &str) -> Vec<Claim> {
     let policies = context.caches.policies.list(namespace);
-    let expanded = policies.iter().filter_map(|policy| {
-        // Expanding a whole spec costs, and hardly any path needs it.
-        if policy.spec.source.path.contains("${") {
-            Claim::of(&context.expanded(policy).ok()?)
-        } else {
-            Claim::of(policy)
-        }
-    });
-    expanded.collect()
+    policies.iter().filter_map(|policy| claim(context, policy)).collect()
+}
+
+fn claim(context: &Context, policy: &SyncPolicy) -> Option<Claim> {
+    // Expanding a whole spec costs, and hardly any path needs it.
+    if policy.spec.source.path.contains("${") {
+        Claim::of(&context.expanded(policy).ok()?)
+    } else {
+        Claim::of(policy)
+    }
 }

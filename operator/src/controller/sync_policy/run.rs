@@ -1,5 +1,6 @@
 //! One run: status before, the engine, status after.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,15 +8,19 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
 use declarest_core::secrets::SecretReader;
 use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Recurrences, Report, Session, Stop};
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
 use super::inputs::Inputs;
+use super::inventory::{self, Past, Pins};
+use super::overlap::{self, Claim};
 use super::schedule::Schedule;
-use super::selection::{self, Pins, Request, Selected};
+use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
-use crate::controller::context::Context;
+use crate::controller::cache::Change;
+use crate::controller::context::{Context, Guarded};
 use crate::controller::error::Failure;
 use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
@@ -59,8 +64,28 @@ pub async fn run(
             "the repository's mirror is not open yet; waiting for its next fetch",
         )
     })?;
+    let (context, repository_key) = (Arc::clone(round.context), plan.inputs.repository.key());
+    let sound = mirror.clone();
+    let done = Box::pin(run_on(round, plan, target, mirror, started)).await;
+    let unreadable = done.as_ref().is_err_and(|failure| failure.reason == Reason::RepositoryUnavailable);
+    if unreadable || sound.is_damaged() {
+        context.mirrors.suspect(&repository_key);
+    }
+    done
+}
+
+/// Runs on a mirror that may turn out to be damaged.
+async fn run_on(
+    round: &mut Round<'_, SyncPolicy>,
+    plan: RunPlan,
+    target: Revision,
+    mirror: Mirror,
+    started: impl FnOnce(&Fingerprint),
+) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let consecutive = verdict::consecutive_failures(&round.status, &plan);
-    let mut running = Running { round, plan, target, mirror, consecutive, stop: Stop::default() };
+    let repository = round.context.expanded(&plan.inputs.repository)?;
+    let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
+    let mut running = Running { round, plan, target, mirror, owner, consecutive, stop: Stop::default() };
     let options = options(&running.round.object, running.plan.trigger)?;
     let known = running.plan.knowledge.can_recheck(&running.target, &options);
     if known && running.plan.trigger.is_drift_check() {
@@ -72,6 +97,7 @@ pub async fn run(
         return Ok((outcome, None));
     }
     let session = running.session(Arc::clone(&selected.tree)).await?;
+    running.adopt(&selected);
     running.begin(selected.kind, selected.trigger).await?;
     started(&running.plan.fingerprint);
     Box::pin(running.execute(&session, selected)).await
@@ -92,6 +118,8 @@ struct Running<'r, 'o> {
     plan: RunPlan,
     target: Revision,
     mirror: Mirror,
+    /// What the inventory belongs to.
+    owner: String,
     /// Failed runs in a row before this one.
     consecutive: i32,
     stop: Stop,
@@ -113,21 +141,29 @@ impl Running<'_, '_> {
         started(&self.plan.fingerprint);
         match self.watched(sync::recheck(&session, options, &self.stop)).await? {
             Ok(report) => {
-                return Ok((self.conclude(RunKind::Full, trigger, &report).await, report.recurrences));
+                let outcome = self.conclude(RunKind::Full, trigger, &report, false).await;
+                return Ok((outcome, report.recurrences));
             }
             Err(answers) => session.answers = answers,
         }
         let selected = self.select().await?;
+        self.adopt(&selected);
         Box::pin(self.execute(&session, selected)).await
     }
 
     /// Selects on the blocking pool and pins what is worked with.
     async fn select(&mut self) -> Result<Selected, Failure> {
         let request = self.request()?;
-        let pins = Pins::of(&self.round.object.metadata);
-        let selected = blocking("select resources", move || selection::select(request, &pins)).await?;
-        self.round.status.inventory_base_revision = Some(selected.inventory_base.to_string());
-        Ok(selected)
+        let pins = self.pins();
+        blocking("select resources", move || selection::select(&request, &pins)).await
+    }
+
+    /// Notes in status what the run rests on. Not before the run is sure to begin: a revision that was never
+    /// attempted is no part of the inventory.
+    fn adopt(&mut self, selected: &Selected) {
+        let status = &mut self.round.status;
+        status.inventory_base_revision = Some(selected.inventory_base.to_string());
+        status.inventory_owner = Some(self.owner.clone());
     }
 
     fn request(&self) -> Result<Request, Failure> {
@@ -143,8 +179,13 @@ impl Running<'_, '_> {
             prune: spec.sync.prune,
             base: self.plan.base.clone(),
             target: self.target.clone(),
-            inventory_base: revision(&status.inventory_base_revision),
-            applied: revision(&status.last_applied_repo_revision),
+            owner: self.owner.clone(),
+            past: Past {
+                owner: status.inventory_owner.clone(),
+                base: revision(&status.inventory_base_revision),
+                applied: revision(&status.last_applied_repo_revision),
+                attempted: revision(&status.last_attempted_repo_revision),
+            },
             failed_applies: paths(&applies),
             failed_prunes: paths(&prunes),
             trigger: self.plan.trigger,
@@ -167,7 +208,8 @@ impl Running<'_, '_> {
         Ok(Session { knowledge, secrets, ..Session::new(tree, metadata, client) })
     }
 
-    /// Tells in status that a run is under way. Should the process die, the run counts as failed.
+    /// Records in status and in the inventory that a run is under way. If the process dies, the run counts as
+    /// failed.
     async fn begin(&mut self, kind: RunKind, trigger: Trigger) -> Result<(), Failure> {
         let target = &self.target;
         let status = &mut self.round.status;
@@ -183,7 +225,14 @@ impl Running<'_, '_> {
         let mut working = Outcome::new(Reason::Reconciling, message);
         working.conditions = drifted;
         let published = self.round.publish(&working, 0).await;
-        published.map_err(|error| Failure::api("write the status", &error)).map(drop)
+        published.map_err(|error| Failure::api("write the status", &error))?;
+        let (pins, mirror, target) = (self.pins(), self.mirror.clone(), self.target.clone());
+        let base = self.round.status.inventory_base_revision.clone();
+        blocking("pin the revision", move || pins.attempt(&mirror, base.as_deref(), &target)).await
+    }
+
+    fn pins(&self) -> Pins {
+        Pins::of(&self.round.object.metadata)
     }
 
     async fn execute(
@@ -191,7 +240,7 @@ impl Running<'_, '_> {
         session: &Session,
         selected: Selected,
     ) -> Result<(Outcome, Option<Recurrences>), Failure> {
-        let Selected { selection, kind, trigger, .. } = selected;
+        let Selected { selection, kind, trigger, settles_past, .. } = selected;
         let options = options(&self.round.object, trigger)?;
         let options = Options { recurrences: earlier(&self.round.object, &self.plan), ..options };
         tracing::info!(
@@ -199,23 +248,25 @@ impl Running<'_, '_> {
             targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
         );
         let report = self.watched(sync::run(session, selection, &options, &self.stop)).await?;
-        Ok((self.conclude(kind, trigger, &report).await, report.recurrences))
+        let outcome = self.conclude(kind, trigger, &report, settles_past).await;
+        Ok((outcome, report.recurrences))
     }
 
     /// Awaits `work` of this run, and has it stopped when nobody wants it any more.
     async fn watched<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        let key = self.round.key();
         tokio::select! {
             done = work => Ok(done),
-            () = watch(self.round.context, &key, self.round.generation(), &self.stop) => {
+            () = watch(self.round.context, &self.round.object, &self.stop) => {
                 // Does not happen: the watch ends with the run.
                 Err(Failure::new(Reason::ReconcileFailed, "the run was lost"))
             }
         }
     }
 
-    /// Tells what came of the run, and pins what it applied.
-    async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report) -> Outcome {
+    /// Records what came of the run, and pins what it applied. If it `settles_past` and left nothing undone,
+    /// the inventory begins anew at its revision.
+    async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report, settles_past: bool) -> Outcome {
+        let pins = self.pins();
         let Self { round, plan, target, mirror, consecutive, .. } = self;
         let stats = report.stats;
         tracing::info!(
@@ -228,8 +279,12 @@ impl Running<'_, '_> {
         verdict::count(round.context, &round.key(), corrects, report);
         let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive };
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
-        if round.status.last_applied_repo_revision.as_deref() == Some(target.as_str()) {
-            pin_applied(Pins::of(&round.object.metadata), mirror, target).await;
+        if round.status.last_run_outcome == Some(RunOutcome::Succeeded) {
+            let advances = settles_past && round.object.spec.mode == SyncMode::Apply;
+            if advances {
+                round.status.inventory_base_revision = Some(target.to_string());
+            }
+            pin_applied(pins, mirror, target, advances).await;
         }
         outcome
     }
@@ -250,14 +305,15 @@ fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
     failed.iter().filter_map(|failed| LogicalPath::parse(&failed.path).ok()).collect()
 }
 
-/// Pins what was applied. A failure costs at most a full run later, so it is no failure of this one.
-async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision) {
-    let pinned =
-        tokio::task::spawn_blocking(move || pins.keep(&mirror, None, Some(&applied), &applied)).await;
-    match pinned {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "cannot pin the applied revision"),
-        Err(error) => tracing::warn!(%error, "cannot pin the applied revision"),
+/// Pins what was applied, and lets the inventory advance to it. A failure costs at most a full run later, or
+/// a larger inventory, so it is not a failure of this run.
+async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision, advances: bool) {
+    let pinned = blocking("pin the applied revision", move || {
+        pins.applied(&mirror, &applied)?;
+        if advances { pins.advance(&mirror, &applied) } else { Ok(()) }
+    });
+    if let Err(failure) = pinned.await {
+        tracing::warn!(error = failure.message, "cannot pin the applied revision");
     }
 }
 
@@ -285,11 +341,14 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
     })
 }
 
-/// Stops the run when its policy changes or goes, when this process must stop, or when time is up.
-/// Never returns; the run ends by itself soon after.
-async fn watch(context: &Context, key: &Key, generation: i64, stop: &Stop) {
+/// Stops the run when its policy changes or goes, when an older policy claims its scope, when this process must
+/// stop, or when time is up. Never returns; the run ends by itself soon after.
+async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
+    let (key, generation) = (policy.key(), policy.metadata.generation.unwrap_or_default());
+    let own = Claim::of(policy);
     let deadline = tokio::time::Instant::now() + context.settings.sync_timeout;
     let mut ticks = tokio::time::interval(WATCH);
+    let mut policies = pin!(context.caches.policies.subscribe());
     while stop.reason().is_none() {
         tokio::select! {
             () = context.stop.cancelled() => stop.request("the operator is stopping or no longer leads"),
@@ -298,13 +357,28 @@ async fn watch(context: &Context, key: &Key, generation: i64, stop: &Stop) {
                 stop.request(format!("the run did not end within {} s (--sync-timeout)", limit.as_secs()));
             }
             _ = ticks.tick() => {
-                if let Some(reason) = unwanted(context, key, generation) {
+                if let Some(reason) = unwanted(context, &key, generation) {
                     stop.request(reason);
+                }
+            }
+            Some(change) = policies.next() => {
+                let claim = claim_of(context, &key.namespace, &change);
+                if let (Some(own), Some(claim)) = (&own, claim)
+                    && let Some(senior) = overlap::senior(own, &[claim])
+                {
+                    stop.request(format!("the older SyncPolicy \"{}\" claims {}", senior.name, senior.scope));
                 }
             }
         }
     }
     std::future::pending::<()>().await;
+}
+
+/// What a policy of the namespace claims after a change of it.
+fn claim_of(context: &Context, namespace: &str, change: &Change<Guarded<SyncPolicy>>) -> Option<Claim> {
+    let Change::Present(policy) = change else { return None };
+    let policy = policy.0.as_ref().ok().filter(|policy| policy.key().namespace == namespace)?;
+    super::claim(context, policy)
 }
 
 /// Why the policy does not want its run any more.

@@ -50,14 +50,28 @@ impl Schedule {
     }
 }
 
+/// The last full run as far as it can be true: a time in the future shows that the clock was set back, and says
+/// nothing about how long ago the run was.
+fn credible(last_full: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    (last_full <= now).then_some(last_full)
+}
+
+/// Whether `planned` is a time to wait for: one that a plan of this `interval` can have led to. A later one
+/// shows that the clock was set back since.
+pub fn is_credible_plan(planned: Timestamp, interval: Duration, now: Timestamp) -> bool {
+    // The waits after failures vary by a tenth.
+    planned > now && planned <= later(now, interval.mul_f64(1.1) + Duration::from_secs(1))
+}
+
 /// Whether a tick lies between the last full run and now. Missed ticks collapse into one.
 pub fn cron_due(schedule: Option<&Schedule>, last_full: Timestamp, now: Timestamp) -> bool {
     schedule.and_then(|schedule| schedule.next_after(last_full)).is_some_and(|tick| tick <= now)
 }
 
-/// Whether the interval since the last full run has passed, up to the allowed earliness.
+/// Whether the interval since the last full run has passed, up to the allowed earliness. It has if the clock
+/// says that the run is yet to come.
 pub fn drift_due(interval: Duration, last_full: Timestamp, now: Timestamp) -> bool {
-    now >= later(last_full, interval.mul_f64(1.0 - EARLY))
+    credible(last_full, now).is_none_or(|last_full| now >= later(last_full, interval.mul_f64(1.0 - EARLY)))
 }
 
 /// When to look again after a run that succeeded: the earlier of the drift check and the next tick.
@@ -120,6 +134,26 @@ mod tests {
     fn refusals(#[case] cron: &str, #[case] expected: &str) {
         let error = Schedule::parse(cron, at("2026-11-21T00:00:00Z")).unwrap_err();
         assert!(error.contains(expected), "{error}");
+    }
+
+    #[rstest]
+    #[case::just_now("2026-11-21T00:00:00Z", false)]
+    #[case::long_ago("2026-11-20T23:00:00Z", true)]
+    #[case::a_second_ahead("2026-11-21T00:00:01Z", true)]
+    #[case::a_year_ahead("2027-11-21T00:00:00Z", true)]
+    fn a_full_run_in_the_future_is_due_now(#[case] last_full: &str, #[case] due: bool) {
+        let (interval, now) = (Duration::from_mins(5), at("2026-11-21T00:00:00Z"));
+        assert_eq!(drift_due(interval, at(last_full), now), due);
+    }
+
+    #[rstest]
+    #[case::past("2026-11-20T23:59:00Z", false)]
+    #[case::next_full_run("2026-11-21T00:05:00Z", true)]
+    #[case::late_retry("2026-11-21T00:05:30Z", true)]
+    #[case::clock_set_back("2026-11-21T00:06:00Z", false)]
+    fn a_plan_is_credible_up_to_its_interval(#[case] planned: &str, #[case] expected: bool) {
+        let (interval, now) = (Duration::from_mins(5), at("2026-11-21T00:00:00Z"));
+        assert_eq!(is_credible_plan(at(planned), interval, now), expected);
     }
 
     #[test]

@@ -4,18 +4,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use declarest_core::error::Categorized as _;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, Value};
 use declarest_core::repository::{
-    self, ApplyTarget, Changes, GitTree, Mirror, RepositoryError, ResourceFile, Revision, Undeclared,
+    self, ApplyTarget, Changes, EntryKind, GitTree, Mirror, RepositoryError, ResourceFile, Revision,
 };
-use declarest_core::sync::{Candidate, Selection};
-use kube::api::ObjectMeta;
+use declarest_core::sync::{self, Candidate, Failure, FailureReason, Selection};
 
 use super::decision::Trigger;
-use crate::controller::context::Context;
-use crate::controller::error::Failure;
-use crate::controller::outcome::Reason;
+use super::inventory::{Inventory, Past, Pins};
 use crate::crd::sync_policy::RunKind;
 
 /// More targets than this make an incremental run pointless.
@@ -33,10 +31,10 @@ pub struct Request {
     /// The commit to diff from; `None` selects the whole scope.
     pub base: Option<Revision>,
     pub target: Revision,
-    /// The policy's first commit; what was declared since then may be pruned.
-    pub inventory_base: Option<Revision>,
-    /// The commit last applied without a failure.
-    pub applied: Option<Revision>,
+    /// What status has on record of earlier runs.
+    pub past: Past,
+    /// What the inventory belongs to now.
+    pub owner: String,
     /// What failed in the last run: to apply, and to delete.
     pub failed_applies: Vec<LogicalPath>,
     pub failed_prunes: Vec<LogicalPath>,
@@ -49,112 +47,145 @@ pub struct Selected {
     pub kind: RunKind,
     pub trigger: Trigger,
     pub tree: Arc<GitTree>,
-    /// The policy's first commit: the one asked for, or the target where that one is not known here.
+    /// Where the inventory begins.
     pub inventory_base: Revision,
+    /// Whether nothing of the past is left to prune once this run succeeded.
+    pub settles_past: bool,
 }
 
 /// Selects incrementally where that is sure to miss nothing, else the whole scope, and pins the commits
 /// that later runs may need.
-///
-/// Commits of the policy's past that the mirror does not know are left out: after the repository's URL
-/// changed its history begins anew, and nothing of the old one can be pruned.
-pub fn select(mut request: Request, pins: &Pins) -> Result<Selected, RepositoryError> {
-    request.applied = known(&request.mirror, request.applied)?;
-    let inventory_base = known(&request.mirror, request.inventory_base)?;
-    let inventory_base = inventory_base.unwrap_or_else(|| request.target.clone());
-    request.inventory_base = Some(inventory_base.clone());
-    pins.keep(&request.mirror, Some(&inventory_base), request.applied.as_ref(), &request.target)?;
-    let (selection, kind, trigger, tree) = choose(&request)?;
-    Ok(Selected { selection, kind, trigger, tree, inventory_base })
+pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryError> {
+    let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.owner, &request.target)?;
+    let (selection, kind, trigger, tree) = choose(request, &inventory)?;
+    let settles_past = request.prune && kind == RunKind::Full && !is_any_needed(&selection.prune, &tree)?;
+    Ok(Selected { selection, kind, trigger, tree, inventory_base: inventory.base, settles_past })
 }
 
-/// The revision, if the mirror has it. Trouble with reading is an error: an inventory that is forgotten is
-/// forgotten for good.
-fn known(mirror: &Mirror, revision: Option<Revision>) -> Result<Option<Revision>, RepositoryError> {
-    let Some(revision) = revision else { return Ok(None) };
-    match mirror.tree(&revision) {
-        Ok(_) => Ok(Some(revision)),
-        Err(RepositoryError::RevisionMissing { .. }) => Ok(None),
-        Err(error) => Err(error),
+/// Whether a candidate is kept for now because something below it is declared.
+fn is_any_needed(candidates: &[Candidate], tree: &GitTree) -> Result<bool, RepositoryError> {
+    for candidate in candidates {
+        if repository::declares_at_least(tree, &candidate.path, 1)? {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }
 
-fn choose(request: &Request) -> Result<(Selection, RunKind, Trigger, Arc<GitTree>), RepositoryError> {
+fn choose(
+    request: &Request,
+    inventory: &Inventory,
+) -> Result<(Selection, RunKind, Trigger, Arc<GitTree>), RepositoryError> {
     let tree = Arc::new(request.mirror.tree(&request.target)?);
     let Some(base) = &request.base else {
-        let selection = full(request, tree.as_ref())?;
+        let selection = full(request, inventory, tree.as_ref())?;
         return Ok((selection, RunKind::Full, request.trigger, tree));
     };
-    match incremental(request, base, tree.as_ref()) {
+    let narrowed =
+        if inventory.is_new { Ok(None) } else { incremental(request, inventory, base, tree.as_ref()) };
+    match narrowed {
         Ok(Some(selection)) => {
             return Ok((selection, RunKind::Incremental, request.trigger, tree));
         }
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "cannot plan incrementally, comparing the whole scope"),
     }
-    let selection = full(request, tree.as_ref())?;
+    let selection = full(request, inventory, tree.as_ref())?;
     Ok((selection, RunKind::Full, Trigger::LowDiffConfidence, tree))
 }
 
-fn full(request: &Request, tree: &GitTree) -> Result<Selection, RepositoryError> {
+fn full(request: &Request, inventory: &Inventory, tree: &GitTree) -> Result<Selection, RepositoryError> {
     let mut selection = Selection::full(tree, &request.scope, request.recursive)?;
     if request.prune {
-        selection.prune = undeclared(request, tree)?;
+        let Undeclared { gone, hidden } = undeclared(request, &inventory.seen, tree)?;
+        selection.prune = gone;
+        selection.broken.extend(hidden);
+        selection.broken.sort_by(|a, b| a.path.cmp(&b.path));
     }
     Ok(selection)
 }
 
-/// Everything in scope that Git declared while the policy ran and does not declare now.
-fn undeclared(request: &Request, tree: &GitTree) -> Result<Vec<Candidate>, RepositoryError> {
+/// What the policy owns and Git does not declare now.
+#[derive(Default)]
+struct Undeclared {
+    gone: Vec<Candidate>,
+    /// What hides resources of the policy, so that it is not known whether they are declared.
+    hidden: Vec<Failure>,
+}
+
+/// Everything that the policy owns by one of the revisions `seen` and that Git does not declare now.
+fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Undeclared, RepositoryError> {
     let Request { mirror, scope, target, .. } = request;
-    let mut found: Vec<Undeclared> = Vec::new();
-    for base in [&request.inventory_base, &request.applied].into_iter().flatten() {
-        found.extend(mirror.undeclared_since(base, target, scope)?);
-    }
-    let mut seen = BTreeSet::new();
-    let only_itself = !request.recursive && is_resource(request, tree)?;
+    let only_itself = !request.recursive && is_resource(request, seen, tree)?;
     let selected = |path: &LogicalPath| {
         path == scope || request.recursive || (!only_itself && scope.child_of(path).is_some())
     };
-    let owned = found
-        .into_iter()
-        .filter(|undeclared| selected(&undeclared.path))
-        .filter(|undeclared| seen.insert(undeclared.path.clone()));
-    Ok(owned.filter_map(|undeclared| candidate(mirror, undeclared)).collect())
+    let (mut found, mut hiding) = (Undeclared::default(), BTreeSet::new());
+    for undeclared in mirror.undeclared(seen, target, scope)? {
+        if !selected(&undeclared.path) {
+            continue;
+        }
+        match undeclared.hidden_by {
+            Some((file, kind)) if hiding.insert(file.clone()) => {
+                found.hidden.push(hidden(scope, undeclared.path, file, kind));
+            }
+            Some(_) => {}
+            None => found.gone.extend(candidate(mirror, undeclared)?),
+        }
+    }
+    Ok(found)
 }
 
-/// Whether the scope is a resource, now or when the policy began; then a policy that is not recursive owns
-/// that resource alone, else its direct children.
-fn is_resource(request: &Request, tree: &GitTree) -> Result<bool, RepositoryError> {
+/// The failure that says that `file` hides `path`, and maybe others.
+fn hidden(scope: &LogicalPath, path: LogicalPath, file: String, kind: EntryKind) -> Failure {
+    let at = file.split('/').try_fold(LogicalPath::root(), |path, segment| path.child(segment));
+    // A payload file hides the resource itself, and what is above the scope all of the scope.
+    let at = at.ok().filter(|at| path.is_within(at)).unwrap_or_else(|| path.clone());
+    let at = if at.is_within(scope) { at } else { scope.clone() };
+    let kind = if kind == EntryKind::File { "a file" } else { "a symbolic link or a submodule" };
+    let error = RepositoryError::Hidden { path, file, kind };
+    let reason = FailureReason::Category(error.category());
+    Failure { path: at, operation: sync::LIST, reason, message: error.to_string() }
+}
+
+/// Whether the scope is a resource, now or in a revision that was seen; then a policy that is not recursive
+/// owns that resource alone, else its direct children.
+fn is_resource(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<bool, RepositoryError> {
     if repository::resource_file(tree, &request.scope)?.is_some() {
         return Ok(true);
     }
-    let Some(base) = &request.inventory_base else { return Ok(false) };
-    Ok(repository::resource_file(&request.mirror.tree(base)?, &request.scope)?.is_some())
+    for revision in seen {
+        if repository::resource_file(&request.mirror.tree(revision)?, &request.scope)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
-/// A declaration that cannot be read never was applied, and without its payload the resource's id on the
+/// A declaration that does not decode never was applied, and without its payload the resource's id on the
 /// server is a guess. Nothing is deleted on a guess.
-fn candidate(mirror: &Mirror, undeclared: Undeclared) -> Option<Candidate> {
-    let Undeclared { path, revision, file } = undeclared;
+fn candidate(
+    mirror: &Mirror,
+    undeclared: repository::Undeclared,
+) -> Result<Option<Candidate>, RepositoryError> {
+    let repository::Undeclared { path, revision, file, .. } = undeclared;
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
     let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
-    let read = || {
-        let tree = mirror.tree(&revision)?;
-        Ok::<_, RepositoryError>((repository::read_payload(&tree, &file)?, tree))
-    };
-    match read() {
-        Ok((payload, tree)) => Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) }),
-        Err(error) => {
+    let tree = mirror.tree(&revision)?;
+    match repository::read_payload(&tree, &file) {
+        Ok(payload) => Ok(Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) })),
+        Err(error @ RepositoryError::Payload { .. }) => {
             tracing::warn!(%path, %error, "not pruned: its last declaration cannot be read");
-            None
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
 }
 
 /// The changes since `base` and what failed last; `None` where the diff does not say enough.
 fn incremental(
     request: &Request,
+    inventory: &Inventory,
     base: &Revision,
     tree: &GitTree,
 ) -> Result<Option<Selection>, RepositoryError> {
@@ -193,7 +224,11 @@ fn incremental(
         }
     }
     if request.prune {
-        selection.prune = removed(request, tree, &prune)?;
+        let Undeclared { gone, hidden } = removed(request, inventory, tree, &prune)?;
+        if !hidden.is_empty() {
+            return Ok(None);
+        }
+        selection.prune = gone;
         // Two paths can mean one resource where ids are not names, and only a look at all of them tells.
         if selection.prune.iter().any(is_renamed) {
             return Ok(None);
@@ -210,75 +245,26 @@ fn incremental(
 /// Removed paths, and failed deletions that are still not declared.
 fn removed(
     request: &Request,
+    inventory: &Inventory,
     tree: &GitTree,
     removed: &[LogicalPath],
-) -> Result<Vec<Candidate>, RepositoryError> {
+) -> Result<Undeclared, RepositoryError> {
     if removed.is_empty() && request.failed_prunes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Undeclared::default());
     }
-    let mut base = request.clone();
-    if let Some(from) = &request.base
-        && request.failed_prunes.is_empty()
-    {
-        // What a diff removed was declared at its base, so no older history is needed.
-        base.inventory_base = Some(from.clone());
-        base.applied = None;
-    }
+    // What a diff removed was declared at its base, so no older revision is needed.
+    let seen = match &request.base {
+        Some(base) if request.failed_prunes.is_empty() => std::slice::from_ref(base),
+        _ => &inventory.seen,
+    };
     let wanted: BTreeSet<&LogicalPath> = removed.iter().chain(&request.failed_prunes).collect();
-    let mut candidates = undeclared(&base, tree)?;
-    candidates.retain(|candidate| wanted.contains(&candidate.path));
-    Ok(candidates)
+    let mut found = undeclared(request, seen, tree)?;
+    found.gone.retain(|candidate| wanted.contains(&candidate.path));
+    Ok(found)
 }
 
 /// Whether the payload states an id that is not the path's own name.
 fn is_renamed(candidate: &Candidate) -> bool {
     let id = candidate.payload.get("id").and_then(Value::scalar_text);
     id.is_some_and(|id| id.trim() != candidate.path.name())
-}
-
-/// Names of the pins of one policy.
-pub struct Pins {
-    uid: String,
-}
-
-impl Pins {
-    pub fn of(policy: &ObjectMeta) -> Self {
-        Self { uid: policy.uid.clone().unwrap_or_default() }
-    }
-
-    fn names(&self) -> [String; 3] {
-        ["base", "applied", "attempted"].map(|role| format!("{}/{role}", self.uid))
-    }
-
-    /// Keeps what the policy may still diff from, whatever happens to the branch.
-    pub fn keep(
-        &self,
-        mirror: &Mirror,
-        base: Option<&Revision>,
-        applied: Option<&Revision>,
-        attempted: &Revision,
-    ) -> Result<(), RepositoryError> {
-        let revisions = [base, applied, Some(attempted)];
-        for (name, revision) in self.names().iter().zip(revisions) {
-            if let Some(revision) = revision {
-                mirror.pin(name, revision)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Removes the pins of a policy that is being deleted, from whichever mirror holds them.
-pub async fn unpin_everywhere(context: &Context, policy: &ObjectMeta) -> Result<(), Failure> {
-    let names = Pins::of(policy).names();
-    let namespace = policy.namespace.clone().unwrap_or_default();
-    let mirrors = context.mirrors.of_namespace(&namespace);
-    let unpinned = tokio::task::spawn_blocking(move || {
-        mirrors.iter().try_for_each(|mirror| names.iter().try_for_each(|name| mirror.unpin(name)))
-    });
-    match unpinned.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Failure::new(Reason::ReconcileFailed, error.to_string())),
-        Err(error) => Err(Failure::new(Reason::ReconcileFailed, error.to_string())),
-    }
 }

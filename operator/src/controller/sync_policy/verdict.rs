@@ -121,8 +121,9 @@ pub fn restored(
     sync_interval: Duration,
     now: Timestamp,
 ) -> Outcome {
-    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0);
-    let planned = status.next_sync_time.as_ref().map(|time| time.0).filter(|time| *time > now);
+    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0.min(now));
+    let planned = status.next_sync_time.as_ref().map(|time| time.0);
+    let planned = planned.filter(|time| schedule::is_credible_plan(*time, sync_interval, now));
     let next =
         planned.unwrap_or_else(|| schedule::next_full(schedule, sync_interval, last_full, fastrand::f64()));
     standing(status).with_requeue(until(next, now))
@@ -335,7 +336,7 @@ fn stats(report: &Report) -> ResourceStats {
 /// After a success the next full run; after a failure a retry, if that is sooner.
 fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded: bool) -> Timestamp {
     let interval = run.plan.sync_interval;
-    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0);
+    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0.min(now));
     let full = schedule::next_full(run.plan.schedule.as_ref(), interval, last_full, fastrand::f64());
     let only_refused = run.report.failures.is_empty() && run.report.stopped.is_none();
     if succeeded || only_refused {

@@ -1,0 +1,137 @@
+//! Notices that files of a mirror were changed by others, before libgit2 reads them.
+//!
+//! libgit2 maps packs into memory, and it offers no other way. To read a page beyond the end of a file that was
+//! truncated meanwhile ends the process. So the packs are looked at before they are used.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// For so long a look is enough. What happens to a file within this time is not noticed before its next use.
+const FRESH: Duration = Duration::from_millis(5);
+
+/// Looking takes at most this part of the time.
+const SHARE: u32 = 20;
+
+/// The packs of one repository, as they were seen last.
+#[derive(Debug, Default)]
+pub(super) struct Packs {
+    seen: HashMap<OsString, Stamp>,
+    /// Until when the last look is enough.
+    fresh_until: Option<Instant>,
+}
+
+/// What changes when a file is written to in place. Git never does that to a pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+/// What a look found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// All is as it was, or packs were added.
+    Sound,
+    /// A pack went away or was replaced, as by `git gc`. What is open must be opened again.
+    Replaced,
+    /// Something that Git does not do.
+    Damaged(String),
+}
+
+impl Packs {
+    /// Looks at the packs of the bare repository in `directory`, unless it did so just now.
+    pub fn look(&mut self, directory: &Path) -> Look {
+        let started = Instant::now();
+        if self.fresh_until.is_some_and(|until| started < until) {
+            return Look::Sound;
+        }
+        let look = self.compare(directory).unwrap_or_else(|error| Look::Damaged(error.to_string()));
+        self.fresh_until = Some(Instant::now() + FRESH.max(started.elapsed() * SHARE));
+        look
+    }
+
+    fn compare(&mut self, directory: &Path) -> std::io::Result<Look> {
+        let mut now = HashMap::new();
+        for entry in fs::read_dir(directory.join("objects/pack"))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            // libgit2 is still writing these.
+            if name.to_string_lossy().contains("_git2_") {
+                continue;
+            }
+            match entry.metadata() {
+                Ok(metadata) => now.insert(name, Stamp::of(&metadata)),
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+        }
+        fs::metadata(directory.join("HEAD"))?;
+        let mut look = Look::Sound;
+        for (name, before) in &self.seen {
+            match now.get(name) {
+                Some(stamp) if stamp == before => {}
+                Some(stamp) if stamp.inode == before.inode => {
+                    let name = name.to_string_lossy();
+                    return Ok(Look::Damaged(format!("{name} was changed after it was written")));
+                }
+                _ => look = Look::Replaced,
+            }
+        }
+        self.seen = now;
+        Ok(look)
+    }
+}
+
+impl Stamp {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A look that is not put off.
+    fn look(packs: &mut Packs, directory: &Path) -> Look {
+        packs.fresh_until = None;
+        packs.look(directory)
+    }
+
+    #[test]
+    fn only_changes_in_place_are_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let pack = directory.join("objects/pack");
+        fs::create_dir_all(&pack).unwrap();
+        fs::write(directory.join("HEAD"), "").unwrap();
+        let mut packs = Packs::default();
+        assert_eq!(look(&mut packs, directory), Look::Sound);
+        fs::write(pack.join("pack-a.pack"), "12345").unwrap();
+        fs::write(pack.join("pack_git2_x"), "1").unwrap();
+        assert_eq!(look(&mut packs, directory), Look::Sound, "a pack was added");
+        fs::write(pack.join("pack_git2_x"), "12").unwrap();
+        assert_eq!(look(&mut packs, directory), Look::Sound);
+        fs::write(pack.join("new"), "12345").unwrap();
+        assert_eq!(look(&mut packs, directory), Look::Sound);
+        fs::rename(pack.join("new"), pack.join("pack-a.pack")).unwrap();
+        assert_eq!(look(&mut packs, directory), Look::Replaced);
+        assert_eq!(look(&mut packs, directory), Look::Sound);
+        fs::File::options().write(true).open(pack.join("pack-a.pack")).unwrap().set_len(2).unwrap();
+        assert_eq!(packs.look(directory), Look::Sound, "looked at just now");
+        let damaged = Look::Damaged("pack-a.pack was changed after it was written".to_owned());
+        assert_eq!(look(&mut packs, directory), damaged);
+        fs::remove_dir_all(directory.join("objects")).unwrap();
+        assert!(matches!(look(&mut packs, directory), Look::Damaged(_)));
+    }
+}

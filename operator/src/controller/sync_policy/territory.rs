@@ -1,0 +1,84 @@
+//! The scopes that runs work in at this moment: two runs never work in one.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+
+use declarest_core::path::LogicalPath;
+use tokio::sync::Notify;
+
+use crate::controller::kind::Key;
+
+/// The scopes of all runs under way, by policy.
+#[derive(Default)]
+pub struct Territories {
+    held: Mutex<HashMap<Key, LogicalPath>>,
+    freed: Notify,
+}
+
+/// The scope of one run, held until it is dropped.
+pub struct Territory<'a> {
+    territories: &'a Territories,
+    key: Key,
+}
+
+impl Territories {
+    /// Waits until no run of another policy of the namespace works in a scope that overlaps `scope`. Such a run
+    /// is one of a younger policy and is being stopped.
+    pub async fn enter(&self, key: &Key, scope: &LogicalPath) -> Territory<'_> {
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            // What is freed from here on is not missed.
+            freed.as_mut().enable();
+            if self.try_enter(key, scope) {
+                return Territory { territories: self, key: key.clone() };
+            }
+            freed.await;
+        }
+    }
+
+    fn try_enter(&self, key: &Key, scope: &LogicalPath) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = held.iter().any(|(other, theirs)| {
+            other != key && other.namespace == key.namespace && theirs.overlaps(scope)
+        });
+        if !taken {
+            held.insert(key.clone(), scope.clone());
+        }
+        !taken
+    }
+}
+
+impl Drop for Territory<'_> {
+    fn drop(&mut self) {
+        self.territories.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.territories.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn path(text: &str) -> LogicalPath {
+        LogicalPath::parse(text).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_waits_for_the_one_in_its_scope() {
+        let territories = Territories::default();
+        let [own, other] = ["own", "other"].map(|name| Key::new("team".to_owned(), name.to_owned()));
+        let elsewhere = Key::new("other".to_owned(), "own".to_owned());
+        let held = territories.enter(&other, &path("/shops/rio")).await;
+        drop(territories.enter(&elsewhere, &path("/shops")).await);
+        drop(territories.enter(&own, &path("/shops/ava")).await);
+        let waiting = territories.enter(&own, &path("/shops"));
+        let mut waiting = pin!(waiting);
+        let too_long = tokio::time::timeout(Duration::from_secs(1), &mut waiting).await;
+        assert!(too_long.is_err(), "the scope is taken");
+        drop(held);
+        let _entered = waiting.await;
+    }
+}
