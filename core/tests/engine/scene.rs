@@ -1,7 +1,6 @@
 //! A world whose repository has revisions, and what runs learn about its server.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
@@ -29,11 +28,6 @@ impl Scene {
     /// The same scene with an encrypted file of these secrets.
     pub async fn with_secrets(self, secrets: &[(&str, &str)]) -> Self {
         Self { world: self.world.with_secrets(secrets).await, ..self }
-    }
-
-    /// Stores a secret.
-    pub async fn store_secret(&self, key: &str, value: &str) {
-        self.world.store_secret(key, value).await;
     }
 
     pub fn server(&self) -> &RestServer {
@@ -106,18 +100,6 @@ impl Scene {
 
     fn forget(&self) {
         self.server().reset_counts();
-        self.looks.read.store(0, Ordering::Relaxed);
-        self.looks.listed.store(0, Ordering::Relaxed);
-    }
-
-    /// How many files of the repository the last run looked for.
-    pub fn files_read(&self) -> usize {
-        self.looks.read.load(Ordering::Relaxed)
-    }
-
-    /// How many directories of the repository the last run listed.
-    pub fn listed(&self) -> usize {
-        self.looks.listed.load(Ordering::Relaxed)
     }
 
     /// What was asked since the last run began, in the order of paths.

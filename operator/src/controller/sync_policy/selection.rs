@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use declarest_core::error::Categorized as _;
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::{Descriptor, Value};
+use declarest_core::payload::Descriptor;
 use declarest_core::repository::{
     self, ApplyTarget, Changes, EntryKind, GitTree, Mirror, RepositoryError, ResourceFile, Revision,
 };
@@ -229,10 +229,6 @@ fn incremental(
             return Ok(None);
         }
         selection.prune = gone;
-        // Two paths can mean one resource where ids are not names, and only a look at all of them tells.
-        if selection.prune.iter().any(is_renamed) {
-            return Ok(None);
-        }
         // The limit is a share of what the policy owns, so with many deletions that must be known.
         if selection.prune.len() > FEW {
             let declared = repository::resources(tree, scope, request.recursive)?;
@@ -261,10 +257,4 @@ fn removed(
     let mut found = undeclared(request, seen, tree)?;
     found.gone.retain(|candidate| wanted.contains(&candidate.path));
     Ok(found)
-}
-
-/// Whether the payload states an id that is not the path's own name.
-fn is_renamed(candidate: &Candidate) -> bool {
-    let id = candidate.payload.get("id").and_then(Value::scalar_text);
-    id.is_some_and(|id| id.trim() != candidate.path.name())
 }
