@@ -60,6 +60,12 @@ build: ## Build all programs for development
 bench: ## Measure syncs beside their targets, all or some rows (ROWS="a b"); needs Go; see docs/performance.md
 	vault=$$(hack/vault/build.sh) && \
 	env -u KUBEBUILDER_ASSETS VAULT_BIN=$$vault cargo bench -p declarest-operator --bench sync -- $(ROWS)
+	$(if $(ROWS),,$(MAKE) bench-memory)
+
+.PHONY: bench-memory
+bench-memory: ## Measure the operator's memory on a real kube-apiserver: row i of the table
+	assets=$$(hack/envtest/build.sh) && \
+	KUBEBUILDER_ASSETS=$$assets cargo bench -p declarest-operator --bench sync -- i
 
 .PHONY: bench-core
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode

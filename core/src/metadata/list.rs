@@ -137,7 +137,7 @@ pub(super) fn entries(
 ) -> Result<Entries, MetadataError> {
     let (items, shape) = array_in(collection, answer)?;
     let mut entries = Entries { named: Vec::with_capacity(items.len()), nameless: 0, shape };
-    let mut unnamed = None;
+    let (mut unnamed, mut without_name) = (None, 0);
     for (index, payload) in items.into_iter().enumerate() {
         if payload.as_object().is_none() {
             let reason = format!("entry {index} is not an object");
@@ -148,11 +148,14 @@ pub(super) fn entries(
             entries.named.push(entry);
         } else {
             entries.nameless += 1;
-            unnamed = unnamed.or((!blank).then_some(index));
+            if !blank {
+                without_name += 1;
+                unnamed = unnamed.or(Some(index));
+            }
         }
     }
-    // A list of which no entry has a name is not understood: the rules do not fit it.
-    match unnamed.filter(|_| entries.named.is_empty()) {
+    // A list of which most entries have no name is not understood: the rules do not fit it.
+    match unnamed.filter(|_| without_name > entries.named.len()) {
         None => Ok(entries),
         Some(index) => Err(MetadataError::AnonymousEntry {
             collection: collection.clone(),

@@ -45,6 +45,8 @@ pub struct Pager<'a> {
     pages: u64,
     /// How many entries they have, if that can be counted.
     entries: Option<u64>,
+    /// The largest number of entries that an answer says the whole list has.
+    total: u64,
     /// Whether something says that the end is the end: metadata, a total, or a page before.
     ends_surely: bool,
 }
@@ -54,7 +56,7 @@ impl<'a> Pager<'a> {
         let numbered = rules.pagination().and_then(Pagination::numbered);
         let position = numbered.map_or(0, |numbered| numbered.start.into());
         let ends_surely = rules.pagination().is_some();
-        Self { rules, collection, position, pages: 0, entries: Some(0), ends_surely }
+        Self { rules, collection, position, pages: 0, entries: Some(0), total: 0, ends_surely }
     }
 
     /// Whether [`NextPage::End`] was said by somebody: by metadata, by a total in the answer, or because an earlier
@@ -66,6 +68,12 @@ impl<'a> Pager<'a> {
     /// How many entries the pages have before transforms, if they can be counted.
     pub fn entries(&self) -> Option<u64> {
         self.entries
+    }
+
+    /// Whether the answers say that the list has more than `found` entries. It is asked where entries cannot be counted
+    /// before transforms.
+    pub fn lacks(&self, found: u64) -> bool {
+        self.rules.pagination().is_none() && self.total > found
     }
 
     /// What comes after `page`, which is the first one, or the one that the last call led to.
@@ -175,7 +183,12 @@ impl Pager<'_> {
         for total in totals {
             lacks |= self.entries.is_some_and(|entries| total > entries);
             complete |= self.entries == Some(total);
+            self.total = self.total.max(total);
         }
+        // Such a number may be that of the page alone, so it only shows that something is missing.
+        let counts = numbers(page.answer, &COUNTS).max().unwrap_or_default();
+        lacks |= self.entries.is_some_and(|entries| counts > entries);
+        self.total = self.total.max(counts);
         lacks |= numbers(page.answer, &PAGES).any(|pages| pages > self.pages);
         complete |= flags(page.answer, &LAST).any(|last| last);
         let continues =
@@ -213,7 +226,7 @@ const SIGNS: [&str; 12] = [
 const WRAPPERS: [&str; 8] =
     ["links", "_links", "paging", "pagination", "metadata", "meta", "page", "pageInfo"];
 /// Members that count the entries of the whole list.
-const TOTALS: [&str; 12] = [
+const TOTALS: [&str; 11] = [
     "total",
     "totalCount",
     "total_count",
@@ -224,11 +237,13 @@ const TOTALS: [&str; 12] = [
     "totalElements",
     "total_elements",
     "totalSize",
-    "count",
     "@odata.count",
 ];
+/// Members that count the entries of the list or of the page.
+const COUNTS: [&str; 1] = ["count"];
 /// Members that count its pages.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
+    "pages",
     "totalPages",
     "total_pages",
     "lastPage",
@@ -243,7 +258,7 @@ const LAST: [&str; 4] = ["last", "isLast", "is_last", "isLastPage"];
 
 /// Whether a member of this name beside the entries of a list is about its pages.
 pub(super) fn describes_pages(name: &str) -> bool {
-    [&URLS[..], &SIGNS, &WRAPPERS, &TOTALS, &PAGES, &LAST].iter().any(|names| names.contains(&name))
+    [&URLS[..], &SIGNS, &WRAPPERS, &TOTALS, &COUNTS, &PAGES, &LAST].iter().any(|names| names.contains(&name))
 }
 
 /// The answer and the objects beside its entries that describe its pages.

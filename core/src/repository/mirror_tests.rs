@@ -286,6 +286,23 @@ fn damage_while_it_is_open_is_an_error_until_it_is_opened_anew(#[case] harm: Har
     assert!(!anew.is_damaged());
 }
 
+#[test]
+fn an_examination_finds_what_was_damaged_before_the_mirror_was_opened() {
+    let f = Fixture::new();
+    let files: Vec<_> = (0..400).map(|n| (format!("d/{n}/resource.json"), format!("{n:0600}"))).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let first = f.origin.commit(&[], &files);
+    f.origin.branch("main", &first);
+    f.fetch();
+    f.mirror.examine().unwrap();
+    overwrite(&packs(&f, "pack")[0]);
+    let mirror = f.reopen("binding");
+    if mirror.tip().unwrap().is_some() {
+        assert!(matches!(mirror.examine(), Err(RepositoryError::Damaged { .. })));
+        assert!(mirror.is_damaged());
+    }
+}
+
 fn truncate(file: &Path) {
     let size = fs::metadata(file).unwrap().len();
     writable(file).set_len(size / 3).unwrap();

@@ -49,7 +49,7 @@ impl Mirror {
 
     /// The pins whose names begin with `prefix`, sorted by name.
     fn pins_below(&self, prefix: &str) -> Result<Vec<(String, Revision)>, RepositoryError> {
-        // What is no valid name must not get into the pattern either.
+        // A name that is not valid must not get into the pattern either.
         pin_ref(&format!("{prefix}x"))?;
         let glob = format!("{PINS}{prefix}*");
         self.with(|repository| {

@@ -55,10 +55,8 @@ impl Paging {
         let length = range.and_then(|(_, length)| length.parse().ok());
         let counted = |name| text(name)?.parse().ok();
         let partial = status == StatusCode::PARTIAL_CONTENT || range.is_some();
-        Self {
-            total: counted("x-total-count").or_else(|| counted("x-total")).or(length),
-            continues: text("x-next-page").is_some() || (partial && length.is_none()),
-        }
+        let total = counted("x-total-count").or_else(|| counted("x-total")).or(length);
+        Self { total, continues: text("x-next-page").is_some() || (partial && total.is_none()) }
     }
 }
 

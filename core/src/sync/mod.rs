@@ -55,7 +55,8 @@ pub use plan::saved::{SavedPlan, SavedPlanError, Subject, Summary};
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
     let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
     // Only such a run can be repeated by its answers alone.
-    let transcript = (whole_scope && reading == Reading::Bulk).then(Arc::<Transcript>::default);
+    let repeatable = whole_scope && reading == Reading::Bulk && selection.prune.is_empty();
+    let transcript = repeatable.then(Arc::<Transcript>::default);
     let bounded = &stop.bounding(session);
     let surveyor = Surveyor::new(bounded, &selection, options, stop, transcript.clone());
     let (report, had_work) = match options.mode {

@@ -29,6 +29,7 @@ use std::time::Instant;
 use clap::Parser as _;
 use operator::Settled;
 use support::rest_server;
+use support::world::on_cluster;
 use table::{Table, machine};
 
 /// The argument that makes this program the REST server of another one.
@@ -61,13 +62,17 @@ async fn measure(rows: &Rows) {
     println!("{}", machine());
     let mut table = Table::begin();
     if rows.want("a") {
-        engine::one_by_one().await.into_iter().for_each(|figure| table.add(figure));
+        table.add(engine::one_by_one().await);
     }
     if rows.want("b") {
         engine::in_bulk().await.into_iter().for_each(|figure| table.add(figure));
     }
     if rows.want("c") {
         table.add(engine::create().await);
+    }
+    // Where every object is read and written over TLS, as in production.
+    if rows.want("i") && on_cluster() {
+        table.add(operator::life(256.0).await);
     }
     if rows.want("d") || rows.want("e") {
         // Both rows need a scope this large, which takes a while to make.

@@ -155,6 +155,32 @@ pub fn memory(settled: &Settled, target: f64) -> Figure {
     }
 }
 
+/// The most memory that an operator has had after a first sync of 100,000 resources, ten changed files, and a drift
+/// check that finds one resource changed.
+pub async fn life(target: f64) -> Figure {
+    let settled = Settled::new(100_000, 100, &[]).await;
+    settled.apply_ten(2).await;
+    settled.world.patch::<SyncPolicy>("policy", json!({"spec": {"syncInterval": "10s"}})).await;
+    settled.world.finished("DriftDue").await;
+    let url = format!("{}/{}", settled.server.url, desired::member(77, settled.members));
+    let changed = reqwest::Client::new().put(url).body(desired::payload("i77", 0)).send().await;
+    assert!(changed.unwrap().status().is_success());
+    let corrected = settled.world.policy("the change is undone", |status| {
+        status.resource_stats.is_some_and(|stats| stats.updated == 1)
+            && status.last_trigger.as_deref() == Some("DriftDue")
+    });
+    corrected.await;
+    let peak = settled.world.peak_memory();
+    Figure {
+        row: "i",
+        what: "peak memory, 100,000 resources, kube-apiserver: first sync, commit, drift".to_owned(),
+        target: Some(target),
+        measured: number(peak),
+        unit: "MiB",
+        raw: format!("first sync {:.1} s", settled.first_sync.as_secs_f64()),
+    }
+}
+
 /// Many policies of a few resources, from the start of the process until all are ready.
 pub async fn policies() -> Figure {
     let git = GitRemote::new();

@@ -172,11 +172,12 @@ impl Writer {
             Some(id) => at.with_remote_id(&id),
             None => at,
         };
-        // The create itself succeeded: a server that shows it late, or nothing at all, is looked at by the next run.
+        // The create itself succeeded: where the server cannot be read, the next run looks at it.
         let Ok(observed) = Remote::new(&self.session).read(&at).await else { return Ok(()) };
         if observed.payload.is_none() {
-            self.session.knowledge.expect(&action.path, self.session.client.attempt_timeout());
-            return Ok(());
+            let wait = self.session.client.attempt_timeout();
+            self.session.knowledge.expect(&action.path, wait);
+            return Err(SyncError::UnderWay { path: action.path.clone(), seconds: wait.as_secs() });
         }
         match self.decided((Step::Create, Reason::Missing), desired, observed).await? {
             Some(Action { sending: Sending::Ready(update), .. }) => {
@@ -252,7 +253,10 @@ impl Writer {
             sent_again = true;
             match self.session.client.send(&call.request).await {
                 Ok(response) => {
-                    self.ids.learn(&action.path, call, &response);
+                    let id = self.ids.learn(&action.path, call, &response);
+                    if action.reason == Reason::Missing {
+                        self.complete(action, call, &response, id).await?;
+                    }
                     return Ok(action.step);
                 }
                 Err(error) if error.may_still_be_done() => return Err(self.uncertain(&action.path, error)),

@@ -305,7 +305,8 @@ impl Doubt {
 /// What is unknown and which line of metadata would help.
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const STATE_ID: &str = "state resource.id in the payload, or create with PUT at the address of get";
+        const STATE_ID: &str =
+            "state an id in the payload that is the alias, too, or create with PUT at the address of get";
         match self {
             Self::NotListed => write!(f, "the list of its collection was not read"),
             Self::Cut => write!(

@@ -117,7 +117,7 @@ impl Resource {
         let Some(create) = render(OperationName::Create).filter(|create| create.method == Method::PUT) else {
             return false;
         };
-        render(OperationName::Get).is_some_and(|get| get.path == create.path)
+        render(OperationName::Get).is_some_and(|get| (get.path, get.query) == (create.path, create.query))
     }
 
     /// The same resource, addressed by `remote_id`.

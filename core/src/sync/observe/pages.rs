@@ -131,7 +131,8 @@ impl<'a> Pages<'a> {
     /// What all pages showed. `cut` tells whether there are more of them.
     pub(super) fn finish(self, cut: bool) -> Listed {
         let counted = self.pager.entries().unwrap_or((self.entries.len() + self.nameless) as u64);
-        let extent = if cut {
+        let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);
+        let extent = if cut || lacks {
             Extent::Cut
         } else if !self.pager.ends_surely() && is_usual_page(counted) {
             Extent::PageSized(counted)

@@ -159,7 +159,7 @@ impl Running<'_, '_> {
     }
 
     /// Notes in status what the run rests on. Not before the run is sure to begin: a revision that was never
-    /// attempted is no part of the inventory.
+    /// attempted is not part of the inventory.
     fn adopt(&mut self, selected: &Selected) {
         let status = &mut self.round.status;
         status.inventory_base_revision = Some(selected.inventory_base.to_string());

@@ -74,9 +74,8 @@ mod tests {
         let held = territories.enter(&other, &path("/shops/rio")).await;
         drop(territories.enter(&elsewhere, &path("/shops")).await);
         drop(territories.enter(&own, &path("/shops/ava")).await);
-        let scope = path("/shops");
-        let waiting = territories.enter(&own, &scope);
-        let mut waiting = pin!(waiting);
+        let wanted = path("/shops");
+        let mut waiting = pin!(territories.enter(&own, &wanted));
         let too_long = tokio::time::timeout(Duration::from_secs(1), &mut waiting).await;
         assert!(too_long.is_err(), "the scope is taken");
         drop(held);
