@@ -27,6 +27,7 @@ pub struct Report {
     /// Set when pruning was refused as a whole.
     pub prune_refused: Option<PruneRefused>,
     /// What was not pruned because Git declares it under another path, sorted by path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
     /// Why the run ended early, if it did.
     pub stopped: Option<String>,

@@ -47,6 +47,7 @@ pub struct Plan {
     /// What could not be read, rendered or observed.
     pub failures: Vec<Failure>,
     /// What is not pruned because Git declares it under another path, or something below it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
     /// Set when pruning was refused as a whole; then no action deletes.
     pub prune_refused: Option<PruneRefused>,
