@@ -234,7 +234,7 @@ fn twins_are_ambiguous() {
     exit 5
     --- stdout
     --- stderr
-    /twins/a is ambiguous: 2 entries of the list of its collection match "a"
+    cannot determine whether /twins/a exists: several entries of the list of its collection have its id or its alias (ids: 1, 2); correct the id in the payload, or delete the duplicate
     "#);
 }
 

@@ -13,7 +13,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
 use super::model::action::{Action, Reason, Sending, Step};
 use super::model::call::Call;
@@ -175,8 +175,8 @@ struct Sender {
     writer: Writer,
     /// One for each request that the gate may ever let through at once. What waits here can still be stopped.
     slots: Semaphore,
-    /// Addresses that are written to, each by one action at a time: several resources may share one.
-    addresses: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Addresses that are written to: several resources may share one.
+    addresses: Mutex<HashMap<String, Arc<RwLock<()>>>>,
     stop: Stop,
 }
 
@@ -204,12 +204,12 @@ impl Sender {
         }
         let outcome = match self.writer.prepare(action).await {
             Ok(call) => {
-                let address = call.as_deref().or(action.call()).and_then(|call| self.address(call));
-                let _turn = match &address {
-                    // It is never closed.
-                    Some(turn) => turn.acquire().await.ok(),
+                let call_of = call.as_deref().or(action.call());
+                let _turn = match call_of {
+                    Some(call) => Some(self.turn(call).await),
                     None => None,
                 };
+                // It is never closed.
                 let _slot = self.slots.acquire().await.ok();
                 self.stop.check(&action.path)?;
                 self.writer.write(action, call.as_deref()).await
@@ -222,19 +222,29 @@ impl Sender {
         outcome
     }
 
-    /// The turn at the address of `call`. POST adds to a collection, where several may go on at once.
-    fn address(&self, call: &Call) -> Option<Arc<Semaphore>> {
+    /// Waits for the turn of `call` at its address. POST adds to a collection, where several may go on at once, but none
+    /// beside another write.
+    async fn turn(&self, call: &Call) -> Turn {
+        let address = {
+            let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those that no action waits for are of no further use.
+            if addresses.len() > 1024 {
+                addresses.retain(|_, address| Arc::strong_count(address) > 1);
+            }
+            Arc::clone(addresses.entry(call.request.path.clone()).or_default())
+        };
         if call.request.method == http::Method::POST {
-            return None;
+            Turn::Shared(address.read_owned().await)
+        } else {
+            Turn::Alone(address.write_owned().await)
         }
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that no action waits for are of no further use.
-        if addresses.len() > 1024 {
-            addresses.retain(|_, turn| Arc::strong_count(turn) > 1);
-        }
-        let turn = addresses.entry(call.request.path.clone()).or_insert_with(|| Arc::new(Semaphore::new(1)));
-        Some(Arc::clone(turn))
     }
+}
+
+/// The right to write to an address, held until it is dropped.
+enum Turn {
+    Shared(#[expect(dead_code, reason = "it is held")] OwnedRwLockReadGuard<()>),
+    Alone(#[expect(dead_code, reason = "it is held")] OwnedRwLockWriteGuard<()>),
 }
 
 fn failure(action: &Action, error: &SyncError) -> Failure {

@@ -14,6 +14,7 @@ use crate::server::{Response, ServerError};
 use crate::sync::model::action::{Action, Reason, Sending, Step};
 use crate::sync::model::call::Call;
 use crate::sync::model::error::SyncError;
+use crate::sync::model::identity::Wanted;
 use crate::sync::model::recurrence::{After, Done, Recurrences};
 use crate::sync::model::resource::{Observed, Resource};
 use crate::sync::model::session::Session;
@@ -209,8 +210,37 @@ impl Writer {
         }
     }
 
-    /// A create was answered with 409: the resource exists after all, and is updated once.
+    /// A create was answered with 409: if the resource exists after all, it is updated once. A resource with other names
+    /// may be the cause as well, and is not touched.
     async fn update_instead(
+        &self,
+        action: &Action,
+        call: &Call,
+        error: ServerError,
+    ) -> Result<Step, SyncError> {
+        let desired = self.desired(&action.path).await?;
+        let observed = match Remote::new(&self.session).read(&desired).await {
+            Ok(observed) if observed.payload.is_some() => observed,
+            // Its own address is all that such a resource can be at.
+            _ if Wanted::of(&desired).one_name => return self.update_unseen(action, call, error).await,
+            _ => return Err(error.into()),
+        };
+        let shown = observed.payload.as_ref();
+        let alias = shown.and_then(|shown| desired.rules.identity().alias().evaluate(shown).ok());
+        if alias.is_some_and(|alias| !Wanted::of(&desired).answers_to(&alias)) {
+            return Err(error.into());
+        }
+        if let Some(Action { sending: Sending::Ready(update), .. }) =
+            self.decided((Step::Create, Reason::Missing), desired, observed).await?
+        {
+            let response = self.session.client.send(&update.request).await?;
+            self.ids.learn(&action.path, call, &response);
+        }
+        Ok(action.step)
+    }
+
+    /// Updates what a create collided with, where it cannot be read.
+    async fn update_unseen(
         &self,
         action: &Action,
         call: &Call,

@@ -74,6 +74,14 @@ pub enum SyncError {
         /// Why.
         reason: String,
     },
+    /// Two declared resources are the same one on the server.
+    #[error("{path}: {other} declares the same resource; correct the id or the alias in one of the payloads")]
+    Claimed {
+        /// The resource.
+        path: LogicalPath,
+        /// What else declares it.
+        other: String,
+    },
     /// The server has something else where a deletion just succeeded or found nothing.
     #[error(
         "{path}: DELETE {address} found nothing, but the resource is still there; state the address in operations.delete.path"
@@ -263,6 +271,7 @@ impl Categorized for SyncError {
             | Self::Contended { .. }
             | Self::NotDeleted { .. }
             | Self::StillThere { .. }
+            | Self::Claimed { .. }
             | Self::ParentFailed { .. } => Category::Conflict,
             Self::Unsure { .. } | Self::UnderWay { .. } | Self::NotAttempted { .. } => Category::Transport,
             Self::Task { .. } => Category::Internal,

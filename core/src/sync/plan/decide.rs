@@ -44,6 +44,10 @@ fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Deci
         let action = Action::new(path(), Step::Create, Reason::Missing);
         return Ok(Decision::of(action, Call::create(desired, &observed.at)));
     };
+    // Found by its alias, it keeps the id that the server gave it: an id in Git that nothing has is not a change.
+    let found = &observed.at.identity.remote_id;
+    let renumbered = (desired.identity.remote_id != *found).then(|| desired.with_remote_id(found));
+    let desired = renumbered.as_ref().unwrap_or(desired);
     let differences = desired.evaluation()?.compare(payload)?;
     let reason = match (differences.is_empty(), force) {
         (true, false) => return Ok(Action::new(path(), Step::Skip, Reason::Equal).into()),

@@ -1,8 +1,10 @@
 //! Looking at all that is selected and deciding resource by resource, so that a run holds the payloads of what changes
 //! and not of what exists.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
@@ -81,6 +83,8 @@ pub struct Surveyor {
     bulk: Arc<Bulk>,
     candidates: Arc<Candidates>,
     options: Options,
+    /// The hashes of the names of declared resources, which no two of one collection may share.
+    names: Arc<Mutex<HashSet<u64>>>,
     /// Whether equal resources are only counted: they are most of a large scope.
     counts_equal: bool,
     /// Whether the request of what is surely missing is made when it is sent. Until then neither its payload is
@@ -105,6 +109,7 @@ impl Surveyor {
             candidates: Arc::new(Candidates::new(&remote)),
             bulk: Arc::new(Bulk::new(remote, selection, options)),
             options: options.clone(),
+            names: Arc::default(),
             counts_equal: selection.whole_scope && !keep_compared && !sealable,
             defers: false,
             stop: stop.clone(),
@@ -172,6 +177,7 @@ impl Surveyor {
             tokio::select! {
                 Some(item) = items.next(), if running.len() < at_once && !is_over => {
                     first = first.or_else(|| Some(item.path().clone()));
+                    let item = self.named_once(item);
                     if let Some(action) = self.deferred(&item) {
                         survey.add(Ok(Looked::Decided(action.into())), self.counts_equal);
                         continue;
@@ -185,6 +191,25 @@ impl Surveyor {
                 else => return first,
             }
         }
+    }
+
+    /// Fails a resource whose id or alias another declared resource of its collection has: each run would overwrite
+    /// the one with the other.
+    fn named_once(&self, item: Item) -> Item {
+        let Item::Desired(path, Ok(desired)) = item else { return item };
+        let wanted = Wanted::of(&desired);
+        let id = ("id", wanted.id.unwrap_or(wanted.name));
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        for (kind, name) in [Some(id), wanted.alias.map(|alias| ("alias", alias))].into_iter().flatten() {
+            let mut hash = DefaultHasher::new();
+            (path.parent(), kind, name).hash(&mut hash);
+            if !names.insert(hash.finish()) {
+                let other = format!("another resource with the {kind} \"{name}\"");
+                return Item::Desired(path.clone(), Err(SyncError::Claimed { path, other }));
+            }
+        }
+        drop(names);
+        Item::Desired(path, Ok(desired))
     }
 
     /// The creation of what is known to be missing, where its request can wait.
@@ -253,6 +278,9 @@ impl Surveyor {
             }
             Err((_, error)) => return Err(error),
         };
+        if self.options.intent == Intent::Converge && has_another_alias(&desired, &observed) {
+            self.candidates.check_sole(&desired, &observed).await?;
+        }
         if observed.payload.is_none()
             && self.options.intent == Intent::Converge
             && let Some(left) = self.session.knowledge.expected(&desired.path)
@@ -303,6 +331,14 @@ impl Surveyor {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// Whether what the id of a resource addresses has another alias: it was renamed, or is another declared resource.
+fn has_another_alias(desired: &Resource, observed: &Observed) -> bool {
+    let wanted = Wanted::of(desired);
+    let Some(payload) = observed.payload.as_ref().filter(|_| !wanted.one_name) else { return false };
+    let alias = desired.rules.identity().alias().evaluate(payload);
+    alias.is_ok_and(|alias| !wanted.answers_to(&alias))
 }
 
 impl Survey {

@@ -86,10 +86,7 @@ impl Candidates {
     pub async fn check_sole(&self, declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
         match self.declared.claimant(declared, observed).await? {
             None => Ok(()),
-            Some(path) => Err(SyncError::NotDeleted {
-                path: declared.path.clone(),
-                reason: format!("{path} declares the same resource; correct the id in one of the payloads"),
-            }),
+            Some(other) => Err(SyncError::Claimed { path: declared.path.clone(), other: other.to_string() }),
         }
     }
 
