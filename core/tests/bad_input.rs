@@ -119,8 +119,15 @@ fn list(fixture: &Path) -> Vec<String> {
     let paths = entries.named.iter().filter_map(|entry| entry.path(&shops).err());
     let mut told: Vec<String> = paths.map(|error| shown(&error)).collect();
     let list = ListAnswer::Listed { listing: Listing::new(entries.named), extent: Extent::Whole };
-    let wanted =
-        Wanted { id: None, name: "rio", alias: None, states_alias: false, one_name: true, by_members: true };
+    let wanted = Wanted {
+        id: None,
+        name: "rio",
+        alias: None,
+        states_alias: false,
+        one_name: true,
+        by_path: false,
+        by_members: true,
+    };
     let question = Question { wanted, put_creates: false, doomed: false };
     if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list, false) {
         let path = shops.join("rio").unwrap();

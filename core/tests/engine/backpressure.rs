@@ -25,7 +25,9 @@ fn throttling(max_concurrent_requests: usize) -> Throttling {
 /// A server that answers 503 to so many of the first creations, and what a run over it reports.
 async fn run(throttling: &Throttling, refusals: usize) -> (World, Report) {
     let config = Config { server_ids: vec!["/items".to_owned()], ..Config::default() };
-    let world = World::new(config, &[("items/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
+    // A list of any length is whole, also one that is as long as a page when it is asked for.
+    let metadata = "{resource: {id: /id, alias: /name}, operations: {list: {pagination: {style: none}}}}";
+    let world = World::new(config, &[("items/_/metadata.yaml", metadata)]);
     for index in 0..RESOURCES {
         let name = format!("i{index:03}");
         world.declare(&format!("items/{name}/resource.json"), &json!({"name": name}).to_string());

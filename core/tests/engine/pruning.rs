@@ -78,17 +78,23 @@ async fn what_nobody_declares_goes() {
 #[tokio::test]
 async fn an_empty_list_below_the_name_of_a_parent_proves_nothing() {
     type Posts = Arc<Mutex<Vec<String>>>;
-    async fn answer(State(posts): State<Posts>, method: Method, uri: Uri) -> (StatusCode, &'static str) {
-        match (method, uri.path()) {
+    async fn answer(
+        State(posts): State<Posts>,
+        method: Method,
+        uri: Uri,
+        body: String,
+    ) -> (StatusCode, String) {
+        let (status, answer) = match (method, uri.path()) {
             (Method::POST, path) => {
                 posts.lock().unwrap().push(path.to_owned());
-                (StatusCode::CREATED, "{}")
+                return (StatusCode::CREATED, body);
             }
             (_, "/projects") => (StatusCode::OK, r#"[{"id":"17","name":"p1"}]"#),
             (_, "/projects/17") => (StatusCode::OK, r#"{"id":"17","name":"p1"}"#),
             (_, "/projects/p1/items" | "/projects/17/items") => (StatusCode::OK, "[]"),
             _ => (StatusCode::NOT_FOUND, "{}"),
-        }
+        };
+        (status, answer.to_owned())
     }
     let posts = Posts::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

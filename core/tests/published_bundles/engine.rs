@@ -10,7 +10,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::payload::Value;
 use declarest_core::repository::{ApplyTarget, DirTree, Tree};
 use declarest_core::sync::{
-    self, Candidate, FailureReason, Options, Remote, Report, Selection, Session, Stop,
+    self, Candidate, FailureReason, Intent, Options, Remote, Report, Selection, Session, Stop,
 };
 use serde_json::Value as Json;
 use tempfile::TempDir;
@@ -68,15 +68,18 @@ impl World {
                 let payload = self.session.metadata.rules(&self.path).unwrap().seed(&self.path);
                 let candidate = Candidate { path: self.path.clone(), payload, declared_in: None };
                 let selection = Selection { prune: vec![candidate], ..Selection::default() };
-                let report = self.sync(selection, false).await;
+                let report = self.sync(selection, &Options::default()).await;
                 problems_of(&report, report.stats.pruned == 1, "nothing was deleted")
             }
             Operation::Create => {
-                let report = self.sync(self.selection(case), false).await;
+                // The scripts do not store what is created, so it is not to be read back.
+                let options = Options { intent: Intent::Create, ..Options::default() };
+                let report = self.sync(self.selection(case), &options).await;
                 problems_of(&report, report.stats.created == 1 + case.with.len(), "not all was created")
             }
             Operation::Update => {
-                let report = self.sync(self.selection(case), true).await;
+                let options = Options { force: true, ..Options::default() };
+                let report = self.sync(self.selection(case), &options).await;
                 problems_of(&report, report.stats.updated == 1, "nothing was updated")
             }
             Operation::Apply => self.apply(case).await,
@@ -89,13 +92,12 @@ impl World {
         Selection::targets(self.session.tree.as_ref(), &targets.collect::<Vec<_>>()).unwrap()
     }
 
-    async fn sync(&self, selection: Selection, force: bool) -> Report {
-        let options = Options { force, ..Options::default() };
-        sync::run(&self.session, selection, &options, &Stop::default()).await
+    async fn sync(&self, selection: Selection, options: &Options) -> Report {
+        sync::run(&self.session, selection, options, &Stop::default()).await
     }
 
     async fn apply(&self, case: &Case) -> Vec<String> {
-        let report = self.sync(self.selection(case), false).await;
+        let report = self.sync(self.selection(case), &Options::default()).await;
         let stats = &report.stats;
         let outcome = match (stats.created, stats.updated, stats.unchanged, stats.failed) {
             (1, 0, 0, 0) => Some(Outcome::Created),

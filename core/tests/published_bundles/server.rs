@@ -30,8 +30,11 @@ struct Script {
     defaults: MediaTypes,
     expected: VecDeque<Exchange>,
     reads: BTreeMap<String, Json>,
-    /// Whether a read that nothing is said about is an error, or just not found.
+    /// Whether a read that nothing is said about is an error. Otherwise resources of the case are not found, and all
+    /// lists are empty.
     strict: bool,
+    /// The last segments of the addresses of these resources.
+    names: Vec<String>,
     problems: Vec<String>,
 }
 
@@ -58,6 +61,7 @@ impl Server {
             expected: case.requests.iter().cloned().collect(),
             reads: case.server.clone(),
             strict: case.operation.is_conversation(),
+            names: case.names(),
             problems: Vec::new(),
         }));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
@@ -119,7 +123,14 @@ impl Script {
                 response(StatusCode::from_u16(status).unwrap(), None)
             }
             Some(body) => response(StatusCode::OK, Some(body)),
-            None if received.method == Method::GET && !self.strict => response(StatusCode::NOT_FOUND, None),
+            None if received.method == Method::GET && !self.strict => {
+                let name = received.path.rsplit('/').next().unwrap_or_default();
+                if self.names.iter().any(|known| known == name) {
+                    response(StatusCode::NOT_FOUND, None)
+                } else {
+                    response(StatusCode::OK, Some(&Json::Array(Vec::new())))
+                }
+            }
             None => {
                 let awaited = self.expected.front().map_or("nothing", |exchange| exchange.send.as_str());
                 self.problems.push(format!("{}: was sent, expected was {awaited}", received.line));

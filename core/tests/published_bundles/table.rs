@@ -88,6 +88,17 @@ pub enum Operation {
     Apply,
 }
 
+impl Case {
+    /// The last segments of the addresses that its resources may have: names of paths, and ids of payloads.
+    pub fn names(&self) -> Vec<String> {
+        let paths = self.with.keys().chain([&self.path]);
+        let names = paths.filter_map(|path| path.rsplit('/').next()).map(str::to_owned);
+        let payloads = self.with.values().chain(&self.desired);
+        let members = payloads.filter_map(Json::as_object).flat_map(|members| members.values());
+        names.chain(members.filter_map(Json::as_str).map(str::to_owned)).collect()
+    }
+}
+
 impl Operation {
     /// Whether the table tells the whole conversation, reads included.
     pub fn is_conversation(self) -> bool {

@@ -22,6 +22,7 @@ fn shops() -> GitRemote {
         let till = format!("shops/{shop}/tills/t1/resource.json");
         git.write(&till, r#"{"id": "t1", "size": 2}"#);
     }
+    git.write("orders/_/metadata.yaml", "resource: {id: /id, alias: /name}\n");
     git.write("orders/blue/resource.yaml", "name: blue\nprio: 1\n");
     git.commit("shops");
     git.push();

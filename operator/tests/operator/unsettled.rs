@@ -39,7 +39,8 @@ async fn what_never_converges_is_left_alone_until_something_changes() {
     world.create_policy(json!({"syncInterval": "1h", "source": {"path": "/items/a"}})).await;
     world.applied(&git.head()).await;
 
-    for writes in 1..=3 {
+    // The create itself was completed by an update, since its answer showed another version.
+    for writes in 2..=4 {
         assert_eq!(run(&world, &server).await, writes);
     }
     let (status, message) = world.policy_reason("NeverConverges").await;
@@ -56,7 +57,7 @@ async fn what_never_converges_is_left_alone_until_something_changes() {
     let exit = tokio::task::block_in_place(|| world.terminate());
     assert!(exit.success());
     world.launch().await;
-    assert_eq!(run(&world, &server).await, 3, "a new process knows of it");
+    assert_eq!(run(&world, &server).await, 4, "a new process knows of it");
     world.policy_reason("NeverConverges").await;
 
     let rule = "operations: {compare: {transforms: [{excludeAttributes: [/version]}]}}\n";
@@ -66,5 +67,5 @@ async fn what_never_converges_is_left_alone_until_something_changes() {
     world.notify().await;
     let status = world.applied(&revision).await;
     assert_eq!(status.unsettled_resources, []);
-    assert_eq!(server.counts().method("PUT"), 3);
+    assert_eq!(server.counts().method("PUT"), 4);
 }

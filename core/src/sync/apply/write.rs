@@ -156,6 +156,10 @@ impl Writer {
         id: Option<String>,
     ) -> Result<(), SyncError> {
         let desired = self.desired(&action.path).await?;
+        // What is a secret as a whole is not shown by any server.
+        if desired.rules.resolved().secret {
+            return Ok(());
+        }
         let answer = response.decode(desired.rules.payload_type()).unwrap_or_default();
         let shows_all = move |desired: &Resource| {
             let evaluation = desired.evaluation()?;
@@ -174,7 +178,14 @@ impl Writer {
             None => at,
         };
         // The create itself succeeded: where the server cannot be read, the next run looks at it.
-        let Ok(observed) = Remote::new(&self.session).read(&at).await else { return Ok(()) };
+        let remote = Remote::new(&self.session);
+        let observed = match remote.server.read_at(&at).await {
+            Ok(content) => Observed::found(at, content),
+            Err(_) => match remote.read(&at).await {
+                Ok(observed) => observed,
+                Err(_) => return Ok(()),
+            },
+        };
         if observed.payload.is_none() {
             let wait = self.session.client.attempt_timeout();
             self.session.knowledge.expect(&action.path, wait);
@@ -219,10 +230,12 @@ impl Writer {
         error: ServerError,
     ) -> Result<Step, SyncError> {
         let desired = self.desired(&action.path).await?;
+        // Such a resource can only be at its own address.
+        if Wanted::of(&desired).one_name {
+            return self.update_unseen(action, call, error).await;
+        }
         let observed = match Remote::new(&self.session).read(&desired).await {
             Ok(observed) if observed.payload.is_some() => observed,
-            // Its own address is all that such a resource can be at.
-            _ if Wanted::of(&desired).one_name => return self.update_unseen(action, call, error).await,
             _ => return Err(error.into()),
         };
         let shown = observed.payload.as_ref();
@@ -239,7 +252,7 @@ impl Writer {
         Ok(action.step)
     }
 
-    /// Updates what a create collided with, where it cannot be read.
+    /// Updates what a create collided with, unread.
     async fn update_unseen(
         &self,
         action: &Action,

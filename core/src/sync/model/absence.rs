@@ -218,10 +218,14 @@ fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, extent: Extent) ->
 
 /// Whether what an address shows is the resource: an id may be stale, and then it addresses another one.
 fn confirm<'l>(wanted: &Wanted<'l>, shown: Option<&str>, list: &'l ListAnswer) -> Verdict<'l> {
-    if wanted.one_name {
+    if wanted.one_name || wanted.by_path {
         return Verdict::Here;
     }
     let same = shown.is_some_and(|shown| wanted.answers_to(shown));
+    // Asked for by its name, it shows that name. Only an id may be a stale one.
+    if same && wanted.id.is_none() {
+        return Verdict::Here;
+    }
     match list {
         ListAnswer::Listed { listing, .. } => match wanted.find(listing) {
             Match::Several(ids) => Verdict::Unknown(several(&ids)),

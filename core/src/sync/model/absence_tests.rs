@@ -10,12 +10,20 @@ const SERVER_IDS: Wanted<'static> = Wanted {
     alias: Some("rio"),
     states_alias: true,
     one_name: false,
+    by_path: false,
     by_members: false,
 };
 const BOTH_STATED: Wanted<'static> = Wanted { id: Some("u1"), ..SERVER_IDS };
 const ONE_NAME: Wanted<'static> = Wanted { id: Some("rio"), one_name: true, ..SERVER_IDS };
-const NO_RULES: Wanted<'static> =
-    Wanted { id: None, name: "rio", alias: None, states_alias: false, one_name: true, by_members: true };
+const NO_RULES: Wanted<'static> = Wanted {
+    id: None,
+    name: "rio",
+    alias: None,
+    states_alias: false,
+    one_name: true,
+    by_path: false,
+    by_members: true,
+};
 
 fn entry(id: &str, alias: Option<&str>) -> Entry {
     Entry {
@@ -101,7 +109,9 @@ fn nothing_at_the_address(
 
 #[rstest]
 #[case::same(SERVER_IDS, Some("rio"), whole(&[("u7", Some("rio"))]), "here")]
-#[case::unique_until_listed(SERVER_IDS, Some("rio"), ListAnswer::NotAsked, "unknown NotListed")]
+#[case::same_by_name(SERVER_IDS, Some("rio"), ListAnswer::NotAsked, "here")]
+#[case::same_by_id(BOTH_STATED, Some("rio"), ListAnswer::NotAsked, "unknown NotListed")]
+#[case::by_path(Wanted { by_path: true, ..SERVER_IDS }, Some("ava"), ListAnswer::NotAsked, "here")]
 #[case::same_without_list(SERVER_IDS, Some("rio"), failed(), "here")]
 #[case::one_name(ONE_NAME, Some("x"), ListAnswer::NotAsked, "here")]
 #[case::foreign_id(BOTH_STATED, Some("ava"), whole(&[("u1", Some("ava")), ("u2", Some("rio"))]), "unknown Several")]

@@ -20,6 +20,8 @@ pub struct Wanted<'r> {
     pub states_alias: bool,
     /// Whether id and alias are one value, so that an address by id is an address by name.
     pub one_name: bool,
+    /// Whether nothing but its path is known: what the address of that path shows is what was asked for.
+    pub by_path: bool,
     /// Whether metadata states neither id nor alias, so that the usual members of a payload may name it.
     pub by_members: bool,
 }
@@ -52,6 +54,7 @@ impl<'r> Wanted<'r> {
             alias: rules.explicit_alias().then_some(alias.as_str()),
             states_alias: states(rules.alias().evaluate(&resource.payload).is_ok()),
             one_name: same_template || !rules.explicit_alias() || id == Some(alias.as_str()),
+            by_path: resource.seeded,
             by_members: !rules.any_explicit(),
         }
     }
@@ -134,6 +137,7 @@ mod tests {
         alias: Some("rio"),
         states_alias: true,
         one_name: false,
+        by_path: false,
         by_members: false,
     };
 

@@ -190,6 +190,7 @@ impl Remote {
             alias: Some(name),
             states_alias: false,
             one_name: false,
+            by_path: false,
             by_members: false,
         };
         let question = Question { wanted, put_creates: false, doomed: false };
@@ -253,6 +254,14 @@ impl Remote {
         // Where nothing is, its parents may have other ids than names.
         let (mut at, mut doubt) = (wanted.clone(), None);
         if read.as_ref().is_err_and(|error| error.category() == Category::NotFound) {
+            // A list that shows it has parents that are addressed well.
+            if wanted.rules.identity().any_explicit() {
+                let question = Question { wanted: Wanted::of(wanted), put_creates: false, doomed };
+                let listed = self.by_list(&wanted.path, &question, Address::NotFound).await;
+                if let Decided::Entry(entry) = listed {
+                    return self.read_listed(wanted, &entry).await;
+                }
+            }
             let (moved, about_parents) = self.parents.relocated(&self.lists, wanted).await?;
             doubt = about_parents;
             if let Some(moved) = moved {

@@ -6,6 +6,7 @@ use crate::secrets::DeclaredSecrets;
 use crate::sync::model::action::{Action, Reason, Sending, Step};
 use crate::sync::model::call::Call;
 use crate::sync::model::error::SyncError;
+use crate::sync::model::identity::Wanted;
 use crate::sync::model::options::{Intent, Options};
 use crate::sync::model::recurrence::{Known, Mark, Recurrences, Shown};
 use crate::sync::model::resource::{Observed, Resource};
@@ -46,7 +47,8 @@ fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Deci
     };
     // Found by its alias, it keeps the id that the server gave it: an id in Git that nothing has is not a change.
     let found = &observed.at.identity.remote_id;
-    let renumbered = (desired.identity.remote_id != *found).then(|| desired.with_remote_id(found));
+    let stale = Wanted::of(desired).id.is_some_and(|id| id != found);
+    let renumbered = stale.then(|| desired.with_remote_id(found));
     let desired = renumbered.as_ref().unwrap_or(desired);
     let differences = desired.evaluation()?.compare(payload)?;
     let reason = match (differences.is_empty(), force) {

@@ -155,6 +155,7 @@ impl Claim {
             alias: self.alias.as_deref(),
             states_alias: false,
             one_name: false,
+            by_path: false,
             by_members: false,
         };
         wanted.is(entry)
