@@ -78,7 +78,7 @@ fn tally(world: &World) -> Tally {
     Tally {
         requests: world.server.log().len(),
         injected: world.steps,
-        runs: world.runs,
+        runs: world.slowest,
         duplicates: world.duplicates(),
         lost_deletes: world.lost_deletes(),
         peak: 0,

@@ -52,7 +52,10 @@ pub struct World {
     last: Option<Report>,
     judge: Judge,
     rng: fastrand::Rng,
-    pub runs: usize,
+    runs: usize,
+    /// The most runs that it took to converge.
+    pub slowest: usize,
+    /// What was done to Git and to the server.
     pub steps: usize,
     pub violations: Vec<String>,
 }
@@ -71,6 +74,7 @@ impl World {
             judge: Judge::default(),
             rng: fastrand::Rng::with_seed(seed),
             runs: 0,
+            slowest: 0,
             steps: 0,
             violations: Vec::new(),
         }
@@ -136,11 +140,12 @@ impl World {
 
     /// Runs over everything until one succeeds, which one of `runs` must, and then finds nothing to do.
     pub async fn converges(&mut self, runs: usize) {
-        for left in (0..runs).rev() {
+        for run in 1..=runs {
+            self.slowest = self.slowest.max(run);
             if self.again().await == Outcome::Succeeded {
                 break;
             }
-            if left == 0 {
+            if run == runs {
                 self.violations.push(format!("not converged after {runs} runs: {}", self.account()));
                 return;
             }
