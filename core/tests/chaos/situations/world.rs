@@ -53,7 +53,9 @@ pub struct World {
     judge: Judge,
     rng: fastrand::Rng,
     runs: usize,
-    /// The most runs that it took to converge.
+    /// Runs since something was done to Git or to the server, until one succeeded.
+    since: Option<usize>,
+    /// The most of them.
     pub slowest: usize,
     /// What was done to Git and to the server.
     pub steps: usize,
@@ -74,10 +76,16 @@ impl World {
             judge: Judge::default(),
             rng: fastrand::Rng::with_seed(seed),
             runs: 0,
+            since: None,
             slowest: 0,
             steps: 0,
             violations: Vec::new(),
         }
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        self.since = Some(0);
     }
 
     /// How long the client waits for an answer.
@@ -87,21 +95,21 @@ impl World {
 
     /// A resource that is made by hand and that nothing may touch.
     pub fn foreign(&mut self, path: &str, body: Value) {
-        self.steps += 1;
+        self.step();
         self.judge.foreign.insert(path.to_owned(), body.clone());
         self.server.put(path, body);
     }
 
     /// A resource that Git declares, as others made it or left it.
     pub fn existing(&mut self, path: &str, body: Value) {
-        self.steps += 1;
+        self.step();
         self.judge.disturbed = true;
         self.server.put(path, body);
     }
 
     /// Removes a resource by hand.
     pub fn remove(&mut self, place: &Place) {
-        self.steps += 1;
+        self.step();
         self.judge.disturbed = true;
         for path in place.find(&self.server.all()) {
             self.server.remove(&path);
@@ -109,13 +117,13 @@ impl World {
     }
 
     pub fn mode(&mut self, mode: &str) {
-        self.steps += 1;
+        self.step();
         self.server.mode(mode);
     }
 
     /// Adds a commit.
     pub fn commit(&mut self, desired: &Desired) {
-        self.steps += 1;
+        self.step();
         let number = u32::try_from(self.attempts.len()).unwrap() + 1;
         let (directory, tree) = desired.tree(number);
         self.attempts.push(Attempt { desired: desired.clone(), tree, _directory: directory });
@@ -141,7 +149,6 @@ impl World {
     /// Runs over everything until one succeeds, which one of `runs` must, and then finds nothing to do.
     pub async fn converges(&mut self, runs: usize) {
         for run in 1..=runs {
-            self.slowest = self.slowest.max(run);
             if self.again().await == Outcome::Succeeded {
                 break;
             }
@@ -207,6 +214,10 @@ impl World {
             self.recurrences = recurrences.clone();
         }
         let outcome = report.outcome;
+        self.since = self.since.map(|runs| runs + 1);
+        if outcome == Outcome::Succeeded {
+            self.slowest = self.slowest.max(self.since.take().unwrap_or_default());
+        }
         self.last = Some(report);
         if !found.is_empty() {
             let account = self.account();
