@@ -3,9 +3,16 @@
 //! Each test injects faults into a tenth of all requests or more, in several runs that seeds tell apart, until
 //! nothing is left to do, and then compares the server with what is declared. `CHAOS_SEEDS` and
 //! `CHAOS_RESOURCES` size it, `CHAOS_TABLE` names a file to which the results are added: `make chaos`.
+//!
+//! The [`situations`] have no faults but those of real servers and histories. `CHAOS_SEED` is the first of their
+//! seeds.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../support/api_server.rs"]
+mod api_server;
+#[path = "../support/client.rs"]
+mod client;
 #[path = "../support/commit.rs"]
 mod commit;
 #[path = "../../../demo/rest_server/mod.rs"]
@@ -16,6 +23,7 @@ mod elsewhere;
 mod fault;
 mod proxy;
 mod scene;
+mod situations;
 mod state;
 mod table;
 mod traffic;

@@ -55,9 +55,11 @@ impl std::fmt::Display for Row {
         let worst = runs.last().copied().unwrap_or(0);
         let peak = self.tallies.iter().map(|tally| tally.peak).max().unwrap_or(0);
         let budget = self.tallies.first().map_or(0, |tally| tally.budget);
+        // Where no budget was agreed, nothing was measured.
+        let peak = if budget == 0 { "-".to_owned() } else { format!("{peak} / {budget}") };
         write!(
             f,
-            "| {} | {} | {} | {} | {median} / {worst} | {} | {} | {peak} / {budget} |",
+            "| {} | {} | {} | {} | {median} / {worst} | {} | {} | {peak} |",
             self.what,
             self.tallies.len(),
             self.sum(|tally| tally.requests),

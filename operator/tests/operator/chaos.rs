@@ -1,6 +1,7 @@
 //! `kill -9` at random points of runs that create, update and delete. `CHAOS_KILLS` says how often, `CHAOS_SEED`
 //! where, and `CHAOS_TABLE` names a file to which the results are added: `make chaos`.
 
+mod situations;
 #[path = "../../../core/tests/chaos/state.rs"]
 mod state;
 #[path = "../../../core/tests/chaos/table.rs"]
