@@ -128,7 +128,7 @@ fn list(fixture: &Path) -> Vec<String> {
         by_path: false,
         by_members: true,
     };
-    let question = Question { wanted, put_creates: false, doomed: false };
+    let question = Question { wanted, put_creates: false, is_known: false, doomed: false };
     if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list, false) {
         let path = shops.join("rio").unwrap();
         told.push(shown(&SyncError::Undecided { path, doubt: Box::new(doubt) }));

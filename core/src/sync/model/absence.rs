@@ -27,6 +27,8 @@ pub struct Question<'r> {
     pub wanted: Wanted<'r>,
     /// Whether a create is an idempotent PUT to the address of its read.
     pub put_creates: bool,
+    /// Whether it was applied under the same id before, so that another alias there is a change and not another resource.
+    pub is_known: bool,
     /// Whether it is to be deleted. Then a member that commonly names resources is not enough.
     pub doomed: bool,
 }
@@ -162,7 +164,7 @@ pub fn judge<'l>(
 ) -> Verdict<'l> {
     let wanted = &question.wanted;
     match address {
-        Address::Found { alias } => confirm(wanted, alias, list),
+        Address::Found { alias } => confirm(question, alias, list),
         Address::NotFound if parent_is_absent => Verdict::Absent(Proof::Parent),
         Address::NotFound if question.put_creates => Verdict::Absent(Proof::PutCreates),
         Address::NotFound if wanted.id.is_some() && wanted.one_name => by_address(wanted, list),
@@ -217,7 +219,8 @@ fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, extent: Extent) ->
 }
 
 /// Whether what an address shows is the resource: an id may be stale, and then it addresses another one.
-fn confirm<'l>(wanted: &Wanted<'l>, shown: Option<&str>, list: &'l ListAnswer) -> Verdict<'l> {
+fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswer) -> Verdict<'l> {
+    let wanted = &question.wanted;
     if wanted.one_name || wanted.by_path {
         return Verdict::Here;
     }
@@ -241,6 +244,12 @@ fn confirm<'l>(wanted: &Wanted<'l>, shown: Option<&str>, list: &'l ListAnswer) -
                 Verdict::Present(entry)
             }
             Match::Nothing if shown.is_some() && wanted.id.is_none() && wanted.states_alias => {
+                Verdict::Unknown(Doubt::AnotherAlias(shown.unwrap_or_default().to_owned()))
+            }
+            // The id may be another resource's, and then this one does not exist yet.
+            Match::Entry(_) | Match::Nothing
+                if shown.is_some() && wanted.id.is_some() && !question.is_known =>
+            {
                 Verdict::Unknown(Doubt::AnotherAlias(shown.unwrap_or_default().to_owned()))
             }
             Match::Entry(_) | Match::Member(_) | Match::Nothing => Verdict::Here,
@@ -341,7 +350,7 @@ impl fmt::Display for Doubt {
             ),
             Self::AnotherAlias(alias) => write!(
                 f,
-                "its id addresses a resource with another alias (\"{alias}\"); correct the id or the alias in the payload"
+                "its id addresses a resource with another alias (\"{alias}\"); correct the id or the alias in the payload, or rename it on the server first"
             ),
             Self::ByMember(id) => write!(
                 f,

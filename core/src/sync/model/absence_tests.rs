@@ -65,7 +65,7 @@ fn shown(verdict: &Verdict<'_>) -> String {
 }
 
 fn verdict(wanted: Wanted<'_>, address: Address<'_>, list: &ListAnswer) -> String {
-    let question = Question { wanted, put_creates: false, doomed: false };
+    let question = Question { wanted, put_creates: false, is_known: false, doomed: false };
     shown(&judge(&question, address, list, false))
 }
 
@@ -101,7 +101,7 @@ fn nothing_at_the_address(
         _ => "absent Address",
     };
     assert_eq!(verdict(ONE_NAME, Address::NotFound, &list), by_its_one_name);
-    let question = Question { wanted: SERVER_IDS, put_creates: true, doomed: false };
+    let question = Question { wanted: SERVER_IDS, put_creates: true, is_known: false, doomed: false };
     assert_eq!(shown(&judge(&question, Address::NotFound, &list, false)), "absent PutCreates");
     let question = Question { put_creates: false, ..question };
     assert_eq!(shown(&judge(&question, Address::NotFound, &list, true)), "absent Parent");
@@ -116,7 +116,7 @@ fn nothing_at_the_address(
 #[case::one_name(ONE_NAME, Some("x"), ListAnswer::NotAsked, "here")]
 #[case::foreign_id(BOTH_STATED, Some("ava"), whole(&[("u1", Some("ava")), ("u2", Some("rio"))]), "unknown Several")]
 #[case::foreign_id_not_listed(BOTH_STATED, Some("ava"), whole(&[("u2", Some("rio"))]), "unknown AnotherAlias")]
-#[case::renamed(BOTH_STATED, Some("old"), whole(&[("u1", Some("old"))]), "here")]
+#[case::taken_id(BOTH_STATED, Some("old"), whole(&[("u1", Some("old"))]), "unknown AnotherAlias")]
 #[case::other_alias_unlisted(BOTH_STATED, Some("ava"), ListAnswer::Missing, "unknown NoList")]
 #[case::other_alias_failed(BOTH_STATED, Some("ava"), failed(), "unknown Failed")]
 #[case::no_alias_failed(BOTH_STATED, None, failed(), "unknown Failed")]
@@ -134,6 +134,14 @@ fn something_at_the_address(
     assert_eq!(verdict(wanted, Address::Found { alias }, &list), expected);
 }
 
+/// Only what was applied before under the same id can have been renamed.
+#[test]
+fn a_name_that_changed() {
+    let list = whole(&[("u1", Some("old"))]);
+    let question = Question { wanted: BOTH_STATED, put_creates: false, is_known: true, doomed: false };
+    assert_eq!(shown(&judge(&question, Address::Found { alias: Some("old") }, &list, false)), "here");
+}
+
 #[rstest]
 #[case::by_member(false, "present u7")]
 #[case::never_a_deletion(true, "unknown ByMember")]
@@ -143,9 +151,9 @@ fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &
         listing: Listing::new(vec![Entry { payload, ..entry("u7", None) }]),
         extent: Extent::Whole,
     };
-    let question = Question { wanted: NO_RULES, put_creates: false, doomed };
+    let question = Question { wanted: NO_RULES, put_creates: false, is_known: false, doomed };
     assert_eq!(shown(&judge(&question, Address::NotFound, &list, false)), expected);
-    let question = Question { wanted: SERVER_IDS, put_creates: false, doomed };
+    let question = Question { wanted: SERVER_IDS, put_creates: false, is_known: false, doomed };
     assert_ne!(shown(&judge(&question, Address::NotFound, &list, false)), "present u7");
 }
 

@@ -4,7 +4,7 @@
 //! and the last segment of its path, which stands in for either of them. Members that commonly name resources
 //! (`/name`, `/username`, …) count only where metadata states neither id nor alias.
 
-use super::resource::Resource;
+use super::resource::{Observed, Resource};
 use crate::metadata::{Entry, Identity, Listing};
 
 /// The names by which a resource is looked for.
@@ -105,6 +105,15 @@ impl<'r> Wanted<'r> {
     /// Whether `shown` is an alias of the resource.
     pub fn answers_to(&self, shown: &str) -> bool {
         self.alias == Some(shown) || self.name == shown
+    }
+}
+
+impl Observed {
+    /// The alias that it shows, if that is none of `wanted`: the resource was renamed, or its id is that of another one.
+    pub(crate) fn other_alias(&self, wanted: &Wanted<'_>) -> Option<String> {
+        let payload = self.payload.as_ref().filter(|_| !wanted.one_name)?;
+        let alias = self.at.rules.identity().alias().evaluate(payload).ok()?;
+        (!wanted.answers_to(&alias)).then_some(alias)
     }
 }
 

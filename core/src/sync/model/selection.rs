@@ -23,6 +23,9 @@ pub struct Selection {
     pub prune: Vec<Candidate>,
     /// Whether `resources` and `broken` are all that the scope declares.
     pub whole_scope: bool,
+    /// What was last applied without a failure: a resource that was declared there under the same id is ours, whatever
+    /// alias the server shows.
+    pub former: Option<Arc<dyn Tree>>,
     /// How many resources the scope declares, where that is known and is not what was selected.
     pub declared: Option<usize>,
 }

@@ -225,7 +225,8 @@ impl Bulk {
 
 /// What the list alone says about `wanted`.
 fn verdict<'l>(answer: &'l ListAnswer, wanted: &'l Resource) -> Verdict<'l> {
-    let question = Question { wanted: Wanted::of(wanted), put_creates: false, doomed: false };
+    let question =
+        Question { wanted: Wanted::of(wanted), put_creates: false, is_known: false, doomed: false };
     judge(&question, Address::NotAsked, answer, false)
 }
 

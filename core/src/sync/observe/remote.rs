@@ -14,7 +14,7 @@ use crate::metadata::inference::is_collection;
 use crate::metadata::{Entry, MetadataError, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository;
+use crate::repository::{self, Tree};
 use crate::sync::model::absence::{Address, Doubt, ListAnswer, Proof, Question, Verdict, judge};
 use crate::sync::model::error::SyncError;
 use crate::sync::model::identity::Wanted;
@@ -48,6 +48,16 @@ pub struct Remote {
     pub(crate) server: Server,
     pub(crate) lists: Lists,
     parents: Arc<Parents>,
+    former: Arc<Former>,
+}
+
+/// What earlier runs applied.
+#[derive(Default)]
+pub struct Former {
+    /// The revision that was last applied without a failure.
+    pub tree: Option<Arc<dyn Tree>>,
+    /// What was declared before and is not declared now.
+    pub payloads: Vec<Value>,
 }
 
 /// A [`Verdict`] that outlives the list that it rests on.
@@ -79,11 +89,18 @@ impl Remote {
     pub(crate) fn noting(session: &Session, transcript: Option<Arc<Transcript>>) -> Arc<Self> {
         let server = Server { session: session.clone(), transcript };
         let reads = Arc::new(|lists: Lists, path: LogicalPath| -> futures::future::BoxFuture<'static, _> {
-            let nested = Arc::new(Self { server: lists.server.clone(), lists, parents: Arc::default() });
+            let (parents, former) = Default::default();
+            let nested = Arc::new(Self { server: lists.server.clone(), lists, parents, former });
             Box::pin(async move { Ok(nested.get(&path).await?.payload.unwrap_or_default()) })
         });
         let lists = Lists::new(server.clone(), reads);
-        Arc::new(Self { server, lists, parents: Arc::default() })
+        Arc::new(Self { server, lists, parents: Arc::default(), former: Arc::default() })
+    }
+
+    /// The same for a run that follows others.
+    pub(crate) fn following(self: Arc<Self>, former: Former) -> Arc<Self> {
+        let (server, lists) = (self.server.clone(), self.lists.clone());
+        Arc::new(Self { server, lists, parents: Arc::clone(&self.parents), former: Arc::new(former) })
     }
 
     /// The same for a read that is only noted once [`Self::adopt`] says so. What is known of lists and parents is
@@ -92,7 +109,8 @@ impl Remote {
         let transcript = self.server.transcript.as_ref().map(|_| Arc::default());
         let server = Server { transcript, ..self.server.clone() };
         let lists = self.lists.noted_by(server.clone());
-        Arc::new(Self { server, lists, parents: Arc::clone(&self.parents) })
+        let (parents, former) = (Arc::clone(&self.parents), Arc::clone(&self.former));
+        Arc::new(Self { server, lists, parents, former })
     }
 
     /// Notes what `probe` read, too: the run depends on it.
@@ -193,7 +211,7 @@ impl Remote {
             by_path: false,
             by_members: false,
         };
-        let question = Question { wanted, put_creates: false, doomed: false };
+        let question = Question { wanted, put_creates: false, is_known: false, doomed: false };
         let Decided::Entry(entry) = self.by_list(path, &question, Address::NotAsked).await else {
             return Err(error);
         };
@@ -256,7 +274,8 @@ impl Remote {
         if read.as_ref().is_err_and(|error| error.category() == Category::NotFound) {
             // A list that shows it has parents that are addressed well.
             if wanted.rules.identity().any_explicit() {
-                let question = Question { wanted: Wanted::of(wanted), put_creates: false, doomed };
+                let question =
+                    Question { wanted: Wanted::of(wanted), put_creates: false, is_known: false, doomed };
                 let listed = self.by_list(&wanted.path, &question, Address::NotFound).await;
                 if let Decided::Entry(entry) = listed {
                     return self.read_listed(wanted, &entry).await;
@@ -280,7 +299,9 @@ impl Remote {
             Err(_) => return Ok(Observed::found(at, read?)),
         };
         let put_creates = address == Address::NotFound && at.is_created_by_put();
-        let question = Question { wanted: Wanted::of(&at), put_creates, doomed };
+        // A candidate for deletion was applied, or it would not be one.
+        let is_known = doomed || self.is_known(wanted, address).await;
+        let question = Question { wanted: Wanted::of(&at), put_creates, is_known, doomed };
         let verdict = match Decided::of(judge(&question, address, &ListAnswer::NotAsked, false)) {
             // The list decides what the address leaves open.
             Decided::Unknown(Doubt::NotListed) => self.by_list(&at.path, &question, address).await,
@@ -311,6 +332,30 @@ impl Remote {
                 Err(SyncError::Undecided { path: wanted.path.clone(), doubt: Box::new(doubt) })
             }
         }
+    }
+
+    /// Whether a resource whose address shows another alias was applied under the same id before, at its path or at one
+    /// that is not declared now.
+    async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
+        let names = Wanted::of(wanted);
+        let (Address::Found { alias: Some(shown) }, Some(id)) = (address, names.id) else { return false };
+        if names.answers_to(shown) {
+            return true;
+        }
+        let (former, wanted, id) = (Arc::clone(&self.former), wanted.clone(), id.to_owned());
+        let known = blocking(wanted.path.clone(), move || {
+            let has_id = |payload: &Value| {
+                wanted.rules.identity().id().evaluate(payload).is_ok_and(|stated| stated == id)
+            };
+            if former.payloads.iter().any(has_id) {
+                return Ok(true);
+            }
+            let Some(tree) = &former.tree else { return Ok(false) };
+            let file = repository::resource_file(tree.as_ref(), &wanted.path)?;
+            let payload = file.map(|file| repository::read_payload(tree.as_ref(), &file)).transpose()?;
+            Ok(payload.as_ref().is_some_and(has_id))
+        });
+        known.await.unwrap_or(false)
     }
 
     async fn by_list(&self, path: &LogicalPath, question: &Question<'_>, address: Address<'_>) -> Decided {

@@ -28,7 +28,7 @@ use crate::sync::model::session::Session;
 use crate::sync::model::stop::Stop;
 use crate::sync::observe::bulk::{Bulk, Seen};
 use crate::sync::observe::load::loaded;
-use crate::sync::observe::remote::Remote;
+use crate::sync::observe::remote::{Former, Remote};
 use crate::sync::tasks::{evaluated, joined};
 
 /// What a selection needs, before the brakes of the plan.
@@ -102,7 +102,9 @@ impl Surveyor {
         stop: &Stop,
         transcript: Option<Arc<Transcript>>,
     ) -> Self {
-        let remote = Remote::noting(session, transcript);
+        let payloads = selection.prune.iter().map(|candidate| candidate.payload.clone()).collect();
+        let former = Former { tree: selection.former.clone(), payloads };
+        let remote = Remote::noting(session, transcript).following(former);
         let Options { keep_compared, sealable, .. } = *options;
         Self {
             session: session.clone(),
@@ -278,8 +280,8 @@ impl Surveyor {
             }
             Err((_, error)) => return Err(error),
         };
-        if self.options.intent == Intent::Converge && has_another_alias(&desired, &observed) {
-            self.candidates.check_sole(&desired, &observed).await?;
+        if self.options.intent == Intent::Converge && observed.other_alias(&Wanted::of(&desired)).is_some() {
+            self.candidates.check_sole(&desired, &observed, false).await?;
         }
         if observed.payload.is_none()
             && self.options.intent == Intent::Converge
@@ -324,21 +326,13 @@ impl Surveyor {
             Ok(_) => {
                 let observed = remote.read_doomed(desired).await.map_err(failed)?;
                 if observed.payload.is_some() {
-                    self.candidates.check_sole(desired, &observed).await.map_err(failed)?;
+                    self.candidates.check_sole(desired, &observed, true).await.map_err(failed)?;
                 }
                 Ok((desired.clone(), observed))
             }
             Err(error) => Err(failed(error)),
         }
     }
-}
-
-/// Whether what the id of a resource addresses has another alias: it was renamed, or is another declared resource.
-fn has_another_alias(desired: &Resource, observed: &Observed) -> bool {
-    let wanted = Wanted::of(desired);
-    let Some(payload) = observed.payload.as_ref().filter(|_| !wanted.one_name) else { return false };
-    let alias = desired.rules.identity().alias().evaluate(payload);
-    alias.is_ok_and(|alias| !wanted.answers_to(&alias))
 }
 
 impl Survey {

@@ -14,6 +14,7 @@ use crate::metadata::{Entry, OperationName, Stated};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
+use crate::sync::model::absence::Doubt;
 use crate::sync::model::action::Action;
 use crate::sync::model::error::SyncError;
 use crate::sync::model::identity::Wanted;
@@ -70,6 +71,7 @@ impl Candidates {
         if let Some(path) = self.declared.claimant(&declared, &observed).await? {
             return kept(format!("Git declares the same resource at {path}"), true);
         }
+        check_alias(&declared, &observed)?;
         let (session, path) = (self.declared.session().clone(), declared.path.clone());
         // Deleting a parent may take its children along, on the server.
         let is_parent = move || Ok(repository::declares_at_least(session.tree.as_ref(), &path, 1)?);
@@ -82,9 +84,16 @@ impl Candidates {
         }
     }
 
-    /// Fails if another declared resource than `declared` is what was `observed`.
-    pub async fn check_sole(&self, declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
+    /// Fails if another declared resource than `declared` is what was `observed`, or if that is to be deleted and has
+    /// another alias.
+    pub async fn check_sole(
+        &self,
+        declared: &Resource,
+        observed: &Observed,
+        is_doomed: bool,
+    ) -> Result<(), SyncError> {
         match self.declared.claimant(declared, observed).await? {
+            None if is_doomed => check_alias(declared, observed),
             None => Ok(()),
             Some(other) => Err(SyncError::Claimed { path: declared.path.clone(), other: other.to_string() }),
         }
@@ -102,6 +111,17 @@ impl Candidates {
             Remote::new(&Session { tree: Arc::clone(tree), metadata, ..session.clone() })
         };
         Arc::clone(remotes.entry(revision.clone()).or_insert_with(made))
+    }
+}
+
+/// What has another alias is not deleted for its id alone, which may be that of another resource.
+fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
+    match observed.other_alias(&Wanted::of(declared)) {
+        None => Ok(()),
+        Some(alias) => {
+            let doubt = Box::new(Doubt::AnotherAlias(alias));
+            Err(SyncError::Undecided { path: declared.path.clone(), doubt })
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Inventory {
     pub base: Revision,
     /// All of them, newest first.
     pub seen: Vec<Revision>,
+    /// The revision that was last applied without a failure.
+    pub applied: Option<Revision>,
     /// Whether the past belongs to somewhere else, so that no difference to it means anything here.
     pub is_new: bool,
 }
@@ -80,7 +82,12 @@ impl Inventory {
         if past.owner.as_deref() != Some(owner) {
             pins.keep(mirror, "attempted", target)?;
             pins.advance(mirror, target)?;
-            return Ok(Self { base: target.clone(), seen: vec![target.clone()], is_new: true });
+            return Ok(Self {
+                base: target.clone(),
+                seen: vec![target.clone()],
+                applied: None,
+                is_new: true,
+            });
         }
         let base = known(mirror, past.base.as_ref())?.unwrap_or_else(|| target.clone());
         let applied = known(mirror, past.applied.as_ref())?;
@@ -98,7 +105,7 @@ impl Inventory {
         if let Some(applied) = &applied {
             pins.keep(mirror, "applied", applied)?;
         }
-        Ok(Self { base, seen, is_new: false })
+        Ok(Self { base, seen, applied, is_new: false })
     }
 }
 

@@ -57,7 +57,10 @@ pub struct Selected {
 /// that later runs may need.
 pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryError> {
     let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.owner, &request.target)?;
-    let (selection, kind, trigger, tree) = choose(request, &inventory)?;
+    let (mut selection, kind, trigger, tree) = choose(request, &inventory)?;
+    if let Some(applied) = &inventory.applied {
+        selection.former = Some(Arc::new(request.mirror.tree(applied)?));
+    }
     let settles_past = request.prune && kind == RunKind::Full && !is_any_needed(&selection.prune, &tree)?;
     Ok(Selected { selection, kind, trigger, tree, inventory_base: inventory.base, settles_past })
 }
