@@ -295,7 +295,7 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
 #[case::uncounted(
     "operations: {list: {transforms: [{jqExpression: .data.all}], pagination: {style: page, parameter: page, size: 1}}}",
     &[("GET /orders?page=1", 200, "", r#"{"data":{"all":[]}}"#)],
-    "ValidationError: list of /orders: operations.list.pagination (orders/_/metadata.yaml): entries are counted before transforms, where the answer is no list; say in items where its array is"
+    "ValidationError: list of /orders: operations.list.pagination (orders/_/metadata.yaml): entries are counted before transforms, where the answer is not a list; state in items where its array is"
 )]
 #[tokio::test]
 async fn a_list_fails_as_a_whole(

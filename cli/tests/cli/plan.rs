@@ -134,7 +134,7 @@ fn what_does_not_hold_any_more_is_refused(#[case] change: fn(&World), #[case] wh
     change(&world);
     let run = world.run(&["resource", "apply", "--plan", &file]);
     assert_eq!(run.code, 5, "{run}");
-    assert!(run.stderr.contains("the plan does not hold any more: "), "{run}");
+    assert!(run.stderr.contains("the plan is stale: "), "{run}");
     assert!(run.stderr.contains(what), "{run}");
     assert!(world.writes().is_empty());
 }

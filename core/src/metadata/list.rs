@@ -93,7 +93,7 @@ pub struct Stated {
 pub struct Entries {
     /// Those that have a name, in the order of the answer.
     pub named: Vec<Entry>,
-    /// How many have none. They belong to nobody who declares resources by name.
+    /// How many have none, so that no declared resource can be one of them.
     pub nameless: usize,
     /// How they were found.
     pub shape: Shape,

@@ -59,7 +59,7 @@ impl<'a> Pager<'a> {
         Self { rules, collection, position, pages: 0, entries: Some(0), total: 0, ends_surely }
     }
 
-    /// Whether [`NextPage::End`] was said by somebody: by metadata, by a total in the answer, or because an earlier
+    /// Whether something states [`NextPage::End`]: metadata, a total in the answer, or because an earlier
     /// page led to the last one. Otherwise the answer only shows no sign of a further page.
     pub fn ends_surely(&self) -> bool {
         self.ends_surely || self.pages > 1
@@ -143,7 +143,7 @@ impl<'a> Pager<'a> {
             let Some(pointer) = &numbered.items else {
                 return self.misfit(
                     "",
-                    "entries are counted before transforms, where the answer is no list; say in items where its array is"
+                    "entries are counted before transforms, where the answer is not a list; state in items where its array is"
                         .to_owned(),
                 );
             };
@@ -204,10 +204,10 @@ impl Pager<'_> {
     }
 }
 
-/// Members that hold the URL of the next page, or something else that tells of one.
+/// Members that hold the URL of the next page, or another sign of one.
 const URLS: [&str; 8] =
     ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", "@odata.nextLink"];
-/// Members that tell that there is a next page.
+/// Members that state that there is a next page.
 const SIGNS: [&str; 12] = [
     "nextPageToken",
     "next_page_token",

@@ -12,7 +12,8 @@ use crate::session::session;
 /// A server that has nothing yet, and takes what it is given.
 async fn empty_server() -> Recorder {
     Recorder::start(|seen: &Seen| -> Response {
-        if seen.method == Method::GET { json(404, "") } else { json(200, "{}") }
+        // The answer shows what was created, so that it is not read back.
+        if seen.method == Method::GET { json(404, "") } else { json(200, seen.body.clone()) }
     })
     .await
 }

@@ -191,11 +191,9 @@ impl Writer {
             self.session.knowledge.expect(&action.path, wait);
             return Err(SyncError::UnderWay { path: action.path.clone(), seconds: wait.as_secs() });
         }
-        match self.decided((Step::Create, Reason::Missing), desired, observed).await? {
-            Some(Action { sending: Sending::Ready(update), .. }) => {
-                self.session.client.send(&update.request).await?;
-            }
-            _ => {}
+        let decided = self.decided((Step::Create, Reason::Missing), desired, observed).await?;
+        if let Some(Action { sending: Sending::Ready(update), .. }) = decided {
+            self.session.client.send(&update.request).await?;
         }
         Ok(())
     }

@@ -200,11 +200,10 @@ fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, extent: Extent) ->
         (Match::Entry(entry), _) if is_renamed(wanted, entry) => {
             Verdict::Unknown(Doubt::AnotherAlias(entry.alias.clone()))
         }
-        (Match::Entry(entry), _) => Verdict::Present(entry),
         (Match::Member(entry), _) if question.doomed => {
             Verdict::Unknown(Doubt::ByMember(entry.remote_id.clone()))
         }
-        (Match::Member(entry), _) => Verdict::Present(entry),
+        (Match::Entry(entry) | Match::Member(entry), _) => Verdict::Present(entry),
         (Match::Nothing, Extent::Cut) => Verdict::Unknown(Doubt::Cut),
         (Match::Nothing, Extent::PageSized(entries)) => Verdict::Unknown(Doubt::PageSized(entries)),
         (Match::Nothing, Extent::Whole) => {
@@ -309,7 +308,7 @@ impl Doubt {
         }
     }
 
-    /// Whether the next look may tell more, without a change of metadata.
+    /// Whether the same question may be answered by the next run, without a change of metadata.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }

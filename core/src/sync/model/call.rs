@@ -77,8 +77,7 @@ impl Call {
             Ok(request) => at.guarding(request),
             // The address needs what only the server knows.
             Err(error) => {
-                let known = observed_scope(&at, observed)?;
-                let known = request_of(&known, OperationName::Delete);
+                let known = request_of(&observed_scope(&at, observed), OperationName::Delete);
                 at.guarding(known.map_err(|_| error)?)
             }
         };
@@ -131,7 +130,7 @@ fn elsewhere(
     operation: OperationName,
     first: &Request,
 ) -> Option<Box<Request>> {
-    let scope = observed_scope(at, observed).ok()?;
+    let scope = observed_scope(at, observed);
     let second = scope.evaluation().and_then(|evaluation| Ok(evaluation.render(operation)?));
     let second = second.ok().filter(|second| second.path != first.path)?;
     Some(Box::new(Request {
@@ -144,10 +143,10 @@ fn elsewhere(
 }
 
 /// `at` with the observed members below its own.
-fn observed_scope(at: &Resource, observed: &Observed) -> Result<Resource, SyncError> {
+fn observed_scope(at: &Resource, observed: &Observed) -> Resource {
     let known = observed.payload.clone().unwrap_or_default();
     let payload = Arc::new(merge(known, at.payload.as_ref().clone()));
-    Ok(Resource { payload, ..at.clone() })
+    Resource { payload, ..at.clone() }
 }
 
 fn request_of(at: &Resource, operation: OperationName) -> Result<Request, SyncError> {

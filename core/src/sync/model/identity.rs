@@ -9,6 +9,7 @@ use crate::metadata::{Entry, Identity, Listing};
 
 /// The names by which a resource is looked for.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the names")]
 pub struct Wanted<'r> {
     /// The id that the payload states.
     pub id: Option<&'r str>,

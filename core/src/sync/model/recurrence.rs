@@ -1,7 +1,7 @@
 //! Resources that never converge: the server makes something else of what is written, again and again.
 //!
-//! A resource that differs as it did before the last run wrote it may have been changed by somebody else
-//! in between, or the server does not keep what it is sent. To tell the two apart it is read once more right
+//! A resource that differs as it did before the last run wrote it may have been changed by another client
+//! in between, or the server does not keep what it is sent. To distinguish the two it is read once more right
 //! after the second write. What differs in the same way even then, [`WRITES`] times in a row, is left alone.
 
 use std::collections::{BTreeMap, HashSet};
@@ -37,7 +37,7 @@ pub struct Recurrences {
 pub struct Unsettled {
     /// Where it differs, as JSON Pointers.
     pub pointers: Vec<String>,
-    /// Stands for the difference, the desired payload and the metadata; tells no secrets.
+    /// Stands for the difference, the desired payload and the metadata; shows no secrets.
     pub digest: String,
     /// How many runs in a row wrote it in vain.
     pub writes: u32,
@@ -52,7 +52,7 @@ pub(crate) struct Shown<'a> {
     /// The desired payload without secrets.
     pub payload: &'a Value,
     pub differences: &'a [Difference],
-    /// Whether the differences would tell secrets.
+    /// Whether the differences would show secrets.
     pub hides: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Done {
 /// How a resource was right after it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// Nobody looked, or nothing was to be seen.
+    /// It was not read, or nothing was to be seen.
     Unknown,
     /// It differed so, if at all.
     Known(Option<Mark>),
@@ -193,7 +193,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// `whole_scope` tells whether a resource that the run does not look at is not declared any more.
+    /// `whole_scope` means that a resource that the run does not look at is not declared any more.
     pub fn new(earlier: Recurrences, whole_scope: bool) -> Self {
         let mut seen = if whole_scope { Recurrences::default() } else { earlier.clone() };
         seen.epoch.clone_from(&earlier.epoch);
@@ -207,7 +207,7 @@ impl Tally {
         }
     }
 
-    /// `action` was done. Tells whether its resource is left alone from now on, or was before.
+    /// `action` was done. Returns whether its resource is left alone from now on, or was before.
     pub fn done(&mut self, action: &Action, done: Done) -> bool {
         if action.reason == Reason::Unsettled {
             self.skipped(&action.path);

@@ -114,7 +114,7 @@ impl Failure {
     }
 }
 
-/// Takes all that `secrets` has read out of the messages: the failure of one resource may tell the secret of another.
+/// Takes all that `secrets` has read out of the messages: the failure of one resource may show the secret of another.
 pub(crate) fn hide<'f>(failures: impl IntoIterator<Item = &'f mut Failure>, secrets: &SecretReader) {
     let mut failures = failures.into_iter().peekable();
     if failures.peek().is_none() {

@@ -15,7 +15,7 @@ use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFil
 pub struct Selection {
     /// Resources to bring to their desired state; distinct, sorted by path.
     pub resources: Vec<ResourceFile>,
-    /// Resources that are not read from the tree, such as those that somebody wrote by hand.
+    /// Resources that are not read from the tree, such as payloads that a user passes to the CLI.
     pub given: Vec<Resource>,
     /// Resources that exist in the tree but cannot be read from it.
     pub broken: Vec<Failure>,

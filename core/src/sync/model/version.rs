@@ -1,4 +1,4 @@
-//! Versions of resources, so that a write does not undo what somebody else did since the resource was read.
+//! Versions of resources, so that a write does not undo what another client did since the resource was read.
 
 use http::header::{HeaderValue, IF_MATCH};
 

@@ -81,8 +81,10 @@ impl Lists {
             Ok(Listed { entries, extent, .. }) => {
                 ListAnswer::Listed { listing: Listing::new(entries), extent }
             }
-            Err(SyncError::Metadata(MetadataError::ListShape { reason, .. })) => ListAnswer::NotAList(reason),
-            Err(SyncError::Server(ServerError::Decode { reason, .. })) => ListAnswer::NotAList(reason),
+            Err(
+                SyncError::Metadata(MetadataError::ListShape { reason, .. })
+                | SyncError::Server(ServerError::Decode { reason, .. }),
+            ) => ListAnswer::NotAList(reason),
             Err(error @ SyncError::Page { .. }) => failed(&error),
             Err(error) if error.category() == Category::NotFound => ListAnswer::Missing,
             Err(SyncError::Server(ServerError::Status {

@@ -29,7 +29,7 @@ pub fn loaded(session: &Session, files: Vec<ResourceFile>) -> impl Stream<Item =
     let batches = Arc::new(Mutex::new(Batches { files: files.into_iter(), size: 1 }));
     for _ in 0..loaders {
         let (session, batches, sender) = (session.clone(), Arc::clone(&batches), sender.clone());
-        // It ends with the files, or when nobody wants more of them.
+        // It ends with the files, or when the receiver is dropped.
         tokio::spawn(async move {
             while let Some(batch) = next(&batches) {
                 if sender.send(load(&session, batch).await).await.is_err() {

@@ -128,7 +128,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// What all pages showed. `cut` tells whether there are more of them.
+    /// What all pages showed. `cut` means that there are more of them.
     pub(super) fn finish(self, cut: bool) -> Listed {
         let counted = self.pager.entries().unwrap_or((self.entries.len() + self.nameless) as u64);
         let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);

@@ -145,7 +145,7 @@ impl Remote {
             Ok(_) => SyncError::Absent { path: path.clone() },
             // A read needs no proof that nothing exists.
             Err(error) if error.is_lack_of_proof() => SyncError::Absent { path: path.clone() },
-            // A path that does not tell what a request needs may be that of a collection.
+            // A path without the names that a request needs may be that of a collection.
             Err(error @ SyncError::Metadata(_)) if error.is_unreadable() => error,
             Err(error) => return Err(error),
         };

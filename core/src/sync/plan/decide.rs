@@ -143,7 +143,7 @@ fn secrets_of(desired: &Resource, observed: &Observed) -> DeclaredSecrets {
     secrets
 }
 
-/// Takes declared secrets out of what an action shows. That they differ stays visible. Tells whether the
+/// Takes declared secrets out of what an action shows. That they differ stays visible. Returns whether the
 /// differences held any.
 fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
     if secrets.is_empty() {

@@ -10,7 +10,7 @@ const ALWAYS_ALLOWED: usize = 10;
 const NAMED: usize = 5;
 
 /// Decides whether `doomed` may all be deleted. `declared` is how many resources remain declared in scope;
-/// `whole_scope` tells whether that is known, as it is in a full run.
+/// `whole_scope` means that this is known, as it is in a full run.
 pub fn check(
     doomed: &[LogicalPath],
     declared: usize,

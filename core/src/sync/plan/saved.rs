@@ -1,8 +1,8 @@
-//! Plans in files: made now, shown to somebody, and carried out later exactly as they are, or not at all.
+//! Plans in files: made now, reviewed, and carried out later exactly as they are, or not at all.
 //!
 //! A file shows what its plan does, without secrets, and holds a seal over everything that the plan is made
 //! of: the server, the revision, what is done to each resource and why, how the server departs from what is
-//! desired, and the requests to be sent. Whoever carries it out plans again and compares the seals.
+//! desired, and the requests to be sent. To carry it out, the run plans again and compares the seals.
 //!
 //! Secrets take part in the seal, so that a changed one is noticed. The seal is salted and stretched: who has
 //! the file can test a guess of a secret only slowly, and nothing that was computed before helps.
@@ -137,7 +137,7 @@ pub enum SavedPlanError {
         format: u32,
     },
     /// What the plan was made from is not so any more.
-    #[error("the plan does not hold any more: {what}; make a new one")]
+    #[error("the plan is stale: {what}; create a new one")]
     Moved {
         /// What is different now.
         what: String,
@@ -166,7 +166,7 @@ impl SavedPlan {
     pub fn encode(subject: &Subject, plan: &Plan) -> Result<Vec<u8>, SavedPlanError> {
         let mut salt = [0; 16];
         let random = SystemRandom::new().fill(&mut salt);
-        random.map_err(|_| SavedPlanError::Unsealable { reason: "there are no random numbers" })?;
+        random.map_err(|_| SavedPlanError::Unsealable { reason: "the system gives no random numbers" })?;
         let salt = hex(&salt);
         let hash = seal(subject, plan, &salt)?;
         let file = File { format: FORMAT, subject, summary: plan.summary(), salt, hash, plan };

@@ -1,7 +1,7 @@
 //! Looking at all that is selected and deciding resource by resource, so that a run holds the payloads of what changes
 //! and not of what exists.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,6 +76,17 @@ enum Looked {
     Fate(LogicalPath, Fate),
 }
 
+/// The names of declared resources, which no two of one collection may share.
+#[derive(Default)]
+struct Names {
+    /// The hashes of all of them.
+    seen: HashSet<u64>,
+    /// Those of the part that is looked at, and where each of them was seen first.
+    part: HashMap<u64, LogicalPath>,
+    /// Resources of this part whose name another one has, too.
+    twins: HashSet<LogicalPath>,
+}
+
 /// Looks at resources for one run.
 #[derive(Clone)]
 pub struct Surveyor {
@@ -83,8 +94,7 @@ pub struct Surveyor {
     bulk: Arc<Bulk>,
     candidates: Arc<Candidates>,
     options: Options,
-    /// The hashes of the names of declared resources, which no two of one collection may share.
-    names: Arc<Mutex<HashSet<u64>>>,
+    names: Arc<Mutex<Names>>,
     /// Whether equal resources are only counted: they are most of a large scope.
     counts_equal: bool,
     /// Whether the request of what is surely missing is made when it is sent. Until then neither its payload is
@@ -188,11 +198,37 @@ impl Surveyor {
                     running.spawn(async move { surveyor.look(item).await });
                 }
                 Some(looked) = running.join_next() => {
-                    joined(looked).into_iter().for_each(|looked| survey.add(looked, self.counts_equal));
+                    if let Some(looked) = joined(looked) {
+                        survey.add(looked, self.counts_equal);
+                    }
                 }
-                else => return first,
+                else => {
+                    self.refuse_twins(survey);
+                    return first;
+                }
             }
         }
+    }
+
+    /// Takes back what was decided for a resource before another one with its name came: which of them is right is for
+    /// people to decide.
+    fn refuse_twins(&self, survey: &mut Survey) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.part.clear();
+        let twins = std::mem::take(&mut names.twins);
+        drop(names);
+        if twins.is_empty() {
+            return;
+        }
+        let (refused, kept) = std::mem::take(&mut survey.actions)
+            .into_iter()
+            .partition(|action| action.step != Step::Delete && twins.contains(&action.path));
+        survey.actions = kept;
+        let refused: Vec<Action> = refused;
+        survey.failures.extend(refused.into_iter().map(|Action { path, .. }| {
+            let other = "another resource with its id or alias".to_owned();
+            Failure::new(path.clone(), "read", &SyncError::Claimed { path, other })
+        }));
     }
 
     /// Fails a resource whose id or alias another declared resource of its collection has: each run would overwrite
@@ -205,10 +241,16 @@ impl Surveyor {
         for (kind, name) in [Some(id), wanted.alias.map(|alias| ("alias", alias))].into_iter().flatten() {
             let mut hash = DefaultHasher::new();
             (path.parent(), kind, name).hash(&mut hash);
-            if !names.insert(hash.finish()) {
-                let other = format!("another resource with the {kind} \"{name}\"");
+            let hash = hash.finish();
+            if !names.seen.insert(hash) {
+                let twin = names.part.get(&hash).cloned();
+                let other = twin
+                    .as_ref()
+                    .map_or_else(|| format!("another resource with this {kind}"), ToString::to_string);
+                names.twins.extend(twin);
                 return Item::Desired(path.clone(), Err(SyncError::Claimed { path, other }));
             }
+            names.part.insert(hash, path.clone());
         }
         drop(names);
         Item::Desired(path, Ok(desired))

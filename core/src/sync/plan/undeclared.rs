@@ -275,13 +275,10 @@ impl Claims {
                 let stated = states_address(&moved);
                 let evaluation = moved.evaluation()?;
                 let wanted = Wanted::of(&moved);
-                let address = match stated {
-                    true => {
-                        let rendered = evaluation.render(OperationName::Get)?;
-                        Some((rendered.path, rendered.query))
-                    }
-                    false => evaluation.render(OperationName::Get).ok().map(|get| (get.path, get.query)),
-                };
+                let rendered = evaluation.render(OperationName::Get);
+                // An address that metadata states decides whether it is the same resource.
+                let rendered = if stated { Some(rendered?) } else { rendered.ok() };
+                let address = rendered.map(|get| (get.path, get.query));
                 Ok(Claim {
                     path: file.path.clone(),
                     collection: evaluation.remote_collection().to_owned(),

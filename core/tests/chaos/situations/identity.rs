@@ -142,25 +142,27 @@ pub async fn stale_ids(mut draw: Draw) -> World {
     }
     let right: Vec<String> = names.iter().map(|_| draw.id()).collect();
     let wrong = draw.number(0..names.len());
-    // Another one that exists has the id, or nothing does.
-    let taken = draw.chance(70);
-    let of_another = if draw.chance(70) { &foreign } else { &right };
+    // The resource exists or does not; its stated id is nothing's, a foreign resource's or that of another declared one,
+    // which exists or does not.
+    let taken = draw.chance(50);
+    let ids = match draw.number(0..3) {
+        0 => vec![draw.id()],
+        1 => foreign.clone(),
+        _ => right.clone(),
+    };
     for (index, (name, right)) in names.iter().zip(&right).enumerate() {
-        let exists = if index == wrong { taken } else { draw.chance(50) || taken };
+        let exists = if index == wrong { taken } else { draw.chance(50) };
         if exists {
             world.existing(&format!("{collection}/{right}"), json!({"uid": right, "name": name}));
         }
         let mut body = draw.body(json!({"name": name, "uid": right}));
-        if index == wrong && taken {
-            let others: Vec<String> = of_another.iter().filter(|id| *id != right).cloned().collect();
+        if index == wrong {
+            let others: Vec<String> = ids.iter().filter(|id| *id != right).cloned().collect();
             body["uid"] = json!(draw.one_of(&others));
         }
         git.declare(&format!("{collection}/{name}"), Place::named(&collection, "name", name), body);
     }
     world.push(&git).await;
-    if taken {
-        world.expect_failure();
-    }
     world.again().await;
     // What is right: once the id is, too, nothing is in the way.
     let mut mended = git.clone();
