@@ -32,21 +32,8 @@ const USUAL: [&str; 17] = [
     "nodes",
 ];
 
-/// Members beside the entries that only describe the list.
-const DESCRIPTIVE: [&str; 30] = [
-    "total",
-    "totalCount",
-    "total_count",
-    "totalItems",
-    "total_items",
-    "totalResults",
-    "totalElements",
-    "totalPages",
-    "total_pages",
-    "totalSize",
-    "count",
-    "page",
-    "pages",
+/// Members beside the entries that only describe the list, beyond those about its pages.
+const DESCRIPTIVE: [&str; 15] = [
     "pageSize",
     "page_size",
     "per_page",
@@ -58,8 +45,6 @@ const DESCRIPTIVE: [&str; 30] = [
     "startAt",
     "maxResults",
     "first",
-    "last",
-    "isLast",
     "kind",
     "apiVersion",
     "status",

@@ -119,3 +119,22 @@ async fn an_empty_list_below_the_name_of_a_parent_proves_nothing() {
     }
     server.abort();
 }
+
+/// Such an id comes with files that were saved from another server.
+#[tokio::test]
+async fn an_id_that_nothing_has_is_neither_compared_nor_sent() {
+    let config = Config { server_ids: vec!["/shops".to_owned()], ..Config::default() };
+    let metadata = "resource: {id: /id, alias: /name}";
+    let world = World::new(
+        config,
+        &[
+            ("shops/_/metadata.yaml", metadata),
+            ("shops/rio/resource.json", r#"{"id":"w-1","name":"rio","tier":"gold"}"#),
+        ],
+    );
+    world.server.put_by_hand("/shops/w-9", json!({"id": "w-9", "name": "rio", "tier": "free"}));
+    assert_eq!(world.sync().await.stats.updated, 1);
+    assert_eq!(world.live("/shops/w-9"), r#"{"id":"w-9","name":"rio","tier":"gold"}"#);
+    assert_eq!(world.sync().await.stats.unchanged, 1);
+    assert_eq!(world.writes(), ["PUT /shops/w-9 200"]);
+}

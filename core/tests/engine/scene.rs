@@ -7,7 +7,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::sync::{self, Knowledge, Options, Reading, Report, Selection, Session, Stop};
 use serde_json::Value;
 
-use crate::commit::{Commit, Looks};
+use crate::commit::Commit;
 use crate::rest_server::{Config, RestServer};
 use crate::world::World;
 
@@ -16,13 +16,12 @@ pub struct Scene {
     world: World,
     knowledge: Arc<Knowledge>,
     revision: u32,
-    looks: Arc<Looks>,
 }
 
 impl Scene {
     /// A scene in which nothing is declared and the server is empty.
     pub fn new(config: Config) -> Self {
-        Self { world: World::new(config, &[]), knowledge: Arc::default(), revision: 0, looks: Arc::default() }
+        Self { world: World::new(config, &[]), knowledge: Arc::default(), revision: 0 }
     }
 
     /// The same scene with an encrypted file of these secrets.
@@ -47,7 +46,7 @@ impl Scene {
 
     fn session(&self) -> Session {
         let Session { tree: files, client, secrets, .. } = self.world.session();
-        let tree = Commit::numbered(files, self.revision, Arc::clone(&self.looks));
+        let tree = Commit::numbered(files, self.revision);
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
         let knowledge = Arc::clone(&self.knowledge);
         Session { knowledge, secrets, ..Session::new(tree, metadata, client) }

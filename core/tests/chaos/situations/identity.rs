@@ -143,9 +143,10 @@ pub async fn stale_ids(mut draw: Draw) -> World {
     let right: Vec<String> = names.iter().map(|_| draw.id()).collect();
     let wrong = draw.number(0..names.len());
     // The resource exists or does not; its stated id is nothing's, a foreign resource's or that of another declared one,
-    // which exists or does not.
-    let taken = draw.chance(50);
-    let ids = match draw.number(0..3) {
+    // which exists or does not. An id that nothing has is not compared with that of an existing resource.
+    let kind = draw.number(0..3);
+    let taken = draw.chance(50) && kind != 0;
+    let ids = match kind {
         0 => vec![draw.id()],
         1 => foreign.clone(),
         _ => right.clone(),
