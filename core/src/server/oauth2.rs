@@ -233,7 +233,7 @@ impl Tokens {
         let asked = self.ask(TokenNeed::Forbidden, attempt_timeout);
         let kept = Arc::clone(forbidden);
         let flight = async move {
-            // The server took this one for other requests, so it stays if there is no other.
+            // The server took this one for other requests, so it stays in use without another one.
             asked.await.or_else(|error| {
                 tracing::debug!(%error, "no other access token; the last one stays in use");
                 Ok(kept)

@@ -4,7 +4,7 @@
 //!
 //! - one more per round trip, and only while the limit is what holds requests back (RFC 7661);
 //! - half as many when the server shows that it is too much: 429, 503, 504, a timeout, a broken connection; once
-//!   per round trip, because attempts from before a decrease are no evidence about it (RFC 6582).
+//!   per round trip, because attempts from before a decrease are not evidence about it (RFC 6582).
 //!
 //! How long answers take does not count: they take longer for many reasons other than our concurrency. A server
 //! that is overloaded answers with one of these statuses, or not in time.

@@ -216,7 +216,7 @@ impl Line {
             }
             // A gateway's way to say that the server behind it did not answer in time.
             StatusCode::GATEWAY_TIMEOUT => self.limit.overloaded(started, now),
-            // The server failed, so this is no reason to send it more.
+            // The server failed, so it does not get more requests.
             status if status.is_server_error() => {}
             _ => self.limit.answered(started, now, running),
         }

@@ -309,7 +309,7 @@ impl World {
                 || prunes.iter().any(|failure| failure.path == candidate.path)
         };
         let prune: Vec<Candidate> = candidates.iter().filter(wanted).cloned().collect();
-        // Two paths can mean one resource where ids are not names, and only a look at all of them tells.
+        // Two paths can mean one resource if ids are not names; a full run compares all of them.
         let renamed = |candidate: &Candidate| {
             let id = candidate.payload.get("id").and_then(Payload::scalar_text);
             id.is_some_and(|id| id.trim() != candidate.path.name())
