@@ -23,27 +23,16 @@ use std::sync::Arc;
 
 use crate::path::LogicalPath;
 use apply::Execution;
-use model::knowledge::Transcript;
+use model::Transcript;
 use plan::survey::{Survey, Surveyor};
 
-pub use model::absence::{Address, Doubt, Extent, ListAnswer, Proof, Question, Verdict, judge};
-pub use model::action::{Action, Reason, Step};
-pub use model::answers::Answers;
-pub use model::error::{FailureReason, SyncError};
-pub use model::identity::{Match, Wanted};
-pub use model::knowledge::Knowledge;
-pub use model::options::{Intent, Mode, Options, PruneLimit, Reading};
-pub use model::recurrence::{Recurrences, Unsettled};
-pub use model::report::{Failure, Kept, LIST, Outcome, PRUNE, PruneRefused, Report, Stats};
-pub use model::resource::{Observed, Resource};
-pub use model::selection::{Candidate, Selection};
-pub use model::session::Session;
-pub use model::stop::Stop;
-pub use model::version::Version;
-pub use observe::desired::desired;
-pub use observe::lookup::lookup;
-pub use observe::recheck::recheck;
-pub use observe::remote::{Found, Members, Remote};
+pub use model::{
+    Action, Address, Answers, Candidate, Doubt, Extent, Failure, FailureReason, Intent, Kept, Knowledge,
+    LIST, ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Proof, PruneLimit, PruneRefused,
+    Question, Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop,
+    SyncError, Unsettled, Verdict, Version, Wanted, judge,
+};
+pub use observe::{Found, Members, Remote, desired, lookup, recheck};
 pub use plan::Plan;
 pub use plan::decide::decide;
 pub use plan::saved::{SavedPlan, SavedPlanError, Subject, Summary};
@@ -143,7 +132,7 @@ fn put_together(
     given: HashMap<LogicalPath, Resource>,
     options: &Options,
 ) -> Plan {
-    model::report::hide(&mut survey.failures, &session.secrets);
+    model::hide(&mut survey.failures, &session.secrets);
     Plan { given, ..Plan::new(session.tree.revision().cloned(), survey, options) }
 }
 

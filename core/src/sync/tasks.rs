@@ -2,8 +2,7 @@
 
 use tokio::task::JoinError;
 
-use super::model::error::SyncError;
-use super::model::resource::Resource;
+use super::model::{Resource, SyncError};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::path::LogicalPath;
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::path::LogicalPath;
 use crate::server::Response;
-use crate::sync::model::call::Call;
+use crate::sync::model::Call;
 
 /// The ids of what this run created and of its parents, where they are not the names of the paths.
 #[derive(Default)]

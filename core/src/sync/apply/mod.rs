@@ -15,15 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
-use super::model::action::{Action, Reason, Sending, Step};
-use super::model::call::Call;
-use super::model::error::SyncError;
-use super::model::recurrence::{After, Done, Recurrences, Tally};
-use super::model::report::{self, Failure, Kept, PRUNE, PruneRefused, Report, Stats};
-use super::model::session::Session;
-use super::model::stop::Stop;
 use super::plan::Plan;
 use crate::path::LogicalPath;
+use crate::sync::model::{
+    Action, After, Call, Done, Failure, Kept, PRUNE, PruneRefused, Reason, Recurrences, Report, Sending,
+    Session, Stats, Step, Stop, SyncError, Tally, hide,
+};
 use order::{Order, execute};
 use write::Writer;
 
@@ -153,7 +150,7 @@ impl Execution {
         stats.applied = stats.created + stats.updated + stats.unchanged;
         let recurrences = watched.then(|| tally.finish());
         let mut report = Report { kept, ..Report::new(stats, failures, prune_refused, recurrences, &stop) };
-        report::hide(report.failures.iter_mut().chain(&mut report.unsettled), &session.secrets);
+        hide(report.failures.iter_mut().chain(&mut report.unsettled), &session.secrets);
         report
     }
 }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::path::LogicalPath;
-use crate::sync::model::action::{Action, Step};
-use crate::sync::model::error::SyncError;
-use crate::sync::model::recurrence::Done;
+use crate::sync::model::{Action, Done, Step, SyncError};
 use crate::sync::tasks::joined;
 
 /// Which actions wait for which: a graph over indices, not levels, so that none waits without need.
@@ -107,8 +105,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::sync::model::action::{Reason, Step};
-    use crate::sync::model::recurrence::After;
+    use crate::sync::model::{After, Reason};
 
     fn actions(paths: &[&str], step: Step) -> Vec<Arc<Action>> {
         let action =

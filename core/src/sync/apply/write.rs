@@ -11,15 +11,11 @@ use crate::metadata::transform::Context;
 use crate::path::LogicalPath;
 use crate::repository;
 use crate::server::{Response, ServerError};
-use crate::sync::model::action::{Action, Reason, Sending, Step};
-use crate::sync::model::call::Call;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::identity::Wanted;
-use crate::sync::model::recurrence::{After, Done, Recurrences};
-use crate::sync::model::resource::{Observed, Resource};
-use crate::sync::model::session::Session;
-use crate::sync::observe::desired::desired;
-use crate::sync::observe::remote::Remote;
+use crate::sync::model::{
+    Action, After, Call, Done, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
+    Wanted,
+};
+use crate::sync::observe::{Remote, desired};
 use crate::sync::plan::decide;
 use crate::sync::tasks::{blocking, evaluated, on_stack};
 

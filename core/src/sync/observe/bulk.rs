@@ -12,12 +12,10 @@ use tokio::sync::OnceCell;
 use super::remote::Remote;
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::sync::model::absence::{Address, ListAnswer, Question, Verdict, judge};
-use crate::sync::model::error::SyncError;
-use crate::sync::model::identity::Wanted;
-use crate::sync::model::options::{Options, Reading};
-use crate::sync::model::resource::{Observed, Resource};
-use crate::sync::model::selection::Selection;
+use crate::sync::model::{
+    Address, ListAnswer, Observed, Options, Question, Reading, Resource, Selection, SyncError, Verdict,
+    Wanted, judge,
+};
 
 /// Fewer members than this are read by themselves: the list may show thousands of others.
 const WORTH_A_LIST: usize = 3;

@@ -7,9 +7,7 @@ use crate::path::LogicalPath;
 use crate::payload::{Descriptor, Value};
 use crate::repository::{self, ResourceFile, Tree};
 use crate::secrets::is_placeholder;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::resource::Resource;
-use crate::sync::model::session::Session;
+use crate::sync::model::{Resource, Session, SyncError};
 
 /// [`Resource::declared`] in what a run works with.
 pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {

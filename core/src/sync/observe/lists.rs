@@ -16,10 +16,7 @@ use crate::metadata::{Listing, MetadataError, NextPage, OperationName, Rules, Sh
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::{Request, Response, ServerError};
-use crate::sync::model::absence::ListAnswer;
-use crate::sync::model::confidential::confidential;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::resource::request;
+use crate::sync::model::{ListAnswer, SyncError, confidential, request};
 use crate::sync::tasks::blocking;
 
 /// How deep lists may need each other through `resource()`.

@@ -9,9 +9,7 @@ use tokio::sync::mpsc;
 use super::desired::desired;
 use crate::path::LogicalPath;
 use crate::repository::ResourceFile;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::resource::Resource;
-use crate::sync::model::session::Session;
+use crate::sync::model::{Resource, Session, SyncError};
 
 /// How many resources are read at once: each trip to the blocking pool costs more than one.
 const BATCH: usize = 32;

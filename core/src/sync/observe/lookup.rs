@@ -3,8 +3,7 @@
 use crate::metadata::{Metadata, is_named};
 use crate::path::LogicalPath;
 use crate::repository::{self, RepositoryError, Tree};
-use crate::sync::model::error::SyncError;
-use crate::sync::model::resource::Resource;
+use crate::sync::model::{Resource, SyncError};
 
 /// The declared resource that `path` means: the one at exactly this path, else, where metadata states how
 /// resources of the collection are named, the one sibling whose alias, remote id or well-known member is the

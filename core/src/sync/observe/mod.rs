@@ -11,14 +11,21 @@
 //! recheck                  all that a settled run asked, once more
 //! ```
 
-pub(super) mod bulk;
-pub(super) mod desired;
-pub(super) mod lists;
-pub(super) mod load;
-pub(super) mod lookup;
+mod bulk;
+mod desired;
+mod lists;
+mod load;
+mod lookup;
 mod pages;
 mod parents;
-pub(super) mod recheck;
-pub(super) mod remote;
-pub(super) mod secrets;
-pub(super) mod server;
+mod recheck;
+mod remote;
+mod secrets;
+mod server;
+
+pub use bulk::*;
+pub use desired::*;
+pub use load::*;
+pub use lookup::*;
+pub use recheck::*;
+pub use remote::*;

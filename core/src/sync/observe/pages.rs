@@ -8,8 +8,7 @@ use crate::metadata::{Entries, Entry, NextPage, PageView, Pager, Rules, Shape};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::{NextLink, Response};
-use crate::sync::model::absence::Extent;
-use crate::sync::model::error::SyncError;
+use crate::sync::model::{Extent, SyncError};
 
 /// How long a list may be. What is longer is taken for one that never ends.
 #[derive(Clone, Copy, Debug)]

@@ -14,10 +14,7 @@ use super::server::Server;
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::repository;
-use crate::sync::model::absence::{Doubt, ListAnswer};
-use crate::sync::model::error::SyncError;
-use crate::sync::model::identity::{Match, Wanted};
-use crate::sync::model::resource::Resource;
+use crate::sync::model::{Doubt, ListAnswer, Match, Resource, SyncError, Wanted};
 use crate::sync::tasks::blocking;
 
 /// Where a path is on the server.

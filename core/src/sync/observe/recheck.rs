@@ -6,12 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 
-use crate::sync::model::answers::Answers;
-use crate::sync::model::knowledge::{Exchange, Settled};
-use crate::sync::model::options::Options;
-use crate::sync::model::report::Report;
-use crate::sync::model::session::Session;
-use crate::sync::model::stop::Stop;
+use crate::sync::model::{Answers, Exchange, Options, Report, Session, Settled, Stop};
 
 /// Repeats the requests of the last run with these options that found everything of this revision in its desired
 /// state. Its report stands if all answers are the same, byte for byte. Otherwise the result is what was answered,

@@ -15,12 +15,10 @@ use crate::metadata::{Entry, MetadataError, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, Tree};
-use crate::sync::model::absence::{Address, Doubt, ListAnswer, Proof, Question, Verdict, judge};
-use crate::sync::model::error::SyncError;
-use crate::sync::model::identity::Wanted;
-use crate::sync::model::knowledge::Transcript;
-use crate::sync::model::resource::{Content, Observed, Resource};
-use crate::sync::model::session::Session;
+use crate::sync::model::{
+    Address, Content, Doubt, Extent, ListAnswer, Observed, Proof, Question, Resource, Session, SyncError,
+    Transcript, Verdict, Wanted, judge,
+};
 use crate::sync::tasks::blocking;
 
 /// What the server has at a path.
@@ -224,7 +222,6 @@ impl Remote {
 
     /// Lists the collection at `path`: its members by their paths. Two members of one path are a conflict.
     pub async fn list(self: &Arc<Self>, path: &LogicalPath) -> Result<Members, SyncError> {
-        use crate::sync::model::absence::Extent;
         let listed = self.lists.read(path).await?;
         let mut members = BTreeMap::new();
         for entry in listed.entries {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::secrets::Scope;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::resource::Resource;
-use crate::sync::model::session::Session;
+use crate::sync::model::{Resource, Session, SyncError};
 
 impl Session {
     /// `resource` with secrets in the place of placeholders.

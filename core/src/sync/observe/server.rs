@@ -7,12 +7,7 @@ use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, Value};
 use crate::server::{Request, Response, ServerError};
-use crate::sync::model::confidential::confidential;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::knowledge::Transcript;
-use crate::sync::model::resource::{Content, Resource, request};
-use crate::sync::model::session::Session;
-use crate::sync::model::version::Version;
+use crate::sync::model::{Content, Resource, Session, SyncError, Transcript, Version, confidential, request};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The server of a session, and where its answers are noted.

@@ -3,13 +3,10 @@
 use crate::metadata::Difference;
 use crate::payload::pointer::Pointer;
 use crate::secrets::DeclaredSecrets;
-use crate::sync::model::action::{Action, Reason, Sending, Step};
-use crate::sync::model::call::Call;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::identity::Wanted;
-use crate::sync::model::options::{Intent, Options};
-use crate::sync::model::recurrence::{Known, Mark, Recurrences, Shown};
-use crate::sync::model::resource::{Observed, Resource};
+use crate::sync::model::{
+    Action, Call, Intent, Known, Mark, Observed, Options, Reason, Recurrences, Resource, Sending, Shown,
+    Step, SyncError, Wanted,
+};
 use crate::sync::plan::saved;
 
 /// What a resource needs.
@@ -213,7 +210,7 @@ mod tests {
     use crate::metadata::Metadata;
     use crate::path::LogicalPath;
     use crate::payload::{Descriptor, PayloadType, Value, decode};
-    use crate::sync::model::options::PruneLimit;
+    use crate::sync::model::PruneLimit;
     use std::sync::Arc;
 
     fn parse(json: &str) -> Value {

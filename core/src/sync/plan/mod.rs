@@ -18,15 +18,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::model::action::{Action, Reason, Sending, Step};
-use super::model::error::SyncError;
-use super::model::options::Options;
-use super::model::recurrence::Recurrences;
-use super::model::report::{Failure, Kept, PRUNE, PruneRefused, Report, Stats};
-use super::model::resource::Resource;
-use super::model::stop::Stop;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
+use crate::sync::model::{
+    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Recurrences, Report, Resource, Sending,
+    Stats, Step, Stop, SyncError,
+};
 use survey::Survey;
 
 /// Everything a run will do, as a value. It serialises to JSON.

@@ -1,8 +1,7 @@
 //! The brakes of pruning.
 
 use crate::path::LogicalPath;
-use crate::sync::model::options::PruneLimit;
-use crate::sync::model::report::PruneRefused;
+use crate::sync::model::{PruneLimit, PruneRefused};
 
 /// Fewer deletions than this never need approval.
 const ALWAYS_ALLOWED: usize = 10;

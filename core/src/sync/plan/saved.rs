@@ -19,7 +19,7 @@ use super::Plan;
 use crate::digest::hex;
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
-use crate::sync::model::action::{Action, Reason, Step};
+use crate::sync::model::{Action, Reason, Step};
 
 /// The version of the file format.
 const FORMAT: u32 = 1;

@@ -15,20 +15,11 @@ use super::undeclared::{Candidates, Fate};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::sync::model::absence::Doubt;
-use crate::sync::model::action::{Action, Reason, Sending, Step};
-use crate::sync::model::error::SyncError;
-use crate::sync::model::identity::Wanted;
-use crate::sync::model::knowledge::Transcript;
-use crate::sync::model::options::{Intent, Options};
-use crate::sync::model::report::{Failure, Kept, PRUNE};
-use crate::sync::model::resource::{Observed, Resource};
-use crate::sync::model::selection::{Candidate, Selection};
-use crate::sync::model::session::Session;
-use crate::sync::model::stop::Stop;
-use crate::sync::observe::bulk::{Bulk, Seen};
-use crate::sync::observe::load::loaded;
-use crate::sync::observe::remote::{Former, Remote};
+use crate::sync::model::{
+    Action, Candidate, Doubt, Failure, Intent, Kept, Observed, Options, PRUNE, Reason, Resource, Selection,
+    Sending, Session, Step, Stop, SyncError, Transcript, Wanted,
+};
+use crate::sync::observe::{Bulk, Former, Remote, Seen, loaded};
 use crate::sync::tasks::{evaluated, joined};
 
 /// What a selection needs, before the brakes of the plan.

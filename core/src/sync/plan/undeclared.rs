@@ -14,16 +14,8 @@ use crate::metadata::{Entry, OperationName, Stated};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
-use crate::sync::model::absence::Doubt;
-use crate::sync::model::action::Action;
-use crate::sync::model::error::SyncError;
-use crate::sync::model::identity::Wanted;
-use crate::sync::model::report::Kept;
-use crate::sync::model::resource::{Observed, Resource};
-use crate::sync::model::selection::Candidate;
-use crate::sync::model::session::Session;
-use crate::sync::observe::desired::desired;
-use crate::sync::observe::remote::Remote;
+use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted};
+use crate::sync::observe::{Remote, desired};
 use crate::sync::tasks::blocking;
 
 /// What becomes of a candidate for deletion.
