@@ -18,13 +18,12 @@ mod observe;
 mod plan;
 mod tasks;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::path::LogicalPath;
 use apply::Execution;
 use model::Transcript;
-use plan::survey::{Survey, Surveyor};
+use plan::survey::{PART_TIME, Surveyor};
 
 pub use model::{
     Action, Address, Answers, Candidate, Doubt, Extent, Failure, FailureReason, Intent, Kept, Knowledge,
@@ -46,16 +45,16 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     // Only such a run can be repeated by its answers alone.
     let repeatable = whole_scope && reading == Reading::Bulk && selection.prune.is_empty();
     let transcript = repeatable.then(Arc::<Transcript>::default);
-    let bounded = &stop.bounding(session);
-    let surveyor = Surveyor::new(bounded, &selection, options, stop, transcript.clone());
+    let session = &stop.bounding(session);
+    let surveyor = Surveyor::new(session, &selection, options, stop, transcript.clone());
     let (report, had_work) = match options.mode {
         Mode::Observe => {
-            let plan = planned(&surveyor, bounded, selection, options).await;
+            let plan = surveyor.survey(selection).await;
             (plan.observed(stop), plan.has_work())
         }
         Mode::Apply => {
-            let defers = session.tree.revision().is_some();
-            run_parts(&surveyor.deferring(defers), bounded, selection, options, stop).await
+            let surveyor = surveyor.deferring(session.tree.revision().is_some());
+            run_parts(&surveyor, session, selection, options, stop).await
         }
     };
     // A secret may be another one the next time, though the server answers as before.
@@ -83,32 +82,24 @@ async fn run_parts(
     stop: &Stop,
 ) -> (Report, bool) {
     let whole_scope = selection.whole_scope;
-    let mut execution = Execution::new(session, options.recurrences.clone(), whole_scope, stop);
     if let Some(path) = session.knowledge.resumed_at().filter(|_| whole_scope) {
         let next = selection.resources.partition_point(|file| file.path < path);
         selection.resources.rotate_left(next);
     }
-    let given = given(&selection);
-    let mut survey = surveyor.begin(&mut selection).await;
-    let deletes = survey.actions.iter().any(|action| action.step == Step::Delete);
+    let mut plan = surveyor.begin(&mut selection).await;
+    let mut execution = Execution::new(session, &plan, stop);
+    // Deletions are bounded by what all of the plan deletes, so then all of it is made first.
+    let deletes = plan.actions.iter().any(|action| action.step == Step::Delete);
     let mut declared = surveyor.declared(selection);
     let (mut had_work, mut stopped_at) = (false, None);
     loop {
-        // Deletions are bounded by what all of the plan deletes, so then all of it is made first.
-        let mut first = None;
-        while let Some(begun) = surveyor.part(declared.as_mut(), &mut survey).await {
-            first = first.or(Some(begun));
-            if !deletes {
-                break;
-            }
-        }
+        let end = (!deletes).then(|| Instant::now() + PART_TIME);
+        let first = surveyor.look_at_all(declared.as_mut(), end, &mut plan).await;
+        let next = plan.next_part();
+        let part = std::mem::replace(&mut plan, next).finished(options);
+        had_work |= part.has_work();
+        execution.apply(part).await;
         let is_last = first.is_none() || deletes;
-        let (targeted, declared) = (std::mem::take(&mut survey.targeted), survey.declared);
-        let mut part = std::mem::replace(&mut survey, Survey { whole_scope, declared, ..Survey::default() });
-        (part.targeted, part.declared) = (targeted, declared);
-        let plan = put_together(session, part, given.clone(), options);
-        had_work |= plan.has_work();
-        execution.apply(plan).await;
         if stop.reason().is_some() {
             stopped_at = stopped_at.or(first);
         }
@@ -122,37 +113,16 @@ async fn run_parts(
     (execution.finish(), had_work)
 }
 
-fn given(selection: &Selection) -> HashMap<LogicalPath, Resource> {
-    selection.given.iter().map(|resource| (resource.path.clone(), resource.clone())).collect()
-}
-
-fn put_together(
-    session: &Session,
-    mut survey: Survey,
-    given: HashMap<LogicalPath, Resource>,
-    options: &Options,
-) -> Plan {
-    model::hide(&mut survey.failures, &session.secrets);
-    Plan { given, ..Plan::new(session.tree.revision().cloned(), survey, options) }
-}
-
 /// Observes `selection` and decides what to do, without doing it.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
     let session = &stop.bounding(session);
-    let surveyor = Surveyor::new(session, &selection, options, stop, None);
-    planned(&surveyor, session, selection, options).await
-}
-
-async fn planned(surveyor: &Surveyor, session: &Session, selection: Selection, options: &Options) -> Plan {
-    let given = given(&selection);
-    let survey = surveyor.survey(selection).await;
-    put_together(session, survey, given, options)
+    Surveyor::new(session, &selection, options, stop, None).survey(selection).await
 }
 
 /// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let session = &stop.bounding(session);
-    let mut execution = Execution::new(session, plan.recurrences.clone(), plan.whole_scope, stop);
+    let mut execution = Execution::new(session, &plan, stop);
     execution.apply(plan).await;
     execution.finish()
 }

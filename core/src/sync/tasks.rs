@@ -34,17 +34,10 @@ pub(super) async fn evaluated<T: Send + 'static>(
     if !resource.rules.runs_jq() {
         return work(&resource);
     }
-    blocking(resource.path.clone(), move || on_stack(&resource, work)).await
-}
-
-/// Evaluates on a stack that is large enough for jq.
-pub(super) fn on_stack<T>(
-    resource: &Resource,
-    work: impl FnOnce(&Resource) -> Result<T, SyncError>,
-) -> Result<T, SyncError> {
-    if !resource.rules.runs_jq() {
-        return work(resource);
-    }
-    let done = on_evaluation_stack(|| work(resource));
-    done.map_err(|source| SyncError::Task { path: resource.path.clone(), reason: source.to_string() })?
+    let path = resource.path.clone();
+    let work = move || {
+        let done = on_evaluation_stack(|| work(&resource));
+        done.map_err(|source| SyncError::Task { path: resource.path.clone(), reason: source.to_string() })?
+    };
+    blocking(path, work).await
 }

@@ -126,6 +126,14 @@ pub async fn one_by_one() -> Figure {
     let engine = Engine::new(&server, desired::spread(count, members));
     let urls = (0..count).map(|index| format!("{}/{}", server.url, desired::member(index, members)));
     let (client, urls) = (reqwest::Client::new(), urls.collect::<Vec<_>>());
+    // Created by the bare client, so that the first run that is measured is the first one of the process.
+    let (creator, collections) = (client.clone(), desired::collections(count, members));
+    let address = server.url.clone();
+    let create = move |index: usize| {
+        let collection = format!("{address}{}", collections[index / members]);
+        creator.post(collection).body(desired::payload(&format!("i{index}"), 1))
+    };
+    send_all(count, DEFAULT_CONCURRENCY, create).await;
     let request = Arc::new(move |index: usize| client.get(&urls[index]));
     let (mut floors, mut runs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

@@ -10,16 +10,17 @@ mod given;
 mod order;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
+use http::Method;
+use tokio::sync::{RwLock, Semaphore};
 
 use super::plan::Plan;
 use crate::path::LogicalPath;
 use crate::sync::model::{
-    Action, After, Call, Done, Failure, Kept, PRUNE, PruneRefused, Reason, Recurrences, Report, Sending,
-    Session, Stats, Step, Stop, SyncError, Tally, hide,
+    Action, Done, Failure, Kept, PRUNE, PruneRefused, Reason, Report, Session, Stats, Step, Stop, SyncError,
+    Tally, hide,
 };
 use order::{Order, execute};
 use write::Writer;
@@ -38,18 +39,15 @@ pub struct Execution {
     kept: Vec<Kept>,
     prune_refused: Option<PruneRefused>,
     /// Creates that failed.
-    missing: Vec<LogicalPath>,
+    missing: BTreeSet<LogicalPath>,
     stop: Stop,
 }
 
 impl Execution {
-    pub fn new(
-        session: &Session,
-        recurrences: Option<Arc<Recurrences>>,
-        whole_scope: bool,
-        stop: &Stop,
-    ) -> Self {
-        let tally = Tally::new(recurrences.as_deref().cloned().unwrap_or_default(), whole_scope);
+    /// For plans of the scope of `plan`.
+    pub fn new(session: &Session, plan: &Plan, stop: &Stop) -> Self {
+        let recurrences = plan.recurrences.clone();
+        let tally = Tally::new(recurrences.as_deref().cloned().unwrap_or_default(), plan.whole_scope);
         let watched = recurrences.is_some();
         let slots = Semaphore::new(session.client.max_concurrency());
         let writer = Writer::new(session, recurrences);
@@ -63,7 +61,7 @@ impl Execution {
             failures: Vec::new(),
             kept: Vec::new(),
             prune_refused: None,
-            missing: Vec::new(),
+            missing: BTreeSet::new(),
             stop: stop.clone(),
         }
     }
@@ -83,7 +81,7 @@ impl Execution {
         let (mut writes, mut deletions) = (Vec::new(), Vec::new());
         for action in actions {
             match action.step {
-                Step::Skip if self.tally.done(&action, Done { step: Step::Skip, after: After::Unknown }) => {
+                Step::Skip if self.tally.done(&action, Done::NOTHING) => {
                     self.stats.failed += 1;
                 }
                 Step::Skip => self.stats.unchanged += 1,
@@ -96,9 +94,12 @@ impl Execution {
     }
 
     async fn write(&mut self, writes: Vec<Arc<Action>>) {
-        let order = Order::parents_first(&writes, &self.missing);
-        let sender = &self.sender;
-        let work = |action, failed_parent| Arc::clone(sender).write(action, failed_parent);
+        let (sender, missing) = (&self.sender, self.missing.clone());
+        let work = |action: Arc<Action>, failed_parent: Option<LogicalPath>| {
+            let in_an_earlier_plan = || action.path.ancestors().find(|path| missing.contains(path));
+            let failed_parent = failed_parent.or_else(in_an_earlier_plan);
+            Arc::clone(sender).send(action, failed_parent)
+        };
         let note = |action: &Action, outcome| match outcome {
             Ok(done) if self.tally.done(action, done) => self.stats.failed += 1,
             Ok(Done { step: Step::Create, .. }) => self.stats.created += 1,
@@ -107,7 +108,7 @@ impl Execution {
             Err(error) => {
                 self.tally.skipped(&action.path);
                 if action.step == Step::Create {
-                    self.missing.push(action.path.clone());
+                    self.missing.insert(action.path.clone());
                 }
                 // The plan said already why its request cannot be made.
                 if !action.is_impossible() {
@@ -115,7 +116,8 @@ impl Execution {
                 }
             }
         };
-        execute(writes, order, sender.slots.available_permits().max(1) + AHEAD, work, note).await;
+        execute(writes, Order::ParentsFirst, sender.slots.available_permits().max(1) + AHEAD, work, note)
+            .await;
     }
 
     async fn delete(&mut self, mut deletions: Vec<Arc<Action>>) {
@@ -131,9 +133,8 @@ impl Execution {
                 false
             }
         });
-        let order = Order::children_first(&deletions);
         let sender = &self.sender;
-        let work = |action, _| Arc::clone(sender).delete(action);
+        let work = |action, _| Arc::clone(sender).send(action, None);
         let note = |action: &Action, outcome| match outcome {
             Ok(done) => {
                 self.tally.done(action, done);
@@ -141,7 +142,7 @@ impl Execution {
             }
             Err(error) => self.failures.push(failure(action, &error)),
         };
-        execute(deletions, order, sender.slots.available_permits().max(1), work, note).await;
+        execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
     }
 
     /// The report on all of it.
@@ -157,7 +158,7 @@ impl Execution {
 
 /// The create that failed and may have been to replace the resource at `path` below a renamed parent: it differs from
 /// it in names above the last one.
-fn moved_to<'m>(path: &LogicalPath, missing: &'m [LogicalPath]) -> Option<&'m LogicalPath> {
+fn moved_to<'m>(path: &LogicalPath, missing: &'m BTreeSet<LogicalPath>) -> Option<&'m LogicalPath> {
     let is_moved = |created: &&LogicalPath| {
         created.name() == path.name()
             && *created != path
@@ -178,70 +179,49 @@ struct Sender {
 }
 
 impl Sender {
-    async fn write(
+    async fn send(
         self: Arc<Self>,
         action: Arc<Action>,
         failed_parent: Option<LogicalPath>,
     ) -> Result<Done, SyncError> {
-        match failed_parent {
-            Some(parent) => Err(SyncError::ParentFailed { path: action.path.clone(), parent }),
-            None => self.send(&action).await,
+        if let Some(parent) = failed_parent {
+            return Err(SyncError::ParentFailed { path: action.path.clone(), parent });
         }
-    }
-
-    async fn delete(self: Arc<Self>, action: Arc<Action>) -> Result<Done, SyncError> {
-        self.send(&action).await
-    }
-
-    async fn send(&self, action: &Action) -> Result<Done, SyncError> {
         self.stop.check(&action.path)?;
-        if let Sending::Impossible = action.sending {
+        if action.is_impossible() {
             let reason = "its request cannot be made".to_owned();
             return Err(SyncError::NotAttempted { path: action.path.clone(), reason });
         }
-        let outcome = match self.writer.prepare(action).await {
-            Ok(call) => {
-                let call_of = call.as_deref().or(action.call());
-                let _turn = match call_of {
-                    Some(call) => Some(self.turn(call).await),
-                    None => None,
-                };
-                // It is never closed.
-                let _slot = self.slots.acquire().await.ok();
-                self.stop.check(&action.path)?;
-                self.writer.write(action, call.as_deref()).await
-            }
-            Err(error) => Err(error),
-        };
-        let outcome = self.stop.outcome(&action.path, outcome);
+        let outcome = self.stop.outcome(&action.path, self.prepare_and_write(&action).await);
         self.stop.note(outcome.as_ref().err());
         tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
         outcome
     }
 
-    /// Waits for the turn of `call` at its address. POST adds to a collection, where several may go on at once, but none
-    /// beside another write.
-    async fn turn(&self, call: &Call) -> Turn {
-        let address = {
-            let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those that no action waits for are of no further use.
-            if addresses.len() > 1024 {
-                addresses.retain(|_, address| Arc::strong_count(address) > 1);
-            }
-            Arc::clone(addresses.entry(call.request.path.clone()).or_default())
-        };
-        if call.request.method == http::Method::POST {
-            Turn::Shared(address.read_owned().await)
+    async fn prepare_and_write(&self, action: &Action) -> Result<Done, SyncError> {
+        let prepared = self.writer.prepare(action).await?;
+        let Some(call) = prepared.as_deref().or(action.call()) else { return Ok(Done::NOTHING) };
+        let address = self.address(&call.request.path);
+        // POST adds to a collection, where several may go on at once, but none beside another write.
+        let (_shared, _alone) = if call.request.method == Method::POST {
+            (Some(address.read().await), None)
         } else {
-            Turn::Alone(address.write_owned().await)
-        }
+            (None, Some(address.write().await))
+        };
+        // It is never closed.
+        let _slot = self.slots.acquire().await.ok();
+        self.stop.check(&action.path)?;
+        self.writer.write(action, call).await
     }
-}
 
-/// The right to write to an address, held until it is dropped.
-enum Turn {
-    Shared(#[expect(dead_code, reason = "it is held")] OwnedRwLockReadGuard<()>),
-    Alone(#[expect(dead_code, reason = "it is held")] OwnedRwLockWriteGuard<()>),
+    fn address(&self, path: &str) -> Arc<RwLock<()>> {
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that no action waits for are of no further use.
+        if addresses.len() > 1024 {
+            addresses.retain(|_, address| Arc::strong_count(address) > 1);
+        }
+        Arc::clone(addresses.entry(path.to_owned()).or_default())
+    }
 }
 
 fn failure(action: &Action, error: &SyncError) -> Failure {

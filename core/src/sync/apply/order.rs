@@ -1,6 +1,6 @@
 //! Which actions of a plan wait for which, and running them so.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -10,57 +10,38 @@ use crate::path::LogicalPath;
 use crate::sync::model::{Action, Done, Step, SyncError};
 use crate::sync::tasks::joined;
 
+/// Which of two actions goes first, where one is below the other.
+#[derive(Clone, Copy)]
+pub enum Order {
+    ParentsFirst,
+    ChildrenFirst,
+}
+
 /// Which actions wait for which: a graph over indices, not levels, so that none waits without need.
-pub struct Order {
+struct Graph {
     /// How many actions each one waits for.
     waits_for: Vec<usize>,
     /// The actions that wait for each one.
     releases: Vec<Vec<usize>>,
-    /// Whether a failed create fails the actions that wait for it.
-    condemns: bool,
-    /// Actions below something that could not be created before.
-    orphans: HashMap<usize, LogicalPath>,
 }
 
-impl Order {
-    /// Each action waits for its nearest ancestor among the actions. What is `missing` could not be created before.
-    pub fn parents_first(actions: &[Arc<Action>], missing: &[LogicalPath]) -> Self {
-        let mut order = Self::unordered(actions.len(), true);
-        for (child, parent) in nearest_ancestors(actions) {
-            order.waits_for[child] = 1;
-            order.releases[parent].push(child);
+impl Graph {
+    fn new(actions: &[Arc<Action>], order: Order) -> Self {
+        let mut graph = Self { waits_for: vec![0; actions.len()], releases: vec![Vec::new(); actions.len()] };
+        let places: HashMap<&LogicalPath, usize> =
+            actions.iter().enumerate().map(|(place, action)| (&action.path, place)).collect();
+        for (child, action) in actions.iter().enumerate() {
+            let nearest = action.path.ancestors().find_map(|ancestor| places.get(&ancestor).copied());
+            let Some(parent) = nearest else { continue };
+            let (first, then) = match order {
+                Order::ParentsFirst => (parent, child),
+                Order::ChildrenFirst => (child, parent),
+            };
+            graph.waits_for[then] += 1;
+            graph.releases[first].push(then);
         }
-        if !missing.is_empty() {
-            let missing: HashSet<&LogicalPath> = missing.iter().collect();
-            for (place, action) in actions.iter().enumerate() {
-                let parent = action.path.ancestors().find(|ancestor| missing.contains(ancestor));
-                order.orphans.extend(parent.map(|parent| (place, parent)));
-            }
-        }
-        order
+        graph
     }
-
-    /// Each action waits for its descendants among the actions.
-    pub fn children_first(actions: &[Arc<Action>]) -> Self {
-        let mut order = Self::unordered(actions.len(), false);
-        for (child, parent) in nearest_ancestors(actions) {
-            order.waits_for[parent] += 1;
-            order.releases[child].push(parent);
-        }
-        order
-    }
-
-    fn unordered(len: usize, condemns: bool) -> Self {
-        Self { waits_for: vec![0; len], releases: vec![Vec::new(); len], condemns, orphans: HashMap::new() }
-    }
-}
-
-/// Pairs of (descendant, nearest ancestor) by index.
-fn nearest_ancestors(actions: &[Arc<Action>]) -> Vec<(usize, usize)> {
-    let places: HashMap<&LogicalPath, usize> =
-        actions.iter().enumerate().map(|(place, action)| (&action.path, place)).collect();
-    let nearest = |path: &LogicalPath| path.ancestors().find_map(|ancestor| places.get(&ancestor).copied());
-    actions.iter().enumerate().filter_map(|(place, action)| Some((place, nearest(&action.path)?))).collect()
 }
 
 /// Runs `work` over `actions` in `order`, each in a task of its own and at most `concurrency` at once, and hands
@@ -74,7 +55,8 @@ pub async fn execute<F>(
 ) where
     F: Future<Output = Result<Done, SyncError>> + Send + 'static,
 {
-    let Order { mut waits_for, releases, condemns, orphans: mut failed_parents } = order;
+    let Graph { mut waits_for, releases } = Graph::new(&actions, order);
+    let mut failed_parents = HashMap::new();
     let mut ready: VecDeque<usize> = (0..actions.len()).filter(|place| waits_for[*place] == 0).collect();
     let mut running = JoinSet::new();
     loop {
@@ -86,7 +68,7 @@ pub async fn execute<F>(
         }
         let Some((place, outcome)) = running.join_next().await.and_then(joined) else { break };
         let action = &actions[place];
-        let lost = condemns && outcome.is_err() && action.step == Step::Create;
+        let lost = outcome.is_err() && action.step == Step::Create;
         for &next in &releases[place] {
             waits_for[next] -= 1;
             if lost {
@@ -136,40 +118,28 @@ mod tests {
     #[tokio::test]
     async fn parents_before_children_whatever_the_gap() {
         let actions = actions(&["/a", "/a/x/y", "/b", "/a/x/y/z"], Step::Create);
-        let order = Order::parents_first(&actions, &[]);
-        let seen = sequence(actions, order, "").await;
+        let seen = sequence(actions, Order::ParentsFirst, "").await;
         assert_eq!(seen, ["/a", "/b", "/a/x/y", "/a/x/y/z"]);
     }
 
     #[tokio::test]
     async fn a_failed_creation_condemns_all_its_descendants() {
         let actions = actions(&["/a", "/a/b", "/a/b/c", "/d"], Step::Create);
-        let order = Order::parents_first(&actions, &[]);
-        let seen = sequence(actions, order, "/a").await;
+        let seen = sequence(actions, Order::ParentsFirst, "/a").await;
         assert_eq!(seen, ["/a", "/d", "!/a/b", "!/a/b/c"]);
-    }
-
-    #[tokio::test]
-    async fn what_failed_before_fails_its_descendants() {
-        let actions = actions(&["/a/b", "/d"], Step::Create);
-        let order = Order::parents_first(&actions, &[LogicalPath::parse("/a").unwrap()]);
-        let seen = sequence(actions, order, "").await;
-        assert_eq!(seen, ["!/a/b", "/d"]);
     }
 
     #[tokio::test]
     async fn a_failed_update_condemns_nothing() {
         let actions = actions(&["/a", "/a/b"], Step::Update);
-        let order = Order::parents_first(&actions, &[]);
-        let seen = sequence(actions, order, "/a").await;
+        let seen = sequence(actions, Order::ParentsFirst, "/a").await;
         assert_eq!(seen, ["/a", "/a/b"]);
     }
 
     #[tokio::test]
     async fn deletions_go_children_first_and_on_after_a_failure() {
         let actions = actions(&["/a", "/a/b", "/a/c/d"], Step::Delete);
-        let order = Order::children_first(&actions);
-        let seen = sequence(actions, order, "/a/b").await;
+        let seen = sequence(actions, Order::ChildrenFirst, "/a/b").await;
         assert_eq!(seen, ["/a/b", "/a/c/d", "/a"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::header::HeaderValue;
 
@@ -17,7 +18,7 @@ use crate::sync::model::{
 };
 use crate::sync::observe::{Remote, desired};
 use crate::sync::plan::decide;
-use crate::sync::tasks::{blocking, evaluated, on_stack};
+use crate::sync::tasks::{blocking, evaluated};
 
 /// Sends the actions of one plan.
 pub struct Writer {
@@ -43,39 +44,23 @@ impl Writer {
     /// The request of `action` where it is not the one that it holds: a creation may hold none, and a parent that was
     /// created before may have another name on the server.
     pub async fn prepare(&self, action: &Action) -> Result<Option<Box<Call>>, SyncError> {
-        if action.step != Step::Create {
-            return Ok(None);
-        }
         let moved = self.ids.resolve(&action.path);
-        if moved.is_none() && !matches!(action.sending, Sending::WhenSent) {
+        let waited = matches!(action.sending, Sending::WhenSent);
+        if action.step != Step::Create || moved.is_none() && !waited {
             return Ok(None);
         }
-        let call = match moved {
-            None => self.creation(&action.path).await?,
-            Some(path) => {
-                let rebound = self.again(&action.path, move |desired, session| {
-                    let rules = session.metadata.rules(&path)?;
-                    Call::create(desired, &desired.moved(path, rules))
-                });
-                rebound.await?
-            }
+        let desired = self.desired(&action.path).await?;
+        let at = match moved {
+            Some(path) => desired.moved(path.clone(), Remote::new(&self.session).server.rules(&path).await?),
+            None => desired.clone(),
         };
+        let call = evaluated(desired, move |desired| Call::create(desired, &at)).await?;
         Ok(Some(Box::new(call)))
     }
 
-    /// What creates the resource at `path` where it is declared.
-    async fn creation(&self, path: &LogicalPath) -> Result<Call, SyncError> {
-        let desired = self.desired(path).await?;
-        evaluated(desired, |desired| Call::create(desired, desired)).await
-    }
-
-    /// Sends what `action` holds, or what was `prepared` for it. Returns what was done in the end, and what came of it
-    /// where the last run did the same.
-    pub async fn write(&self, action: &Action, prepared: Option<&Call>) -> Result<Done, SyncError> {
-        let Some(call) = prepared.or(action.call()) else {
-            return Ok(Done { step: Step::Skip, after: After::Unknown });
-        };
-        let step = self.send(action, call).await?;
+    /// Sends `call` for `action`. Returns what was done in the end, and what came of it where the last run did the same.
+    pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
+        let step = Attempt { writer: self, action, call }.send().await?;
         let after = match &self.recurrences {
             Some(recurrences) if action.again && step == Step::Update => {
                 self.look_again(action, Arc::clone(recurrences)).await
@@ -96,62 +81,92 @@ impl Writer {
         looked.await.map_or(After::Unknown, After::Known)
     }
 
-    async fn send(&self, action: &Action, call: &Call) -> Result<Step, SyncError> {
-        match self.session.client.send(&call.request).await {
-            Ok(response) if action.step == Step::Create => {
-                let id = self.ids.learn(&action.path, call, &response);
-                if action.reason == Reason::Missing {
-                    self.complete(action, call, &response, id).await?;
-                }
-                Ok(action.step)
+    /// The desired resource at `path`. A plan does not keep it: it takes more memory than what is sent, and is hardly
+    /// ever needed.
+    async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
+        let given = self.resources.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let desired = if let Some(given) = given {
+            given
+        } else {
+            let (session, path) = (self.session.clone(), path.clone());
+            blocking(path.clone(), move || declared(&session, &path)).await?
+        };
+        self.session.resolved(desired).await
+    }
+}
+
+/// One action that is carried out by one request, and by what its answer asks for.
+struct Attempt<'a> {
+    writer: &'a Writer,
+    action: &'a Action,
+    call: &'a Call,
+}
+
+impl Attempt<'_> {
+    async fn send(&self) -> Result<Step, SyncError> {
+        match (self.exchange(self.call).await, self.action.step) {
+            (Ok(response), Step::Create) => self.created(&response).await,
+            (Ok(_), step) => Ok(step),
+            (Err(error), Step::Create) if error.is_already_exists() && !self.is_requested() => {
+                self.update_instead(error).await
             }
-            Ok(_) => Ok(action.step),
-            Err(error) => self.recover(action, call, error).await,
+            (Err(error), Step::Create) if error.may_still_be_done() => Err(self.uncertain(error)),
+            (Err(error), Step::Create) if error.may_be_done() => self.look_for(error).await,
+            (Err(error), Step::Update | Step::Delete) if error.is_outdated() => match &self.call.guarded {
+                Some(tag) => self.decide_again(tag).await,
+                None => Err(error.into()),
+            },
+            (Err(error), Step::Update | Step::Delete) if error.is_gone() => self.send_elsewhere(error).await,
+            (Err(error), _) => Err(error.into()),
         }
     }
 
-    /// What to do about an answer that was not hoped for.
-    async fn recover(&self, action: &Action, call: &Call, error: ServerError) -> Result<Step, SyncError> {
-        match action.step {
-            Step::Create if error.is_already_exists() && action.reason != Reason::Requested => {
-                self.update_instead(action, call, error).await
-            }
-            Step::Create if error.may_still_be_done() => Err(self.uncertain(&action.path, error)),
-            Step::Create if error.may_be_done() => self.look_for(action, call, error).await,
-            Step::Update | Step::Delete if error.is_outdated() => match &call.guarded {
-                Some(tag) => self.decide_again(action, call, tag).await,
-                None => Err(error.into()),
-            },
-            Step::Update if error.is_gone() => match &call.on_missing {
-                Some(elsewhere) => {
-                    self.session.client.send(elsewhere).await?;
-                    Ok(action.step)
-                }
-                None => Err(error.into()),
-            },
-            Step::Delete if error.is_gone() => self.delete_elsewhere(action, call).await,
-            _ => Err(error.into()),
+    async fn exchange(&self, call: &Call) -> Result<Response, ServerError> {
+        self.writer.session.client.send(&call.request).await
+    }
+
+    async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
+        Remote::new(&self.writer.session).read(desired).await
+    }
+
+    async fn desired(&self) -> Result<Resource, SyncError> {
+        self.writer.desired(&self.action.path).await
+    }
+
+    fn path(&self) -> LogicalPath {
+        self.action.path.clone()
+    }
+
+    fn is_requested(&self) -> bool {
+        self.action.reason == Reason::Requested
+    }
+
+    /// Notes the id of what was created, and completes it.
+    async fn created(&self, response: &Response) -> Result<Step, SyncError> {
+        let id = self.writer.ids.learn(&self.action.path, self.call, response);
+        if self.action.reason == Reason::Missing {
+            self.complete(response, id).await?;
         }
+        Ok(Step::Create)
+    }
+
+    /// Lets no run of the time in which the create may still be carried out send it again. Returns that time.
+    fn expect(&self) -> Duration {
+        let wait = self.writer.session.client.attempt_timeout();
+        self.writer.session.knowledge.expect(&self.action.path, wait);
+        wait
     }
 
     /// A create whose answer is late may still be carried out: only a run after that time may look what became of it.
-    fn uncertain(&self, path: &LogicalPath, lost: ServerError) -> SyncError {
-        let wait = self.session.client.attempt_timeout();
-        self.session.knowledge.expect(path, wait);
-        let why = format!("a run after {} s looks for it", wait.as_secs_f64());
-        SyncError::Unsure { path: path.clone(), lost: Box::new(lost), why }
+    fn uncertain(&self, lost: ServerError) -> SyncError {
+        let why = format!("a run after {} s looks for it", self.expect().as_secs_f64());
+        SyncError::Unsure { path: self.path(), lost: Box::new(lost), why }
     }
 
     /// A server may keep less of a create than it was sent. Where its answer does not show all of it, the resource is
     /// read, and updated once if it differs.
-    async fn complete(
-        &self,
-        action: &Action,
-        call: &Call,
-        response: &Response,
-        id: Option<String>,
-    ) -> Result<(), SyncError> {
-        let desired = self.desired(&action.path).await?;
+    async fn complete(&self, response: &Response, id: Option<String>) -> Result<(), SyncError> {
+        let desired = self.desired().await?;
         // What is a secret as a whole is not shown by any server.
         if desired.rules.resolved().secret {
             return Ok(());
@@ -165,138 +180,97 @@ impl Writer {
         if evaluated(desired.clone(), shows_all).await.unwrap_or(false) {
             return Ok(());
         }
-        let at = match &call.at {
-            Some(path) => desired.moved(path.clone(), desired.rules.clone()),
-            None => desired.clone(),
-        };
-        let at = match id {
-            Some(id) => at.with_remote_id(&id),
-            None => at,
+        let path = self.call.at.clone().unwrap_or_else(|| self.path());
+        let mut at = desired.moved(path, Arc::clone(&desired.rules));
+        if let Some(id) = id {
+            at = at.with_remote_id(&id);
+        }
+        let remote = Remote::new(&self.writer.session);
+        let read = match remote.server.read_at(&at).await {
+            Ok(content) => Ok(Observed::found(at, content)),
+            Err(_) => remote.read(&at).await,
         };
         // The create itself succeeded: where the server cannot be read, the next run looks at it.
-        let remote = Remote::new(&self.session);
-        let observed = match remote.server.read_at(&at).await {
-            Ok(content) => Observed::found(at, content),
-            Err(_) => match remote.read(&at).await {
-                Ok(observed) => observed,
-                Err(_) => return Ok(()),
-            },
-        };
+        let Ok(observed) = read else { return Ok(()) };
         if observed.payload.is_none() {
-            let wait = self.session.client.attempt_timeout();
-            self.session.knowledge.expect(&action.path, wait);
-            return Err(SyncError::UnderWay { path: action.path.clone(), seconds: wait.as_secs() });
+            return Err(SyncError::UnderWay { path: self.path(), seconds: self.expect().as_secs() });
         }
-        let decided = self.decided((Step::Create, Reason::Missing), desired, observed).await?;
-        if let Some(Action { sending: Sending::Ready(update), .. }) = decided {
-            self.session.client.send(&update.request).await?;
+        if let Some(update) = self.correction(desired, observed).await? {
+            self.exchange(&update).await?;
         }
         Ok(())
     }
 
-    /// A deletion found nothing where the resource was just read: its address needs what only the server knows, or
-    /// another client was faster.
-    async fn delete_elsewhere(&self, action: &Action, call: &Call) -> Result<Step, SyncError> {
-        if let Some(elsewhere) = &call.on_missing {
-            match self.session.client.send(elsewhere).await {
-                Ok(_) => return Ok(action.step),
-                Err(error) if error.is_gone() => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// The update of what was `observed` where a create was to make something else.
+    async fn correction(
+        &self,
+        desired: Resource,
+        observed: Observed,
+    ) -> Result<Option<Box<Call>>, SyncError> {
+        let decided = decided((Step::Create, Reason::Missing), desired, observed).await?;
+        Ok(decided.and_then(Action::into_call))
+    }
+
+    /// An update or a deletion found nothing where the resource was just read: its address needs what only the server
+    /// knows, or another client was faster.
+    async fn send_elsewhere(&self, gone: ServerError) -> Result<Step, SyncError> {
+        let gone = match &self.call.on_missing {
+            None => gone,
+            Some(elsewhere) => match self.writer.session.client.send(elsewhere).await {
+                Ok(_) => return Ok(self.action.step),
+                Err(error) => error,
+            },
+        };
+        if self.action.step != Step::Delete || !gone.is_gone() {
+            return Err(gone.into());
         }
-        let Some(declared) = &call.declared else { return Ok(action.step) };
-        match Remote::new(&self.session).read_doomed(declared).await {
+        let Some(declared) = &self.call.declared else { return Ok(Step::Delete) };
+        match Remote::new(&self.writer.session).read_doomed(declared).await {
             Ok(observed) if observed.payload.is_some() => {
-                Err(SyncError::StillThere { path: action.path.clone(), address: call.request.path.clone() })
+                Err(SyncError::StillThere { path: self.path(), address: self.call.request.path.clone() })
             }
-            Ok(_) => Ok(action.step),
-            Err(error) if error.is_lack_of_proof() => Ok(action.step),
-            Err(error) => Err(error),
+            Err(error) if !error.is_lack_of_proof() => Err(error),
+            _ => Ok(Step::Delete),
         }
     }
 
     /// A create was answered with 409: if the resource exists after all, it is updated once. A resource with other names
     /// may be the cause as well, and is not touched.
-    async fn update_instead(
-        &self,
-        action: &Action,
-        call: &Call,
-        error: ServerError,
-    ) -> Result<Step, SyncError> {
-        let desired = self.desired(&action.path).await?;
-        // Such a resource can only be at its own address.
-        if Wanted::of(&desired).one_name {
-            return self.update_unseen(action, call, error).await;
-        }
-        let observed = match Remote::new(&self.session).read(&desired).await {
-            Ok(observed) if observed.payload.is_some() => observed,
-            _ => return Err(error.into()),
+    async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
+        let desired = self.desired().await?;
+        let is_it = |observed: &Observed| {
+            observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
         };
-        let shown = observed.payload.as_ref();
-        let alias = shown.and_then(|shown| desired.rules.identity().alias().evaluate(shown).ok());
-        if alias.is_some_and(|alias| !Wanted::of(&desired).answers_to(&alias)) {
-            return Err(error.into());
+        let Some(observed) = self.read(&desired).await.ok().filter(is_it) else { return Err(error.into()) };
+        if let Some(update) = self.correction(desired, observed).await? {
+            let response = self.exchange(&update).await?;
+            self.writer.ids.learn(&self.action.path, self.call, &response);
         }
-        if let Some(Action { sending: Sending::Ready(update), .. }) =
-            self.decided((Step::Create, Reason::Missing), desired, observed).await?
-        {
-            let response = self.session.client.send(&update.request).await?;
-            self.ids.learn(&action.path, call, &response);
-        }
-        Ok(action.step)
-    }
-
-    /// Updates what a create collided with, unread.
-    async fn update_unseen(
-        &self,
-        action: &Action,
-        call: &Call,
-        error: ServerError,
-    ) -> Result<Step, SyncError> {
-        let at = call.at.clone();
-        let update = self.again(&action.path, move |desired, session| {
-            let at = match at {
-                Some(path) => desired.moved(path.clone(), session.metadata.rules(&path)?),
-                None => desired.clone(),
-            };
-            // Metadata may need an id for updates that only the server knows.
-            Ok(Call::update_at(desired, &at).ok())
-        });
-        let Some(update) = update.await? else { return Err(error.into()) };
-        let response = self.session.client.send(&update.request).await?;
-        self.ids.learn(&action.path, call, &response);
-        Ok(action.step)
+        Ok(Step::Create)
     }
 
     /// The answer to a create was lost, so it may have been carried out. What is on the server now decides;
     /// the create is sent once more, and only if surely nothing is there.
-    async fn look_for(&self, action: &Action, call: &Call, lost: ServerError) -> Result<Step, SyncError> {
-        let desired = self.desired(&action.path).await?;
-        let (mut lost, mut sent_again) = (lost, false);
+    async fn look_for(&self, mut lost: ServerError) -> Result<Step, SyncError> {
+        let desired = self.desired().await?;
+        let mut sent_again = false;
         loop {
-            let read = Remote::new(&self.session).read(&desired).await;
-            let observed = read.map_err(|why| SyncError::Unsure {
-                path: action.path.clone(),
+            let observed = self.read(&desired).await.map_err(|why| SyncError::Unsure {
+                path: self.path(),
                 lost: Box::new(lost.clone()),
                 why: why.to_string(),
             })?;
             if observed.payload.is_some() {
-                return self.adopt(action, call, desired, observed, lost).await;
+                return self.adopt(desired, observed, lost).await;
             }
             if sent_again {
                 return Err(lost.into());
             }
-            tracing::info!(path = %action.path, error = %lost, "the answer to a create was lost, nothing is there");
+            tracing::info!(path = %self.action.path, error = %lost, "the answer to a create was lost, nothing is there");
             sent_again = true;
-            match self.session.client.send(&call.request).await {
-                Ok(response) => {
-                    let id = self.ids.learn(&action.path, call, &response);
-                    if action.reason == Reason::Missing {
-                        self.complete(action, call, &response, id).await?;
-                    }
-                    return Ok(action.step);
-                }
-                Err(error) if error.may_still_be_done() => return Err(self.uncertain(&action.path, error)),
+            match self.exchange(self.call).await {
+                Ok(response) => return self.created(&response).await,
+                Err(error) if error.may_still_be_done() => return Err(self.uncertain(error)),
                 // The first one may only just have arrived.
                 Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
                 Err(error) => return Err(error.into()),
@@ -305,90 +279,59 @@ impl Writer {
     }
 
     /// What a create whose answer was lost left behind is ours, and complete or updated.
-    async fn adopt(
-        &self,
-        action: &Action,
-        call: &Call,
-        desired: Resource,
-        observed: Observed,
-        lost: ServerError,
-    ) -> Result<Step, SyncError> {
-        if call.names.is_some() {
-            let stated = observed.payload.as_ref().and_then(|payload| observed.at.rules.observed_id(payload));
-            let id = stated.unwrap_or_else(|| observed.at.identity.remote_id.clone());
-            self.ids.note(&action.path, call, Some(id));
+    async fn adopt(&self, desired: Resource, found: Observed, lost: ServerError) -> Result<Step, SyncError> {
+        if self.call.names.is_some() {
+            let stated = found.payload.as_ref().and_then(|payload| found.at.rules.observed_id(payload));
+            let id = stated.unwrap_or_else(|| found.at.identity.remote_id.clone());
+            self.writer.ids.note(&self.action.path, self.call, Some(id));
         }
-        match self.decided((Step::Create, Reason::Missing), desired, observed).await? {
-            Some(Action { sending: Sending::Ready(update), .. }) if action.reason != Reason::Requested => {
-                self.session.client.send(&update.request).await?;
+        match self.correction(desired, found).await? {
+            None => Ok(Step::Create),
+            // What was found may be another client's, and a requested create overwrites nothing.
+            Some(_) if self.is_requested() => Err(lost.into()),
+            Some(update) => {
+                self.exchange(&update).await?;
                 Ok(Step::Update)
             }
-            // What was found may be another client's, and a requested create overwrites nothing.
-            Some(Action { sending: Sending::Ready(_), .. }) => Err(lost.into()),
-            _ => Ok(action.step),
         }
     }
 
     /// The server has not got the version any more that was decided on: what it has now is decided on once.
-    async fn decide_again(&self, action: &Action, call: &Call, tag: &HeaderValue) -> Result<Step, SyncError> {
-        let desired = match &call.declared {
+    async fn decide_again(&self, tag: &HeaderValue) -> Result<Step, SyncError> {
+        let desired = match &self.call.declared {
             Some(declared) => declared.as_ref().clone(),
-            None => self.desired(&action.path).await?,
+            None => self.desired().await?,
         };
-        let observed = Remote::new(&self.session).read(&desired).await?;
+        let observed = self.read(&desired).await?;
         // A server that refuses the very tag that it gives does not compare versions.
         let meaningless = observed.version.as_ref().is_some_and(|version| version.is(tag));
-        let Some(again) = self.decided((action.step, action.reason), desired, observed).await? else {
-            return Ok(action.step);
-        };
-        let Sending::Ready(mut call) = again.sending else { return Ok(again.step) };
+        let decided = decided((self.action.step, self.action.reason), desired, observed).await?;
+        let Some(again) = decided else { return Ok(self.action.step) };
+        let step = again.step;
+        let Some(mut call) = again.into_call() else { return Ok(step) };
         if meaningless {
             call.unguard();
         }
-        match self.session.client.send(&call.request).await {
+        match self.exchange(&call).await {
             Ok(response) => {
-                self.ids.learn(&action.path, &call, &response);
+                self.writer.ids.learn(&self.action.path, &call, &response);
+                Ok(step)
             }
             Err(error) if error.is_outdated() && call.guarded.is_some() => {
-                return Err(SyncError::Contended { path: action.path.clone() });
+                Err(SyncError::Contended { path: self.path() })
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => Err(error.into()),
         }
-        Ok(again.step)
     }
+}
 
-    /// What follows from `observed` for what was to be done.
-    async fn decided(
-        &self,
-        action: (Step, Reason),
-        desired: Resource,
-        observed: Observed,
-    ) -> Result<Option<Action>, SyncError> {
-        evaluated(desired, move |desired| decide::decide_again(action, desired, &observed)).await
-    }
-
-    /// The desired resource at `path`. A plan does not keep it: it takes more memory than what is sent, and is hardly
-    /// ever needed.
-    async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
-        let given = self.resources.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        let desired = if let Some(given) = given {
-            given
-        } else {
-            let (session, path) = (self.session.clone(), path.clone());
-            blocking(path.clone(), move || declared(&session, &path)).await?
-        };
-        self.session.resolved(desired).await
-    }
-
-    /// Works on the desired resource at `path`, which may read metadata and run jq.
-    async fn again<T: Send + 'static>(
-        &self,
-        path: &LogicalPath,
-        work: impl FnOnce(&Resource, &Session) -> Result<T, SyncError> + Send + 'static,
-    ) -> Result<T, SyncError> {
-        let (desired, session) = (self.desired(path).await?, self.session.clone());
-        blocking(path.clone(), move || on_stack(&desired, |desired| work(desired, &session))).await
-    }
+/// What follows from `observed` for what was to be done.
+async fn decided(
+    action: (Step, Reason),
+    desired: Resource,
+    observed: Observed,
+) -> Result<Option<Action>, SyncError> {
+    evaluated(desired, move |desired| decide::decide_again(action, desired, &observed)).await
 }
 
 fn declared(session: &Session, path: &LogicalPath) -> Result<Resource, SyncError> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
+use super::error::SyncError;
 use super::recurrence::Mark;
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
@@ -48,7 +49,7 @@ pub enum Sending {
     /// A create, whose request is made when it is sent: a first sync would otherwise hold all payloads and secrets.
     WhenSent,
     /// Nothing, because no request can be made. The run reports why.
-    Impossible,
+    Impossible(Box<SyncError>),
 }
 
 /// What an action does on the server.
@@ -100,15 +101,28 @@ impl Action {
         }
     }
 
-    pub(crate) fn with(self, call: Call) -> Self {
-        Self { sending: Sending::Ready(Box::new(call)), ..self }
+    /// The same, sending `call`, or nothing where that cannot be made.
+    pub(crate) fn sending(self, call: Result<Call, SyncError>) -> Self {
+        let impossible = |error| Sending::Impossible(Box::new(error));
+        Self { sending: call.map_or_else(impossible, |call| Sending::Ready(Box::new(call))), ..self }
+    }
+
+    /// Why its request cannot be made.
+    pub(crate) fn impossible(&self) -> Option<&SyncError> {
+        if let Sending::Impossible(error) = &self.sending { Some(error) } else { None }
+    }
+
+    /// Whether its request cannot be made; the plan says why among its failures.
+    pub fn is_impossible(&self) -> bool {
+        self.impossible().is_some()
     }
 
     /// The request that it holds.
     pub(crate) fn call(&self) -> Option<&Call> {
-        match &self.sending {
-            Sending::Ready(call) => Some(call),
-            Sending::Nothing | Sending::WhenSent | Sending::Impossible => None,
-        }
+        if let Sending::Ready(call) = &self.sending { Some(call) } else { None }
+    }
+
+    pub(crate) fn into_call(self) -> Option<Box<Call>> {
+        if let Sending::Ready(call) = self.sending { Some(call) } else { None }
     }
 }

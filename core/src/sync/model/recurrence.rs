@@ -63,6 +63,10 @@ pub(crate) struct Done {
     pub after: After,
 }
 
+impl Done {
+    pub const NOTHING: Self = Self { step: Step::Skip, after: After::Unknown };
+}
+
 /// How a resource was right after it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {

@@ -98,6 +98,9 @@ pub struct Kept {
     pub path: LogicalPath,
     /// Why it stays.
     pub reason: String,
+    /// Whether it is the resource of another path that Git declares, and not only has something below it.
+    #[serde(skip)]
+    pub occupied: bool,
 }
 
 /// The operation of a failed deletion; retries must know it from a failed apply.

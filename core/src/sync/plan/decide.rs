@@ -9,38 +9,20 @@ use crate::sync::model::{
 };
 use crate::sync::plan::saved;
 
-/// What a resource needs.
-#[derive(Debug)]
-pub struct Decision {
-    /// What is done.
-    pub action: Action,
-    /// Why its request cannot be made, if it cannot. The action then shows what would have to be done.
-    pub impossible: Option<SyncError>,
-}
-
-impl Decision {
-    fn of(action: Action, call: Result<Call, SyncError>) -> Self {
-        match call {
-            Ok(call) => Self { action: action.with(call), impossible: None },
-            Err(error) => {
-                Self { action: Action { sending: Sending::Impossible, ..action }, impossible: Some(error) }
-            }
-        }
-    }
-}
-
 /// Decides what one desired resource needs. Fails if metadata does not fit the payload, or if it cannot be encoded for
 /// the wire.
 pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
-    let Decision { action, impossible } = converge(desired, observed, force)?;
-    impossible.map_or(Ok(action), Err)
+    let action = converge(desired, observed, force)?;
+    match action.sending {
+        Sending::Impossible(error) => Err(*error),
+        _ => Ok(action),
+    }
 }
 
-fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Decision, SyncError> {
-    let path = || desired.path.clone();
+fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
+    let action = |step, reason| Action::new(desired.path.clone(), step, reason);
     let Some(payload) = &observed.payload else {
-        let action = Action::new(path(), Step::Create, Reason::Missing);
-        return Ok(Decision::of(action, Call::create(desired, &observed.at)));
+        return Ok(action(Step::Create, Reason::Missing).sending(Call::create(desired, &observed.at)));
     };
     // Found by its alias, it keeps the id that the server gave it: an id in Git that nothing has is not a change.
     let found = &observed.at.identity.remote_id;
@@ -49,46 +31,40 @@ fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Deci
     let desired = renumbered.as_ref().unwrap_or(desired);
     let differences = desired.evaluation()?.compare(payload)?;
     let reason = match (differences.is_empty(), force) {
-        (true, false) => return Ok(Action::new(path(), Step::Skip, Reason::Equal).into()),
+        (true, false) => return Ok(action(Step::Skip, Reason::Equal)),
         (true, true) => Reason::Forced,
         (false, _) => Reason::Different,
     };
-    let action = Action { differences, ..Action::new(path(), Step::Update, reason) };
-    Ok(Decision::of(action, Call::update(desired, observed)))
-}
-
-impl From<Action> for Decision {
-    fn from(action: Action) -> Self {
-        Self { action, impossible: None }
-    }
+    let update = Action { differences, ..action(Step::Update, reason) };
+    Ok(update.sending(Call::update(desired, observed)))
 }
 
 /// Decides what `options` intend with one resource.
-pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) -> Result<Decision, SyncError> {
-    let mut decision = match options.intent {
+pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) -> Result<Action, SyncError> {
+    let mut action = match options.intent {
         Intent::Converge => converge(desired, observed, options.force)?,
-        Intent::Create => requested_create(desired, observed)?.into(),
-        Intent::Update => requested_update(desired, observed)?.into(),
+        // The server says whether it is possible.
+        Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
+        Intent::Update => requested(desired, Step::Update, Call::update(desired, observed)?),
         Intent::Delete => {
             let absent = || SyncError::Absent { path: desired.path.clone() };
             let action = prune(desired, observed)?.ok_or_else(absent)?;
-            Action { reason: Reason::Requested, ..action }.into()
+            Action { reason: Reason::Requested, ..action }
         }
     };
-    let action = &mut decision.action;
     if options.keep_compared {
         let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
         action.compared = Some(Box::new(compared));
     }
     if options.sealable {
-        action.content = Some(Box::new(saved::content(action)));
+        action.content = Some(Box::new(saved::content(&action)));
     }
     let secrets = secrets_of(desired, observed);
-    let hides = conceal(action, &secrets);
+    let hides = conceal(&mut action, &secrets);
     if let Some(recurrences) = &options.recurrences
         && action.reason == Reason::Different
     {
-        let mark = mark(recurrences, desired, action, &secrets, hides);
+        let mark = mark(recurrences, desired, &action, &secrets, hides);
         action.mark = Some(mark);
         match recurrences.known(&action.path, mark) {
             Known::New => {}
@@ -99,7 +75,11 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
             }
         }
     }
-    Ok(decision)
+    Ok(action)
+}
+
+fn requested(desired: &Resource, step: Step, call: Call) -> Action {
+    Action::new(desired.path.clone(), step, Reason::Requested).sending(Ok(call))
 }
 
 /// How a resource that was just written differs, if it does.
@@ -108,7 +88,7 @@ pub fn difference(
     desired: &Resource,
     observed: &Observed,
 ) -> Result<Option<Mark>, SyncError> {
-    let Decision { mut action, .. } = converge(desired, observed, false)?;
+    let mut action = converge(desired, observed, false)?;
     let secrets = secrets_of(desired, observed);
     let hides = conceal(&mut action, &secrets);
     let differs = action.reason == Reason::Different;
@@ -168,22 +148,10 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
     hides
 }
 
-/// A creation that stays one: the server says whether it is possible.
-fn requested_create(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
-    let call = Call::create(desired, &observed.at)?;
-    Ok(Action::new(desired.path.clone(), Step::Create, Reason::Requested).with(call))
-}
-
-/// An update, also of what is equal, and of what the server seems not to have: it says whether it is possible.
-fn requested_update(desired: &Resource, observed: &Observed) -> Result<Action, SyncError> {
-    Ok(Action::new(desired.path.clone(), Step::Update, Reason::Requested)
-        .with(Call::update(desired, observed)?))
-}
-
 /// The deletion of a resource that is not declared now; `None` when the server does not have it.
 pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
-    let Some(call) = Call::delete(declared, observed)? else { return Ok(None) };
-    Ok(Some(Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared).with(call)))
+    let action = || Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared);
+    Ok(Call::delete(declared, observed)?.map(|call| action().sending(Ok(call))))
 }
 
 /// Decides once more on what `action` is about, which was not as it was observed then; `None` where nothing
@@ -195,7 +163,9 @@ pub fn decide_again(
 ) -> Result<Option<Action>, SyncError> {
     match action {
         (Step::Delete, _) => prune(desired, observed),
-        (Step::Update, Reason::Requested) => requested_update(desired, observed).map(Some),
+        (Step::Update, Reason::Requested) => {
+            Ok(Some(requested(desired, Step::Update, Call::update(desired, observed)?)))
+        }
         (_, reason) => decide(desired, observed, reason == Reason::Forced).map(Some),
     }
 }
@@ -205,7 +175,6 @@ mod tests {
     use rstest::rstest;
 
     use super::super::Plan;
-    use super::super::survey::Survey;
     use super::*;
     use crate::metadata::Metadata;
     use crate::path::LogicalPath;
@@ -271,7 +240,7 @@ mod tests {
     ) {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { intent, ..Options::default() };
-        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap().action;
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
         let call = action.call().unwrap();
         let sent = format!("{} {}", call.request.method, call.request.path);
         assert_eq!((action.step, action.reason, sent.as_str()), (step, Reason::Requested, expected));
@@ -290,15 +259,10 @@ mod tests {
         let desired = desired(r#"{"a":1}"#);
         let options =
             Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
-        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap().action;
-        let survey = Survey {
-            actions: (0..20).map(|_| delete()).collect(),
-            targeted: 20,
-            whole_scope: true,
-            declared: 0,
-            ..Survey::default()
-        };
-        assert_eq!(Plan::new(None, survey, &options).actions.len(), 20);
+        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap();
+        let actions = (0..20).map(|_| delete()).collect();
+        let plan = Plan { actions, targeted: 20, whole_scope: true, ..Plan::default() };
+        assert_eq!(plan.finished(&options).actions.len(), 20);
     }
 
     #[rstest]
@@ -307,13 +271,12 @@ mod tests {
     fn what_was_compared_is_kept_on_demand(#[case] payload: Option<&str>, #[case] expected: &str) {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { keep_compared: true, ..Options::default() };
-        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap().action;
+        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
         let compared = action.compared.unwrap();
         assert_eq!(compared.desired, parse(r#"{"a":1}"#));
         assert_eq!(compared.observed.unwrap_or_default(), parse(expected));
         assert_eq!(compared.differences.len(), 1);
-        let forgotten =
-            decide_for(&desired, &observed(&desired, payload), &Options::default()).unwrap().action;
+        let forgotten = decide_for(&desired, &observed(&desired, payload), &Options::default()).unwrap();
         assert!(forgotten.compared.is_none());
     }
 
@@ -328,7 +291,7 @@ mod tests {
         desired.rules = Metadata::new(Arc::new(tree)).rules(&desired.path).unwrap();
         let observed = Observed::new(desired.clone(), Some(parse(r#"{"pin":"canary-2"}"#)));
         let options = Options { keep_compared: true, ..Options::default() };
-        let action = decide_for(&desired, &observed, &options).unwrap().action;
+        let action = decide_for(&desired, &observed, &options).unwrap();
         assert_eq!((action.step, action.differences.len()), (Step::Update, 1));
         let shown = format!("{:?} {:?}", action.differences, action.compared);
         assert!(!shown.contains("canary"), "{shown}");
@@ -345,14 +308,9 @@ mod tests {
     fn a_plan_serialises() {
         let desired = desired(r#"{"a":1}"#);
         let action = decide(&desired, &observed(&desired, Some(r#"{"a":2}"#)), false).unwrap();
-        let survey = Survey {
-            actions: vec![action],
-            targeted: 1,
-            whole_scope: true,
-            declared: 1,
-            ..Survey::default()
-        };
-        let plan = Plan::new(None, survey, &Options::default());
+        let plan =
+            Plan { actions: vec![action], targeted: 1, whole_scope: true, declared: 1, ..Plan::default() };
+        let plan = plan.finished(&Options::default());
         insta::assert_snapshot!(serde_json::to_string(&plan).unwrap(), @r#"{"revision":null,"actions":[{"path":"/shops/rio","step":"update","reason":"different","differences":[{"path":"/a","change":"replace","desired":1,"observed":2}]}],"unchanged":0,"targeted":1,"failures":[],"prune_refused":null}"#);
     }
 }

@@ -21,16 +21,15 @@ use serde::Serialize;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Recurrences, Report, Resource, Sending,
-    Stats, Step, Stop, SyncError,
+    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Recurrences, Report, Resource, Stats, Step,
+    Stop, SyncError,
 };
-use survey::Survey;
 
 /// Everything a run will do, as a value. It serialises to JSON.
 ///
 /// Executing it decides again only on what no plan can foresee: 409, 412, 404 and lost answers. A create may leave the
 /// making of its request to the moment when it is sent; what it sends is fixed by the revision.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Plan {
     /// The commit it was made from, if the tree is one.
     pub revision: Option<Revision>,
@@ -54,49 +53,50 @@ pub struct Plan {
     /// What earlier runs saw of what does not converge.
     #[serde(skip)]
     pub(super) recurrences: Option<Arc<Recurrences>>,
+    /// How many resources the scope declares.
+    #[serde(skip)]
+    pub(super) declared: usize,
     /// Whether all was selected that the scope declares.
     #[serde(skip)]
     pub(super) whole_scope: bool,
 }
 
 impl Plan {
-    /// Puts the decisions together: in path order, and without deletions when there are too many.
-    pub(super) fn new(revision: Option<Revision>, survey: Survey, options: &Options) -> Self {
-        let Survey {
-            mut actions,
-            unchanged,
-            targeted,
-            mut failures,
-            mut kept,
-            occupied,
-            whole_scope,
-            declared,
-        } = survey;
-        actions.sort_by(|a, b| a.path.cmp(&b.path));
-        kept.sort_by(|a, b| a.path.cmp(&b.path));
-        failures.extend(spare_below(&mut actions, &occupied));
-        let doomed: Vec<LogicalPath> = actions
-            .iter()
-            .filter(|action| action.step == Step::Delete && action.reason == Reason::Undeclared)
-            .map(|action| action.path.clone())
-            .collect();
-        let prune_refused =
-            prune::check(&doomed, declared, whole_scope, options.prune_limit, options.allow_empty);
-        if prune_refused.is_some() {
-            actions.retain(|action| action.step != Step::Delete);
+    /// The plan with all that was decided in path order, and without deletions when there are too many.
+    pub(super) fn finished(mut self, options: &Options) -> Self {
+        self.actions.sort_by(|a, b| a.path.cmp(&b.path));
+        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
+        self.spare_below_occupied();
+        let is_doomed = |action: &&Action| action.step == Step::Delete && action.reason == Reason::Undeclared;
+        let doomed: Vec<LogicalPath> =
+            self.actions.iter().filter(is_doomed).map(|action| action.path.clone()).collect();
+        self.prune_refused = prune::check(&doomed, self.declared, self.whole_scope, options);
+        if self.prune_refused.is_some() {
+            self.actions.retain(|action| action.step != Step::Delete);
         }
-        Self {
-            revision,
-            actions,
-            unchanged,
-            targeted,
-            failures,
-            kept,
-            prune_refused,
-            given: HashMap::new(),
-            recurrences: options.recurrences.clone(),
-            whole_scope,
-        }
+        self
+    }
+
+    /// Drops deletions below a path whose resource Git declares under another path: what is there belongs to that
+    /// resource now, and what becomes of it has to be decided by people.
+    fn spare_below_occupied(&mut self) {
+        let occupied = || self.kept.iter().filter(|kept| kept.occupied).map(|kept| &kept.path);
+        self.actions.retain(|action| {
+            let parent = occupied().find(|path| action.path != **path && action.path.is_within(path));
+            let Some(parent) = parent.filter(|_| action.step == Step::Delete) else { return true };
+            let reason = format!(
+                "{}: the resource of its parent {parent} is declared under another path; delete it there by hand if it is obsolete",
+                action.path
+            );
+            let error = SyncError::NotDeleted { path: action.path.clone(), reason };
+            self.failures.push(Failure::new(action.path.clone(), PRUNE, &error));
+            false
+        });
+    }
+
+    /// The same scope, of which nothing was looked at yet.
+    pub(super) fn next_part(&self) -> Self {
+        Self { whole_scope: self.whole_scope, declared: self.declared, ..Self::default() }
     }
 
     /// Whether something has to be written.
@@ -117,30 +117,5 @@ impl Plan {
         };
         let report = Report::new(stats, self.failures.clone(), self.prune_refused.clone(), None, stop);
         Report { kept: self.kept.clone(), ..report }
-    }
-}
-
-/// Drops deletions below a path whose resource Git declares under another path: what is there belongs to that resource
-/// now. Returns what has to be decided by people.
-fn spare_below(actions: &mut Vec<Action>, occupied: &[LogicalPath]) -> Vec<Failure> {
-    let mut spared = Vec::new();
-    actions.retain(|action| {
-        let parent = occupied.iter().find(|path| action.path != **path && action.path.is_within(path));
-        let Some(parent) = parent.filter(|_| action.step == Step::Delete) else { return true };
-        let reason = format!(
-            "{}: the resource of its parent {parent} is declared under another path; delete it there by hand if it is obsolete",
-            action.path
-        );
-        let error = SyncError::NotDeleted { path: action.path.clone(), reason };
-        spared.push(Failure::new(action.path.clone(), PRUNE, &error));
-        false
-    });
-    spared
-}
-
-impl Action {
-    /// Whether its request cannot be made; the plan says why among its failures.
-    pub fn is_impossible(&self) -> bool {
-        matches!(self.sending, Sending::Impossible)
     }
 }

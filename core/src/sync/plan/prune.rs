@@ -1,7 +1,7 @@
 //! The brakes of pruning.
 
 use crate::path::LogicalPath;
-use crate::sync::model::{PruneLimit, PruneRefused};
+use crate::sync::model::{Options, PruneLimit, PruneRefused};
 
 /// Fewer deletions than this never need approval.
 const ALWAYS_ALLOWED: usize = 10;
@@ -14,8 +14,7 @@ pub fn check(
     doomed: &[LogicalPath],
     declared: usize,
     whole_scope: bool,
-    limit: PruneLimit,
-    allow_empty: bool,
+    options: &Options,
 ) -> Option<PruneRefused> {
     if doomed.is_empty() {
         return None;
@@ -23,13 +22,13 @@ pub fn check(
     let refuse = |why: String| {
         Some(PruneRefused { count: doomed.len(), paths: doomed.iter().take(NAMED).cloned().collect(), why })
     };
-    if whole_scope && declared == 0 && !allow_empty {
+    if whole_scope && declared == 0 && !options.allow_empty {
         return refuse(
             "the source path declares nothing any more; sync.allowEmpty: true allows that".to_owned(),
         );
     }
     let owned = declared + doomed.len();
-    let (allowed, limit) = match limit {
+    let (allowed, limit) = match options.prune_limit {
         PruneLimit::Count(count) => (count, count.to_string()),
         PruneLimit::Percent(percent) => {
             (owned * usize::from(percent) / 100, format!("{percent}% of {owned}"))
@@ -68,14 +67,16 @@ mod tests {
     ) {
         let doomed: Vec<LogicalPath> =
             (0..doomed).map(|index| LogicalPath::parse(&format!("/x/{index}")).unwrap()).collect();
-        assert_eq!(check(&doomed, declared, whole_scope, limit, allow_empty).is_some(), refused);
+        let options = Options { prune_limit: limit, allow_empty, ..Options::default() };
+        assert_eq!(check(&doomed, declared, whole_scope, &options).is_some(), refused);
     }
 
     #[test]
     fn a_refusal_counts_all_and_names_the_first() {
         let doomed: Vec<LogicalPath> =
             (0..20).map(|index| LogicalPath::parse(&format!("/x/{index}")).unwrap()).collect();
-        let refused = check(&doomed, 0, false, PruneLimit::Count(3), false).unwrap();
+        let options = Options { prune_limit: PruneLimit::Count(3), ..Options::default() };
+        let refused = check(&doomed, 0, false, &options).unwrap();
         assert_eq!((refused.count, refused.paths.len()), (20, 5));
     }
 }

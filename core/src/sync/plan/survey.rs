@@ -10,36 +10,22 @@ use std::time::{Duration, Instant};
 use futures::{Stream, StreamExt as _};
 use tokio::task::JoinSet;
 
-use super::decide::{Decision, decide_for};
+use super::Plan;
+use super::decide::decide_for;
 use super::undeclared::{Candidates, Fate};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Failure, Intent, Kept, Observed, Options, PRUNE, Reason, Resource, Selection,
-    Sending, Session, Step, Stop, SyncError, Transcript, Wanted,
+    Action, Candidate, Doubt, Failure, Intent, Observed, Options, PRUNE, Reason, Resource, Selection,
+    Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
 use crate::sync::observe::{Bulk, Former, Remote, Seen, loaded};
 use crate::sync::tasks::{evaluated, joined};
 
-/// What a selection needs, before the brakes of the plan.
-#[derive(Default)]
-pub struct Survey {
-    pub actions: Vec<Action>,
-    /// Equal resources that `actions` does not name.
-    pub unchanged: usize,
-    pub targeted: usize,
-    pub failures: Vec<Failure>,
-    pub kept: Vec<Kept>,
-    /// Candidates whose resource Git declares under another path.
-    pub occupied: Vec<LogicalPath>,
-    pub whole_scope: bool,
-    pub declared: usize,
-}
-
 /// A part of a survey ends after this time, so that what was decided is written before the next part is looked at.
 /// A run that is stopped has then done a part of its work, whatever the size of its scope.
-const PART_TIME: Duration = Duration::from_millis(500);
+pub const PART_TIME: Duration = Duration::from_millis(500);
 /// And once so many actions wait to be applied, which bounds their memory.
 const PART_ACTIONS: usize = 2_000;
 
@@ -50,10 +36,11 @@ pub enum Item {
 }
 
 impl Item {
-    fn path(&self) -> &LogicalPath {
+    /// Its path, and what is done to it first.
+    fn subject(&self) -> (&LogicalPath, &'static str) {
         match self {
-            Self::Desired(path, _) => path,
-            Self::Undeclared(candidate) => &candidate.path,
+            Self::Desired(path, _) => (path, "read"),
+            Self::Undeclared(candidate) => (&candidate.path, PRUNE),
         }
     }
 }
@@ -61,11 +48,8 @@ impl Item {
 /// Things to look at, in order.
 pub type Items = dyn Stream<Item = Item> + Send;
 
-/// What came of it.
-enum Looked {
-    Decided(Decision),
-    Fate(LogicalPath, Fate),
-}
+/// What one thing needs, or why that is unknown.
+type Looked = Result<Fate, Failure>;
 
 /// The names of declared resources, which no two of one collection may share.
 #[derive(Default)]
@@ -125,26 +109,29 @@ impl Surveyor {
     }
 
     /// Looks at everything in `selection`, concurrently up to the server's gate.
-    pub async fn survey(&self, mut selection: Selection) -> Survey {
-        let mut survey = self.begin(&mut selection).await;
-        let mut declared = self.declared(selection);
-        self.look_at_all(declared.as_mut(), None, &mut survey).await;
-        survey
+    pub async fn survey(&self, mut selection: Selection) -> Plan {
+        let mut plan = self.begin(&mut selection).await;
+        self.look_at_all(self.declared(selection).as_mut(), None, &mut plan).await;
+        plan.finished(&self.options)
     }
 
-    /// Counts what `selection` is about, and looks at its candidates for deletion: of what was declared once, most is
-    /// gone for long.
-    pub async fn begin(&self, selection: &mut Selection) -> Survey {
-        let mut survey = Survey {
+    /// A plan for what `selection` is about, as far as its candidates for deletion need something: of what was declared
+    /// once, most is gone for long.
+    pub async fn begin(&self, selection: &mut Selection) -> Plan {
+        let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone()));
+        let mut plan = Plan {
+            revision: self.session.tree.revision().cloned(),
             targeted: selection.targeted(),
             whole_scope: selection.whole_scope,
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
             failures: std::mem::take(&mut selection.broken),
-            ..Survey::default()
+            given: given.collect(),
+            recurrences: self.options.recurrences.clone(),
+            ..Plan::default()
         };
         let candidates = std::mem::take(&mut selection.prune).into_iter().map(Item::Undeclared);
-        self.look_at_all(pin!(futures::stream::iter(candidates)), None, &mut survey).await;
-        survey
+        self.look_at_all(pin!(futures::stream::iter(candidates)), None, &mut plan).await;
+        plan
     }
 
     /// What Git declares, read ahead of the requests about it.
@@ -156,70 +143,76 @@ impl Surveyor {
         Box::pin(loaded.chain(futures::stream::iter(given)).fuse())
     }
 
-    /// Looks at a part of what Git declares, and adds it to `survey`. The path that it began with; `None` at the end.
-    pub async fn part(&self, declared: Pin<&mut Items>, survey: &mut Survey) -> Option<LogicalPath> {
-        self.look_at_all(declared, Some(Instant::now() + PART_TIME), survey).await
-    }
-
     /// Looks at each item in a task of its own, so that all cores decode and compare, and adds what came of it to
-    /// `survey`. No more are begun at once than the gate may ever let through, so that a stop reaches the others in
-    /// time. None is begun after `end`.
-    async fn look_at_all(
+    /// `plan`. No more are begun at once than the gate may ever let through, so that a stop reaches the others in
+    /// time. With an `end`, none is begun after it, nor once [`PART_ACTIONS`] wait. Returns the path that it began
+    /// with; `None` if nothing was left.
+    pub async fn look_at_all(
         &self,
         mut items: Pin<&mut Items>,
         end: Option<Instant>,
-        survey: &mut Survey,
+        plan: &mut Plan,
     ) -> Option<LogicalPath> {
         let at_once = self.session.client.max_concurrency();
         let shared = Arc::new(self.clone());
         let (mut running, mut first) = (JoinSet::new(), None);
         loop {
-            let is_over = self.stop.reason().is_none()
-                && (end.is_some_and(|end| Instant::now() >= end) && first.is_some()
-                    || end.is_some() && survey.actions.len() >= PART_ACTIONS);
+            let is_full =
+                |end| plan.actions.len() >= PART_ACTIONS || first.is_some() && Instant::now() >= end;
+            let is_over = self.stop.reason().is_none() && end.is_some_and(is_full);
             tokio::select! {
                 Some(item) = items.next(), if running.len() < at_once && !is_over => {
-                    first = first.or_else(|| Some(item.path().clone()));
-                    let item = self.named_once(item);
-                    if let Some(action) = self.deferred(&item) {
-                        survey.add(Ok(Looked::Decided(action.into())), self.counts_equal);
-                        continue;
-                    }
-                    let surveyor = Arc::clone(&shared);
+                    first = first.or_else(|| Some(item.subject().0.clone()));
+                    let (surveyor, item) = (Arc::clone(&shared), self.named_once(item));
                     running.spawn(async move { surveyor.look(item).await });
                 }
                 Some(looked) = running.join_next() => {
                     if let Some(looked) = joined(looked) {
-                        survey.add(looked, self.counts_equal);
+                        self.add(looked, plan);
                     }
                 }
                 else => {
-                    self.refuse_twins(survey);
+                    self.refuse_twins(plan);
+                    hide(&mut plan.failures, &self.session.secrets);
                     return first;
                 }
             }
         }
     }
 
+    fn add(&self, looked: Looked, plan: &mut Plan) {
+        match looked {
+            Ok(Fate::Needs(action)) => {
+                let operation = if action.step == Step::Create { "create" } else { "update" };
+                let failure = |error| Failure::new(action.path.clone(), operation, error);
+                plan.failures.extend(action.impossible().map(failure));
+                if self.counts_equal && action.reason == Reason::Equal {
+                    plan.unchanged += 1;
+                } else {
+                    plan.actions.push(*action);
+                }
+            }
+            Ok(Fate::Gone) => {}
+            Ok(Fate::Kept(kept)) => plan.kept.push(kept),
+            Err(failure) => plan.failures.push(failure),
+        }
+    }
+
     /// Takes back what was decided for a resource before another one with its name came: which of them is right is for
     /// people to decide.
-    fn refuse_twins(&self, survey: &mut Survey) {
+    fn refuse_twins(&self, plan: &mut Plan) {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.part.clear();
         let twins = std::mem::take(&mut names.twins);
-        drop(names);
-        if twins.is_empty() {
-            return;
-        }
-        let (refused, kept) = std::mem::take(&mut survey.actions)
-            .into_iter()
-            .partition(|action| action.step != Step::Delete && twins.contains(&action.path));
-        survey.actions = kept;
-        let refused: Vec<Action> = refused;
-        survey.failures.extend(refused.into_iter().map(|Action { path, .. }| {
-            let other = "another resource with its id or alias".to_owned();
-            Failure::new(path.clone(), "read", &SyncError::Claimed { path, other })
-        }));
+        plan.actions.retain(|action| {
+            let refused = action.step != Step::Delete && twins.contains(&action.path);
+            if refused {
+                let (path, other) = (action.path.clone(), "another resource with its id or alias".to_owned());
+                let error = SyncError::Claimed { path: path.clone(), other };
+                plan.failures.push(Failure::new(path, "read", &error));
+            }
+            !refused
+        });
     }
 
     /// Fails a resource whose id or alias another declared resource of its collection has: each run would overwrite
@@ -247,79 +240,45 @@ impl Surveyor {
         Item::Desired(path, Ok(desired))
     }
 
-    /// The creation of what is known to be missing, where its request can wait.
-    fn deferred(&self, item: &Item) -> Option<Action> {
-        let Item::Desired(path, Ok(desired)) = item else { return None };
-        let absent = self.defers
-            && self.stop.reason().is_none()
-            && self.bulk.is_known_absent(desired)
-            && self.session.knowledge.expected(path).is_none();
-        let action = || Action::new(path.clone(), Step::Create, Reason::Missing);
-        absent.then(|| Action { sending: Sending::WhenSent, ..action() })
-    }
-
-    async fn look(&self, item: Item) -> Result<Looked, (Failure, Option<Action>)> {
-        let (path, operation) = match &item {
-            Item::Desired(path, _) => (path.clone(), "read"),
-            Item::Undeclared(candidate) => (candidate.path.clone(), PRUNE),
-        };
-        let failure = |error: &SyncError| Failure::new(path.clone(), operation, error);
-        if let Err(error) = self.stop.check(&path) {
-            return Err((failure(&error), None));
-        }
-        let outcome = match item {
-            Item::Desired(_, Ok(desired)) => self.look_at(desired).await.map(Looked::Decided),
-            Item::Desired(_, Err(error)) => Err(error),
-            Item::Undeclared(candidate) => {
-                self.candidates.decide(candidate).await.map(|fate| Looked::Fate(path.clone(), fate))
+    async fn look(&self, item: Item) -> Looked {
+        let (path, operation) = item.subject();
+        let path = path.clone();
+        let looked = async {
+            self.stop.check(&path)?;
+            match item {
+                Item::Desired(_, desired) => Ok(Fate::Needs(Box::new(self.look_at(desired?).await?))),
+                Item::Undeclared(candidate) => self.candidates.decide(candidate).await,
             }
         };
-        let outcome = self.stop.outcome(&path, outcome);
+        let outcome = self.stop.outcome(&path, looked.await);
         self.stop.note(outcome.as_ref().err());
-        match outcome {
-            Ok(Looked::Decided(Decision { action, impossible: Some(error) })) => {
-                let operation = if action.step == Step::Create { "create" } else { "update" };
-                Err((Failure::new(path, operation, &error), Some(action)))
-            }
-            Ok(looked) => Ok(looked),
-            Err(error) => Err((failure(&error), None)),
-        }
+        outcome.map_err(|error| Failure::new(path, operation, &error))
     }
 
-    async fn look_at(&self, desired: Resource) -> Result<Decision, SyncError> {
-        let observed = match self.options.intent {
-            Intent::Delete => self.look_for_deletion(&desired).await,
-            Intent::Converge | Intent::Create | Intent::Update => {
-                let desired = self.session.resolved(desired.clone()).await?;
-                match self.bulk.look(&desired).await {
-                    Ok(Seen::Equal) => {
-                        return Ok(Action::new(desired.path, Step::Skip, Reason::Equal).into());
-                    }
-                    Ok(Seen::Observed(observed)) => Ok((desired, *observed)),
-                    Err(error) => Err((desired, error)),
-                }
-            }
+    async fn look_at(&self, desired: Resource) -> Result<Action, SyncError> {
+        let under_way = self.session.knowledge.expected(&desired.path);
+        if self.defers && under_way.is_none() && self.bulk.is_known_absent(&desired) {
+            let create = Action::new(desired.path, Step::Create, Reason::Missing);
+            return Ok(Action { sending: Sending::WhenSent, ..create });
+        }
+        let converges = self.options.intent == Intent::Converge;
+        let (desired, observed) = if self.options.intent == Intent::Delete {
+            self.look_for_deletion(desired).await?
+        } else {
+            let desired = self.session.resolved(desired).await?;
+            let observed = match self.bulk.look(&desired).await {
+                Ok(Seen::Equal) => return Ok(Action::new(desired.path, Step::Skip, Reason::Equal)),
+                Ok(Seen::Observed(observed)) => *observed,
+                // What cannot be read can still be written; whether it has to be is not asked.
+                Err(error) if !converges && is_about_reading(&error) => Observed::new(desired.clone(), None),
+                Err(error) => return Err(error),
+            };
+            (desired, observed)
         };
-        let (desired, observed) = match observed {
-            Ok(found) => found,
-            // What cannot be read can still be written; whether it has to be is not asked.
-            Err((desired, error))
-                if self.options.intent != Intent::Converge
-                    && (error.is_unreadable() || error.category() == Category::Validation) =>
-            {
-                let unknown = (self.options.intent == Intent::Delete).then_some(Value::Null);
-                let observed = Observed::new(desired.clone(), unknown);
-                (desired, observed)
-            }
-            Err((_, error)) => return Err(error),
-        };
-        if self.options.intent == Intent::Converge && observed.other_alias(&Wanted::of(&desired)).is_some() {
+        if converges && observed.other_alias(&Wanted::of(&desired)).is_some() {
             self.candidates.check_sole(&desired, &observed, false).await?;
         }
-        if observed.payload.is_none()
-            && self.options.intent == Intent::Converge
-            && let Some(left) = self.session.knowledge.expected(&desired.path)
-        {
+        if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
             return Err(SyncError::UnderWay { path: desired.path, seconds: left.as_secs() + 1 });
         }
         let options = self.options.clone();
@@ -327,67 +286,42 @@ impl Surveyor {
     }
 
     /// Reads what a caller asked to delete: what its path names, else what its payload does, unless another declared
-    /// resource is the same one.
-    async fn look_for_deletion(
-        &self,
-        desired: &Resource,
-    ) -> Result<(Resource, Observed), (Resource, SyncError)> {
-        let failed = |error| (desired.clone(), error);
+    /// resource is the same one. Returns the resource by the names that it was found by, too.
+    async fn look_for_deletion(&self, desired: Resource) -> Result<(Resource, Observed), SyncError> {
         let remote = &self.bulk.remote;
         let by_path = Resource::by_path(desired.path.clone(), Arc::clone(&desired.rules)).ok();
         let first = by_path.unwrap_or_else(|| desired.clone());
-        let observed = remote.read_doomed(&first).await;
-        // A deletion needs no proof that there is nothing to delete.
-        let observed = match observed {
-            Err(error) if error.is_lack_of_proof() => Ok(Observed::new(first.clone(), None)),
-            observed => observed,
+        let unreadable = Observed::new(desired.clone(), Some(Value::Null));
+        let observed = match remote.read_doomed(&first).await {
+            // A deletion needs no proof that there is nothing to delete.
+            Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
+            Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
+            observed => observed?,
         };
         if desired.seeded || first.identity == desired.identity {
-            return Ok((first, observed.map_err(failed)?));
+            return Ok((first, observed));
         }
-        match observed {
-            Ok(observed) if observed.payload.is_some() => {
-                let wanted = Wanted::of(desired);
-                let found = observed.addressed().identity.remote_id;
-                if !wanted.one_name && wanted.id.is_some_and(|id| id != found) {
-                    let ids = wanted.id.into_iter().map(str::to_owned).chain([found]).collect();
-                    let doubt = Box::new(Doubt::Several(ids));
-                    return Err(failed(SyncError::Undecided { path: desired.path.clone(), doubt }));
-                }
-                Ok((first, observed))
-            }
-            Ok(_) => {
-                let observed = remote.read_doomed(desired).await.map_err(failed)?;
-                if observed.payload.is_some() {
-                    self.candidates.check_sole(desired, &observed, true).await.map_err(failed)?;
-                }
-                Ok((desired.clone(), observed))
-            }
-            Err(error) => Err(failed(error)),
+        if observed.payload.is_some() {
+            let wanted = Wanted::of(&desired);
+            let found = observed.addressed().identity.remote_id;
+            let Some(id) = wanted.id.filter(|id| !wanted.one_name && *id != found) else {
+                return Ok((first, observed));
+            };
+            let doubt = Box::new(Doubt::Several(vec![id.to_owned(), found]));
+            return Err(SyncError::Undecided { path: desired.path.clone(), doubt });
         }
+        let observed = match remote.read_doomed(&desired).await {
+            Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
+            observed => observed?,
+        };
+        if observed.payload.is_some() {
+            self.candidates.check_sole(&desired, &observed, true).await?;
+        }
+        Ok((desired, observed))
     }
 }
 
-impl Survey {
-    fn add(&mut self, outcome: Result<Looked, (Failure, Option<Action>)>, counts_equal: bool) {
-        match outcome {
-            Ok(Looked::Decided(Decision { action, .. })) => {
-                if counts_equal && action.reason == Reason::Equal {
-                    self.unchanged += 1;
-                } else {
-                    self.actions.push(action);
-                }
-            }
-            Ok(Looked::Fate(_, Fate::Gone)) => {}
-            Ok(Looked::Fate(_, Fate::Doomed(action))) => self.actions.push(*action),
-            Ok(Looked::Fate(path, Fate::Kept { kept, occupied })) => {
-                self.kept.push(kept);
-                self.occupied.extend(occupied.then_some(path));
-            }
-            Err((failure, action)) => {
-                self.failures.push(failure);
-                self.actions.extend(action);
-            }
-        }
-    }
+/// Whether a resource cannot be read, which says nothing about writing it.
+fn is_about_reading(error: &SyncError) -> bool {
+    error.is_unreadable() || error.category() == Category::Validation
 }

@@ -18,20 +18,15 @@ use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, Ses
 use crate::sync::observe::{Remote, desired};
 use crate::sync::tasks::blocking;
 
-/// What becomes of a candidate for deletion.
+/// What becomes of a declared resource, or of a candidate for deletion.
 #[derive(Debug)]
 pub enum Fate {
     /// The server does not have it.
     Gone,
-    /// It goes.
-    Doomed(Box<Action>),
-    /// It stays: Git declares it under another path (`occupied`), or something below it.
-    Kept {
-        /// What stays, and why.
-        kept: Kept,
-        /// Whether it is the resource of another path.
-        occupied: bool,
-    },
+    /// This is done to it.
+    Needs(Box<Action>),
+    /// It stays: Git declares it under another path, or something below it.
+    Kept(Kept),
 }
 
 /// The candidates of one run.
@@ -58,7 +53,7 @@ impl Candidates {
         let kept = |reason: String, occupied| {
             let path = declared.path.clone();
             tracing::info!(%path, reason, "not pruned");
-            Ok(Fate::Kept { kept: Kept { path, reason }, occupied })
+            Ok(Fate::Kept(Kept { path, reason, occupied }))
         };
         if let Some(path) = self.declared.claimant(&declared, &observed).await? {
             return kept(format!("Git declares the same resource at {path}"), true);
@@ -70,10 +65,8 @@ impl Candidates {
         if blocking(declared.path.clone(), is_parent).await? {
             return kept("Git declares resources below it".to_owned(), false);
         }
-        match decide::prune(&declared, &observed)? {
-            Some(action) => Ok(Fate::Doomed(Box::new(action))),
-            None => Ok(Fate::Gone),
-        }
+        let action = decide::prune(&declared, &observed)?;
+        Ok(action.map_or(Fate::Gone, |action| Fate::Needs(Box::new(action))))
     }
 
     /// Fails if another declared resource than `declared` is what was `observed`, or if that is to be deleted and has
