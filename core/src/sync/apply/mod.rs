@@ -18,8 +18,8 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore
 use super::plan::Plan;
 use crate::path::LogicalPath;
 use crate::sync::model::{
-    Action, After, Call, Done, Failure, Kept, PRUNE, PruneRefused, Reason, Recurrences, Report, Sending,
-    Session, Stats, Step, Stop, SyncError, Tally, hide,
+    Action, Call, Done, Failure, Kept, PRUNE, PruneRefused, Reason, Recurrences, Report, Sending, Session,
+    Stats, Step, Stop, SyncError, Tally, hide,
 };
 use order::{Order, execute};
 use write::Writer;
@@ -83,7 +83,7 @@ impl Execution {
         let (mut writes, mut deletions) = (Vec::new(), Vec::new());
         for action in actions {
             match action.step {
-                Step::Skip if self.tally.done(&action, Done { step: Step::Skip, after: After::Unknown }) => {
+                Step::Skip if self.tally.done(&action, Done { step: Step::Skip, in_vain: None }) => {
                     self.stats.failed += 1;
                 }
                 Step::Skip => self.stats.unchanged += 1,
@@ -126,8 +126,7 @@ impl Execution {
                     "{}: {created}, which may be the same resource below a renamed parent, could not be created",
                     action.path
                 );
-                let error = SyncError::NotDeleted { path: action.path.clone(), reason };
-                self.failures.push(failure(action, &error));
+                self.failures.push(failure(action, &SyncError::NotDeleted(reason)));
                 false
             }
         });
@@ -184,7 +183,7 @@ impl Sender {
         failed_parent: Option<LogicalPath>,
     ) -> Result<Done, SyncError> {
         match failed_parent {
-            Some(parent) => Err(SyncError::ParentFailed { path: action.path.clone(), parent }),
+            Some(parent) => Err(SyncError::ParentFailed(action.path.clone(), parent)),
             None => self.send(&action).await,
         }
     }
@@ -197,7 +196,7 @@ impl Sender {
         self.stop.check(&action.path)?;
         if let Sending::Impossible = action.sending {
             let reason = "its request cannot be made".to_owned();
-            return Err(SyncError::NotAttempted { path: action.path.clone(), reason });
+            return Err(SyncError::NotAttempted(action.path.clone(), reason));
         }
         let outcome = match self.writer.prepare(action).await {
             Ok(call) => {

@@ -12,7 +12,7 @@ use crate::path::LogicalPath;
 use crate::repository;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
-    Action, After, Call, Done, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
+    Action, Call, Done, Mark, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
     Wanted,
 };
 use crate::sync::observe::{Remote, desired};
@@ -73,27 +73,29 @@ impl Writer {
     /// where the last run did the same.
     pub async fn write(&self, action: &Action, prepared: Option<&Call>) -> Result<Done, SyncError> {
         let Some(call) = prepared.or(action.call()) else {
-            return Ok(Done { step: Step::Skip, after: After::Unknown });
+            return Ok(Done { step: Step::Skip, in_vain: None });
         };
         let step = self.send(action, call).await?;
-        let after = match &self.recurrences {
-            Some(recurrences) if action.again && step == Step::Update => {
-                self.look_again(action, Arc::clone(recurrences)).await
+        let in_vain = match (&self.recurrences, &action.mark) {
+            (Some(recurrences), Some(mark))
+                if step == Step::Update && recurrences.has_corrected(&action.path, mark) =>
+            {
+                self.is_in_vain(action, mark, Arc::clone(recurrences)).await
             }
-            _ => After::Unknown,
+            _ => None,
         };
-        Ok(Done { step, after })
+        Ok(Done { step, in_vain })
     }
 
-    /// How the resource differs right after it was written.
-    async fn look_again(&self, action: &Action, recurrences: Arc<Recurrences>) -> After {
+    /// Whether the resource differs right after it was written as it did before.
+    async fn is_in_vain(&self, action: &Action, mark: &Mark, recurrences: Arc<Recurrences>) -> Option<bool> {
         let looked = async {
             let desired = self.desired(&action.path).await?;
             let observed = Remote::new(&self.session).read(&desired).await?;
             evaluated(desired, move |desired| decide::difference(&recurrences, desired, &observed)).await
         };
         // The write itself succeeded; the next run looks at the resource anyway.
-        looked.await.map_or(After::Unknown, After::Known)
+        looked.await.ok().map(|now| now.as_ref() == Some(mark))
     }
 
     async fn send(&self, action: &Action, call: &Call) -> Result<Step, SyncError> {
@@ -185,7 +187,7 @@ impl Writer {
         if observed.payload.is_none() {
             let wait = self.session.client.attempt_timeout();
             self.session.knowledge.expect(&action.path, wait);
-            return Err(SyncError::UnderWay { path: action.path.clone(), seconds: wait.as_secs() });
+            return Err(SyncError::UnderWay(action.path.clone(), wait.as_secs()));
         }
         let decided = self.decided((Step::Create, Reason::Missing), desired, observed).await?;
         if let Some(Action { sending: Sending::Ready(update), .. }) = decided {
@@ -207,7 +209,7 @@ impl Writer {
         let Some(declared) = &call.declared else { return Ok(action.step) };
         match Remote::new(&self.session).read_doomed(declared).await {
             Ok(observed) if observed.payload.is_some() => {
-                Err(SyncError::StillThere { path: action.path.clone(), address: call.request.path.clone() })
+                Err(SyncError::StillThere(action.path.clone(), call.request.path.clone()))
             }
             Ok(_) => Ok(action.step),
             Err(error) if error.is_lack_of_proof() => Ok(action.step),
@@ -350,7 +352,7 @@ impl Writer {
                 self.ids.learn(&action.path, &call, &response);
             }
             Err(error) if error.is_outdated() && call.guarded.is_some() => {
-                return Err(SyncError::Contended { path: action.path.clone() });
+                return Err(SyncError::Contended(action.path.clone()));
             }
             Err(error) => return Err(error.into()),
         }

@@ -131,8 +131,7 @@ fn spare_below(actions: &mut Vec<Action>, occupied: &[LogicalPath]) -> Vec<Failu
             "{}: the resource of its parent {parent} is declared under another path; delete it there by hand if it is obsolete",
             action.path
         );
-        let error = SyncError::NotDeleted { path: action.path.clone(), reason };
-        spared.push(Failure::new(action.path.clone(), PRUNE, &error));
+        spared.push(Failure::new(action.path.clone(), PRUNE, &SyncError::NotDeleted(reason)));
         false
     });
     spared

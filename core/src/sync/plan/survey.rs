@@ -218,7 +218,7 @@ impl Surveyor {
         let refused: Vec<Action> = refused;
         survey.failures.extend(refused.into_iter().map(|Action { path, .. }| {
             let other = "another resource with its id or alias".to_owned();
-            Failure::new(path.clone(), "read", &SyncError::Claimed { path, other })
+            Failure::new(path.clone(), "read", &SyncError::Claimed(path, other))
         }));
     }
 
@@ -239,7 +239,7 @@ impl Surveyor {
                     .as_ref()
                     .map_or_else(|| format!("another resource with this {kind}"), ToString::to_string);
                 names.twins.extend(twin);
-                return Item::Desired(path.clone(), Err(SyncError::Claimed { path, other }));
+                return Item::Desired(path.clone(), Err(SyncError::Claimed(path, other)));
             }
             names.part.insert(hash, path.clone());
         }
@@ -320,7 +320,7 @@ impl Surveyor {
             && self.options.intent == Intent::Converge
             && let Some(left) = self.session.knowledge.expected(&desired.path)
         {
-            return Err(SyncError::UnderWay { path: desired.path, seconds: left.as_secs() + 1 });
+            return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
         }
         let options = self.options.clone();
         evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await
@@ -351,8 +351,8 @@ impl Surveyor {
                 let found = observed.addressed().identity.remote_id;
                 if !wanted.one_name && wanted.id.is_some_and(|id| id != found) {
                     let ids = wanted.id.into_iter().map(str::to_owned).chain([found]).collect();
-                    let doubt = Box::new(Doubt::Several(ids));
-                    return Err(failed(SyncError::Undecided { path: desired.path.clone(), doubt }));
+                    let doubt = Doubt::Several(ids);
+                    return Err(failed(SyncError::Undecided(desired.path.clone(), doubt)));
                 }
                 Ok((first, observed))
             }
