@@ -19,8 +19,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, Value, decode};
 use declarest_core::repository::resources;
 use declarest_core::sync::{
-    Address, Extent, ListAnswer, Observed, Question, Resource, SyncError, Verdict, Wanted, decide, desired,
-    judge,
+    Address, ListAnswer, Observed, Question, Resource, SyncError, Verdict, Wanted, decide, desired, judge,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -118,20 +117,12 @@ fn list(fixture: &Path) -> Vec<String> {
     };
     let paths = entries.named.iter().filter_map(|entry| entry.path(&shops).err());
     let mut told: Vec<String> = paths.map(|error| shown(&error)).collect();
-    let list = ListAnswer::Listed { listing: Listing::new(entries.named), extent: Extent::Whole };
-    let wanted = Wanted {
-        id: None,
-        name: "rio",
-        alias: None,
-        states_alias: false,
-        one_name: true,
-        by_path: false,
-        by_members: true,
-    };
-    let question = Question { wanted, put_creates: false, is_known: false, doomed: false };
-    if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list, false) {
+    let list = ListAnswer::Listed { listing: Listing::new(entries.named), doubt: None };
+    let wanted = Wanted { name: "rio", one_name: true, by_members: true, ..Wanted::default() };
+    let question = Question { wanted, ..Question::default() };
+    if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list) {
         let path = shops.join("rio").unwrap();
-        told.push(shown(&SyncError::Undecided { path, doubt: Box::new(doubt) }));
+        told.push(shown(&SyncError::Undecided(path, doubt)));
     }
     told
 }

@@ -26,10 +26,10 @@ use model::Transcript;
 use plan::survey::{PART_TIME, Surveyor};
 
 pub use model::{
-    Action, Address, Answers, Candidate, Doubt, Extent, Failure, FailureReason, Intent, Kept, Knowledge,
-    LIST, ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Proof, PruneLimit, PruneRefused,
-    Question, Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop,
-    SyncError, Unsettled, Verdict, Version, Wanted, judge,
+    Action, Address, Answers, Candidate, Doubt, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
+    ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Proof, PruneLimit, PruneRefused, Question,
+    Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop, SyncError,
+    Unsettled, Verdict, Version, Wanted, judge,
 };
 pub use observe::{Found, Members, Remote, desired, lookup, recheck};
 pub use plan::Plan;

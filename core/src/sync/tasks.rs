@@ -22,7 +22,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SyncError> + Send + 'static,
 ) -> Result<T, SyncError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(SyncError::Task { path, reason: error.to_string() }))
+    done.unwrap_or_else(|error| Err(SyncError::Task(path, error.to_string())))
 }
 
 /// Evaluates rules of `resource`: at once where that is quick, else on the blocking pool and on a stack that is large
@@ -37,7 +37,7 @@ pub(super) async fn evaluated<T: Send + 'static>(
     let path = resource.path.clone();
     let work = move || {
         let done = on_evaluation_stack(|| work(&resource));
-        done.map_err(|source| SyncError::Task { path: resource.path.clone(), reason: source.to_string() })?
+        done.map_err(|source| SyncError::Task(resource.path.clone(), source.to_string()))?
     };
     blocking(path, work).await
 }

@@ -128,8 +128,7 @@ impl Execution {
                     "{}: {created}, which may be the same resource below a renamed parent, could not be created",
                     action.path
                 );
-                let error = SyncError::NotDeleted { path: action.path.clone(), reason };
-                self.failures.push(failure(action, &error));
+                self.failures.push(failure(action, &SyncError::NotDeleted(reason)));
                 false
             }
         });
@@ -185,12 +184,12 @@ impl Sender {
         failed_parent: Option<LogicalPath>,
     ) -> Result<Done, SyncError> {
         if let Some(parent) = failed_parent {
-            return Err(SyncError::ParentFailed { path: action.path.clone(), parent });
+            return Err(SyncError::ParentFailed(action.path.clone(), parent));
         }
         self.stop.check(&action.path)?;
         if action.is_impossible() {
             let reason = "its request cannot be made".to_owned();
-            return Err(SyncError::NotAttempted { path: action.path.clone(), reason });
+            return Err(SyncError::NotAttempted(action.path.clone(), reason));
         }
         let outcome = self.stop.outcome(&action.path, self.prepare_and_write(&action).await);
         self.stop.note(outcome.as_ref().err());

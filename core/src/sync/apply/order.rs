@@ -87,7 +87,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::sync::model::{After, Reason};
+    use crate::sync::model::Reason;
 
     fn actions(paths: &[&str], step: Step) -> Vec<Arc<Action>> {
         let action =
@@ -102,11 +102,9 @@ mod tests {
             seen.lock().unwrap().push(format!("{mark}{}", action.path));
             let path = action.path.clone();
             let outcome = match failed_parent {
-                Some(parent) => Err(SyncError::ParentFailed { path, parent }),
-                None if path.as_str() == failing => {
-                    Err(SyncError::NotAttempted { path, reason: String::new() })
-                }
-                None => Ok(Done { step: action.step, after: After::Unknown }),
+                Some(parent) => Err(SyncError::ParentFailed(path, parent)),
+                None if path.as_str() == failing => Err(SyncError::NotAttempted(path, String::new())),
+                None => Ok(Done { step: action.step, in_vain: None }),
             };
             async move { outcome }
         };

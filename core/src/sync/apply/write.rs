@@ -13,7 +13,7 @@ use crate::path::LogicalPath;
 use crate::repository;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
-    Action, After, Call, Done, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
+    Action, Call, Done, Mark, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
     Wanted,
 };
 use crate::sync::observe::{Remote, desired};
@@ -58,27 +58,30 @@ impl Writer {
         Ok(Some(Box::new(call)))
     }
 
-    /// Sends `call` for `action`. Returns what was done in the end, and what came of it where the last run did the same.
+    /// Sends `call` for `action`. Returns what was done in the end, and whether it was in vain where the last run did the
+    /// same.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
         let step = Attempt { writer: self, action, call }.send().await?;
-        let after = match &self.recurrences {
-            Some(recurrences) if action.again && step == Step::Update => {
-                self.look_again(action, Arc::clone(recurrences)).await
+        let in_vain = match (&self.recurrences, &action.mark) {
+            (Some(recurrences), Some(mark))
+                if step == Step::Update && recurrences.has_corrected(&action.path, mark) =>
+            {
+                self.is_in_vain(action, mark, Arc::clone(recurrences)).await
             }
-            _ => After::Unknown,
+            _ => None,
         };
-        Ok(Done { step, after })
+        Ok(Done { step, in_vain })
     }
 
-    /// How the resource differs right after it was written.
-    async fn look_again(&self, action: &Action, recurrences: Arc<Recurrences>) -> After {
+    /// Whether the resource differs right after it was written as it did before.
+    async fn is_in_vain(&self, action: &Action, mark: &Mark, recurrences: Arc<Recurrences>) -> Option<bool> {
         let looked = async {
             let desired = self.desired(&action.path).await?;
             let observed = Remote::new(&self.session).read(&desired).await?;
             evaluated(desired, move |desired| decide::difference(&recurrences, desired, &observed)).await
         };
         // The write itself succeeded; the next run looks at the resource anyway.
-        looked.await.map_or(After::Unknown, After::Known)
+        looked.await.ok().map(|now| now.as_ref() == Some(mark))
     }
 
     /// The desired resource at `path`. A plan does not keep it: it takes more memory than what is sent, and is hardly
@@ -193,7 +196,7 @@ impl Attempt<'_> {
         // The create itself succeeded: where the server cannot be read, the next run looks at it.
         let Ok(observed) = read else { return Ok(()) };
         if observed.payload.is_none() {
-            return Err(SyncError::UnderWay { path: self.path(), seconds: self.expect().as_secs() });
+            return Err(SyncError::UnderWay(self.path(), self.expect().as_secs()));
         }
         if let Some(update) = self.correction(desired, observed).await? {
             self.exchange(&update).await?;
@@ -227,7 +230,7 @@ impl Attempt<'_> {
         let Some(declared) = &self.call.declared else { return Ok(Step::Delete) };
         match Remote::new(&self.writer.session).read_doomed(declared).await {
             Ok(observed) if observed.payload.is_some() => {
-                Err(SyncError::StillThere { path: self.path(), address: self.call.request.path.clone() })
+                Err(SyncError::StillThere(self.path(), self.call.request.path.clone()))
             }
             Err(error) if !error.is_lack_of_proof() => Err(error),
             _ => Ok(Step::Delete),
@@ -318,7 +321,7 @@ impl Attempt<'_> {
                 Ok(step)
             }
             Err(error) if error.is_outdated() && call.guarded.is_some() => {
-                Err(SyncError::Contended { path: self.path() })
+                Err(SyncError::Contended(self.path()))
             }
             Err(error) => Err(error.into()),
         }

@@ -2,6 +2,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::metadata::Stated;
+use crate::path::LogicalPath;
 use crate::payload::Value;
 
 const SERVER_IDS: Wanted<'static> = Wanted {
@@ -34,25 +35,25 @@ fn entry(id: &str, alias: Option<&str>) -> Entry {
     }
 }
 
-fn listed(entries: &[(&str, Option<&str>)], extent: Extent) -> ListAnswer {
+fn listed(entries: &[(&str, Option<&str>)], doubt: Option<Doubt>) -> ListAnswer {
     let entries = entries.iter().map(|(id, alias)| entry(id, *alias)).collect();
-    ListAnswer::Listed { listing: Listing::new(entries), extent }
+    ListAnswer::Listed { listing: Listing::new(entries), doubt }
 }
 
 fn whole(entries: &[(&str, Option<&str>)]) -> ListAnswer {
-    listed(entries, Extent::Whole)
+    listed(entries, None)
 }
 
 fn failed() -> ListAnswer {
-    ListAnswer::Failed {
-        category: Category::Transport,
-        unauthorized: false,
-        unreachable: true,
-        message: "GET /shops: 503".to_owned(),
-    }
+    let reason = "it was ended".to_owned();
+    unknown(Doubt::Failed(Arc::new(SyncError::NotAttempted(LogicalPath::root(), reason))))
 }
 
-fn shown(verdict: &Verdict<'_>) -> String {
+fn unknown(doubt: Doubt) -> ListAnswer {
+    ListAnswer::Unknown(doubt)
+}
+
+fn shown(verdict: &Verdict<&Entry>) -> String {
     match verdict {
         Verdict::Here => "here".to_owned(),
         Verdict::Present(entry) => format!("present {}", entry.remote_id),
@@ -65,28 +66,31 @@ fn shown(verdict: &Verdict<'_>) -> String {
 }
 
 fn verdict(wanted: Wanted<'_>, address: Address<'_>, list: &ListAnswer) -> String {
-    let question = Question { wanted, put_creates: false, is_known: false, doomed: false };
-    shown(&judge(&question, address, list, false))
+    shown(&judge(&Question { wanted, ..Question::default() }, address, list))
 }
 
 #[rstest]
 #[case::whole(whole(&[("u7", Some("ava"))]), "absent List", "absent List")]
 #[case::empty(whole(&[]), "absent List", "absent List")]
-#[case::cut(listed(&[("u7", Some("ava"))], Extent::Cut), "unknown Cut", "unknown Cut")]
-#[case::usual_page(listed(&[], Extent::PageSized(50)), "unknown PageSized", "unknown PageSized")]
+#[case::cut(listed(&[("u7", Some("ava"))], Some(Doubt::Cut)), "unknown Cut", "unknown Cut")]
+#[case::usual_page(listed(&[], Some(Doubt::PageSized(50))), "unknown PageSized", "unknown PageSized")]
 #[case::no_alias_shown(whole(&[("u7", None)]), "unknown AliasNotListed", "unknown AliasNotListed")]
-#[case::missing(ListAnswer::Missing, "unknown NoList", "unknown NoList")]
-#[case::not_a_list(ListAnswer::NotAList("html".to_owned()), "unknown NotAList", "unknown NotAList")]
+#[case::missing(unknown(Doubt::NoList), "unknown NoList", "unknown NoList")]
+#[case::not_a_list(unknown(Doubt::NotAList("html".to_owned())), "unknown NotAList", "unknown NotAList")]
 #[case::failed(failed(), "unknown Failed", "unknown Failed")]
-#[case::forbidden(ListAnswer::Refused(StatusCode::FORBIDDEN), "unknown Unlistable", "absent Unlistable")]
-#[case::no_method(
-    ListAnswer::Refused(StatusCode::METHOD_NOT_ALLOWED),
+#[case::forbidden(
+    unknown(Doubt::Unlistable(StatusCode::FORBIDDEN)),
     "unknown Unlistable",
     "absent Unlistable"
 )]
-#[case::not_asked(ListAnswer::NotAsked, "unknown NotListed", "unknown NotListed")]
+#[case::no_method(
+    unknown(Doubt::Unlistable(StatusCode::METHOD_NOT_ALLOWED)),
+    "unknown Unlistable",
+    "absent Unlistable"
+)]
+#[case::not_asked(unknown(Doubt::NotListed), "unknown NotListed", "unknown NotListed")]
 #[case::alias(whole(&[("u7", Some("rio"))]), "present u7", "present u7")]
-#[case::alias_beyond_doubt(listed(&[("u7", Some("rio"))], Extent::Cut), "present u7", "present u7")]
+#[case::alias_beyond_doubt(listed(&[("u7", Some("rio"))], Some(Doubt::Cut)), "present u7", "present u7")]
 #[case::twice(whole(&[("u7", Some("rio")), ("u8", Some("rio"))]), "unknown Several", "unknown Several")]
 fn nothing_at_the_address(
     #[case] list: ListAnswer,
@@ -101,27 +105,26 @@ fn nothing_at_the_address(
         _ => "absent Address",
     };
     assert_eq!(verdict(ONE_NAME, Address::NotFound, &list), by_its_one_name);
-    let question = Question { wanted: SERVER_IDS, put_creates: true, is_known: false, doomed: false };
-    assert_eq!(shown(&judge(&question, Address::NotFound, &list, false)), "absent PutCreates");
-    let question = Question { put_creates: false, ..question };
-    assert_eq!(shown(&judge(&question, Address::NotFound, &list, true)), "absent Parent");
+    let question = Question { wanted: SERVER_IDS, put_creates: true, ..Question::default() };
+    assert_eq!(shown(&judge(&question, Address::NotFound, &list)), "absent PutCreates");
+    assert_eq!(verdict(SERVER_IDS, Address::NoParent, &list), "absent Parent");
 }
 
 #[rstest]
 #[case::same(SERVER_IDS, Some("rio"), whole(&[("u7", Some("rio"))]), "here")]
-#[case::same_by_name(SERVER_IDS, Some("rio"), ListAnswer::NotAsked, "here")]
-#[case::same_by_id(BOTH_STATED, Some("rio"), ListAnswer::NotAsked, "unknown NotListed")]
-#[case::by_path(Wanted { by_path: true, ..SERVER_IDS }, Some("ava"), ListAnswer::NotAsked, "here")]
+#[case::same_by_name(SERVER_IDS, Some("rio"), unknown(Doubt::NotListed), "here")]
+#[case::same_by_id(BOTH_STATED, Some("rio"), unknown(Doubt::NotListed), "unknown NotListed")]
+#[case::by_path(Wanted { by_path: true, ..SERVER_IDS }, Some("ava"), unknown(Doubt::NotListed), "here")]
 #[case::same_without_list(SERVER_IDS, Some("rio"), failed(), "here")]
-#[case::one_name(ONE_NAME, Some("x"), ListAnswer::NotAsked, "here")]
+#[case::one_name(ONE_NAME, Some("x"), unknown(Doubt::NotListed), "here")]
 #[case::foreign_id(BOTH_STATED, Some("ava"), whole(&[("u1", Some("ava")), ("u2", Some("rio"))]), "unknown Several")]
 #[case::foreign_id_not_listed(BOTH_STATED, Some("ava"), whole(&[("u2", Some("rio"))]), "unknown AnotherAlias")]
 #[case::taken_id(BOTH_STATED, Some("old"), whole(&[("u1", Some("old"))]), "unknown AnotherAlias")]
-#[case::other_alias_unlisted(BOTH_STATED, Some("ava"), ListAnswer::Missing, "unknown NoList")]
+#[case::other_alias_unlisted(BOTH_STATED, Some("ava"), unknown(Doubt::NoList), "unknown NoList")]
 #[case::other_alias_failed(BOTH_STATED, Some("ava"), failed(), "unknown Failed")]
 #[case::no_alias_failed(BOTH_STATED, None, failed(), "unknown Failed")]
-#[case::no_alias_unlisted(BOTH_STATED, None, ListAnswer::Missing, "here")]
-#[case::no_alias_no_id(SERVER_IDS, None, ListAnswer::Missing, "unknown NoList")]
+#[case::no_alias_unlisted(BOTH_STATED, None, unknown(Doubt::NoList), "here")]
+#[case::no_alias_no_id(SERVER_IDS, None, unknown(Doubt::NoList), "unknown NoList")]
 #[case::name_is_an_id(SERVER_IDS, Some("ava"), whole(&[("rio", Some("ava"))]), "unknown AnotherAlias")]
 #[case::name_is_an_id_of_another(SERVER_IDS, Some("ava"), whole(&[("u7", Some("rio"))]), "present u7")]
 #[case::not_on_the_list(SERVER_IDS, Some("ava"), whole(&[]), "unknown AnotherAlias")]
@@ -131,15 +134,15 @@ fn something_at_the_address(
     #[case] list: ListAnswer,
     #[case] expected: &str,
 ) {
-    assert_eq!(verdict(wanted, Address::Found { alias }, &list), expected);
+    assert_eq!(verdict(wanted, Address::Found(alias), &list), expected);
 }
 
 /// Only what was applied before under the same id can have been renamed.
 #[test]
 fn a_name_that_changed() {
     let list = whole(&[("u1", Some("old"))]);
-    let question = Question { wanted: BOTH_STATED, put_creates: false, is_known: true, doomed: false };
-    assert_eq!(shown(&judge(&question, Address::Found { alias: Some("old") }, &list, false)), "here");
+    let question = Question { wanted: BOTH_STATED, is_known: true, ..Question::default() };
+    assert_eq!(shown(&judge(&question, Address::Found(Some("old")), &list)), "here");
 }
 
 #[rstest]
@@ -149,12 +152,12 @@ fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &
     let payload = Value::from_json(&serde_json::json!({"id": "u7", "username": "rio"})).unwrap();
     let list = ListAnswer::Listed {
         listing: Listing::new(vec![Entry { payload, ..entry("u7", None) }]),
-        extent: Extent::Whole,
+        doubt: None,
     };
-    let question = Question { wanted: NO_RULES, put_creates: false, is_known: false, doomed };
-    assert_eq!(shown(&judge(&question, Address::NotFound, &list, false)), expected);
-    let question = Question { wanted: SERVER_IDS, put_creates: false, is_known: false, doomed };
-    assert_ne!(shown(&judge(&question, Address::NotFound, &list, false)), "present u7");
+    let question = Question { wanted: NO_RULES, doomed, ..Question::default() };
+    assert_eq!(shown(&judge(&question, Address::NotFound, &list)), expected);
+    let question = Question { wanted: SERVER_IDS, doomed, ..Question::default() };
+    assert_ne!(shown(&judge(&question, Address::NotFound, &list)), "present u7");
 }
 
 #[rstest]

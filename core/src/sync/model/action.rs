@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
-use super::error::SyncError;
-use super::recurrence::Mark;
+use super::{Call, Mark, SyncError};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 
@@ -31,9 +29,6 @@ pub struct Action {
     /// Stands for the difference, where recurrences are watched.
     #[serde(skip)]
     pub(crate) mark: Option<Mark>,
-    /// Whether the last run corrected the same difference.
-    #[serde(skip)]
-    pub(crate) again: bool,
     /// Stands for all of it, secrets included, if [`Options::sealable`](super::options::Options::sealable) asks for it.
     #[serde(skip)]
     pub(crate) content: Option<Box<[u8; 32]>>,
@@ -96,7 +91,6 @@ impl Action {
             compared: None,
             sending: Sending::Nothing,
             mark: None,
-            again: false,
             content: None,
         }
     }

@@ -1,11 +1,11 @@
 //! Answers that a run need not ask for again.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use url::Url;
 
-use crate::server::{Request, Response, ServerError};
+use crate::server::{Request, Response};
 
 /// So many answers, and bytes of their bodies, are kept for the run that has to look closer; it asks for the others
 /// once more.
@@ -14,12 +14,9 @@ const MAX_BYTES_AT_HAND: usize = 32 << 20;
 
 /// Answers that a run need not ask for again. Each serves once.
 #[derive(Debug, Default)]
-pub struct Answers(Mutex<AtHand>);
-
-#[derive(Debug, Default)]
-struct AtHand {
-    answers: HashMap<Key, Result<Response, ServerError>>,
-    /// Of the bodies.
+pub struct Answers {
+    at_hand: Mutex<HashMap<Key, Response>>,
+    /// Of the bodies of all that were kept.
     bytes: usize,
 }
 
@@ -31,22 +28,17 @@ fn key(request: &Request) -> Key {
 }
 
 impl Answers {
-    pub(crate) fn keep(&self, request: &Request, answer: Result<Response, ServerError>) {
-        let bytes = answer.as_ref().map_or(0, |response| response.body.len());
-        let mut at_hand = self.at_hand();
-        if at_hand.answers.len() < MAX_AT_HAND && at_hand.bytes + bytes <= MAX_BYTES_AT_HAND {
-            at_hand.bytes += bytes;
-            at_hand.answers.insert(key(request), answer);
+    pub(crate) fn keep(&mut self, request: &Request, response: Response) {
+        let bytes = self.bytes + response.body.len();
+        let at_hand = self.at_hand.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if at_hand.len() < MAX_AT_HAND && bytes <= MAX_BYTES_AT_HAND {
+            self.bytes = bytes;
+            at_hand.insert(key(request), response);
         }
     }
 
-    pub(crate) fn take(&self, request: &Request) -> Option<Result<Response, ServerError>> {
-        let mut at_hand = self.at_hand();
-        if at_hand.answers.is_empty() { None } else { at_hand.answers.remove(&key(request)) }
-    }
-
-    fn at_hand(&self) -> MutexGuard<'_, AtHand> {
-        // Every state between two calls is a valid one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn take(&self, request: &Request) -> Option<Response> {
+        let mut at_hand = self.at_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        if at_hand.is_empty() { None } else { at_hand.remove(&key(request)) }
     }
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use http::header::{HeaderValue, IF_MATCH};
 
-use super::error::SyncError;
-use super::resource::{Observed, Resource, request};
+use super::{Observed, Resource, SyncError, request};
 use crate::metadata::document::merge;
-use crate::metadata::{OperationName, Rules};
+use crate::metadata::{OperationName, Rendered, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::Request;
@@ -37,27 +36,17 @@ pub(crate) struct Call {
 impl Call {
     /// Makes `desired` exist at `at`.
     pub fn create(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
+        let request = request(&at.evaluation()?, OperationName::Create, &desired.payload)?;
         let states_id = at.rules.states_id(&desired.payload);
         let named = at.rules.identity().any_explicit() || !states_id;
-        Ok(Self {
-            names: named.then(|| Arc::clone(&at.rules)),
-            states_id,
-            ..Self::new(
-                desired.guarding(request(&at.evaluation()?, OperationName::Create, &desired.payload)?),
-                desired,
-                at,
-            )
-        })
+        let names = named.then(|| Arc::clone(&at.rules));
+        Ok(Self { names, states_id, ..Self::new(desired.guarding(request), desired, at) })
     }
 
     /// Changes what was `observed`.
     pub fn update(desired: &Resource, observed: &Observed) -> Result<Self, SyncError> {
         let at = observed.addressed();
-        let mut update = Self::update_at(desired, &at)?;
-        if !update.send_where_read(OperationName::Update, observed) {
-            update.on_missing = elsewhere(&at, observed, OperationName::Update, &update.request);
-        }
-        Ok(update.guard(observed))
+        Ok(Self::update_at(desired, &at)?.of_observed(OperationName::Update, &at, observed))
     }
 
     /// Changes whatever `at` addresses.
@@ -73,45 +62,38 @@ impl Call {
         }
         let at = observed.addressed();
         let at = at.with_remote_id(&at.identity.remote_id);
-        let request = match request(&at.evaluation()?, OperationName::Delete, &Value::Null) {
-            Ok(request) => at.guarding(request),
-            // The address needs what only the server knows.
-            Err(error) => {
-                let known = request_of(&observed_scope(&at, observed), OperationName::Delete);
-                at.guarding(known.map_err(|_| error)?)
-            }
-        };
-        let mut call = Self::new(request, declared, &at);
-        if !call.send_where_read(OperationName::Delete, observed) {
-            call.on_missing = elsewhere(&at, observed, OperationName::Delete, &call.request);
-        }
-        let mut call = call.guard(observed);
-        call.declared = Some(Box::new(declared.clone()));
-        Ok(Some(call))
+        let evaluation = at.evaluation()?;
+        // The address may need what only the server knows.
+        let request = request(&evaluation, OperationName::Delete, &Value::Null).or_else(|error| {
+            let scope = observed_scope(&at, observed);
+            let known =
+                scope.evaluation().and_then(|known| request(&known, OperationName::Delete, &Value::Null));
+            known.map_err(|_| error)
+        })?;
+        let call = Self::new(at.guarding(request), declared, &at);
+        let call = call.of_observed(OperationName::Delete, &at, observed);
+        Ok(Some(Self { declared: Some(Box::new(declared.clone())), ..call }))
     }
 
     /// Addresses a write, of which no document states the path, where the read succeeded: whatever other id the payload
-    /// or the server states, that is where the resource is. Returns whether it does.
-    fn send_where_read(&mut self, operation: OperationName, observed: &Observed) -> bool {
+    /// or the server states, that is where the resource is. The request succeeds only while the server has what was
+    /// `observed`.
+    fn of_observed(mut self, operation: OperationName, at: &Resource, observed: &Observed) -> Self {
         let resolved = observed.at.rules.resolved();
         let stated = |operation| resolved.operation(operation).path.is_some();
-        let Some(read_at) = observed.read_at.as_ref() else { return false };
-        if stated(operation) || stated(OperationName::Get) {
-            return false;
+        match &observed.read_at {
+            Some(read_at) if !stated(operation) && !stated(OperationName::Get) => {
+                self.request.path = read_at.to_string();
+            }
+            _ => self.on_missing = elsewhere(at, observed, operation, &self.request),
         }
-        read_at.as_ref().clone_into(&mut self.request.path);
-        true
+        self.guarded = observed.version.as_ref().and_then(|version| version.guard(&mut self.request));
+        self
     }
 
     fn new(request: Request, resource: &Resource, at: &Resource) -> Self {
         let at = (at.path != resource.path).then(|| at.path.clone());
         Self { request, at, names: None, states_id: false, on_missing: None, guarded: None, declared: None }
-    }
-
-    /// Lets the request succeed only while the server has what was observed.
-    fn guard(mut self, observed: &Observed) -> Self {
-        self.guarded = observed.version.as_ref().and_then(|version| version.guard(&mut self.request));
-        self
     }
 
     /// Lets the request succeed whatever the server has.
@@ -130,16 +112,9 @@ fn elsewhere(
     operation: OperationName,
     first: &Request,
 ) -> Option<Box<Request>> {
-    let scope = observed_scope(at, observed);
-    let second = scope.evaluation().and_then(|evaluation| Ok(evaluation.render(operation)?));
-    let second = second.ok().filter(|second| second.path != first.path)?;
-    Some(Box::new(Request {
-        method: second.method,
-        path: second.path,
-        query: second.query,
-        headers: second.headers,
-        ..first.clone()
-    }))
+    let second = observed_scope(at, observed).render(operation).ok()?;
+    let Rendered { method, path, query, headers, .. } = second;
+    (path != first.path).then(|| Box::new(Request { method, path, query, headers, ..first.clone() }))
 }
 
 /// `at` with the observed members below its own.
@@ -147,8 +122,4 @@ fn observed_scope(at: &Resource, observed: &Observed) -> Resource {
     let known = observed.payload.clone().unwrap_or_default();
     let payload = Arc::new(merge(known, at.payload.as_ref().clone()));
     Resource { payload, ..at.clone() }
-}
-
-fn request_of(at: &Resource, operation: OperationName) -> Result<Request, SyncError> {
-    request(&at.evaluation()?, operation, &Value::Null)
 }

@@ -27,11 +27,8 @@ pub enum SyncError {
     #[error(transparent)]
     Server(#[from] ServerError),
     /// The server has not got the resource.
-    #[error("{path} not found on the server")]
-    Absent {
-        /// The resource.
-        path: LogicalPath,
-    },
+    #[error("{0} not found on the server")]
+    Absent(LogicalPath),
     /// Several declared resources answer to the name that was asked for.
     #[error(
         "{path} is ambiguous: {} answer to \"{}\"; use the path of one of them",
@@ -45,53 +42,25 @@ pub enum SyncError {
         paths: Vec<LogicalPath>,
     },
     /// Lists whose transforms need each other, or too many of them.
-    #[error("the list of {path} needs itself through resource(), or lists nest too deep")]
-    ListCycle {
-        /// The collection.
-        path: LogicalPath,
-    },
+    #[error("the list of {0} needs itself through resource(), or lists nest too deep")]
+    ListCycle(LogicalPath),
     /// The answers of the server leave open whether it has the resource. Nothing is written on a guess.
-    #[error("cannot determine whether {path} exists: {doubt}")]
-    Undecided {
-        /// The resource.
-        path: LogicalPath,
-        /// What is missing.
-        doubt: Box<Doubt>,
-    },
+    #[error("cannot determine whether {0} exists: {1}")]
+    Undecided(LogicalPath, Doubt),
     /// The id of a parent cannot be found, so there is no address to ask.
-    #[error("cannot address {path}: {source}")]
-    Parent {
-        /// The resource.
-        path: LogicalPath,
-        /// What went wrong with its parent.
-        source: Arc<SyncError>,
-    },
+    #[error("cannot address {0}: {1}")]
+    Parent(LogicalPath, #[source] Arc<SyncError>),
     /// A resource that Git does not declare stays, because whether it may go is unknown.
-    #[error("not deleted: {reason}")]
-    NotDeleted {
-        /// The resource.
-        path: LogicalPath,
-        /// Why.
-        reason: String,
-    },
-    /// Two declared resources are the same one on the server.
-    #[error("{path}: {other} declares the same resource; correct the id or the alias in one of the payloads")]
-    Claimed {
-        /// The resource.
-        path: LogicalPath,
-        /// What else declares it.
-        other: String,
-    },
-    /// The server has something else where a deletion just succeeded or found nothing.
+    #[error("not deleted: {0}")]
+    NotDeleted(String),
+    /// Two declared resources are the same one on the server: the one at this path, and what else declares it.
+    #[error("{0}: {1} declares the same resource; correct the id or the alias in one of the payloads")]
+    Claimed(LogicalPath, String),
+    /// The resource is still there after the deletion that was sent to this address just succeeded or found nothing.
     #[error(
-        "{path}: DELETE {address} found nothing, but the resource is still there; state the address in operations.delete.path"
+        "{0}: DELETE {1} found nothing, but the resource is still there; state the address in operations.delete.path"
     )]
-    StillThere {
-        /// The resource.
-        path: LogicalPath,
-        /// Where the deletion was sent.
-        address: String,
-    },
+    StillThere(LogicalPath, String),
     /// A page of a list after the first one failed. All of the list fails then, since what is not on the pages
     /// before may exist.
     #[error("list of {collection}: page {page}: {source}")]
@@ -103,26 +72,9 @@ pub enum SyncError {
         /// What failed.
         source: Box<SyncError>,
     },
-    /// The pages of a list lead back to where they came from.
-    #[error("list of {collection}: the pages do not end: page {page} {reason}")]
-    EndlessList {
-        /// The collection.
-        collection: LogicalPath,
-        /// The number of the page, from 1.
-        page: usize,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// A list that is longer than we read.
-    #[error(
-        "list of {collection}: it is longer than the limit of {limit}; narrow it with operations.list.query"
-    )]
-    ListTooLong {
-        /// The collection.
-        collection: LogicalPath,
-        /// The limit with its unit.
-        limit: String,
-    },
+    /// The list of this collection is longer than we read, or its pages lead back to where they came from.
+    #[error("list of {0}: {1}")]
+    UnboundedList(LogicalPath, String),
     /// A placeholder cannot be replaced; sending it would overwrite the live credential.
     #[error("{}", with_causes(.0))]
     Secret(#[from] ResolveError),
@@ -137,57 +89,30 @@ pub enum SyncError {
         /// Why it is still unknown, or when it is looked for.
         why: String,
     },
-    /// An earlier create of the resource timed out and may still be carried out.
-    #[error(
-        "{path}: creation outcome unknown: an earlier create timed out; it is looked for again in {seconds} s"
-    )]
-    UnderWay {
-        /// The resource.
-        path: LogicalPath,
-        /// How long it may take, in seconds.
-        seconds: u64,
-    },
+    /// An earlier create of the resource timed out and may still be carried out for so many seconds.
+    #[error("{0}: creation outcome unknown: an earlier create timed out; it is looked for again in {1} s")]
+    UnderWay(LogicalPath, u64),
     /// Whenever the resource is to be written, the server has another version than the one just read.
     #[error(
-        "{path}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
+        "{0}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
     )]
-    Contended {
-        /// The resource.
-        path: LogicalPath,
-    },
-    /// The parent could not be created, so there is nowhere to put this.
-    #[error("{path}: not created because its parent {parent} could not be created")]
-    ParentFailed {
-        /// The resource.
-        path: LogicalPath,
-        /// The ancestor whose creation failed.
-        parent: LogicalPath,
-    },
-    /// The run ended first.
-    #[error("{path}: not attempted: {reason}")]
-    NotAttempted {
-        /// The resource.
-        path: LogicalPath,
-        /// Why the run ended.
-        reason: String,
-    },
-    /// A task of ours died.
-    #[error("{path}: internal failure while working on it: {reason}")]
-    Task {
-        /// The resource.
-        path: LogicalPath,
-        /// What the runtime says.
-        reason: String,
-    },
+    Contended(LogicalPath),
+    /// The parent, the second path, could not be created, so there is nowhere to put the resource.
+    #[error("{0}: not created because its parent {1} could not be created")]
+    ParentFailed(LogicalPath, LogicalPath),
+    /// The run ended first, for this reason.
+    #[error("{0}: not attempted: {1}")]
+    NotAttempted(LogicalPath, String),
+    /// A task of ours died, for the reason that the runtime states.
+    #[error("{0}: internal failure while working on it: {1}")]
+    Task(LogicalPath, String),
 }
 
 impl SyncError {
     /// Whether the server shows no resource, and only a proof of its absence is missing.
     pub(crate) fn is_lack_of_proof(&self) -> bool {
-        match self {
-            Self::Undecided { doubt, .. } => !doubt.may_pass() && doubt.category() != Category::Conflict,
-            _ => false,
-        }
+        let Self::Undecided(_, doubt) = self else { return false };
+        !doubt.may_pass() && doubt.category() != Category::Conflict
     }
 
     /// Whether a single read is not possible this way: the server refuses the request as such, or its path
@@ -195,37 +120,33 @@ impl SyncError {
     pub(crate) fn is_unreadable(&self) -> bool {
         match self {
             Self::Server(error @ ServerError::Status { .. }) => error.category() == Category::Validation,
-            Self::Metadata(error) => matches!(
-                error,
-                MetadataError::Render { .. }
-                    | MetadataError::Unusable { .. }
-                    | MetadataError::Identity { .. }
-            ),
+            Self::Metadata(error) => {
+                use MetadataError::{Identity, Render, Unusable};
+                matches!(error, Render { .. } | Unusable { .. } | Identity { .. })
+            }
             _ => false,
         }
     }
 
     /// Whether the server said 401: the credentials themselves are refused, for every resource alike.
     pub(crate) fn is_unauthorized(&self) -> bool {
-        match self {
-            Self::Server(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
-            Self::Undecided { doubt, .. } => matches!(**doubt, Doubt::Failed { unauthorized: true, .. }),
-            Self::Parent { source, .. } => source.is_unauthorized(),
-            Self::Page { source, .. } => source.is_unauthorized(),
-            _ => false,
-        }
+        self.of_server().is_some_and(|error| error.status() == Some(StatusCode::UNAUTHORIZED))
     }
 
     /// Whether the managed server could not be reached or is overloaded. A server that answers with another status
     /// was reached, and may answer another request.
     pub(crate) fn is_unreachable(&self) -> bool {
+        self.of_server().is_some_and(ServerError::is_unreachable)
+    }
+
+    /// What failed on the server or on the way to it, if that is the cause.
+    fn of_server(&self) -> Option<&ServerError> {
         match self {
-            Self::Server(error) => error.is_unreachable(),
-            Self::Unsure { lost, .. } => lost.is_unreachable(),
-            Self::Undecided { doubt, .. } => matches!(**doubt, Doubt::Failed { unreachable: true, .. }),
-            Self::Parent { source, .. } => source.is_unreachable(),
-            Self::Page { source, .. } => source.is_unreachable(),
-            _ => false,
+            Self::Server(error) => Some(error),
+            Self::Unsure { lost, .. } => Some(lost),
+            Self::Undecided(_, Doubt::Failed(error)) | Self::Parent(_, error) => error.of_server(),
+            Self::Page { source, .. } => source.of_server(),
+            _ => None,
         }
     }
 
@@ -242,8 +163,8 @@ impl SyncError {
             Self::Secret(ResolveError::Lookup { source, .. }) => {
                 FailureReason::SecretUnreadable(source.category())
             }
-            Self::ParentFailed { .. } => FailureReason::ParentFailed,
-            Self::NotAttempted { .. } => FailureReason::NotAttempted,
+            Self::ParentFailed(..) => FailureReason::ParentFailed,
+            Self::NotAttempted(..) => FailureReason::NotAttempted,
             other => FailureReason::Category(other.category()),
         }
     }
@@ -256,25 +177,23 @@ impl Categorized for SyncError {
             Self::Metadata(error) => error.category(),
             Self::Server(error) => error.category(),
             Self::Secret(error) => error.category(),
-            Self::Undecided { doubt, .. } => doubt.category(),
-            Self::Parent { source, .. } => source.category(),
+            Self::Undecided(_, doubt) => doubt.category(),
+            Self::Parent(_, source) => source.category(),
             // That a page is gone does not mean that the list is: it may have changed while it was read.
             Self::Page { source, .. } => match source.category() {
                 Category::NotFound => Category::Transport,
                 category => category,
             },
-            Self::Absent { .. } => Category::NotFound,
-            Self::ListCycle { .. } | Self::EndlessList { .. } | Self::ListTooLong { .. } => {
-                Category::Validation
-            }
+            Self::Absent(_) => Category::NotFound,
+            Self::ListCycle(_) | Self::UnboundedList(..) => Category::Validation,
             Self::AmbiguousName { .. }
-            | Self::Contended { .. }
-            | Self::NotDeleted { .. }
-            | Self::StillThere { .. }
-            | Self::Claimed { .. }
-            | Self::ParentFailed { .. } => Category::Conflict,
-            Self::Unsure { .. } | Self::UnderWay { .. } | Self::NotAttempted { .. } => Category::Transport,
-            Self::Task { .. } => Category::Internal,
+            | Self::Contended(_)
+            | Self::NotDeleted(_)
+            | Self::StillThere(..)
+            | Self::Claimed(..)
+            | Self::ParentFailed(..) => Category::Conflict,
+            Self::Unsure { .. } | Self::UnderWay(..) | Self::NotAttempted(..) => Category::Transport,
+            Self::Task(..) => Category::Internal,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::resource::{Observed, Resource};
 use crate::metadata::{Entry, Identity, Listing};
 
 /// The names by which a resource is looked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the names")]
 pub struct Wanted<'r> {
     /// The id that the payload states.
@@ -36,7 +36,7 @@ pub enum Match<'l> {
     Member(&'l Entry),
     /// Several entries have one of its names: its id is that of one, its alias that of another, or a name is not
     /// unique. Holds their ids.
-    Several(Vec<&'l str>),
+    Several(Vec<String>),
     /// No entry has one of its names.
     Nothing,
 }
@@ -65,34 +65,23 @@ impl<'r> Wanted<'r> {
     where
         'r: 'l,
     {
-        let mut found: Vec<&'l Entry> = Vec::new();
-        let mut add = |entries: &mut dyn Iterator<Item = &'l Entry>| {
-            for entry in entries {
-                if !found.iter().any(|known| std::ptr::eq(*known, entry)) {
-                    found.push(entry);
-                }
+        let aliases = self.alias.into_iter().flat_map(|alias| [alias, self.name]);
+        let with_alias = aliases.flat_map(|alias| listing.with_alias(alias));
+        let mut found: Vec<&Entry> = Vec::new();
+        for entry in listing.with_id(self.id.unwrap_or(self.name)).chain(with_alias) {
+            if !found.iter().any(|known| std::ptr::eq(*known, entry)) {
+                found.push(entry);
             }
-        };
-        let name: &'l str = self.name;
-        add(&mut listing.with_id(self.id.unwrap_or(name)));
-        if let Some(alias) = self.alias {
-            add(&mut listing.with_alias(alias));
-            add(&mut listing.with_alias(name));
+        }
+        let by_member = found.is_empty() && self.by_members && self.id.is_none();
+        if by_member {
+            found.extend(listing.with_member(self.name));
         }
         match found[..] {
+            [] => Match::Nothing,
+            [entry] if by_member => Match::Member(entry),
             [entry] => Match::Entry(entry),
-            [] if self.by_members && self.id.is_none() => Self::by_member(listing, name),
-            [] => Match::Nothing,
-            _ => Match::Several(found.iter().map(|entry| entry.remote_id.as_str()).collect()),
-        }
-    }
-
-    fn by_member<'l>(listing: &'l Listing, name: &'l str) -> Match<'l> {
-        let found: Vec<&Entry> = listing.with_member(name).collect();
-        match found[..] {
-            [] => Match::Nothing,
-            [entry] => Match::Member(entry),
-            _ => Match::Several(found.iter().map(|entry| entry.remote_id.as_str()).collect()),
+            _ => Match::Several(found.iter().map(|entry| entry.remote_id.clone()).collect()),
         }
     }
 

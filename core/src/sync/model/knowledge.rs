@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
 use sha2::{Digest as _, Sha256};
 
-use super::options::{Options, Reading};
-use super::report::Stats;
+use super::{Options, Reading, Stats};
 use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
@@ -44,49 +42,39 @@ pub struct Settled {
     pub(crate) exchanges: Vec<Exchange>,
 }
 
-/// A request, and what was answered.
+/// A request, and the digest of what a run reads of its answer.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub(crate) request: Request,
-    pub(crate) answer: Answer,
+    answer: [u8; 32],
 }
 
-/// An answer, as far as a run depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// A success, by the digest of what a run reads of it.
-    Success([u8; 32]),
-    /// A refusal; its text is for people.
-    Refusal(StatusCode),
-}
-
-impl Answer {
+impl Exchange {
     /// Whether `answer` is the same again.
-    pub(crate) fn is_repeated_by(self, answer: &Result<Response, ServerError>) -> bool {
-        Self::of(answer) == Some(self)
+    pub(crate) fn is_repeated_by(&self, answer: &Result<Response, ServerError>) -> bool {
+        digest(answer) == Some(self.answer)
     }
+}
 
-    /// `None` if the server did not answer.
-    fn of(answer: &Result<Response, ServerError>) -> Option<Self> {
-        match answer {
-            Ok(response) => Some(Self::of_success(response)),
-            Err(error) => error.status().map(Self::Refusal),
-        }
-    }
-
-    fn of_success(response: &Response) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(response.content_type.as_deref().unwrap_or_default());
-        hash.update([0]);
-        // A list goes on where these say, whatever its body holds.
-        for link in &response.links {
-            hash.update(link);
+/// The digest of what a run reads of `answer`; `None` if the server did not answer.
+fn digest(answer: &Result<Response, ServerError>) -> Option<[u8; 32]> {
+    let mut hash = Sha256::new();
+    match answer {
+        Ok(response) => {
+            hash.update(response.content_type.as_deref().unwrap_or_default());
             hash.update([0]);
+            // A list goes on where these say, whatever its body holds.
+            for link in &response.links {
+                hash.update(link);
+                hash.update([0]);
+            }
+            hash.update(format!("{:?}", response.paging));
+            hash.update(&response.body);
         }
-        hash.update(format!("{:?}", response.paging));
-        hash.update(&response.body);
-        Self::Success(hash.finalize().into())
+        // The text of a refusal is for people.
+        Err(error) => hash.update(error.status()?.as_str()),
     }
+    Some(hash.finalize().into())
 }
 
 impl Knowledge {
@@ -107,12 +95,9 @@ impl Knowledge {
 
     /// Remembers a run that had nothing to do.
     pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
-        let exchanges = transcript.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let settled = revision
-            .cloned()
-            .zip(exchanges)
-            .map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
-        self.known().settled = settled;
+        let settled = revision.cloned().zip(transcript.exchanges());
+        self.known().settled =
+            settled.map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
     }
 
     /// Forgets the settled run.
@@ -163,37 +148,35 @@ impl Knowledge {
     }
 }
 
-/// What the server answered during one run. It is not kept any longer once it is too long.
-#[derive(Debug)]
-pub struct Transcript(Mutex<Option<Vec<Exchange>>>);
-
-impl Default for Transcript {
-    fn default() -> Self {
-        Self(Mutex::new(Some(Vec::new())))
-    }
-}
+/// What was asked during one run; `None` stands for a request without an answer. It need not be complete once it is too
+/// long to be repeated.
+#[derive(Debug, Default)]
+pub struct Transcript(Mutex<Vec<Option<Exchange>>>);
 
 impl Transcript {
     /// Adds what `other` holds, and leaves it empty.
     pub(crate) fn append(&self, other: &Self) {
-        let added = other.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (kept.as_mut(), added) {
-            (Some(exchanges), Some(added)) if exchanges.len() + added.len() <= MAX_EXCHANGES => {
-                exchanges.extend(added);
-            }
-            _ => *kept = None,
+        let added = std::mem::take(&mut *other.noted());
+        let mut noted = self.noted();
+        if noted.len() <= MAX_EXCHANGES {
+            noted.extend(added);
         }
     }
 
     pub(crate) fn note(&self, request: &Request, answer: &Result<Response, ServerError>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(exchanges) = kept.as_mut() else { return };
-        match Answer::of(answer) {
-            Some(answer) if exchanges.len() < MAX_EXCHANGES => {
-                exchanges.push(Exchange { request: request.clone(), answer });
-            }
-            _ => *kept = None,
+        let mut noted = self.noted();
+        if noted.len() <= MAX_EXCHANGES {
+            noted.push(digest(answer).map(|answer| Exchange { request: request.clone(), answer }));
         }
+    }
+
+    /// All of it, if it can be repeated.
+    fn exchanges(&self) -> Option<Vec<Exchange>> {
+        let exchanges: Option<Vec<_>> = std::mem::take(&mut *self.noted()).into_iter().collect();
+        exchanges.filter(|exchanges| exchanges.len() <= MAX_EXCHANGES)
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Vec<Option<Exchange>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

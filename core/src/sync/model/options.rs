@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::recurrence::Recurrences;
 
 /// Whether a run writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Differences are corrected.
+    #[default]
     Apply,
     /// Differences are reported as drift.
     Observe,
@@ -46,8 +47,14 @@ pub enum PruneLimit {
     Percent(u8),
 }
 
+impl Default for PruneLimit {
+    fn default() -> Self {
+        Self::Percent(50)
+    }
+}
+
 /// What a run may do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, off by default")]
 pub struct Options {
     /// Whether anything is written.
@@ -70,23 +77,6 @@ pub struct Options {
     pub allow_empty: bool,
     /// What the last run saw of what does not converge; `None` watches nothing.
     pub recurrences: Option<Arc<Recurrences>>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            mode: Mode::Apply,
-            reading: Reading::Each,
-            first: false,
-            intent: Intent::Converge,
-            force: false,
-            keep_compared: false,
-            sealable: false,
-            prune_limit: PruneLimit::Percent(50),
-            allow_empty: false,
-            recurrences: None,
-        }
-    }
 }
 
 impl Options {

@@ -5,15 +5,11 @@
 //! after the second write. What differs in the same way even then, [`WRITES`] times in a row, is left alone.
 
 use std::collections::{BTreeMap, HashSet};
-use std::num::NonZeroU64;
 
 use sha2::{Digest as _, Sha256};
 
-use super::action::{Action, Reason, Step};
-use super::error::FailureReason;
-use super::report::Failure;
-use super::resource::Resource;
-use crate::metadata::Difference;
+use super::{Action, Failure, FailureReason, Reason, Resource, Step};
+use crate::digest::hex;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
@@ -43,48 +39,19 @@ pub struct Unsettled {
     pub writes: u32,
 }
 
-/// Stands for one way in which one resource differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Mark(NonZeroU64);
-
-/// A difference as it may be shown.
-pub(crate) struct Shown<'a> {
-    /// The desired payload without secrets.
-    pub payload: &'a Value,
-    pub differences: &'a [Difference],
-    /// Whether the differences would show secrets.
-    pub hides: bool,
-}
+/// Stands for one way in which one resource differs, as [`Unsettled::digest`] does.
+pub(crate) type Mark = Box<str>;
 
 /// What was done in the end, and how the resource was right afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub step: Step,
-    pub after: After,
+    /// Whether the resource differs just as before it was written; `None` where it was not read again.
+    pub in_vain: Option<bool>,
 }
 
 impl Done {
-    pub const NOTHING: Self = Self { step: Step::Skip, after: After::Unknown };
-}
-
-/// How a resource was right after it was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
-    /// It was not read, or nothing was to be seen.
-    Unknown,
-    /// It differed so, if at all.
-    Known(Option<Mark>),
-}
-
-/// What is known of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// It was not there in the last run.
-    New,
-    /// The last run corrected it, in vain or not.
-    Again,
-    /// Writing the resource is pointless.
-    Held,
+    pub const NOTHING: Self = Self { step: Step::Skip, in_vain: None };
 }
 
 impl Unsettled {
@@ -96,20 +63,21 @@ impl Unsettled {
     /// What people should know of the resource at `path`, and what they can do.
     pub fn message(&self, path: &LogicalPath) -> String {
         let mut places: Vec<&str> = self.pointers.iter().take(NAMED).map(String::as_str).collect();
-        let rule = format!("{{excludeAttributes: [{}]}}", places.join(", "));
         let whole = places.iter().any(|place| place.is_empty());
+        let excluded = places.join(", ");
         if self.pointers.len() > NAMED {
             places.push("…");
         }
-        let at = if whole { "as a whole".to_owned() } else { format!("at {}", places.join(", ")) };
         let parent = path.parent().unwrap_or_else(LogicalPath::root);
-        let directory = if parent.is_root() { String::new() } else { format!("{}/", parent.relative()) };
-        let advice = if whole {
-            format!(
-                "make operations.compare.transforms in {directory}_/metadata.yaml drop what the server changes"
-            )
+        let file = format!("{parent}/_/metadata.yaml");
+        let file = file.trim_start_matches('/');
+        let (at, advice) = if whole {
+            let advice = format!("make operations.compare.transforms in {file} drop what the server changes");
+            ("as a whole".to_owned(), advice)
         } else {
-            format!("add {rule} to operations.compare.transforms in {directory}_/metadata.yaml")
+            let rule =
+                format!("add {{excludeAttributes: [{excluded}]}} to operations.compare.transforms in {file}");
+            (format!("at {}", places.join(", ")), rule)
         };
         format!(
             "{path}: differs again {at} after each of {} updates, and is not written any more until Git or the metadata changes; if the server decides what is there, {advice}",
@@ -136,39 +104,43 @@ impl Recurrences {
         self.unsettled.iter()
     }
 
-    /// The mark of how `desired` differs.
-    pub(crate) fn mark(&self, desired: &Resource, shown: &Shown<'_>) -> Mark {
+    /// The mark of how `desired`, whose payload without secrets is `payload`, differs by `action`. `hides` says that
+    /// the differences would show secrets.
+    pub(crate) fn mark(&self, desired: &Resource, payload: &Value, action: &Action, hides: bool) -> Mark {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         };
         add(desired.path.as_str());
-        for difference in shown.differences {
+        for difference in &action.differences {
             add(&difference.path);
             // What the server has may be another time or count whenever it is asked.
             add(&format!("{:?}", difference.change));
         }
-        add(&serde_json::to_string(shown.payload).unwrap_or_default());
+        add(&serde_json::to_string(payload).unwrap_or_default());
         for document in desired.rules.stated() {
             add(&format!("{document:?}"));
         }
-        if shown.hides {
+        if hides {
             add(&self.epoch);
         }
-        let digest = hash.finalize();
-        let first = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
-        Mark(NonZeroU64::new(first).unwrap_or(NonZeroU64::MIN))
+        hex(&hash.finalize()[..8]).into_boxed_str()
     }
 
-    /// What is known of a difference of the resource at `path`.
-    pub(crate) fn known(&self, path: &LogicalPath, mark: Mark) -> Known {
-        match self.unsettled.get(path).filter(|unsettled| unsettled.digest == mark.to_string()) {
-            Some(unsettled) if unsettled.is_held() => Known::Held,
-            Some(_) => Known::Again,
-            None if self.corrected.contains(&mark) => Known::Again,
-            None => Known::New,
-        }
+    /// The resource at `path`, if the last runs wrote it in vain because of this very difference.
+    fn in_vain(&self, path: &LogicalPath, mark: &Mark) -> Option<&Unsettled> {
+        self.unsettled.get(path).filter(|unsettled| *unsettled.digest == **mark)
+    }
+
+    /// Whether writing the resource at `path` because of this difference is pointless.
+    pub(crate) fn holds(&self, path: &LogicalPath, mark: &Mark) -> bool {
+        self.in_vain(path, mark).is_some_and(Unsettled::is_held)
+    }
+
+    /// Whether the last run corrected this difference of the resource at `path`, in vain or not.
+    pub(crate) fn has_corrected(&self, path: &LogicalPath, mark: &Mark) -> bool {
+        self.corrected.contains(mark) || self.in_vain(path, mark).is_some()
     }
 
     /// Resources that are left alone, as failures.
@@ -181,12 +153,6 @@ impl Recurrences {
             message: unsettled.message(path),
         })
         .collect()
-    }
-}
-
-impl std::fmt::Display for Mark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:016x}", self.0)
     }
 }
 
@@ -218,28 +184,23 @@ impl Tally {
             return true;
         }
         self.seen.unsettled.remove(&action.path);
-        let Some(mark) = action.mark.filter(|_| done.step == Step::Update) else { return false };
-        match done.after {
-            After::Unknown => {
-                self.seen.corrected.insert(mark);
-                self.skipped(&action.path);
-                false
-            }
-            After::Known(now) if now == Some(mark) => self.in_vain(action, mark),
-            After::Known(_) => {
-                self.seen.corrected.insert(mark);
-                false
-            }
+        let Some(mark) = action.mark.as_ref().filter(|_| done.step == Step::Update) else { return false };
+        if done.in_vain == Some(true) {
+            return self.in_vain(action, mark);
         }
+        self.seen.corrected.insert(mark.clone());
+        if done.in_vain.is_none() {
+            self.skipped(&action.path);
+        }
+        false
     }
 
-    fn in_vain(&mut self, action: &Action, mark: Mark) -> bool {
-        let digest = mark.to_string();
-        let before = self.earlier.unsettled.get(&action.path).filter(|before| before.digest == digest);
+    fn in_vain(&mut self, action: &Action, mark: &Mark) -> bool {
+        let before = self.earlier.in_vain(&action.path, mark);
         // The write before the first one of these made the difference known.
         let writes = before.map_or(1, |before| before.writes).saturating_add(1);
         let pointers = action.differences.iter().map(|difference| difference.path.clone()).collect();
-        let unsettled = Unsettled { pointers, digest, writes };
+        let unsettled = Unsettled { pointers, digest: mark.to_string(), writes };
         let held = unsettled.is_held();
         self.seen.unsettled.insert(action.path.clone(), unsettled);
         held

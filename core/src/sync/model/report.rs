@@ -1,10 +1,10 @@
 //! What a run did.
 
+use std::cell::LazyCell;
+
 use serde::Serialize;
 
-use super::error::{FailureReason, SyncError};
-use super::recurrence::Recurrences;
-use super::stop::Stop;
+use super::{FailureReason, Recurrences, Stop, SyncError};
 use crate::control::visible;
 use crate::error::Category;
 use crate::path::LogicalPath;
@@ -119,14 +119,8 @@ impl Failure {
 
 /// Takes all that `secrets` has read out of the messages: the failure of one resource may show the secret of another.
 pub(crate) fn hide<'f>(failures: impl IntoIterator<Item = &'f mut Failure>, secrets: &SecretReader) {
-    let mut failures = failures.into_iter().peekable();
-    if failures.peek().is_none() {
-        return;
-    }
-    let redactor = secrets.redactor();
-    if redactor.is_empty() {
-        return;
-    }
+    // Most runs fail nowhere and need none.
+    let redactor = LazyCell::new(|| secrets.redactor());
     for failure in failures {
         failure.message = redactor.redact(&failure.message);
     }

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 
-use super::confidential::confidential;
-use super::error::SyncError;
-use super::version::Version;
-use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rules, Subject};
+use super::{SyncError, Version, confidential};
+use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rendered, Rules, Subject};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
@@ -72,8 +70,8 @@ impl Observed {
         if let Some(read_at) = &self.read_at {
             return read_at.to_string();
         }
-        let rendered = self.at.evaluation().and_then(|evaluation| Ok(evaluation.render(OperationName::Get)?));
-        rendered.map_or_else(|_| self.at.path.as_str().to_owned(), |rendered| rendered.path)
+        let rendered = self.at.render(OperationName::Get);
+        rendered.map_or_else(|_| self.at.path.to_string(), |rendered| rendered.path)
     }
 
     /// Whether nothing was found at `path` itself. Where parents have other ids on the server, another list shows what
@@ -95,9 +93,14 @@ impl Resource {
     /// The resource at `path` of which nothing else is known. Fails if its names need a payload.
     pub fn by_path(path: LogicalPath, rules: Arc<Rules>) -> Result<Self, SyncError> {
         let payload = rules.seed(&path);
+        Ok(Self { seeded: true, ..Self::named(path, rules, payload)? })
+    }
+
+    /// The resource at `path` with this payload, named by its rules.
+    pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
         let identity = rules.identify(&path, &payload)?;
-        let (descriptor, secrets) = (None, Arc::default());
-        Ok(Self { path, rules, identity, payload: Arc::new(payload), descriptor, secrets, seeded: true })
+        let (payload, descriptor, secrets) = (Arc::new(payload), None, Arc::default());
+        Ok(Self { path, rules, identity, payload, descriptor, secrets, seeded: false })
     }
 
     /// Its rules, applied to it.
@@ -111,21 +114,22 @@ impl Resource {
         Ok(self.rules.on_resource(subject)?)
     }
 
+    /// Where and how its `operation` is sent.
+    pub(crate) fn render(&self, operation: OperationName) -> Result<Rendered, SyncError> {
+        Ok(self.evaluation()?.render(operation)?)
+    }
+
     /// Whether a create of it is a PUT to the address of its read, which can be repeated without harm.
     pub(crate) fn is_created_by_put(&self) -> bool {
-        let render = |operation| self.evaluation().ok()?.render(operation).ok();
-        let Some(create) = render(OperationName::Create).filter(|create| create.method == Method::PUT) else {
-            return false;
-        };
-        render(OperationName::Get).is_some_and(|get| (get.path, get.query) == (create.path, create.query))
+        let Ok(create) = self.render(OperationName::Create) else { return false };
+        let reads_there = |get: Rendered| (get.path, get.query) == (create.path, create.query);
+        create.method == Method::PUT && self.render(OperationName::Get).is_ok_and(reads_there)
     }
 
     /// The same resource, addressed by `remote_id`.
     pub(crate) fn with_remote_id(&self, remote_id: &str) -> Self {
-        let payload = match self.rules.with_remote_id(&self.payload, remote_id) {
-            Some(payload) => Arc::new(payload),
-            None => Arc::clone(&self.payload),
-        };
+        let changed = self.rules.with_remote_id(&self.payload, remote_id);
+        let payload = changed.map_or_else(|| Arc::clone(&self.payload), Arc::new);
         let identity = Identity { alias: self.identity.alias.clone(), remote_id: remote_id.to_owned() };
         Self { identity, payload, ..self.clone() }
     }
@@ -153,14 +157,9 @@ pub(crate) fn request(
 ) -> Result<Request, SyncError> {
     let rendered = evaluation.render(operation)?;
     let body = evaluation.body(operation, &rendered, payload)?;
-    Ok(Request {
-        method: rendered.method,
-        path: rendered.path,
-        query: rendered.query,
-        headers: rendered.headers,
-        accept: Some(rendered.accept),
-        body: body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) }),
-        confidential: confidential(evaluation.rules().resolved(), &[]),
-        ..Request::default()
-    })
+    let body = body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) });
+    let confidential = confidential(evaluation.rules().resolved(), &[]);
+    let Rendered { method, path, query, headers, accept, .. } = rendered;
+    let accept = Some(accept);
+    Ok(Request { method, path, query, headers, accept, body, confidential, ..Request::default() })
 }

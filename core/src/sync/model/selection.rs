@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::{FailureReason, SyncError};
-use super::report::{Failure, LIST};
-use super::resource::Resource;
+use super::{Failure, FailureReason, LIST, Resource, SyncError};
 use crate::error::Categorized;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -59,8 +57,7 @@ impl Selection {
                 continue;
             }
             match repository::resource_file(tree, &target.path) {
-                Ok(Some(file)) => selection.resources.push(file),
-                Ok(None) => {}
+                Ok(file) => selection.resources.extend(file),
                 Err(error) => selection.broken.push(unreadable(target.path.clone(), error)),
             }
         }

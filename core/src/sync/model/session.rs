@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::answers::Answers;
-use super::knowledge::Knowledge;
+use super::{Answers, Knowledge};
 use crate::metadata::Metadata;
 use crate::repository::Tree;
 use crate::secrets::SecretReader;

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-use super::error::SyncError;
-use super::session::Session;
+use super::{Session, SyncError};
 use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::server::{ServerError, TokenRenewal};
@@ -54,20 +53,16 @@ impl Stop {
         path: &LogicalPath,
         outcome: Result<T, SyncError>,
     ) -> Result<T, SyncError> {
-        match (outcome, self.reason()) {
-            (Err(SyncError::Server(ServerError::Cancelled { .. })), Some(reason)) => {
-                Err(SyncError::NotAttempted { path: path.clone(), reason: reason.to_owned() })
-            }
-            (outcome, _) => outcome,
+        if matches!(outcome, Err(SyncError::Server(ServerError::Cancelled { .. }))) {
+            self.check(path)?;
         }
+        outcome
     }
 
     /// Fails if the run is to end before it comes to the resource at `path`.
     pub(crate) fn check(&self, path: &LogicalPath) -> Result<(), SyncError> {
-        match self.reason() {
-            Some(reason) => Err(SyncError::NotAttempted { path: path.clone(), reason: reason.to_owned() }),
-            None => Ok(()),
-        }
+        let reason = self.reason().map(str::to_owned);
+        reason.map_or(Ok(()), |reason| Err(SyncError::NotAttempted(path.clone(), reason)))
     }
 
     /// Why the run ends, if it was asked to.
@@ -83,7 +78,7 @@ impl Stop {
     /// Takes note of how the server treated one resource.
     pub(crate) fn note(&self, error: Option<&SyncError>) {
         // One failed list fails all members of its collection alike; that is one failure, of one collection.
-        if matches!(error, Some(SyncError::Undecided { .. })) {
+        if matches!(error, Some(SyncError::Undecided(..))) {
             return;
         }
         // The server was not asked then.
@@ -94,19 +89,15 @@ impl Stop {
             return;
         }
         self.0.store_failures.store(0, Ordering::Relaxed);
-        let unauthorized = error.is_some_and(SyncError::is_unauthorized);
-        if is_enough(&self.0.auth_failures, unauthorized, AUTH_FAILURES) {
-            self.abort(
-                Category::Auth,
-                format!("the server refused our credentials {AUTH_FAILURES} times in a row"),
-            );
+        if is_enough(&self.0.auth_failures, error.is_some_and(SyncError::is_unauthorized), AUTH_FAILURES) {
+            let reason = format!("the server refused our credentials {AUTH_FAILURES} times in a row");
+            self.abort(Category::Auth, reason);
         }
-        let transport = error.is_some_and(SyncError::is_unreachable);
-        if is_enough(&self.0.transport_failures, transport, TRANSPORT_FAILURES) {
-            self.abort(
-                Category::Transport,
-                format!("the server could not be reached for {TRANSPORT_FAILURES} resources in a row"),
-            );
+        let unreachable = error.is_some_and(SyncError::is_unreachable);
+        if is_enough(&self.0.transport_failures, unreachable, TRANSPORT_FAILURES) {
+            let reason =
+                format!("the server could not be reached for {TRANSPORT_FAILURES} resources in a row");
+            self.abort(Category::Transport, reason);
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use super::remote::Remote;
+use crate::metadata::Entry;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{
@@ -222,10 +223,9 @@ impl Bulk {
 }
 
 /// What the list alone says about `wanted`.
-fn verdict<'l>(answer: &'l ListAnswer, wanted: &'l Resource) -> Verdict<'l> {
-    let question =
-        Question { wanted: Wanted::of(wanted), put_creates: false, is_known: false, doomed: false };
-    judge(&question, Address::NotAsked, answer, false)
+fn verdict<'l>(answer: &'l ListAnswer, wanted: &'l Resource) -> Verdict<&'l Entry> {
+    let question = Question { wanted: Wanted::of(wanted), ..Question::default() };
+    judge(&question, Address::NotAsked, answer)
 }
 
 fn shown_in(answer: &ListAnswer, wanted: &Resource, compares: bool) -> Shown {

@@ -16,7 +16,7 @@ use crate::metadata::{Listing, MetadataError, NextPage, OperationName, Rules, Sh
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::{Request, Response, ServerError};
-use crate::sync::model::{ListAnswer, SyncError, confidential, request};
+use crate::sync::model::{Doubt, ListAnswer, SyncError, confidential, request};
 use crate::sync::tasks::blocking;
 
 /// How deep lists may need each other through `resource()`.
@@ -65,40 +65,34 @@ impl Lists {
     }
 
     async fn answer(&self, collection: &LogicalPath) -> ListAnswer {
-        let failed = |error: &SyncError| ListAnswer::Failed {
-            category: error.category(),
-            unauthorized: error.is_unauthorized(),
-            unreachable: error.is_unreachable(),
-            message: error.to_string(),
-        };
-        match self.read(collection).await {
+        let doubt = match self.read(collection).await {
             Ok(Listed { shape: Shape::Guessed, .. }) => {
-                ListAnswer::NotAList("it is an object with one array among other members".to_owned())
+                Doubt::NotAList("it is an object with one array among other members".to_owned())
             }
-            Ok(Listed { entries, extent, .. }) => {
-                ListAnswer::Listed { listing: Listing::new(entries), extent }
+            Ok(Listed { entries, doubt, .. }) => {
+                return ListAnswer::Listed { listing: Listing::new(entries), doubt };
             }
             Err(
                 SyncError::Metadata(MetadataError::ListShape { reason, .. })
                 | SyncError::Server(ServerError::Decode { reason, .. }),
-            ) => ListAnswer::NotAList(reason),
-            Err(error @ SyncError::Page { .. }) => failed(&error),
-            Err(error) if error.category() == Category::NotFound => ListAnswer::Missing,
+            ) => Doubt::NotAList(reason),
+            Err(error) if error.category() == Category::NotFound => Doubt::NoList,
             Err(SyncError::Server(ServerError::Status {
                 status: status @ (StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED),
                 ..
-            })) => ListAnswer::Refused(status),
+            })) => Doubt::Unlistable(status),
             Err(SyncError::Server(ServerError::Status { status, .. })) if status.is_redirection() => {
-                ListAnswer::NotAList(format!("HTTP {}", status.as_u16()))
+                Doubt::NotAList(format!("HTTP {}", status.as_u16()))
             }
-            Err(error) => failed(&error),
-        }
+            Err(error) => Doubt::Failed(Arc::new(error)),
+        };
+        ListAnswer::Unknown(doubt)
     }
 
     /// Asks for the list of `collection`, all pages of it.
     pub async fn read(&self, collection: &LogicalPath) -> Result<Listed, SyncError> {
         if self.within.contains(collection) || self.within.len() >= MAX_NESTING {
-            return Err(SyncError::ListCycle { path: collection.clone() });
+            return Err(SyncError::ListCycle(collection.clone()));
         }
         let rules = self.server.rules(collection).await?;
         let request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
@@ -109,8 +103,7 @@ impl Lists {
         loop {
             let number = pages.number();
             let on_page = |source: SyncError| match (number, source) {
-                (1, source)
-                | (_, source @ (SyncError::EndlessList { .. } | SyncError::ListTooLong { .. })) => source,
+                (1, source) | (_, source @ SyncError::UnboundedList(..)) => source,
                 (page, source) => {
                     SyncError::Page { collection: collection.clone(), page, source: source.into() }
                 }

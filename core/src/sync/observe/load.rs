@@ -58,7 +58,7 @@ async fn load(session: &Session, batch: Vec<ResourceFile>) -> Vec<Loaded> {
     let read = move || batch.into_iter().map(|file| (file.path.clone(), desired(&session, file))).collect();
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
         let reason = error.to_string();
-        let lost = |path: LogicalPath| (path.clone(), Err(SyncError::Task { path, reason: reason.clone() }));
+        let lost = |path: LogicalPath| (path.clone(), Err(SyncError::Task(path, reason.clone())));
         paths.into_iter().map(lost).collect()
     })
 }

@@ -8,7 +8,7 @@ use crate::metadata::{Entries, Entry, NextPage, PageView, Pager, Rules, Shape};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::{NextLink, Response};
-use crate::sync::model::{Extent, SyncError};
+use crate::sync::model::{Doubt, SyncError};
 
 /// How long a list may be. What is longer is taken for one that never ends.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +30,8 @@ pub struct Listed {
     pub entries: Vec<Entry>,
     /// How many entries have none.
     pub nameless: usize,
-    /// How much of the list they are.
-    pub extent: Extent,
+    /// What they leave open of what they do not show; `None` if they are the whole list.
+    pub doubt: Option<Doubt>,
     /// How they were found.
     pub shape: Shape,
 }
@@ -122,7 +122,9 @@ impl<'a> Pages<'a> {
             (goes_on && self.read >= self.bounds.pages, format!("{} pages", self.bounds.pages)),
         ];
         match limits.into_iter().find(|(exceeded, _)| *exceeded) {
-            Some((_, limit)) => Err(SyncError::ListTooLong { collection: self.collection.clone(), limit }),
+            Some((_, limit)) => Err(self.unbounded(format!(
+                "it is longer than the limit of {limit}; narrow it with operations.list.query"
+            ))),
             None => Ok(()),
         }
     }
@@ -131,14 +133,14 @@ impl<'a> Pages<'a> {
     pub(super) fn finish(self, cut: bool) -> Listed {
         let counted = self.pager.entries().unwrap_or((self.entries.len() + self.nameless) as u64);
         let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);
-        let extent = if cut || lacks {
-            Extent::Cut
+        let doubt = if cut || lacks {
+            Some(Doubt::Cut)
         } else if !self.pager.ends_surely() && is_usual_page(counted) {
-            Extent::PageSized(counted)
+            Some(Doubt::PageSized(counted))
         } else {
-            Extent::Whole
+            None
         };
-        Listed { entries: self.entries, nameless: self.nameless, extent, shape: self.shape }
+        Listed { entries: self.entries, nameless: self.nameless, doubt, shape: self.shape }
     }
 
     /// Adds what is new. While pages are read, entries may move to later ones; what is equal in all is one.
@@ -158,8 +160,12 @@ impl<'a> Pages<'a> {
         }
     }
 
-    fn never_ends(&self, reason: &'static str) -> SyncError {
-        SyncError::EndlessList { collection: self.collection.clone(), page: self.number(), reason }
+    fn never_ends(&self, reason: &str) -> SyncError {
+        self.unbounded(format!("the pages do not end: page {} {reason}", self.number()))
+    }
+
+    fn unbounded(&self, reason: String) -> SyncError {
+        SyncError::UnboundedList(self.collection.clone(), reason)
     }
 }
 

@@ -53,7 +53,7 @@ impl Parents {
         let located = self
             .located(lists, &parent)
             .await
-            .map_err(|source| SyncError::Parent { path: resource.path.clone(), source })?;
+            .map_err(|source| SyncError::Parent(resource.path.clone(), source))?;
         let Place { path: located, doubt } = located;
         let moved = located.child(resource.path.name()).ok().filter(|_| located != parent);
         let Some(path) = moved else { return Ok((None, doubt)) };
@@ -80,7 +80,7 @@ impl Parents {
         let Place { path: above, doubt } = self.located(lists, &parent).await?;
         let place = |name: &str, doubt: Option<Doubt>| {
             let located = above.child(name).or_else(|_| above.child(path.name()));
-            let located = located.map_err(|_| Arc::new(SyncError::Absent { path: path.clone() }))?;
+            let located = located.map_err(|_| Arc::new(SyncError::Absent(path.clone())))?;
             Ok(Place { path: located, doubt })
         };
         let Some(member) = member(&lists.server, path).await? else { return place(path.name(), doubt) };
@@ -93,17 +93,14 @@ impl Parents {
         let shown = |answer: &ListAnswer| match answer {
             ListAnswer::Listed { listing, .. } => match wanted.find(listing) {
                 Match::Entry(entry) | Match::Member(entry) => Ok((Some(entry.remote_id.clone()), None)),
-                Match::Several(ids) => {
-                    let ids = ids.into_iter().map(str::to_owned).collect();
-                    Err(undecided(path, Doubt::Several(ids)))
-                }
+                Match::Several(ids) => Err(undecided(path, Doubt::Several(ids))),
                 Match::Nothing => Ok((None, None)),
             },
             // Without the id of a parent, everything below it would seem to be absent.
-            ListAnswer::Failed { category, .. } if !matches!(category, Category::Validation) => {
-                Err(undecided(path, Doubt::of(answer)))
+            ListAnswer::Unknown(doubt @ Doubt::Failed(_)) if doubt.category() != Category::Validation => {
+                Err(undecided(path, doubt.clone()))
             }
-            _ => Ok((None, wanted.id.is_none().then(|| Doubt::of(answer)))),
+            ListAnswer::Unknown(doubt) => Ok((None, wanted.id.is_none().then(|| doubt.clone()))),
         };
         let (id, unlisted) = lists.with(&above, shown).await?;
         place(id.as_deref().unwrap_or(stated), doubt.or(unlisted))
@@ -111,7 +108,7 @@ impl Parents {
 }
 
 fn undecided(path: &LogicalPath, doubt: Doubt) -> Arc<SyncError> {
-    Arc::new(SyncError::Undecided { path: path.clone(), doubt: Box::new(doubt) })
+    Arc::new(SyncError::Undecided(path.clone(), doubt))
 }
 
 /// The resource at `path` as it is declared or as its path says, if it is a member of a collection.

@@ -16,8 +16,8 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, Tree};
 use crate::sync::model::{
-    Address, Content, Doubt, Extent, ListAnswer, Observed, Proof, Question, Resource, Session, SyncError,
-    Transcript, Verdict, Wanted, judge,
+    Address, Content, Doubt, ListAnswer, Observed, Question, Resource, Session, SyncError, Transcript,
+    Verdict, Wanted, judge,
 };
 use crate::sync::tasks::blocking;
 
@@ -56,25 +56,6 @@ pub struct Former {
     pub tree: Option<Arc<dyn Tree>>,
     /// What was declared before and is not declared now.
     pub payloads: Vec<Value>,
-}
-
-/// A [`Verdict`] that outlives the list that it rests on.
-enum Decided {
-    Here,
-    Entry(Entry),
-    Absent(Proof),
-    Unknown(Doubt),
-}
-
-impl Decided {
-    fn of(verdict: Verdict<'_>) -> Self {
-        match verdict {
-            Verdict::Here => Self::Here,
-            Verdict::Present(entry) => Self::Entry(entry.clone()),
-            Verdict::Absent(proof) => Self::Absent(proof),
-            Verdict::Unknown(doubt) => Self::Unknown(doubt),
-        }
-    }
 }
 
 impl Remote {
@@ -140,9 +121,9 @@ impl Remote {
         };
         let error = match read {
             Ok(observed) if observed.payload.is_some() => return Ok(Found::Resource(Box::new(observed))),
-            Ok(_) => SyncError::Absent { path: path.clone() },
+            Ok(_) => SyncError::Absent(path.clone()),
             // A read needs no proof that nothing exists.
-            Err(error) if error.is_lack_of_proof() => SyncError::Absent { path: path.clone() },
+            Err(error) if error.is_lack_of_proof() => SyncError::Absent(path.clone()),
             // A path without the names that a request needs may be that of a collection.
             Err(error @ SyncError::Metadata(_)) if error.is_unreadable() => error,
             Err(error) => return Err(error),
@@ -210,7 +191,7 @@ impl Remote {
             by_members: false,
         };
         let question = Question { wanted, put_creates: false, is_known: false, doomed: false };
-        let Decided::Entry(entry) = self.by_list(path, &question, Address::NotAsked).await else {
+        let Verdict::Present(entry) = self.by_list(path, &question, Address::NotAsked).await else {
             return Err(error);
         };
         let payload = Arc::new(entry.payload.clone());
@@ -230,13 +211,17 @@ impl Remote {
                 return Err(MetadataError::DuplicateAlias { collection: path.clone(), alias }.into());
             }
         }
-        Ok(Members { entries: members, partial: listed.extent == Extent::Cut, nameless: listed.nameless })
+        Ok(Members {
+            entries: members,
+            partial: matches!(listed.doubt, Some(Doubt::Cut)),
+            nameless: listed.nameless,
+        })
     }
 
     /// `path` with the ids of its members in the place of their names.
     pub(crate) async fn located(&self, path: &LogicalPath) -> Result<LogicalPath, SyncError> {
         let located = self.parents.located(&self.lists, path).await;
-        let place = located.map_err(|source| SyncError::Parent { path: path.clone(), source })?;
+        let place = located.map_err(|source| SyncError::Parent(path.clone(), source))?;
         Ok(place.path)
     }
 
@@ -274,7 +259,7 @@ impl Remote {
                 let question =
                     Question { wanted: Wanted::of(wanted), put_creates: false, is_known: false, doomed };
                 let listed = self.by_list(&wanted.path, &question, Address::NotFound).await;
-                if let Decided::Entry(entry) = listed {
+                if let Verdict::Present(entry) = listed {
                     return self.read_listed(wanted, &entry).await;
                 }
             }
@@ -290,7 +275,7 @@ impl Remote {
             .ok()
             .and_then(|content| at.rules.identity().alias().evaluate(&content.payload).ok());
         let address = match &read {
-            Ok(_) => Address::Found { alias: alias.as_deref() },
+            Ok(_) => Address::Found(alias.as_deref()),
             Err(error) if error.category() == Category::NotFound => Address::NotFound,
             Err(error) if error.is_unreadable() => Address::Unreadable,
             Err(_) => return Ok(Observed::found(at, read?)),
@@ -299,35 +284,34 @@ impl Remote {
         // A candidate for deletion was applied, or it would not be one.
         let is_known = doomed || self.is_known(wanted, address).await;
         let question = Question { wanted: Wanted::of(&at), put_creates, is_known, doomed };
-        let verdict = match Decided::of(judge(&question, address, &ListAnswer::NotAsked, false)) {
+        let not_listed = ListAnswer::Unknown(Doubt::NotListed);
+        let verdict = match judge(&question, address, &not_listed).cloned() {
             // The list decides what the address leaves open.
-            Decided::Unknown(Doubt::NotListed) => self.by_list(&at.path, &question, address).await,
+            Verdict::Unknown(Doubt::NotListed) => self.by_list(&at.path, &question, address).await,
             verdict => verdict,
         };
         let verdict = match verdict {
             // There is no list below a parent that does not exist.
-            Decided::Unknown(..) if address == Address::NotFound && self.parent_is_absent(&at.path).await => {
-                Decided::of(judge(&question, address, &ListAnswer::NotAsked, true))
+            Verdict::Unknown(..) if address == Address::NotFound && self.parent_is_absent(&at.path).await => {
+                judge(&question, Address::NoParent, &not_listed).cloned()
             }
             verdict => verdict,
         };
         let verdict = match (verdict, doubt) {
             // What cannot be addressed for sure is not gone.
-            (Decided::Absent(_), Some(doubt)) if doomed => Decided::Unknown(doubt),
+            (Verdict::Absent(_), Some(doubt)) if doomed => Verdict::Unknown(doubt),
             (verdict, _) => verdict,
         };
         match (verdict, read) {
-            (Decided::Here, read) => Ok(Observed::found(at, read?)),
-            (Decided::Entry(entry), _) => self.read_listed(&at, &entry).await,
+            (Verdict::Here, read) => Ok(Observed::found(at, read?)),
+            (Verdict::Present(entry), _) => self.read_listed(&at, &entry).await,
             // What the server said first is what the user should see.
             (_, Err(error)) if address == Address::Unreadable => Err(error),
-            (Decided::Absent(proof), _) => {
+            (Verdict::Absent(proof), _) => {
                 tracing::debug!(path = %wanted.path, ?proof, "absent");
                 Ok(Observed::new(at, None))
             }
-            (Decided::Unknown(doubt), _) => {
-                Err(SyncError::Undecided { path: wanted.path.clone(), doubt: Box::new(doubt) })
-            }
+            (Verdict::Unknown(doubt), _) => Err(SyncError::Undecided(wanted.path.clone(), doubt)),
         }
     }
 
@@ -335,7 +319,7 @@ impl Remote {
     /// that is not declared now.
     async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
         let names = Wanted::of(wanted);
-        let (Address::Found { alias: Some(shown) }, Some(id)) = (address, names.id) else { return false };
+        let (Address::Found(Some(shown)), Some(id)) = (address, names.id) else { return false };
         if names.answers_to(shown) {
             return true;
         }
@@ -355,11 +339,16 @@ impl Remote {
         known.await.unwrap_or(false)
     }
 
-    async fn by_list(&self, path: &LogicalPath, question: &Question<'_>, address: Address<'_>) -> Decided {
+    async fn by_list(
+        &self,
+        path: &LogicalPath,
+        question: &Question<'_>,
+        address: Address<'_>,
+    ) -> Verdict<Entry> {
         let Some(collection) = path.parent() else {
-            return Decided::Unknown(Doubt::NoList);
+            return Verdict::Unknown(Doubt::NoList);
         };
-        let read = |answer: &ListAnswer| Decided::of(judge(question, address, answer, false));
+        let read = |answer: &ListAnswer| judge(question, address, answer).cloned();
         self.lists.with(&collection, read).await
     }
 

@@ -27,7 +27,7 @@ impl Server {
     /// [`Self::ask`], where `guarded` is the same request with what its answer may echo.
     async fn ask_guarded(&self, request: &Request, guarded: &Request) -> Result<Response, ServerError> {
         let answer = match self.session.answers.take(request) {
-            Some(answer) => answer,
+            Some(response) => Ok(response),
             None => self.session.client.send(guarded).await,
         };
         if let Some(transcript) = &self.transcript {
@@ -73,7 +73,7 @@ impl Server {
         };
         // Transforms that find nothing in an answer about more than this resource say that it is not there.
         if content.payload.is_null() && !was_null {
-            return Err(SyncError::Absent { path: at.path.clone() });
+            return Err(SyncError::Absent(at.path.clone()));
         }
         Ok(content)
     }

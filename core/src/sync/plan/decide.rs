@@ -4,8 +4,8 @@ use crate::metadata::Difference;
 use crate::payload::pointer::Pointer;
 use crate::secrets::DeclaredSecrets;
 use crate::sync::model::{
-    Action, Call, Intent, Known, Mark, Observed, Options, Reason, Recurrences, Resource, Sending, Shown,
-    Step, SyncError, Wanted,
+    Action, Call, Intent, Mark, Observed, Options, Reason, Recurrences, Resource, Sending, Step, SyncError,
+    Wanted,
 };
 use crate::sync::plan::saved;
 
@@ -47,7 +47,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
         Intent::Update => requested(desired, Step::Update, Call::update(desired, observed)?),
         Intent::Delete => {
-            let absent = || SyncError::Absent { path: desired.path.clone() };
+            let absent = || SyncError::Absent(desired.path.clone());
             let action = prune(desired, observed)?.ok_or_else(absent)?;
             Action { reason: Reason::Requested, ..action }
         }
@@ -65,15 +65,11 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         && action.reason == Reason::Different
     {
         let mark = mark(recurrences, desired, &action, &secrets, hides);
-        action.mark = Some(mark);
-        match recurrences.known(&action.path, mark) {
-            Known::New => {}
-            Known::Again => action.again = true,
-            Known::Held => {
-                (action.step, action.reason) = (Step::Skip, Reason::Unsettled);
-                action.sending = Sending::Nothing;
-            }
+        if recurrences.holds(&action.path, &mark) {
+            (action.step, action.reason) = (Step::Skip, Reason::Unsettled);
+            action.sending = Sending::Nothing;
         }
+        action.mark = Some(mark);
     }
     Ok(action)
 }
@@ -102,12 +98,10 @@ fn mark(
     secrets: &DeclaredSecrets,
     hides: bool,
 ) -> Mark {
-    let differences = &action.differences;
     if secrets.is_empty() {
-        return recurrences.mark(desired, &Shown { payload: &desired.payload, differences, hides });
+        return recurrences.mark(desired, &desired.payload, action, hides);
     }
-    let payload = &secrets.conceal(desired.payload.as_ref().clone());
-    recurrences.mark(desired, &Shown { payload, differences, hides })
+    recurrences.mark(desired, &secrets.conceal(desired.payload.as_ref().clone()), action, hides)
 }
 
 fn secrets_of(desired: &Resource, observed: &Observed) -> DeclaredSecrets {
@@ -251,7 +245,7 @@ mod tests {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { intent: Intent::Delete, ..Options::default() };
         let refused = decide_for(&desired, &observed(&desired, None), &options);
-        assert!(matches!(refused, Err(SyncError::Absent { .. })));
+        assert!(matches!(refused, Err(SyncError::Absent(_))));
     }
 
     #[test]

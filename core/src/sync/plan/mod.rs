@@ -88,8 +88,7 @@ impl Plan {
                 "{}: the resource of its parent {parent} is declared under another path; delete it there by hand if it is obsolete",
                 action.path
             );
-            let error = SyncError::NotDeleted { path: action.path.clone(), reason };
-            self.failures.push(Failure::new(action.path.clone(), PRUNE, &error));
+            self.failures.push(Failure::new(action.path.clone(), PRUNE, &SyncError::NotDeleted(reason)));
             false
         });
     }

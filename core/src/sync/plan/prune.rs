@@ -19,14 +19,6 @@ pub fn check(
     if doomed.is_empty() {
         return None;
     }
-    let refuse = |why: String| {
-        Some(PruneRefused { count: doomed.len(), paths: doomed.iter().take(NAMED).cloned().collect(), why })
-    };
-    if whole_scope && declared == 0 && !options.allow_empty {
-        return refuse(
-            "the source path declares nothing any more; sync.allowEmpty: true allows that".to_owned(),
-        );
-    }
     let owned = declared + doomed.len();
     let (allowed, limit) = match options.prune_limit {
         PruneLimit::Count(count) => (count, count.to_string()),
@@ -34,12 +26,16 @@ pub fn check(
             (owned * usize::from(percent) / 100, format!("{percent}% of {owned}"))
         }
     };
-    // An emptied scope is approved by allowEmpty; asking for a second approval would make that useless.
     let emptied = whole_scope && declared == 0;
-    if emptied || doomed.len() <= allowed.max(ALWAYS_ALLOWED) {
+    let why = if emptied && !options.allow_empty {
+        "the source path declares nothing any more; sync.allowEmpty: true allows that".to_owned()
+    } else if emptied || doomed.len() <= allowed.max(ALWAYS_ALLOWED) {
+        // An emptied scope is approved by allowEmpty; asking for a second approval would make that useless.
         return None;
-    }
-    refuse(format!("sync.pruneLimit is {limit}; raising it is the approval"))
+    } else {
+        format!("sync.pruneLimit is {limit}; raising it is the approval")
+    };
+    Some(PruneRefused { count: doomed.len(), paths: doomed.iter().take(NAMED).cloned().collect(), why })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! Secrets take part in the seal, so that a changed one is noticed. The seal is salted and stretched: who has
 //! the file can test a guess of a secret only slowly, and nothing that was computed before helps.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use http::header::IF_MATCH;
@@ -51,16 +52,13 @@ impl std::fmt::Display for Summary {
 impl Plan {
     /// How many resources it creates, updates, deletes and leaves alone.
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary { unchanged: self.unchanged, ..Summary::default() };
-        for action in &self.actions {
-            *match action.step {
-                Step::Create => &mut summary.create,
-                Step::Update => &mut summary.update,
-                Step::Delete => &mut summary.delete,
-                Step::Skip => &mut summary.unchanged,
-            } += 1;
+        let count = |step| self.actions.iter().filter(|action| action.step == step).count();
+        Summary {
+            create: count(Step::Create),
+            update: count(Step::Update),
+            delete: count(Step::Delete),
+            unchanged: self.unchanged + count(Step::Skip),
         }
-        summary
     }
 
     /// Whether it changes anything.
@@ -81,81 +79,54 @@ pub struct Subject {
     pub recursive: bool,
 }
 
-/// A plan as a file shows it.
-#[derive(Clone, Debug, Deserialize)]
-pub struct SavedPlan {
+/// A plan as a file shows it; `P` is what the file holds of the steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedPlan<P = Steps> {
     format: u32,
     /// What it is about.
     #[serde(flatten)]
     pub subject: Subject,
+    #[serde(skip_deserializing)]
+    summary: Summary,
     salt: String,
     hash: String,
-    plan: Recorded,
+    plan: P,
 }
 
+/// What a refusal to carry out a saved plan compares.
 #[derive(Clone, Debug, Deserialize)]
-struct Recorded {
+pub struct Steps {
     revision: Option<String>,
-    actions: Vec<RecordedAction>,
+    actions: Vec<SavedAction>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct RecordedAction {
+struct SavedAction {
     path: String,
     step: Step,
     reason: Reason,
 }
 
-#[derive(Serialize)]
-struct File<'a> {
-    format: u32,
-    #[serde(flatten)]
-    subject: &'a Subject,
-    summary: Summary,
-    salt: String,
-    hash: String,
-    plan: &'a Plan,
-}
-
 /// Why a plan in a file is not made or not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedPlanError {
-    /// The file is not a plan.
-    #[error("{file}: not a plan of \"declarest plan --out\": {reason}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The file has a format that this version does not know.
-    #[error("{file}: plan format {format} is not known to this version; make the plan again")]
-    Format {
-        /// The file.
-        file: String,
-        /// The format it says it has.
-        format: u32,
-    },
+    /// The file is not a plan that this version can read.
+    #[error("{0}: {1}")]
+    Unreadable(String, String),
     /// What the plan was made from is not so any more.
-    #[error("the plan is stale: {what}; create a new one")]
-    Moved {
-        /// What is different now.
-        what: String,
-    },
+    #[error("the plan is stale: {0}; create a new one")]
+    Moved(String),
     /// The plan lacks what a seal is made of.
-    #[error("the plan cannot be saved: {reason}")]
-    Unsealable {
-        /// What is missing.
-        reason: &'static str,
-    },
+    #[error("the plan cannot be saved: {0}")]
+    Unsealable(&'static str),
 }
 
 impl Categorized for SavedPlanError {
     fn category(&self) -> Category {
         match self {
-            Self::Unreadable { .. } | Self::Format { .. } => Category::Validation,
-            Self::Moved { .. } => Category::Conflict,
-            Self::Unsealable { .. } => Category::Internal,
+            Self::Unreadable(..) => Category::Validation,
+            Self::Moved(_) => Category::Conflict,
+            Self::Unsealable(_) => Category::Internal,
         }
     }
 }
@@ -166,27 +137,27 @@ impl SavedPlan {
     pub fn encode(subject: &Subject, plan: &Plan) -> Result<Vec<u8>, SavedPlanError> {
         let mut salt = [0; 16];
         let random = SystemRandom::new().fill(&mut salt);
-        random.map_err(|_| SavedPlanError::Unsealable { reason: "the system gives no random numbers" })?;
+        random.map_err(|_| SavedPlanError::Unsealable("the system gives no random numbers"))?;
         let salt = hex(&salt);
-        let hash = seal(subject, plan, &salt)?;
-        let file = File { format: FORMAT, subject, summary: plan.summary(), salt, hash, plan };
-        let mut encoded = serde_json::to_vec_pretty(&file)
-            .map_err(|_| SavedPlanError::Unsealable { reason: "it does not serialise" })?;
+        let (hash, subject, summary) = (seal(subject, plan, &salt)?, subject.clone(), plan.summary());
+        let file = SavedPlan { format: FORMAT, subject, summary, salt, hash, plan };
+        let encoded = serde_json::to_vec_pretty(&file);
+        let mut encoded = encoded.map_err(|_| SavedPlanError::Unsealable("it does not serialise"))?;
         encoded.push(b'\n');
         Ok(encoded)
     }
 
     /// Reads the content of `file`.
     pub fn decode(file: &str, content: &[u8]) -> Result<Self, SavedPlanError> {
-        let unreadable = |error: serde_json::Error| SavedPlanError::Unreadable {
-            file: file.to_owned(),
-            reason: error.to_string(),
-        };
-        let saved: Self = serde_json::from_slice(content).map_err(unreadable)?;
-        if saved.format != FORMAT {
-            return Err(SavedPlanError::Format { file: file.to_owned(), format: saved.format });
+        let unreadable = |reason| SavedPlanError::Unreadable(file.to_owned(), reason);
+        let not_a_plan = |error| unreadable(format!("not a plan of \"declarest plan --out\": {error}"));
+        let saved: Self = serde_json::from_slice(content).map_err(not_a_plan)?;
+        match saved.format {
+            FORMAT => Ok(saved),
+            format => Err(unreadable(format!(
+                "plan format {format} is not known to this version; make the plan again"
+            ))),
         }
-        Ok(saved)
     }
 
     /// Fails unless `plan` for `subject`, made just now with [`Options::sealable`](crate::sync::Options::sealable),
@@ -195,7 +166,7 @@ impl SavedPlan {
         if self.subject == *subject && seal(subject, plan, &self.salt)? == self.hash {
             return Ok(());
         }
-        Err(SavedPlanError::Moved { what: self.difference(subject, plan) })
+        Err(SavedPlanError::Moved(self.difference(subject, plan)))
     }
 
     fn difference(&self, subject: &Subject, plan: &Plan) -> String {
@@ -204,13 +175,9 @@ impl SavedPlan {
         }
         let revision = plan.revision.as_ref().map(ToString::to_string);
         if self.plan.revision != revision {
-            let shown =
-                |revision: &Option<String>| revision.clone().unwrap_or_else(|| "no commit".to_owned());
-            return format!(
-                "it was made from {}, and the repository is at {}",
-                shown(&self.plan.revision),
-                shown(&revision)
-            );
+            let [before, now] =
+                [&self.plan.revision, &revision].map(|commit| commit.as_deref().unwrap_or("no commit"));
+            return format!("it was made from {before}, and the repository is at {now}");
         }
         let moved = self.moved(plan);
         if moved.is_empty() {
@@ -220,38 +187,26 @@ impl SavedPlan {
         format!("{}{more}", moved[..moved.len().min(NAMED)].join(", "))
     }
 
-    /// Resources to which something else would be done now. Both sides are sorted by path.
+    /// Resources to which something else would be done now, in path order.
     fn moved(&self, plan: &Plan) -> Vec<String> {
-        let mut now = plan.actions.iter().peekable();
-        let mut moved = Vec::new();
-        let mut before = self
-            .plan
-            .actions
-            .iter()
-            .filter_map(|action| Some((LogicalPath::parse(&action.path).ok()?, action)))
-            .peekable();
-        loop {
-            let order = match (before.peek(), now.peek()) {
-                (None, None) => return moved,
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (Some((path, _)), Some(action)) => path.cmp(&action.path),
-            };
-            let was = if order.is_le() { before.next() } else { None };
-            let is = if order.is_ge() { now.next() } else { None };
-            match (was, is) {
-                (Some((path, was)), Some(is)) if (was.step, was.reason) != (is.step, is.reason) => {
-                    moved.push(format!(
-                        "{path}: was to be {}, is now to be {}",
-                        done(was.step),
-                        done(is.step)
-                    ));
-                }
-                (Some((path, _)), None) => moved.push(format!("{path} is not selected any more")),
-                (None, Some(is)) => moved.push(format!("{} is selected now", is.path)),
-                _ => {}
+        let mut steps: BTreeMap<LogicalPath, (Option<&SavedAction>, Option<&Action>)> = BTreeMap::new();
+        for was in &self.plan.actions {
+            if let Ok(path) = LogicalPath::parse(&was.path) {
+                steps.entry(path).or_default().0 = Some(was);
             }
         }
+        for is in &plan.actions {
+            steps.entry(is.path.clone()).or_default().1 = Some(is);
+        }
+        let moved = steps.into_iter().filter_map(|(path, steps)| match steps {
+            (Some(was), Some(is)) if (was.step, was.reason) == (is.step, is.reason) => None,
+            (Some(SavedAction { step: was, .. }), Some(Action { step: is, .. })) => {
+                Some(format!("{path}: was to be {}, is now to be {}", done(*was), done(*is)))
+            }
+            (_, None) => Some(format!("{path} is not selected any more")),
+            (None, Some(_)) => Some(format!("{path} is selected now")),
+        });
+        moved.collect()
     }
 }
 
@@ -298,7 +253,7 @@ fn seal(subject: &Subject, plan: &Plan, salt: &str) -> Result<String, SavedPlanE
     hash.update(format!("{subject:?} {revision:?} {}", plan.prune_refused.is_some()));
     for action in &plan.actions {
         let content = action.content.as_deref();
-        hash.update(content.ok_or(SavedPlanError::Unsealable { reason: "it was not made for that" })?);
+        hash.update(content.ok_or(SavedPlanError::Unsealable("it was not made for that"))?);
     }
     let mut sealed = [0; 32];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, salt.as_bytes(), &hash.finalize(), &mut sealed);

@@ -208,7 +208,7 @@ impl Surveyor {
             let refused = action.step != Step::Delete && twins.contains(&action.path);
             if refused {
                 let (path, other) = (action.path.clone(), "another resource with its id or alias".to_owned());
-                let error = SyncError::Claimed { path: path.clone(), other };
+                let error = SyncError::Claimed(path.clone(), other);
                 plan.failures.push(Failure::new(path, "read", &error));
             }
             !refused
@@ -232,7 +232,7 @@ impl Surveyor {
                     .as_ref()
                     .map_or_else(|| format!("another resource with this {kind}"), ToString::to_string);
                 names.twins.extend(twin);
-                return Item::Desired(path.clone(), Err(SyncError::Claimed { path, other }));
+                return Item::Desired(path.clone(), Err(SyncError::Claimed(path, other)));
             }
             names.part.insert(hash, path.clone());
         }
@@ -279,7 +279,7 @@ impl Surveyor {
             self.candidates.check_sole(&desired, &observed, false).await?;
         }
         if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
-            return Err(SyncError::UnderWay { path: desired.path, seconds: left.as_secs() + 1 });
+            return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
         }
         let options = self.options.clone();
         evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await
@@ -307,8 +307,8 @@ impl Surveyor {
             let Some(id) = wanted.id.filter(|id| !wanted.one_name && *id != found) else {
                 return Ok((first, observed));
             };
-            let doubt = Box::new(Doubt::Several(vec![id.to_owned(), found]));
-            return Err(SyncError::Undecided { path: desired.path.clone(), doubt });
+            let doubt = Doubt::Several(vec![id.to_owned(), found]);
+            return Err(SyncError::Undecided(desired.path.clone(), doubt));
         }
         let observed = match remote.read_doomed(&desired).await {
             Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),

@@ -80,7 +80,7 @@ impl Candidates {
         match self.declared.claimant(declared, observed).await? {
             None if is_doomed => check_alias(declared, observed),
             None => Ok(()),
-            Some(other) => Err(SyncError::Claimed { path: declared.path.clone(), other: other.to_string() }),
+            Some(other) => Err(SyncError::Claimed(declared.path.clone(), other.to_string())),
         }
     }
 
@@ -103,10 +103,7 @@ impl Candidates {
 fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
     match observed.other_alias(&Wanted::of(declared)) {
         None => Ok(()),
-        Some(alias) => {
-            let doubt = Box::new(Doubt::AnotherAlias(alias));
-            Err(SyncError::Undecided { path: declared.path.clone(), doubt })
-        }
+        Some(alias) => Err(SyncError::Undecided(declared.path.clone(), Doubt::AnotherAlias(alias))),
     }
 }
 
@@ -195,14 +192,14 @@ impl Claims {
                 continue;
             }
             if let Some(broken) = &files.broken {
-                return Err(not_deleted(candidate, broken));
+                return Err(not_deleted(broken));
             }
             let cell = {
                 let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
                 Arc::clone(names.entry(declared.clone()).or_default())
             };
             let named = cell.get_or_try_init(|| self.claims(declared, files)).await;
-            let claims = named.map_err(|error: SyncError| not_deleted(candidate, &error.to_string()))?;
+            let claims = named.map_err(|error: SyncError| not_deleted(&error.to_string()))?;
             let claims = claims.iter().filter(|claim| claim.path != candidate.path);
             for claim in claims {
                 let same = if claim.collection == collection {
@@ -278,11 +275,8 @@ impl Claims {
     }
 }
 
-fn not_deleted(candidate: &Resource, why: &str) -> SyncError {
-    SyncError::NotDeleted {
-        path: candidate.path.clone(),
-        reason: format!("a declared resource that may be the same one cannot be compared: {why}"),
-    }
+fn not_deleted(why: &str) -> SyncError {
+    SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
 }
 
 /// The resource as a list would show it.
