@@ -50,7 +50,8 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let (report, had_work) = match options.mode {
         Mode::Observe => {
             let plan = surveyor.survey(selection).await;
-            (plan.observed(stop), plan.has_work())
+            let had_work = plan.has_work();
+            (plan.observed(stop), had_work)
         }
         Mode::Apply => {
             let surveyor = surveyor.deferring(session.tree.revision().is_some());

@@ -19,8 +19,7 @@ use tokio::sync::{RwLock, Semaphore};
 use super::plan::Plan;
 use crate::path::LogicalPath;
 use crate::sync::model::{
-    Action, Done, Failure, Kept, PRUNE, PruneRefused, Reason, Report, Session, Stats, Step, Stop, SyncError,
-    Tally, hide,
+    Action, Done, Failure, PRUNE, Reason, Report, Session, Step, Stop, SyncError, Tally, hide,
 };
 use order::{Order, execute};
 use write::Writer;
@@ -34,10 +33,7 @@ pub struct Execution {
     sender: Arc<Sender>,
     watched: bool,
     tally: Tally,
-    stats: Stats,
-    failures: Vec<Failure>,
-    kept: Vec<Kept>,
-    prune_refused: Option<PruneRefused>,
+    report: Report,
     /// Creates that failed.
     missing: BTreeSet<LogicalPath>,
     stop: Stop,
@@ -57,10 +53,7 @@ impl Execution {
             sender,
             watched,
             tally,
-            stats: Stats::default(),
-            failures: Vec::new(),
-            kept: Vec::new(),
-            prune_refused: None,
+            report: Report::default(),
             missing: BTreeSet::new(),
             stop: stop.clone(),
         }
@@ -72,19 +65,19 @@ impl Execution {
         for failure in &failures {
             self.tally.skipped(&failure.path);
         }
-        self.failures.extend(failures);
-        self.kept.extend(kept);
-        self.prune_refused = self.prune_refused.take().or(prune_refused);
-        self.stats.targeted += targeted;
-        self.stats.unchanged += unchanged;
+        self.report.failures.extend(failures);
+        self.report.kept.extend(kept);
+        self.report.prune_refused = self.report.prune_refused.take().or(prune_refused);
+        self.report.stats.targeted += targeted;
+        self.report.stats.unchanged += unchanged;
         self.sender.writer.give(given);
         let (mut writes, mut deletions) = (Vec::new(), Vec::new());
         for action in actions {
             match action.step {
                 Step::Skip if self.tally.done(&action, Done::NOTHING) => {
-                    self.stats.failed += 1;
+                    self.report.stats.failed += 1;
                 }
-                Step::Skip => self.stats.unchanged += 1,
+                Step::Skip => self.report.stats.unchanged += 1,
                 Step::Create | Step::Update => writes.push(Arc::new(action)),
                 Step::Delete => deletions.push(Arc::new(action)),
             }
@@ -101,10 +94,10 @@ impl Execution {
             Arc::clone(sender).send(action, failed_parent)
         };
         let note = |action: &Action, outcome| match outcome {
-            Ok(done) if self.tally.done(action, done) => self.stats.failed += 1,
-            Ok(Done { step: Step::Create, .. }) => self.stats.created += 1,
-            Ok(Done { step: Step::Update, .. }) => self.stats.updated += 1,
-            Ok(_) => self.stats.unchanged += 1,
+            Ok(done) if self.tally.done(action, done) => self.report.stats.failed += 1,
+            Ok(Done { step: Step::Create, .. }) => self.report.stats.created += 1,
+            Ok(Done { step: Step::Update, .. }) => self.report.stats.updated += 1,
+            Ok(_) => self.report.stats.unchanged += 1,
             Err(error) => {
                 self.tally.skipped(&action.path);
                 if action.step == Step::Create {
@@ -112,7 +105,7 @@ impl Execution {
                 }
                 // The plan said already why its request cannot be made.
                 if !action.is_impossible() {
-                    self.failures.push(failure(action, &error));
+                    self.report.failures.push(failure(action, &error));
                 }
             }
         };
@@ -128,7 +121,7 @@ impl Execution {
                     "{}: {created}, which may be the same resource below a renamed parent, could not be created",
                     action.path
                 );
-                self.failures.push(failure(action, &SyncError::NotDeleted(reason)));
+                self.report.failures.push(failure(action, &SyncError::NotDeleted(reason)));
                 false
             }
         });
@@ -137,19 +130,18 @@ impl Execution {
         let note = |action: &Action, outcome| match outcome {
             Ok(done) => {
                 self.tally.done(action, done);
-                self.stats.pruned += 1;
+                self.report.stats.pruned += 1;
             }
-            Err(error) => self.failures.push(failure(action, &error)),
+            Err(error) => self.report.failures.push(failure(action, &error)),
         };
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
     }
 
     /// The report on all of it.
     pub fn finish(self) -> Report {
-        let Self { session, watched, tally, mut stats, failures, kept, prune_refused, stop, .. } = self;
-        stats.applied = stats.created + stats.updated + stats.unchanged;
-        let recurrences = watched.then(|| tally.finish());
-        let mut report = Report { kept, ..Report::new(stats, failures, prune_refused, recurrences, &stop) };
+        let Self { session, watched, tally, mut report, stop, .. } = self;
+        report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
+        let mut report = report.concluded(watched.then(|| tally.finish()), &stop);
         hide(report.failures.iter_mut().chain(&mut report.unsettled), &session.secrets);
         report
     }

@@ -11,7 +11,7 @@ use crate::path::LogicalPath;
 use crate::secrets::SecretReader;
 
 /// The result of one run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// How it ended.
     pub outcome: Outcome,
@@ -36,9 +36,10 @@ pub struct Report {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
 pub enum Outcome {
     /// Everything selected is in its desired state.
+    #[default]
     Succeeded,
     /// The run completed and some resources failed.
     PartiallyFailed,
@@ -127,34 +128,20 @@ pub(crate) fn hide<'f>(failures: impl IntoIterator<Item = &'f mut Failure>, secr
 }
 
 impl Report {
-    /// Puts a report together; `failures` of deletions count on top of the targeted ones, and all of them on
-    /// top of what `stats` counts as failed.
-    pub(crate) fn new(
-        stats: Stats,
-        mut failures: Vec<Failure>,
-        refused: Option<PruneRefused>,
-        recurrences: Option<Recurrences>,
-        stop: &Stop,
-    ) -> Self {
-        failures.sort_by(|a, b| a.path.cmp(&b.path));
-        let stopped = stop.reason().map(str::to_owned);
-        let unsettled = recurrences.as_ref().map(Recurrences::held).unwrap_or_default();
-        let outcome = match (stopped.is_some(), failures.is_empty() && unsettled.is_empty()) {
+    /// The report with its outcome. Each failure counts on top of what `stats` counts as failed.
+    pub(crate) fn concluded(mut self, recurrences: Option<Recurrences>, stop: &Stop) -> Self {
+        self.failures.sort_by(|a, b| a.path.cmp(&b.path));
+        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
+        self.stats.failed += self.failures.len();
+        self.unsettled = recurrences.as_ref().map(Recurrences::held).unwrap_or_default();
+        (self.recurrences, self.aborted_by) = (recurrences, stop.aborted_by());
+        self.stopped = stop.reason().map(str::to_owned);
+        self.outcome = match (self.stopped.is_some(), self.failures.is_empty() && self.unsettled.is_empty()) {
             (true, _) => Outcome::Failed,
             (false, true) => Outcome::Succeeded,
             (false, false) => Outcome::PartiallyFailed,
         };
-        Self {
-            outcome,
-            stats: Stats { failed: stats.failed + failures.len(), ..stats },
-            failures,
-            unsettled,
-            recurrences,
-            prune_refused: refused,
-            kept: Vec::new(),
-            stopped,
-            aborted_by: stop.aborted_by(),
-        }
+        self
     }
 }
 

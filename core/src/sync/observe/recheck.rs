@@ -33,5 +33,9 @@ pub async fn recheck(session: &Session, options: &Options, stop: &Stop) -> Resul
             Err(_) => {}
         }
     }
-    if same { Ok(Report::new(settled.stats, Vec::new(), None, None, stop)) } else { Err(Arc::new(at_hand)) }
+    if same {
+        Ok(Report { stats: settled.stats, ..Report::default() }.concluded(None, stop))
+    } else {
+        Err(Arc::new(at_hand))
+    }
 }

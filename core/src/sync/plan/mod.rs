@@ -24,6 +24,7 @@ use crate::sync::model::{
     Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Recurrences, Report, Resource, Stats, Step,
     Stop, SyncError,
 };
+use saved::Summary;
 
 /// Everything a run will do, as a value. It serialises to JSON.
 ///
@@ -104,17 +105,12 @@ impl Plan {
     }
 
     /// The report of a run that only looked.
-    pub(super) fn observed(&self, stop: &Stop) -> Report {
-        let count = |step| self.actions.iter().filter(|action| action.step == step).count();
-        let unchanged = self.unchanged + count(Step::Skip);
-        let stats = Stats {
-            targeted: self.targeted,
-            applied: unchanged,
-            unchanged,
-            drifted: count(Step::Create) + count(Step::Update) + count(Step::Delete),
-            ..Stats::default()
-        };
-        let report = Report::new(stats, self.failures.clone(), self.prune_refused.clone(), None, stop);
-        Report { kept: self.kept.clone(), ..report }
+    pub(super) fn observed(self, stop: &Stop) -> Report {
+        let Summary { create, update, delete, unchanged } = self.summary();
+        let drifted = create + update + delete;
+        let stats =
+            Stats { targeted: self.targeted, applied: unchanged, unchanged, drifted, ..Stats::default() };
+        let Self { failures, kept, prune_refused, .. } = self;
+        Report { stats, failures, kept, prune_refused, ..Report::default() }.concluded(None, stop)
     }
 }
