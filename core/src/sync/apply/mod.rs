@@ -184,7 +184,6 @@ impl Sender {
             return Err(SyncError::NotAttempted(action.path.clone(), reason));
         }
         let outcome = self.stop.outcome(&action.path, self.prepare_and_write(&action).await);
-        self.stop.note(outcome.as_ref().err());
         tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
         outcome
     }

@@ -13,8 +13,8 @@ use crate::path::LogicalPath;
 use crate::repository;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
-    Action, Call, Done, Mark, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
-    Wanted,
+    Action, Call, Done, Mark, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step,
+    SyncError, Wanted,
 };
 use crate::sync::observe::{Remote, desired};
 use crate::sync::plan::decide;
@@ -78,7 +78,9 @@ impl Writer {
         let looked = async {
             let desired = self.desired(&action.path).await?;
             let observed = Remote::new(&self.session).read(&desired).await?;
-            evaluated(desired, move |desired| decide::difference(&recurrences, desired, &observed)).await
+            let options = Options { recurrences: Some(recurrences), ..Options::default() };
+            let mark = move |desired: &Resource| Ok(decide::decide_for(desired, &observed, &options)?.mark);
+            evaluated(desired, mark).await
         };
         // The write itself succeeded; the next run looks at the resource anyway.
         looked.await.ok().map(|now| now.as_ref() == Some(mark))

@@ -47,15 +47,16 @@ impl Stop {
         Session { client, ..session.clone() }
     }
 
-    /// What came of the resource at `path`: what was not sent since the run was to end was not attempted.
+    /// What came of the resource at `path`: what was not sent since the run was to end was not attempted. Takes note of
+    /// how the server treated it.
     pub(crate) fn outcome<T>(
         &self,
         path: &LogicalPath,
         outcome: Result<T, SyncError>,
     ) -> Result<T, SyncError> {
-        if matches!(outcome, Err(SyncError::Server(ServerError::Cancelled { .. }))) {
-            self.check(path)?;
-        }
+        let cancelled = matches!(outcome, Err(SyncError::Server(ServerError::Cancelled { .. })));
+        let outcome = if cancelled { self.check(path).and(outcome) } else { outcome };
+        self.note(outcome.as_ref().err());
         outcome
     }
 
@@ -76,7 +77,7 @@ impl Stop {
     }
 
     /// Takes note of how the server treated one resource.
-    pub(crate) fn note(&self, error: Option<&SyncError>) {
+    fn note(&self, error: Option<&SyncError>) {
         // One failed list fails all members of its collection alike; that is one failure, of one collection.
         if matches!(error, Some(SyncError::Undecided(..))) {
             return;

@@ -4,8 +4,7 @@ use crate::metadata::Difference;
 use crate::payload::pointer::Pointer;
 use crate::secrets::DeclaredSecrets;
 use crate::sync::model::{
-    Action, Call, Intent, Mark, Observed, Options, Reason, Recurrences, Resource, Sending, Step, SyncError,
-    Wanted,
+    Action, Call, Intent, Observed, Options, Reason, Resource, Sending, Step, SyncError, Wanted,
 };
 use crate::sync::plan::saved;
 
@@ -59,12 +58,19 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     if options.sealable {
         action.content = Some(Box::new(saved::content(&action)));
     }
-    let secrets = secrets_of(desired, observed);
+    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    secrets.add(&desired.secrets);
+    if !secrets.is_empty() {
+        secrets.learn(&desired.payload);
+        observed.payload.iter().for_each(|payload| secrets.learn(payload));
+    }
     let hides = conceal(&mut action, &secrets);
     if let Some(recurrences) = &options.recurrences
         && action.reason == Reason::Different
     {
-        let mark = mark(recurrences, desired, &action, &secrets, hides);
+        let concealed = (!secrets.is_empty()).then(|| secrets.conceal(desired.payload.as_ref().clone()));
+        let payload = concealed.as_ref().unwrap_or(&desired.payload);
+        let mark = recurrences.mark(desired, payload, &action, hides);
         if recurrences.holds(&action.path, &mark) {
             (action.step, action.reason) = (Step::Skip, Reason::Unsettled);
             action.sending = Sending::Nothing;
@@ -76,42 +82,6 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
 
 fn requested(desired: &Resource, step: Step, call: Call) -> Action {
     Action::new(desired.path.clone(), step, Reason::Requested).sending(Ok(call))
-}
-
-/// How a resource that was just written differs, if it does.
-pub fn difference(
-    recurrences: &Recurrences,
-    desired: &Resource,
-    observed: &Observed,
-) -> Result<Option<Mark>, SyncError> {
-    let mut action = converge(desired, observed, false)?;
-    let secrets = secrets_of(desired, observed);
-    let hides = conceal(&mut action, &secrets);
-    let differs = action.reason == Reason::Different;
-    Ok(differs.then(|| mark(recurrences, desired, &action, &secrets, hides)))
-}
-
-fn mark(
-    recurrences: &Recurrences,
-    desired: &Resource,
-    action: &Action,
-    secrets: &DeclaredSecrets,
-    hides: bool,
-) -> Mark {
-    if secrets.is_empty() {
-        return recurrences.mark(desired, &desired.payload, action, hides);
-    }
-    recurrences.mark(desired, &secrets.conceal(desired.payload.as_ref().clone()), action, hides)
-}
-
-fn secrets_of(desired: &Resource, observed: &Observed) -> DeclaredSecrets {
-    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
-    secrets.add(&desired.secrets);
-    if !secrets.is_empty() {
-        secrets.learn(&desired.payload);
-        observed.payload.iter().for_each(|payload| secrets.learn(payload));
-    }
-    secrets
 }
 
 /// Takes declared secrets out of what an action shows. That they differ stays visible. Returns whether the

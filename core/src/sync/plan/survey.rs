@@ -251,7 +251,6 @@ impl Surveyor {
             }
         };
         let outcome = self.stop.outcome(&path, looked.await);
-        self.stop.note(outcome.as_ref().err());
         outcome.map_err(|error| Failure::new(path, operation, &error))
     }
 
