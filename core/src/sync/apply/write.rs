@@ -175,7 +175,7 @@ impl Writer {
         };
         // The create itself succeeded: where the server cannot be read, the next run looks at it.
         let remote = Remote::new(&self.session);
-        let observed = match remote.server.read_at(&at).await {
+        let observed = match remote.read_at(&at).await {
             Ok(content) => Observed::found(at, content),
             Err(_) => match remote.read(&at).await {
                 Ok(observed) => observed,

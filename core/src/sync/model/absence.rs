@@ -21,7 +21,7 @@ use crate::error::Category;
 use crate::metadata::{Entry, Listing};
 
 /// What is to be decided about one resource.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'r> {
     /// The names that it is looked for by.
     pub wanted: Wanted<'r>,

@@ -8,7 +8,7 @@ use super::resource::{Observed, Resource};
 use crate::metadata::{Entry, Identity, Listing};
 
 /// The names by which a resource is looked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the names")]
 pub struct Wanted<'r> {
     /// The id that the payload states.

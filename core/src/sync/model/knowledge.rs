@@ -174,6 +174,11 @@ impl Default for Transcript {
 }
 
 impl Transcript {
+    /// One that keeps nothing.
+    pub(crate) fn closed() -> Self {
+        Self(Mutex::new(None))
+    }
+
     /// Adds what `other` holds, and leaves it empty.
     pub(crate) fn append(&self, other: &Self) {
         let added = other.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -191,7 +196,9 @@ impl Transcript {
         let Some(exchanges) = kept.as_mut() else { return };
         match Answer::of(answer) {
             Some(answer) if exchanges.len() < MAX_EXCHANGES => {
-                exchanges.push(Exchange { request: request.clone(), answer });
+                // What is kept must hold no secret.
+                let request = Request { secrets: Arc::default(), ..request.clone() };
+                exchanges.push(Exchange { request, answer });
             }
             _ => *kept = None,
         }

@@ -95,9 +95,14 @@ impl Resource {
     /// The resource at `path` of which nothing else is known. Fails if its names need a payload.
     pub fn by_path(path: LogicalPath, rules: Arc<Rules>) -> Result<Self, SyncError> {
         let payload = rules.seed(&path);
+        Ok(Self { seeded: true, ..Self::named(path, rules, payload)? })
+    }
+
+    /// The resource at `path` with the names that `rules` find in `payload`.
+    pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
         let identity = rules.identify(&path, &payload)?;
-        let (descriptor, secrets) = (None, Arc::default());
-        Ok(Self { path, rules, identity, payload: Arc::new(payload), descriptor, secrets, seeded: true })
+        let (payload, descriptor, secrets) = (Arc::new(payload), None, Arc::default());
+        Ok(Self { path, rules, identity, payload, descriptor, secrets, seeded: false })
     }
 
     /// Its rules, applied to it.

@@ -19,7 +19,7 @@ use crate::sync::model::{
     Action, Candidate, Doubt, Failure, Intent, Kept, Observed, Options, PRUNE, Reason, Resource, Selection,
     Sending, Session, Step, Stop, SyncError, Transcript, Wanted,
 };
-use crate::sync::observe::{Bulk, Former, Remote, Seen, loaded};
+use crate::sync::observe::{Bulk, Former, Remote, loaded};
 use crate::sync::tasks::{evaluated, joined};
 
 /// What a selection needs, before the brakes of the plan.
@@ -105,7 +105,8 @@ impl Surveyor {
     ) -> Self {
         let payloads = selection.prune.iter().map(|candidate| candidate.payload.clone()).collect();
         let former = Former { tree: selection.former.clone(), payloads };
-        let remote = Remote::noting(session, transcript).following(former);
+        let transcript = transcript.unwrap_or_else(|| Arc::new(Transcript::closed()));
+        let remote = Arc::new(Remote::following(session, transcript, former));
         let Options { keep_compared, sealable, .. } = *options;
         Self {
             session: session.clone(),
@@ -292,10 +293,10 @@ impl Surveyor {
             Intent::Converge | Intent::Create | Intent::Update => {
                 let desired = self.session.resolved(desired.clone()).await?;
                 match self.bulk.look(&desired).await {
-                    Ok(Seen::Equal) => {
+                    Ok(None) => {
                         return Ok(Action::new(desired.path, Step::Skip, Reason::Equal).into());
                     }
-                    Ok(Seen::Observed(observed)) => Ok((desired, *observed)),
+                    Ok(Some(observed)) => Ok((desired, observed)),
                     Err(error) => Err((desired, error)),
                 }
             }

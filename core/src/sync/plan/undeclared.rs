@@ -50,7 +50,7 @@ impl Candidates {
     /// Decides on one candidate.
     pub async fn decide(&self, candidate: Candidate) -> Result<Fate, SyncError> {
         let remote = self.remote(candidate.declared_in.as_ref());
-        let declared = name(&remote.server.session, candidate).await?;
+        let declared = name(&remote.session, candidate).await?;
         let observed = remote.read_doomed(&declared).await?;
         if observed.payload.is_none() {
             return Ok(Fate::Gone);
@@ -180,7 +180,7 @@ impl Claims {
     }
 
     fn session(&self) -> &Session {
-        &self.remote.server.session
+        &self.remote.session
     }
 
     /// The path, other than its own, that declares what was `observed` of `candidate`.
