@@ -44,9 +44,9 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
     // Only such a run can be repeated by its answers alone.
     let repeatable = whole_scope && reading == Reading::Bulk && selection.prune.is_empty();
-    let transcript = repeatable.then(Arc::<Transcript>::default);
+    let transcript = Transcript::new(repeatable);
     let session = &stop.bounding(session);
-    let surveyor = Surveyor::new(session, &selection, options, stop, transcript.clone());
+    let surveyor = Surveyor::new(session, &selection, options, stop, Arc::clone(&transcript));
     let (report, had_work) = match options.mode {
         Mode::Observe => {
             let plan = surveyor.survey(selection).await;
@@ -62,10 +62,10 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let lasts = session.secrets.values().is_empty();
     let settled =
         report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work && lasts;
-    match transcript.filter(|_| settled) {
-        Some(transcript) => session.knowledge.settle(session.tree.revision(), report.stats, &transcript),
-        None if !settled => session.knowledge.unsettle(),
-        None => {}
+    if settled && repeatable {
+        session.knowledge.settle(session.tree.revision(), report.stats, &transcript);
+    } else if !settled {
+        session.knowledge.unsettle();
     }
     if whole_scope && reading == Reading::Each {
         session.knowledge.doubt();
@@ -117,7 +117,7 @@ async fn run_parts(
 /// Observes `selection` and decides what to do, without doing it.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
     let session = &stop.bounding(session);
-    Surveyor::new(session, &selection, options, stop, None).survey(selection).await
+    Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
 }
 
 /// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.

@@ -47,7 +47,7 @@ async fn one_list_tells_of_a_whole_collection_that_it_is_missing() {
 }
 
 #[tokio::test]
-async fn a_first_run_asks_for_list_and_member_at_once() {
+async fn a_first_run_asks_for_the_list_and_one_member() {
     let scene = widgets(30, Config::default());
     let report = scene.first().await;
     assert_eq!(report.stats.created, 30, "{report:?}");

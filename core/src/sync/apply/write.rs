@@ -51,7 +51,7 @@ impl Writer {
         }
         let desired = self.desired(&action.path).await?;
         let at = match moved {
-            Some(path) => desired.moved(path.clone(), Remote::new(&self.session).server.rules(&path).await?),
+            Some(path) => desired.moved(path.clone(), Remote::new(&self.session).rules(&path).await?),
             None => desired.clone(),
         };
         let call = evaluated(desired, move |desired| Call::create(desired, &at)).await?;
@@ -191,8 +191,8 @@ impl Attempt<'_> {
             at = at.with_remote_id(&id);
         }
         let remote = Remote::new(&self.writer.session);
-        let read = match remote.server.read_at(&at).await {
-            Ok(content) => Ok(Observed::found(at, content)),
+        let read = match remote.read_at(&at).await {
+            Ok(observed) => Ok(observed),
             Err(_) => remote.read(&at).await,
         };
         // The create itself succeeded: where the server cannot be read, the next run looks at it.

@@ -85,10 +85,10 @@ impl<'r> Wanted<'r> {
         }
     }
 
-    /// Whether a single `entry` is the resource, or may be.
-    pub fn is(&self, entry: &Entry) -> bool {
-        let ids = entry.remote_id == self.id.unwrap_or(self.name);
-        let aliases = self.alias.is_some_and(|alias| entry.alias == alias || entry.alias == self.name);
+    /// Whether a single resource with this id and this alias is the resource, or may be.
+    pub fn is(&self, remote_id: &str, alias: &str) -> bool {
+        let ids = remote_id == self.id.unwrap_or(self.name);
+        let aliases = self.alias.is_some_and(|wanted| alias == wanted || alias == self.name);
         ids || aliases
     }
 

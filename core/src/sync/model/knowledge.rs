@@ -95,7 +95,7 @@ impl Knowledge {
 
     /// Remembers a run that had nothing to do.
     pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
-        let settled = revision.cloned().zip(transcript.exchanges());
+        let settled = revision.cloned().zip(transcript.take());
         self.known().settled =
             settled.map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
     }
@@ -150,33 +150,44 @@ impl Knowledge {
 
 /// What was asked during one run; `None` stands for a request without an answer. It need not be complete once it is too
 /// long to be repeated.
-#[derive(Debug, Default)]
-pub struct Transcript(Mutex<Vec<Option<Exchange>>>);
+#[derive(Debug)]
+pub struct Transcript(Mutex<Option<Vec<Exchange>>>);
 
 impl Transcript {
+    /// An empty one; one that is not `open` keeps nothing.
+    pub(crate) fn new(open: bool) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(open.then(Vec::new))))
+    }
+
     /// Adds what `other` holds, and leaves it empty.
     pub(crate) fn append(&self, other: &Self) {
-        let added = std::mem::take(&mut *other.noted());
-        let mut noted = self.noted();
-        if noted.len() <= MAX_EXCHANGES {
-            noted.extend(added);
+        let added = other.take();
+        let mut kept = self.kept();
+        match (kept.as_mut(), added) {
+            (Some(kept), Some(added)) if kept.len() + added.len() <= MAX_EXCHANGES => kept.extend(added),
+            _ => *kept = None,
         }
     }
 
     pub(crate) fn note(&self, request: &Request, answer: &Result<Response, ServerError>) {
-        let mut noted = self.noted();
-        if noted.len() <= MAX_EXCHANGES {
-            noted.push(digest(answer).map(|answer| Exchange { request: request.clone(), answer }));
+        let mut kept = self.kept();
+        let Some(exchanges) = kept.as_mut() else { return };
+        match digest(answer) {
+            Some(answer) if exchanges.len() < MAX_EXCHANGES => {
+                // What is kept must hold no secret.
+                let request = Request { secrets: Arc::default(), ..request.clone() };
+                exchanges.push(Exchange { request, answer });
+            }
+            _ => *kept = None,
         }
     }
 
     /// All of it, if it can be repeated.
-    fn exchanges(&self) -> Option<Vec<Exchange>> {
-        let exchanges: Option<Vec<_>> = std::mem::take(&mut *self.noted()).into_iter().collect();
-        exchanges.filter(|exchanges| exchanges.len() <= MAX_EXCHANGES)
+    fn take(&self) -> Option<Vec<Exchange>> {
+        self.kept().take()
     }
 
-    fn noted(&self) -> MutexGuard<'_, Vec<Option<Exchange>>> {
+    fn kept(&self) -> MutexGuard<'_, Option<Vec<Exchange>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,7 +21,6 @@ pub use absence::*;
 pub use action::*;
 pub use answers::*;
 pub(super) use call::*;
-pub(super) use confidential::confidential;
 pub use error::*;
 pub use identity::*;
 pub use knowledge::*;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 
-use super::{SyncError, Version, confidential};
+use super::confidential::confidential;
+use super::{SyncError, Version};
 use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rendered, Rules, Subject};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
@@ -45,23 +46,10 @@ pub struct Observed {
     pub(crate) read_at: Option<Box<str>>,
 }
 
-/// What a read of one resource showed.
-#[derive(Debug)]
-pub(crate) struct Content {
-    pub payload: Value,
-    pub version: Option<Box<Version>>,
-    pub read_at: Box<str>,
-}
-
 impl Observed {
     /// `payload` as it was found at `at`; `None` if nothing was.
     pub fn new(at: Resource, payload: Option<Value>) -> Self {
         Self { at, payload, version: None, read_at: None }
-    }
-
-    /// What a read at `at` showed.
-    pub(crate) fn found(at: Resource, Content { payload, version, read_at }: Content) -> Self {
-        Self { version, read_at: Some(read_at), ..Self::new(at, Some(payload)) }
     }
 
     /// The path below the server's base URL at which it was read, or would be; the logical path where none can be

@@ -1,21 +1,20 @@
 //! Many resources by the lists of their collections, where these show the same as single reads.
 //!
-//! A list proves absence once one member that is not on it was looked for by itself in vain; in a first run, which
-//! may find much missing, list and member are asked for at the same time. It proves equality once one member that it
-//! shows as equal was read by itself and is shown whole. What differs is always read by itself.
+//! A list proves absence once one member that is not on it was looked for by itself in vain. It proves equality once
+//! one member that it shows as equal was read by itself and is shown whole. What differs is always read by itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use super::remote::Remote;
+use super::server::{Remote, cell};
 use crate::metadata::Entry;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{
-    Address, ListAnswer, Observed, Options, Question, Reading, Resource, Selection, SyncError, Verdict,
-    Wanted, judge,
+    Address, ListAnswer, Observed, Options, Question, Reading, Resource, Selection, SyncError, Transcript,
+    Verdict, Wanted, judge,
 };
 
 /// Fewer members than this are read by themselves: the list may show thousands of others.
@@ -25,9 +24,10 @@ const WORTH_A_LIST: usize = 3;
 pub struct Bulk {
     pub remote: Arc<Remote>,
     collections: HashMap<LogicalPath, Proof>,
-    reading: Reading,
-    /// Whether a list is asked for together with its first member.
-    eager: bool,
+    /// Whether a list may show that a member is as desired.
+    compares: bool,
+    /// Whether a list is asked for before a member is found missing.
+    lists_first: bool,
 }
 
 /// What was found out about the list of one collection.
@@ -36,28 +36,7 @@ struct Proof {
     /// Whether a resource that is not on it does not exist.
     absence: OnceCell<bool>,
     /// Set once it was compared with a single read, in this run or before.
-    compared: OnceCell<()>,
-    /// Set once it was asked for together with a member, in a first run.
-    opened: OnceCell<()>,
-}
-
-/// What the server has of a resource, as far as it had to be looked at.
-#[derive(Debug)]
-pub enum Seen {
-    /// What is desired; the payload is of no further use.
-    Equal,
-    /// Something, or nothing.
-    Observed(Box<Observed>),
-}
-
-/// What a list shows of one member.
-enum Shown {
-    /// What is desired.
-    Equal,
-    Different,
-    Absent,
-    /// Nothing that could be relied on.
-    Nothing,
+    compared: OnceCell<bool>,
 }
 
 impl Bulk {
@@ -71,7 +50,9 @@ impl Bulk {
         }
         let worth_it = members.into_iter().filter(|(_, count)| *count >= WORTH_A_LIST);
         let collections = worth_it.map(|(path, _)| (path, Proof::default())).collect();
-        Self { remote, collections, reading: options.effective_reading(), eager: options.first }
+        let compares = options.effective_reading() == Reading::Bulk;
+        // Much may be missing in a first run, and each of it would be looked for by itself.
+        Self { remote, collections, compares, lists_first: compares || options.first }
     }
 
     /// Whether the list of its collection, which is known to show all that exist, does not show `wanted`.
@@ -79,178 +60,118 @@ impl Bulk {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
         let proof = self.collections.get(&collection);
         proof.is_some_and(|proof| proof.absence.get() == Some(&true))
-            && self
-                .remote
-                .lists
-                .cell(&collection)
-                .get()
-                .is_some_and(|answer| matches!(shown_in(answer, wanted, false), Shown::Absent))
+            && cell(&self.remote.lists, &collection).get().is_some_and(|list| is_absent(list, wanted))
     }
 
-    /// Looks at one member of the selection: on the list of its collection where that is enough, else by
-    /// reading it. What most resources do not need is boxed: the future of a read is moved around for each of them.
-    pub async fn look(&self, wanted: &Resource) -> Result<Seen, SyncError> {
-        let compares = self.reading == Reading::Bulk && wanted.rules.entries_may_stand_for_reads();
+    /// What the server has of one member of the selection, `None` if that is what is desired: by the list of its
+    /// collection where that is enough, else by reading it. What most resources do not need is boxed: the future of a
+    /// read is moved around for each of them.
+    pub async fn look(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
         let Some(proof) = self.collections.get(&collection) else {
-            return self.remote.read(wanted).await.map(Seen::observed);
+            return self.remote.read(wanted).await.map(Some);
         };
-        if self.eager
-            && !proof.opened.initialized()
-            && let Some(observed) = Box::pin(self.open(&collection, proof, wanted)).await
-        {
-            return observed.map(Seen::observed);
-        }
-        let lists = self.eager || self.reading == Reading::Bulk;
-        let listed = lists || proof.absence.get() == Some(&true);
-        let shown = if listed { self.shown(&collection, wanted, compares).await } else { Shown::Nothing };
-        match shown {
-            Shown::Absent => Box::pin(self.absent(proof, wanted)).await,
-            Shown::Equal => Box::pin(self.equal(&collection, proof, wanted)).await,
-            Shown::Different => {
-                let observed = self.remote.read(wanted).await?;
-                if observed.payload.as_ref().is_some_and(|payload| is_desired(wanted, payload)) {
-                    // The list shows something else than a read does.
-                    self.remote.server.session.knowledge.judge(&collection, &wanted.rules, false);
+        if self.lists_first || proof.absence.get() == Some(&true) {
+            let compares = self.compares && wanted.rules.entries_may_stand_for_reads();
+            let list = self.remote.listed(&collection).await;
+            match (verdict(&list, wanted), &*list) {
+                (Verdict::Absent(_), _) => {
+                    let is_missing = |observed: &Observed| observed.is_missing_at(&wanted.path);
+                    let is_proven = || proof.absence.get() == Some(&true);
+                    let read = self.unless_proven(&proof.absence, wanted, is_missing, is_proven);
+                    let absent = || Observed::new(wanted.clone(), None);
+                    return Ok(Some(Box::pin(read).await?.unwrap_or_else(absent)));
                 }
-                Ok(Seen::observed(observed))
-            }
-            Shown::Nothing => {
-                let observed = self.remote.read(wanted).await?;
-                if observed.payload.is_none() && proof.absence.get().is_none() {
-                    let absent = observed.is_missing_at(&wanted.path)
-                        && matches!(self.shown(&collection, wanted, false).await, Shown::Absent);
-                    // Another task may have been faster, with the same result.
-                    let _ = proof.absence.set(absent);
+                (Verdict::Present(entry), ListAnswer::Listed { listing, .. })
+                    if compares && listing.is_unique(&entry.remote_id, &wanted.identity.alias) =>
+                {
+                    return Box::pin(self.compared(&collection, proof, entry, wanted)).await;
                 }
-                Ok(Seen::observed(observed))
+                _ => {}
             }
         }
+        let observed = self.remote.read(wanted).await?;
+        if observed.payload.is_none() && !proof.absence.initialized() {
+            let absent = observed.is_missing_at(&wanted.path)
+                && is_absent(&*self.remote.listed(&collection).await, wanted);
+            // Another task may have been faster, with the same result.
+            let _ = proof.absence.set(absent);
+        }
+        Ok(Some(observed))
     }
 
-    /// Reads the first member of a collection and asks for its list at the same time; the others wait for that. `None`
-    /// for the others.
-    async fn open(
+    /// A member that the list shows as `entry`; `None` if that is desired and enough to know.
+    async fn compared(
         &self,
         collection: &LogicalPath,
         proof: &Proof,
+        entry: &Entry,
         wanted: &Resource,
-    ) -> Option<Result<Observed, SyncError>> {
-        let mut sample = None;
-        let opening = async {
-            let (observed, shown) =
-                tokio::join!(self.remote.read(wanted), self.shown(collection, wanted, false));
-            let missing = observed.as_ref().is_ok_and(|observed| observed.is_missing_at(&wanted.path));
-            if missing && matches!(shown, Shown::Absent) {
-                // No other task has looked yet.
-                let _ = proof.absence.set(true);
+    ) -> Result<Option<Observed>, SyncError> {
+        let knowledge = &self.remote.session.knowledge;
+        let note = |whole| knowledge.judge(collection, &wanted.rules, whole);
+        if !is_desired(wanted, &entry.payload) {
+            let observed = self.remote.read(wanted).await?;
+            if observed.payload.as_ref().is_some_and(|payload| is_desired(wanted, payload)) {
+                // The list shows something else than a read does.
+                note(false);
             }
-            sample = Some(observed);
+            return Ok(Some(observed));
+        }
+        if let Some(whole) = knowledge.shows_whole(collection, &wanted.rules) {
+            // An earlier run has read a member by itself, or this one has.
+            let _ = proof.compared.set(whole);
+        }
+        let is_shown_whole = |observed: &Observed| {
+            let whole = observed.payload.as_ref() == Some(&entry.payload);
+            note(whole);
+            whole
         };
-        proof.opened.get_or_init(|| opening).await;
-        sample
+        // Asked anew each time: a later member may have refuted the first one.
+        let is_proven = || knowledge.shows_whole(collection, &wanted.rules) == Some(true);
+        self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven).await
     }
 
-    /// A member that is not on the list. The first one is looked for by itself; the others wait for what
-    /// that shows of the list.
-    async fn absent(&self, proof: &Proof, wanted: &Resource) -> Result<Seen, SyncError> {
+    /// Reads a member by itself, unless the list is proven to show it well. The first member that is read `confirms`
+    /// what the list shows or refutes it, and the others wait for that. A run that is repeated does not read again what
+    /// only confirmed the list.
+    async fn unless_proven(
+        &self,
+        first: &OnceCell<bool>,
+        wanted: &Resource,
+        confirms: impl FnOnce(&Observed) -> bool,
+        is_proven: impl FnOnce() -> bool,
+    ) -> Result<Option<Observed>, SyncError> {
         let mut sample = None;
         let probe = async {
-            let remote = self.remote.probing();
+            let transcript = Transcript::new(true);
+            let remote = Remote { transcript: Arc::clone(&transcript), ..(*self.remote).clone() };
             let observed = remote.read(wanted).await?;
-            let absent = observed.is_missing_at(&wanted.path);
-            if !absent {
-                self.remote.adopt(&remote);
+            let confirmed = confirms(&observed);
+            if !confirmed {
+                self.remote.transcript.append(&transcript);
             }
             sample = Some(observed);
-            Ok::<_, SyncError>(absent)
+            Ok::<_, SyncError>(confirmed)
         };
-        let believed = *proof.absence.get_or_try_init(|| probe).await?;
-        if let Some(observed) = sample {
-            return Ok(Seen::observed(observed));
+        first.get_or_try_init(|| probe).await?;
+        match sample {
+            None if !is_proven() => self.remote.read(wanted).await.map(Some),
+            sample => Ok(sample),
         }
-        if believed {
-            return Ok(Seen::observed(Observed::new(wanted.clone(), None)));
-        }
-        self.remote.read(wanted).await.map(Seen::observed)
-    }
-
-    /// A member that the list shows as equal. The first one is read by itself, unless an earlier run did so.
-    async fn equal(
-        &self,
-        collection: &LogicalPath,
-        proof: &Proof,
-        wanted: &Resource,
-    ) -> Result<Seen, SyncError> {
-        let knowledge = &self.remote.server.session.knowledge;
-        let mut sample = None;
-        let compare = async {
-            if knowledge.shows_whole(collection, &wanted.rules).is_none() {
-                let remote = self.remote.probing();
-                let observed = remote.read(wanted).await?;
-                let whole = self.is_shown_whole(collection, wanted, &observed).await;
-                if !whole {
-                    self.remote.adopt(&remote);
-                }
-                knowledge.judge(collection, &wanted.rules, whole);
-                sample = Some(observed);
-            }
-            Ok::<_, SyncError>(())
-        };
-        proof.compared.get_or_try_init(|| compare).await?;
-        if let Some(observed) = sample {
-            return Ok(Seen::observed(observed));
-        }
-        // Asked anew each time: a later member may have refuted the first one.
-        if knowledge.shows_whole(collection, &wanted.rules) == Some(true) {
-            return Ok(Seen::Equal);
-        }
-        self.remote.read(wanted).await.map(Seen::observed)
-    }
-
-    /// Whether the list shows the very payload that was read.
-    async fn is_shown_whole(&self, collection: &LogicalPath, wanted: &Resource, observed: &Observed) -> bool {
-        let is_same = |answer: &ListAnswer| match verdict(answer, wanted) {
-            Verdict::Present(entry) => Some(&entry.payload) == observed.payload.as_ref(),
-            _ => false,
-        };
-        self.remote.lists.with(collection, is_same).await
-    }
-
-    async fn shown(&self, collection: &LogicalPath, wanted: &Resource, compares: bool) -> Shown {
-        self.remote.lists.with(collection, |answer| shown_in(answer, wanted, compares)).await
     }
 }
 
 /// What the list alone says about `wanted`.
-fn verdict<'l>(answer: &'l ListAnswer, wanted: &'l Resource) -> Verdict<&'l Entry> {
-    let question = Question { wanted: Wanted::of(wanted), ..Question::default() };
-    judge(&question, Address::NotAsked, answer)
+fn verdict<'l>(list: &'l ListAnswer, wanted: &'l Resource) -> Verdict<&'l Entry> {
+    judge(&Question { wanted: Wanted::of(wanted), ..Question::default() }, Address::NotAsked, list)
 }
 
-fn shown_in(answer: &ListAnswer, wanted: &Resource, compares: bool) -> Shown {
-    let ListAnswer::Listed { listing, .. } = answer else { return Shown::Nothing };
-    let identity = &wanted.identity;
-    match verdict(answer, wanted) {
-        Verdict::Absent(_) => Shown::Absent,
-        Verdict::Present(entry) if compares && listing.is_unique(&entry.remote_id, &identity.alias) => {
-            if is_desired(wanted, &entry.payload) {
-                Shown::Equal
-            } else {
-                Shown::Different
-            }
-        }
-        Verdict::Present(_) | Verdict::Here | Verdict::Unknown(_) => Shown::Nothing,
-    }
+fn is_absent(list: &ListAnswer, wanted: &Resource) -> bool {
+    matches!(verdict(list, wanted), Verdict::Absent(_))
 }
 
 fn is_desired(wanted: &Resource, payload: &Value) -> bool {
     let compared = wanted.evaluation().and_then(|evaluation| Ok(evaluation.compare(payload)?));
     compared.is_ok_and(|differences| differences.is_empty())
-}
-
-impl Seen {
-    fn observed(observed: Observed) -> Self {
-        Self::Observed(Box::new(observed))
-    }
 }

@@ -1,17 +1,61 @@
-//! Desired resources: what a tree declares, complete with defaults and includes.
+//! Desired resources: what a tree declares, complete with defaults, includes and secrets, and read ahead of the
+//! requests about it.
 
 use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _};
 
 use crate::metadata::{Metadata, MetadataError, Rules, includes};
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, Value};
 use crate::repository::{self, ResourceFile, Tree};
-use crate::secrets::is_placeholder;
+use crate::secrets::{Scope, is_placeholder};
 use crate::sync::model::{Resource, Session, SyncError};
+
+/// How many resources are read at once: each trip to the blocking pool costs more than one.
+const BATCH: usize = 32;
+/// How many batches are read at once, or wait to be looked at. While answers are under way is the time to read.
+const AHEAD: usize = 32;
 
 /// [`Resource::declared`] in what a run works with.
 pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {
     Resource::declared(session.tree.as_ref(), &session.metadata, file)
+}
+
+/// What a file declares, or why that cannot be read.
+type Loaded = (LogicalPath, Result<Resource, SyncError>);
+
+/// The resources in `files`, in their order, and the first of them at once. Trees block, so they are read on the
+/// blocking pool.
+pub fn loaded(session: &Session, files: Vec<ResourceFile>) -> impl Stream<Item = Loaded> + use<> {
+    let (session, mut files, mut size) = (session.clone(), files.into_iter(), 1);
+    let batches = std::iter::from_fn(move || {
+        let batch: Vec<ResourceFile> = files.by_ref().take(size).collect();
+        size = BATCH;
+        (!batch.is_empty()).then(|| load(session.clone(), batch))
+    });
+    futures::stream::iter(batches).buffered(AHEAD).flat_map(futures::stream::iter)
+}
+
+async fn load(session: Session, batch: Vec<ResourceFile>) -> Vec<Loaded> {
+    let paths: Vec<LogicalPath> = batch.iter().map(|file| file.path.clone()).collect();
+    let read = move || batch.into_iter().map(|file| (file.path.clone(), desired(&session, file))).collect();
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+        let reason = error.to_string();
+        let lost = |path: LogicalPath| (path.clone(), Err(SyncError::Task(path, reason.clone())));
+        paths.into_iter().map(lost).collect()
+    })
+}
+
+impl Session {
+    /// `resource` with secrets in the place of placeholders, for as long as it is worked on.
+    pub(crate) async fn resolved(&self, resource: Resource) -> Result<Resource, SyncError> {
+        let scope = Scope::Resource(resource.path.clone());
+        let payload = Arc::clone(&resource.payload);
+        let resolved = self.secrets.resolve(&scope, resource.descriptor.as_ref(), payload).await?;
+        let secrets = if resolved.secrets.is_empty() { resource.secrets } else { resolved.secrets.into() };
+        Ok(Resource { payload: resolved.payload, secrets, ..resource })
+    }
 }
 
 impl Resource {
@@ -32,14 +76,18 @@ impl Resource {
         descriptor: Descriptor,
     ) -> Result<Self, SyncError> {
         let rules = metadata.rules(&path)?;
-        let payload = if is_whole_secret(&rules, &stored) {
-            stored
-        } else {
-            complete(tree, &rules, &path, &descriptor, stored)?
-        };
-        let identity = rules.identify(&path, &payload)?;
-        let (payload, secrets) = (Arc::new(payload), Arc::default());
-        Ok(Self { path, descriptor: Some(descriptor), payload, identity, rules, secrets, seeded: false })
+        let mut payload = stored;
+        if !is_whole_secret(&rules, &payload) {
+            let resolved = rules.resolved();
+            payload = resolved.with_defaults(payload).map_err(|source| MetadataError::Defaults {
+                file: format!("{}/resource{}", path.relative(), descriptor.extension),
+                source: Arc::new(source),
+            })?;
+            let sidecar = |name: &str| repository::read_sidecar(tree, &path, name);
+            payload = includes::expand(payload, &resolved.externalized_attributes, &sidecar)
+                .map_err(|source| MetadataError::Include { path: path.clone(), source: Box::new(source) })?;
+        }
+        Ok(Self { descriptor: Some(descriptor), ..Self::named(path, rules, payload)? })
     }
 }
 
@@ -51,23 +99,4 @@ fn is_whole_secret(rules: &Rules, stored: &Value) -> bool {
         Value::Bytes(bytes) => std::str::from_utf8(bytes).is_ok_and(is_placeholder),
         _ => false,
     }
-}
-
-/// A stored payload with defaults and the text of its sidecars.
-fn complete(
-    tree: &dyn Tree,
-    rules: &Rules,
-    path: &LogicalPath,
-    descriptor: &Descriptor,
-    stored: Value,
-) -> Result<Value, SyncError> {
-    let payload = rules.resolved().with_defaults(stored).map_err(|source| MetadataError::Defaults {
-        file: format!("{}/resource{}", path.relative(), descriptor.extension),
-        source: Arc::new(source),
-    })?;
-    let attributes = &rules.resolved().externalized_attributes;
-    let sidecar = |name: &str| repository::read_sidecar(tree, path, name);
-    let payload = includes::expand(payload, attributes, &sidecar)
-        .map_err(|source| MetadataError::Include { path: path.clone(), source: Box::new(source) })?;
-    Ok(payload)
 }

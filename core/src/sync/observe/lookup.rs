@@ -29,7 +29,8 @@ pub fn lookup(tree: &dyn Tree, metadata: &Metadata, path: &LogicalPath) -> Resul
     let mut found = Vec::new();
     for file in siblings.resources {
         let sibling = Resource::declared(tree, metadata, file)?;
-        if answers_to(&sibling, path.name()) {
+        let (names, name) = (&sibling.identity, path.name());
+        if names.alias == name || names.remote_id == name || is_named(&sibling.payload, name) {
             found.push(sibling);
         }
     }
@@ -38,11 +39,6 @@ pub fn lookup(tree: &dyn Tree, metadata: &Metadata, path: &LogicalPath) -> Resul
         return Err(SyncError::AmbiguousName { path: path.clone(), paths });
     }
     found.pop().ok_or_else(missing)
-}
-
-fn answers_to(resource: &Resource, name: &str) -> bool {
-    let identity = &resource.identity;
-    identity.alias == name || identity.remote_id == name || is_named(&resource.payload, name)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use url::Url;
 
-use crate::metadata::{Entries, Entry, NextPage, PageView, Pager, Rules, Shape};
+use crate::metadata::{Entries, NextPage, PageView, Pager, Rules, Shape};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::{NextLink, Response};
@@ -19,22 +19,7 @@ pub(super) struct Bounds {
     pub bytes: usize,
 }
 
-impl Bounds {
-    pub(super) const LIST: Self = Self { pages: 10_000, entries: 1_000_000, bytes: 256 << 20 };
-}
-
-/// A list, as far as it could be read.
-#[derive(Debug)]
-pub struct Listed {
-    /// Its entries that have a name, in the order of the pages.
-    pub entries: Vec<Entry>,
-    /// How many entries have none.
-    pub nameless: usize,
-    /// What they leave open of what they do not show; `None` if they are the whole list.
-    pub doubt: Option<Doubt>,
-    /// How they were found.
-    pub shape: Shape,
-}
+pub(super) const LIST_BOUNDS: Bounds = Bounds { pages: 10_000, entries: 1_000_000, bytes: 256 << 20 };
 
 /// Whether a list of so many entries may have been cut at the size of a page without a sign of it.
 const fn is_usual_page(entries: u64) -> bool {
@@ -48,37 +33,20 @@ pub(super) struct Pages<'a> {
     collection: &'a LogicalPath,
     pager: Pager<'a>,
     bounds: Bounds,
-    /// How many pages were read.
-    read: usize,
+    /// The number of the page that is read now, from 1.
+    pub number: usize,
     bytes: usize,
     /// Where they came from.
     seen: HashSet<Url>,
-    entries: Vec<Entry>,
-    nameless: usize,
-    shape: Shape,
-    /// Where among the entries the first of each id is; filled from the second page on.
+    found: Entries,
+    /// Where among the entries the first of each id is.
     places: HashMap<String, usize>,
 }
 
 impl<'a> Pages<'a> {
     pub(super) fn new(rules: &'a Rules, collection: &'a LogicalPath, bounds: Bounds) -> Self {
-        Self {
-            collection,
-            pager: rules.pager(collection),
-            bounds,
-            read: 0,
-            bytes: 0,
-            seen: HashSet::new(),
-            entries: Vec::new(),
-            nameless: 0,
-            shape: Shape::default(),
-            places: HashMap::new(),
-        }
-    }
-
-    /// The number of the page that is read now, from 1.
-    pub(super) fn number(&self) -> usize {
-        self.read + 1
+        let (bytes, seen, found, places) = Default::default();
+        Self { collection, pager: rules.pager(collection), bounds, number: 1, bytes, seen, found, places }
     }
 
     /// What comes after the page that is read now; `answer` is what `response` holds, before its transforms.
@@ -92,76 +60,62 @@ impl<'a> Pages<'a> {
             total: response.paging.total,
             continues: response.paging.continues,
         })?;
-        let goes_on = matches!(next, NextPage::At(_) | NextPage::With(_));
-        if (goes_on || self.read > 0) && !self.seen.insert(response.url.clone()) {
+        if !self.seen.insert(response.url.clone()) {
             return Err(self.never_ends("was read before"));
         }
         Ok(next)
     }
 
-    /// Takes the entries of the page that is read now. `next` is what comes after it.
-    pub(super) fn add(&mut self, entries: Entries, next: &NextPage) -> Result<(), SyncError> {
-        let (found, before) = (entries.named.len(), self.entries.len());
-        self.nameless += entries.nameless;
-        if entries.shape == Shape::Guessed {
-            self.shape = Shape::Guessed;
+    /// Takes what is new of the page that is read now. While pages are read, entries may move to later ones; what is
+    /// equal in all is one. `next` is what comes after the page, and is returned unless the list is too long.
+    pub(super) fn add(&mut self, page: Entries, next: NextPage) -> Result<NextPage, SyncError> {
+        let found = &mut self.found.named;
+        let (shown, before) = (page.named.len(), found.len());
+        for entry in page.named {
+            let place = *self.places.entry(entry.remote_id.clone()).or_insert(found.len());
+            let known = found.get(place).filter(|_| place < before);
+            if known.is_none_or(|known| known.alias != entry.alias || known.payload != entry.payload) {
+                found.push(entry);
+            }
         }
-        if self.read == 0 {
-            self.entries = entries.named;
-        } else {
-            self.merge(entries.named);
+        let count = found.len();
+        self.found.nameless += page.nameless;
+        if page.shape == Shape::Guessed {
+            self.found.shape = Shape::Guessed;
         }
-        if self.read > 0 && found > 0 && self.entries.len() == before && matches!(next, NextPage::With(_)) {
+        if shown > 0 && count == before && matches!(next, NextPage::With(_)) {
             return Err(self.never_ends("shows only what earlier ones showed: does the server know the query parameters of operations.list.pagination?"));
         }
-        self.read += 1;
         let goes_on = matches!(next, NextPage::At(_) | NextPage::With(_));
         let limits = [
-            (self.entries.len() > self.bounds.entries, format!("{} entries", self.bounds.entries)),
+            (count > self.bounds.entries, format!("{} entries", self.bounds.entries)),
             (self.bytes > self.bounds.bytes, format!("{} bytes", self.bounds.bytes)),
-            (goes_on && self.read >= self.bounds.pages, format!("{} pages", self.bounds.pages)),
+            (goes_on && self.number >= self.bounds.pages, format!("{} pages", self.bounds.pages)),
         ];
+        self.number += 1;
         match limits.into_iter().find(|(exceeded, _)| *exceeded) {
             Some((_, limit)) => Err(self.unbounded(format!(
                 "it is longer than the limit of {limit}; narrow it with operations.list.query"
             ))),
-            None => Ok(()),
+            None => Ok(next),
         }
     }
 
-    /// What all pages showed. `cut` means that there are more of them.
-    pub(super) fn finish(self, cut: bool) -> Listed {
-        let counted = self.pager.entries().unwrap_or((self.entries.len() + self.nameless) as u64);
+    /// What all pages showed, and what that leaves open of what they do not show; `None` if they are the whole list.
+    /// `cut` means that there are more of them.
+    pub(super) fn finish(self, cut: bool) -> (Entries, Option<Doubt>) {
+        let counted = self.pager.entries().unwrap_or((self.found.named.len() + self.found.nameless) as u64);
         let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);
-        let doubt = if cut || lacks {
-            Some(Doubt::Cut)
-        } else if !self.pager.ends_surely() && is_usual_page(counted) {
-            Some(Doubt::PageSized(counted))
-        } else {
-            None
+        let page_sized = !self.pager.ends_surely() && is_usual_page(counted);
+        let doubt = match cut || lacks {
+            true => Some(Doubt::Cut),
+            false => page_sized.then_some(Doubt::PageSized(counted)),
         };
-        Listed { entries: self.entries, nameless: self.nameless, doubt, shape: self.shape }
-    }
-
-    /// Adds what is new. While pages are read, entries may move to later ones; what is equal in all is one.
-    fn merge(&mut self, entries: Vec<Entry>) {
-        if self.places.is_empty() {
-            for (place, entry) in self.entries.iter().enumerate() {
-                self.places.entry(entry.remote_id.clone()).or_insert(place);
-            }
-        }
-        let before = self.entries.len();
-        for entry in entries {
-            let place = *self.places.entry(entry.remote_id.clone()).or_insert(self.entries.len());
-            let known = self.entries.get(place).filter(|_| place < before);
-            if known.is_none_or(|known| known.alias != entry.alias || known.payload != entry.payload) {
-                self.entries.push(entry);
-            }
-        }
+        (self.found, doubt)
     }
 
     fn never_ends(&self, reason: &str) -> SyncError {
-        self.unbounded(format!("the pages do not end: page {} {reason}", self.number()))
+        self.unbounded(format!("the pages do not end: page {} {reason}", self.number))
     }
 
     fn unbounded(&self, reason: String) -> SyncError {
@@ -209,7 +163,7 @@ mod tests {
             };
             let next = pages.next(&response, &answer).unwrap();
             let entries = rules.entries(&collection, answer).unwrap();
-            if let Err(error) = pages.add(entries, &next) {
+            if let Err(error) = pages.add(entries, next) {
                 return (page, error);
             }
         }
@@ -217,10 +171,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case(Bounds { pages: 3, ..Bounds::LIST }, 3, "3 pages")]
-    #[case(Bounds { entries: 3, ..Bounds::LIST }, 2, "3 entries")]
-    #[case(Bounds { bytes: 60, ..Bounds::LIST }, 3, "60 bytes")]
-    #[case(Bounds::LIST, 10_000, "10000 pages")]
+    #[case(Bounds { pages: 3, ..LIST_BOUNDS }, 3, "3 pages")]
+    #[case(Bounds { entries: 3, ..LIST_BOUNDS }, 2, "3 entries")]
+    #[case(Bounds { bytes: 60, ..LIST_BOUNDS }, 3, "60 bytes")]
+    #[case(LIST_BOUNDS, 10_000, "10000 pages")]
     fn lists_are_bounded(#[case] bounds: Bounds, #[case] last: usize, #[case] limit: &str) {
         let (page, error) = read(bounds, 2);
         let expected = format!(

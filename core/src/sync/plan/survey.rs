@@ -20,7 +20,7 @@ use crate::sync::model::{
     Action, Candidate, Doubt, Failure, Intent, Observed, Options, PRUNE, Reason, Resource, Selection,
     Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
-use crate::sync::observe::{Bulk, Former, Remote, Seen, loaded};
+use crate::sync::observe::{Bulk, Former, Remote, loaded};
 use crate::sync::tasks::{evaluated, joined};
 
 /// A part of a survey ends after this time, so that what was decided is written before the next part is looked at.
@@ -79,17 +79,17 @@ pub struct Surveyor {
 }
 
 impl Surveyor {
-    /// For a run over `selection`. All that is read is noted in `transcript`, if there is one.
+    /// For a run over `selection`. All that is read is noted in `transcript`.
     pub fn new(
         session: &Session,
         selection: &Selection,
         options: &Options,
         stop: &Stop,
-        transcript: Option<Arc<Transcript>>,
+        transcript: Arc<Transcript>,
     ) -> Self {
         let payloads = selection.prune.iter().map(|candidate| candidate.payload.clone()).collect();
         let former = Former { tree: selection.former.clone(), payloads };
-        let remote = Remote::noting(session, transcript).following(former);
+        let remote = Arc::new(Remote::following(session, transcript, former));
         let Options { keep_compared, sealable, .. } = *options;
         Self {
             session: session.clone(),
@@ -266,8 +266,8 @@ impl Surveyor {
         } else {
             let desired = self.session.resolved(desired).await?;
             let observed = match self.bulk.look(&desired).await {
-                Ok(Seen::Equal) => return Ok(Action::new(desired.path, Step::Skip, Reason::Equal)),
-                Ok(Seen::Observed(observed)) => *observed,
+                Ok(None) => return Ok(Action::new(desired.path, Step::Skip, Reason::Equal)),
+                Ok(Some(observed)) => observed,
                 // What cannot be read can still be written; whether it has to be is not asked.
                 Err(error) if !converges && is_about_reading(&error) => Observed::new(desired.clone(), None),
                 Err(error) => return Err(error),
