@@ -94,11 +94,15 @@ fuzz: ## Fuzz the parsers of foreign input, all or some (FUZZ_TARGETS="json yaml
 ##@ Check
 
 .PHONY: lint
-lint: lint-fmt lint-clippy lint-doc $(if $(shell command -v cargo-deny),lint-deny) ## Check format, lints, documentation, and licences if cargo-deny is installed
+lint: lint-fmt lint-words lint-clippy lint-doc $(if $(shell command -v cargo-deny),lint-deny) ## Check format, words, lints, documentation, and licences if cargo-deny is installed
 
 .PHONY: lint-fmt
 lint-fmt:
 	cargo fmt --all --check
+
+.PHONY: lint-words
+lint-words: ## Check the documentation for the words to avoid that CONTRIBUTING.md lists
+	hack/lint-words
 
 .PHONY: lint-clippy
 lint-clippy:
