@@ -147,7 +147,7 @@ impl Execution {
     pub fn finish(self) -> Report {
         let Self { session, watched, tally, mut stats, failures, kept, prune_refused, stop, .. } = self;
         stats.applied = stats.created + stats.updated + stats.unchanged;
-        let recurrences = watched.then(|| tally.finish());
+        let recurrences = watched.then_some(tally.seen);
         let mut report = Report { kept, ..Report::new(stats, failures, prune_refused, recurrences, &stop) };
         hide(report.failures.iter_mut().chain(&mut report.unsettled), &session.secrets);
         report

@@ -12,8 +12,7 @@ use crate::path::LogicalPath;
 use crate::repository;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
-    Action, Call, Done, Mark, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
-    Wanted,
+    Action, Call, Done, Observed, Reason, Recurrences, Resource, Sending, Session, Step, SyncError, Wanted,
 };
 use crate::sync::observe::{Remote, desired};
 use crate::sync::plan::decide;
@@ -76,19 +75,16 @@ impl Writer {
             return Ok(Done { step: Step::Skip, in_vain: None });
         };
         let step = self.send(action, call).await?;
-        let in_vain = match (&self.recurrences, &action.mark) {
-            (Some(recurrences), Some(mark))
-                if step == Step::Update && recurrences.has_corrected(&action.path, mark) =>
-            {
-                self.is_in_vain(action, mark, Arc::clone(recurrences)).await
-            }
-            _ => None,
-        };
+        let in_vain = if step == Step::Update { self.is_in_vain(action).await } else { None };
         Ok(Done { step, in_vain })
     }
 
-    /// Whether the resource differs right after it was written as it did before.
-    async fn is_in_vain(&self, action: &Action, mark: &Mark, recurrences: Arc<Recurrences>) -> Option<bool> {
+    /// Whether the resource differs right after it was written as it did before, where the last run corrected that.
+    async fn is_in_vain(&self, action: &Action) -> Option<bool> {
+        let (recurrences, mark) = (self.recurrences.clone()?, action.mark.as_ref()?);
+        if !recurrences.has_corrected(&action.path, mark) {
+            return None;
+        }
         let looked = async {
             let desired = self.desired(&action.path).await?;
             let observed = Remote::new(&self.session).read(&desired).await?;
@@ -178,7 +174,7 @@ impl Writer {
         // The create itself succeeded: where the server cannot be read, the next run looks at it.
         let remote = Remote::new(&self.session);
         let observed = match remote.server.read_at(&at).await {
-            Ok(content) => Observed::found(at, content),
+            Ok(observed) => observed,
             Err(_) => match remote.read(&at).await {
                 Ok(observed) => observed,
                 Err(_) => return Ok(()),

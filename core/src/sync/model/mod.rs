@@ -2,9 +2,7 @@
 
 mod absence;
 mod action;
-mod answers;
 mod call;
-mod confidential;
 mod error;
 mod identity;
 mod knowledge;
@@ -13,15 +11,11 @@ mod recurrence;
 mod report;
 mod resource;
 mod selection;
-mod session;
 mod stop;
-mod version;
 
 pub use absence::*;
 pub use action::*;
-pub use answers::*;
 pub(super) use call::*;
-pub(super) use confidential::confidential;
 pub use error::*;
 pub use identity::*;
 pub use knowledge::*;
@@ -30,6 +24,4 @@ pub use recurrence::*;
 pub use report::*;
 pub use resource::*;
 pub use selection::*;
-pub use session::*;
 pub use stop::*;
-pub use version::*;

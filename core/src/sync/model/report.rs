@@ -129,29 +129,20 @@ impl Report {
     pub(crate) fn new(
         stats: Stats,
         mut failures: Vec<Failure>,
-        refused: Option<PruneRefused>,
+        prune_refused: Option<PruneRefused>,
         recurrences: Option<Recurrences>,
         stop: &Stop,
     ) -> Self {
         failures.sort_by(|a, b| a.path.cmp(&b.path));
-        let stopped = stop.reason().map(str::to_owned);
+        let (stopped, aborted_by) = (stop.reason().map(str::to_owned), stop.aborted_by());
         let unsettled = recurrences.as_ref().map(Recurrences::held).unwrap_or_default();
         let outcome = match (stopped.is_some(), failures.is_empty() && unsettled.is_empty()) {
             (true, _) => Outcome::Failed,
             (false, true) => Outcome::Succeeded,
             (false, false) => Outcome::PartiallyFailed,
         };
-        Self {
-            outcome,
-            stats: Stats { failed: stats.failed + failures.len(), ..stats },
-            failures,
-            unsettled,
-            recurrences,
-            prune_refused: refused,
-            kept: Vec::new(),
-            stopped,
-            aborted_by: stop.aborted_by(),
-        }
+        let (stats, kept) = (Stats { failed: stats.failed + failures.len(), ..stats }, Vec::new());
+        Self { outcome, stats, failures, unsettled, recurrences, prune_refused, kept, stopped, aborted_by }
     }
 }
 

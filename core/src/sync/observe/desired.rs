@@ -37,9 +37,7 @@ impl Resource {
         } else {
             complete(tree, &rules, &path, &descriptor, stored)?
         };
-        let identity = rules.identify(&path, &payload)?;
-        let (payload, secrets) = (Arc::new(payload), Arc::default());
-        Ok(Self { path, descriptor: Some(descriptor), payload, identity, rules, secrets, seeded: false })
+        Ok(Self { descriptor: Some(descriptor), ..Self::named(path, rules, payload)? })
     }
 }
 

@@ -16,8 +16,8 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, Tree};
 use crate::sync::model::{
-    Address, Content, Doubt, ListAnswer, Observed, Question, Resource, Session, SyncError, Transcript,
-    Verdict, Wanted, judge,
+    Address, Doubt, ListAnswer, Observed, Question, Resource, Session, SyncError, Transcript, Verdict,
+    Wanted, judge,
 };
 use crate::sync::tasks::blocking;
 
@@ -181,24 +181,13 @@ impl Remote {
         error: SyncError,
     ) -> Result<Observed, SyncError> {
         let name = path.name();
-        let wanted = Wanted {
-            id: None,
-            name,
-            alias: Some(name),
-            states_alias: false,
-            one_name: false,
-            by_path: false,
-            by_members: false,
-        };
-        let question = Question { wanted, put_creates: false, is_known: false, doomed: false };
+        let wanted = Wanted { name, alias: Some(name), ..Wanted::default() };
+        let question = Question { wanted, ..Question::default() };
         let Verdict::Present(entry) = self.by_list(path, &question, Address::NotAsked).await else {
             return Err(error);
         };
-        let payload = Arc::new(entry.payload.clone());
-        let identity = rules.identify(path, &payload)?;
-        let (descriptor, secrets, seeded) = (None, Arc::default(), true);
-        let resource = Resource { path: path.clone(), rules, identity, payload, descriptor, secrets, seeded };
-        self.read_listed(&resource, &entry).await
+        let named = Resource::named(path.clone(), rules, entry.payload.clone())?;
+        self.read_listed(&Resource { seeded: true, ..named }, &entry).await
     }
 
     /// Lists the collection at `path`: its members by their paths. Two members of one path are a conflict.
@@ -238,7 +227,7 @@ impl Remote {
     async fn observe(self: &Arc<Self>, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
         // The address that its names give answers for most.
         match self.server.read_at(wanted).await {
-            Ok(content) if Wanted::of(wanted).one_name => Ok(Observed::found(wanted.clone(), content)),
+            Ok(observed) if Wanted::of(wanted).one_name => Ok(observed),
             // Boxed, as it needs much more room than the one read that is mostly all.
             read => Box::pin(self.look_closer(wanted, read, doomed)).await,
         }
@@ -248,7 +237,7 @@ impl Remote {
     async fn look_closer(
         self: &Arc<Self>,
         wanted: &Resource,
-        mut read: Result<Content, SyncError>,
+        mut read: Result<Observed, SyncError>,
         doomed: bool,
     ) -> Result<Observed, SyncError> {
         // Where nothing is, its parents may have other ids than names.
@@ -270,15 +259,13 @@ impl Remote {
                 read = self.server.read_at(&at).await;
             }
         }
-        let alias = read
-            .as_ref()
-            .ok()
-            .and_then(|content| at.rules.identity().alias().evaluate(&content.payload).ok());
+        let shown = read.as_ref().ok().and_then(|observed| observed.payload.as_ref());
+        let alias = shown.and_then(|shown| at.rules.identity().alias().evaluate(shown).ok());
         let address = match &read {
             Ok(_) => Address::Found(alias.as_deref()),
             Err(error) if error.category() == Category::NotFound => Address::NotFound,
             Err(error) if error.is_unreadable() => Address::Unreadable,
-            Err(_) => return Ok(Observed::found(at, read?)),
+            Err(_) => return read,
         };
         let put_creates = address == Address::NotFound && at.is_created_by_put();
         // A candidate for deletion was applied, or it would not be one.
@@ -303,7 +290,7 @@ impl Remote {
             (verdict, _) => verdict,
         };
         match (verdict, read) {
-            (Verdict::Here, read) => Ok(Observed::found(at, read?)),
+            (Verdict::Here, read) => read,
             (Verdict::Present(entry), _) => self.read_listed(&at, &entry).await,
             // What the server said first is what the user should see.
             (_, Err(error)) if address == Address::Unreadable => Err(error),
@@ -375,7 +362,7 @@ impl Remote {
     async fn read_listed(self: &Arc<Self>, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
         let at = wanted.with_remote_id(&entry.remote_id);
         match self.server.read_at(&wanted.as_listed(entry)).await {
-            Ok(content) => Ok(Observed::found(at, content)),
+            Ok(observed) => Ok(Observed { at, ..observed }),
             Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {
                 Ok(Observed::new(at, Some(entry.payload.clone())))
             }

@@ -7,7 +7,9 @@ use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, Value};
 use crate::server::{Request, Response, ServerError};
-use crate::sync::model::{Content, Resource, Session, SyncError, Transcript, Version, confidential, request};
+use crate::sync::model::{
+    Observed, Resource, Session, SyncError, Transcript, Version, confidential, request,
+};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The server of a session, and where its answers are noted.
@@ -43,7 +45,7 @@ impl Server {
     }
 
     /// Reads the resource at exactly the address that its rules give.
-    pub async fn read_at(&self, at: &Resource) -> Result<Content, SyncError> {
+    pub async fn read_at(&self, at: &Resource) -> Result<Observed, SyncError> {
         let evaluation = at.evaluation()?;
         let confidential = confidential(at.rules.resolved(), &at.secrets);
         let request = Request { confidential, ..request(&evaluation, OperationName::Get, &Value::Null)? };
@@ -61,20 +63,19 @@ impl Server {
         let text = || at.payload.as_str().map(|_| PayloadType::Text);
         let answer = response.decode(stored.or(at.rules.payload_type()).or_else(text))?;
         let was_null = answer.is_null();
-        let content = move |payload: Value| Content { payload, version, read_at };
-        let content = if at.rules.runs_jq() {
+        let payload = if at.rules.runs_jq() {
             drop(evaluation);
             let transform = move |at: &Resource| {
-                Ok(content(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?))
+                Ok(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?)
             };
             evaluated(at.clone(), transform).await?
         } else {
-            content(evaluation.transform(OperationName::Get, answer, Context::default())?)
+            evaluation.transform(OperationName::Get, answer, Context::default())?
         };
         // Transforms that find nothing in an answer about more than this resource say that it is not there.
-        if content.payload.is_null() && !was_null {
+        if payload.is_null() && !was_null {
             return Err(SyncError::Absent(at.path.clone()));
         }
-        Ok(content)
+        Ok(Observed { at: at.clone(), payload: Some(payload), version, read_at: Some(read_at) })
     }
 }

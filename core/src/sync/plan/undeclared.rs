@@ -121,9 +121,7 @@ async fn name(session: &Session, Candidate { path, payload, .. }: Candidate) -> 
         let rules = session.metadata.rules(&path)?;
         // What was declared before may not fit the defaults; it only has to name the resource.
         let payload = rules.resolved().with_defaults(payload.clone()).unwrap_or(payload);
-        let identity = rules.identify(&path, &payload)?;
-        let (payload, descriptor, secrets) = (Arc::new(payload), None, Arc::default());
-        Ok(Resource { path, rules, identity, payload, descriptor, secrets, seeded: false })
+        Resource::named(path, rules, payload)
     })
     .await
 }
