@@ -141,7 +141,7 @@ impl Execution {
     pub fn finish(self) -> Report {
         let Self { session, watched, tally, mut report, stop, .. } = self;
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
-        let mut report = report.concluded(watched.then(|| tally.finish()), &stop);
+        let mut report = report.concluded(watched.then_some(tally.seen), &stop);
         hide(report.failures.iter_mut().chain(&mut report.unsettled), &session.secrets);
         report
     }

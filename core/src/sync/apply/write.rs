@@ -13,8 +13,8 @@ use crate::path::LogicalPath;
 use crate::repository;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
-    Action, Call, Done, Mark, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step,
-    SyncError, Wanted,
+    Action, Call, Done, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
+    Wanted,
 };
 use crate::sync::observe::{Remote, desired};
 use crate::sync::plan::decide;
@@ -62,19 +62,16 @@ impl Writer {
     /// same.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
         let step = Attempt { writer: self, action, call }.send().await?;
-        let in_vain = match (&self.recurrences, &action.mark) {
-            (Some(recurrences), Some(mark))
-                if step == Step::Update && recurrences.has_corrected(&action.path, mark) =>
-            {
-                self.is_in_vain(action, mark, Arc::clone(recurrences)).await
-            }
-            _ => None,
-        };
+        let in_vain = if step == Step::Update { self.is_in_vain(action).await } else { None };
         Ok(Done { step, in_vain })
     }
 
-    /// Whether the resource differs right after it was written as it did before.
-    async fn is_in_vain(&self, action: &Action, mark: &Mark, recurrences: Arc<Recurrences>) -> Option<bool> {
+    /// Whether the resource differs right after it was written as it did before, where the last run corrected that.
+    async fn is_in_vain(&self, action: &Action) -> Option<bool> {
+        let (recurrences, mark) = (self.recurrences.clone()?, action.mark.as_ref()?);
+        if !recurrences.has_corrected(&action.path, mark) {
+            return None;
+        }
         let looked = async {
             let desired = self.desired(&action.path).await?;
             let observed = Remote::new(&self.session).read(&desired).await?;

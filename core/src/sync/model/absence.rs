@@ -62,13 +62,13 @@ pub enum ListAnswer {
     Unknown(Doubt),
 }
 
-/// Whether the server has a resource; `E` is an entry of a list.
+/// Whether the server has a resource.
 #[derive(Debug)]
-pub enum Verdict<E> {
+pub enum Verdict<'l> {
     /// What its own address showed.
     Here,
     /// This entry of the list.
-    Present(E),
+    Present(&'l Entry),
     /// It does not exist.
     Absent(Proof),
     /// Nothing may be written on this account.
@@ -148,7 +148,7 @@ pub enum Doubt {
 }
 
 /// Decides whether the server has what `question` asks for.
-pub fn judge<'l>(question: &Question<'l>, address: Address<'_>, list: &'l ListAnswer) -> Verdict<&'l Entry> {
+pub fn judge<'l>(question: &Question<'l>, address: Address<'_>, list: &'l ListAnswer) -> Verdict<'l> {
     let (wanted, at_nothing) = (&question.wanted, address == Address::NotFound);
     match (address, list) {
         (Address::Found(alias), _) => confirm(question, alias, list),
@@ -165,7 +165,7 @@ pub fn judge<'l>(question: &Question<'l>, address: Address<'_>, list: &'l ListAn
 
 /// What has one name and is not at the address of that name does not exist, unless a list shows it: some servers read
 /// by another id than the one that metadata names.
-fn by_address<'l>(wanted: &Wanted<'l>, list: &'l ListAnswer) -> Verdict<&'l Entry> {
+fn by_address<'l>(wanted: &Wanted<'l>, list: &'l ListAnswer) -> Verdict<'l> {
     match list {
         ListAnswer::Unknown(Doubt::NotListed) => Verdict::Unknown(Doubt::NotListed),
         ListAnswer::Unknown(_) => Verdict::Absent(Proof::Address),
@@ -178,7 +178,7 @@ fn by_address<'l>(wanted: &Wanted<'l>, list: &'l ListAnswer) -> Verdict<&'l Entr
 }
 
 /// What a list shows of a resource whose own address showed nothing.
-fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, doubt: Option<&Doubt>) -> Verdict<&'l Entry> {
+fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, doubt: Option<&Doubt>) -> Verdict<'l> {
     let wanted = &question.wanted;
     let unnamed = if wanted.alias.is_some() { listing.without_alias() } else { 0 };
     match (wanted.find(listing), doubt) {
@@ -195,7 +195,7 @@ fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, doubt: Option<&Dou
 }
 
 /// Whether what an address shows is the resource: an id may be stale, and then it addresses another one.
-fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswer) -> Verdict<&'l Entry> {
+fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswer) -> Verdict<'l> {
     let wanted = &question.wanted;
     let same = shown.is_some_and(|shown| wanted.answers_to(shown));
     // Asked for by its name, it shows that name. Only an id may be a stale one.
@@ -237,20 +237,8 @@ fn is_renamed(wanted: &Wanted<'_>, entry: &Entry) -> bool {
     wanted.id.is_none() && wanted.states_alias && wanted.alias.is_some() && entry.states.alias && !by_alias
 }
 
-fn another<'l>(alias: &str) -> Verdict<&'l Entry> {
+fn another<'l>(alias: &str) -> Verdict<'l> {
     Verdict::Unknown(Doubt::AnotherAlias(alias.to_owned()))
-}
-
-impl Verdict<&Entry> {
-    /// The same, without what it was decided on.
-    pub fn cloned(self) -> Verdict<Entry> {
-        match self {
-            Self::Here => Verdict::Here,
-            Self::Present(entry) => Verdict::Present(entry.clone()),
-            Self::Absent(proof) => Verdict::Absent(proof),
-            Self::Unknown(doubt) => Verdict::Unknown(doubt),
-        }
-    }
 }
 
 impl Doubt {

@@ -53,7 +53,7 @@ fn unknown(doubt: Doubt) -> ListAnswer {
     ListAnswer::Unknown(doubt)
 }
 
-fn shown(verdict: &Verdict<&Entry>) -> String {
+fn shown(verdict: &Verdict<'_>) -> String {
     match verdict {
         Verdict::Here => "here".to_owned(),
         Verdict::Present(entry) => format!("present {}", entry.remote_id),

@@ -83,16 +83,8 @@ pub enum Reason {
 
 impl Action {
     pub(crate) fn new(path: LogicalPath, step: Step, reason: Reason) -> Self {
-        Self {
-            path,
-            step,
-            reason,
-            differences: Vec::new(),
-            compared: None,
-            sending: Sending::Nothing,
-            mark: None,
-            content: None,
-        }
+        let (differences, sending) = (Vec::new(), Sending::Nothing);
+        Self { path, step, reason, differences, compared: None, sending, mark: None, content: None }
     }
 
     /// The same, sending `call`, or nothing where that cannot be made.

@@ -63,7 +63,6 @@ impl Call {
         let at = observed.addressed();
         let at = at.with_remote_id(&at.identity.remote_id);
         let evaluation = at.evaluation()?;
-        // The address may need what only the server knows.
         let request = request(&evaluation, OperationName::Delete, &Value::Null).or_else(|error| {
             let scope = observed_scope(&at, observed);
             let known =
@@ -85,7 +84,14 @@ impl Call {
             Some(read_at) if !stated(operation) && !stated(OperationName::Get) => {
                 self.request.path = read_at.to_string();
             }
-            _ => self.on_missing = elsewhere(at, observed, operation, &self.request),
+            // Some address writes by a field that only they know.
+            _ => {
+                let elsewhere = observed_scope(at, observed).render(operation).ok();
+                let elsewhere = elsewhere.filter(|elsewhere| elsewhere.path != self.request.path);
+                self.on_missing = elsewhere.map(|Rendered { method, path, query, headers, .. }| {
+                    Box::new(Request { method, path, query, headers, ..self.request.clone() })
+                });
+            }
         }
         self.guarded = observed.version.as_ref().and_then(|version| version.guard(&mut self.request));
         self
@@ -104,20 +110,7 @@ impl Call {
     }
 }
 
-/// Where else the server may have what is written: some address writes by a field that only they know. The observed
-/// fields, below the desired ones, then take part in the path.
-fn elsewhere(
-    at: &Resource,
-    observed: &Observed,
-    operation: OperationName,
-    first: &Request,
-) -> Option<Box<Request>> {
-    let second = observed_scope(at, observed).render(operation).ok()?;
-    let Rendered { method, path, query, headers, .. } = second;
-    (path != first.path).then(|| Box::new(Request { method, path, query, headers, ..first.clone() }))
-}
-
-/// `at` with the observed members below its own.
+/// `at` with the observed members below its own, for addresses that need what only the server knows.
 fn observed_scope(at: &Resource, observed: &Observed) -> Resource {
     let known = observed.payload.clone().unwrap_or_default();
     let payload = Arc::new(merge(known, at.payload.as_ref().clone()));

@@ -2,9 +2,7 @@
 
 mod absence;
 mod action;
-mod answers;
 mod call;
-mod confidential;
 mod error;
 mod identity;
 mod knowledge;
@@ -13,13 +11,10 @@ mod recurrence;
 mod report;
 mod resource;
 mod selection;
-mod session;
 mod stop;
-mod version;
 
 pub use absence::*;
 pub use action::*;
-pub use answers::*;
 pub(super) use call::*;
 pub use error::*;
 pub use identity::*;
@@ -29,6 +24,4 @@ pub use recurrence::*;
 pub use report::*;
 pub use resource::*;
 pub use selection::*;
-pub use session::*;
 pub use stop::*;
-pub use version::*;

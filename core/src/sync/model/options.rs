@@ -1,8 +1,37 @@
-//! What a run is asked to do.
+//! What a run works with, and what it is asked to do.
 
 use std::sync::Arc;
 
-use super::recurrence::Recurrences;
+use super::{Answers, Knowledge, Recurrences};
+use crate::metadata::Metadata;
+use crate::repository::Tree;
+use crate::secrets::SecretReader;
+use crate::server::Client;
+
+/// Everything one run works with: one revision, one server, one set of compiled rules.
+#[derive(Clone)]
+pub struct Session {
+    /// The desired state.
+    pub tree: Arc<dyn Tree>,
+    /// The rules of that revision.
+    pub metadata: Arc<Metadata>,
+    /// The managed server.
+    pub client: Client,
+    /// What earlier runs learned about it, and where this one adds what it learns.
+    pub knowledge: Arc<Knowledge>,
+    /// What the server answered just before.
+    pub answers: Arc<Answers>,
+    /// Where the values of placeholders come from; without a store a placeholder fails its resource.
+    pub secrets: SecretReader,
+}
+
+impl Session {
+    /// A session that knows nothing of earlier ones, and has no secret store.
+    pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
+        let (knowledge, answers) = Default::default();
+        Self { tree, metadata, client, knowledge, answers, secrets: SecretReader::new(None) }
+    }
+}
 
 /// Whether a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -146,20 +146,19 @@ impl Recurrences {
     /// Resources that are left alone, as failures.
     pub(crate) fn held(&self) -> Vec<Failure> {
         let held = self.unsettled.iter().filter(|(_, unsettled)| unsettled.is_held());
-        held.map(|(path, unsettled)| Failure {
-            path: path.clone(),
-            operation: "update",
-            reason: FailureReason::NeverConverges,
-            message: unsettled.message(path),
-        })
-        .collect()
+        let failure = |(path, unsettled): (&LogicalPath, &Unsettled)| {
+            let (reason, message) = (FailureReason::NeverConverges, unsettled.message(path));
+            Failure { path: path.clone(), operation: "update", reason, message }
+        };
+        held.map(failure).collect()
     }
 }
 
 /// What one run saw, on top of what earlier ones did.
 pub(crate) struct Tally {
     earlier: Recurrences,
-    seen: Recurrences,
+    /// What the next run is to know.
+    pub seen: Recurrences,
 }
 
 impl Tally {
@@ -204,11 +203,6 @@ impl Tally {
         let held = unsettled.is_held();
         self.seen.unsettled.insert(action.path.clone(), unsettled);
         held
-    }
-
-    /// What the next run is to know.
-    pub fn finish(self) -> Recurrences {
-        self.seen
     }
 }
 

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
+use http::header::{HeaderValue, IF_MATCH};
 
-use super::confidential::confidential;
-use super::{SyncError, Version};
+use super::SyncError;
+use crate::metadata::document::Resolved;
 use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rendered, Rules, Subject};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
-use crate::server::{Body, Request};
+use crate::secrets::{Confidential, Secret};
+use crate::server::{Body, Request, Response};
 
 /// A resource with its names, its rules and the payload that templates see.
 #[derive(Clone, Debug)]
@@ -93,12 +95,8 @@ impl Resource {
 
     /// Its rules, applied to it.
     pub fn evaluation(&self) -> Result<Evaluation<'_>, SyncError> {
-        let subject = Subject {
-            path: &self.path,
-            identity: &self.identity,
-            payload: Some(&self.payload),
-            descriptor: self.descriptor.as_ref(),
-        };
+        let Self { path, identity, payload, descriptor, .. } = self;
+        let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
         Ok(self.rules.on_resource(subject)?)
     }
 
@@ -124,11 +122,8 @@ impl Resource {
 
     /// The resource as the entry of a list shows it: with the entry's names, and its payload as scope.
     pub(crate) fn as_listed(&self, entry: &Entry) -> Self {
-        Self {
-            identity: Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() },
-            payload: Arc::new(entry.payload.clone()),
-            ..self.clone()
-        }
+        let identity = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
+        Self { identity, payload: Arc::new(entry.payload.clone()), ..self.clone() }
     }
 
     /// The same resource at another path, governed by the rules there.
@@ -150,4 +145,114 @@ pub(crate) fn request(
     let Rendered { method, path, query, headers, accept, .. } = rendered;
     let accept = Some(accept);
     Ok(Request { method, path, query, headers, accept, body, confidential, ..Request::default() })
+}
+
+/// What of the bodies of requests is secret: what metadata declares, and what is at these places.
+pub(crate) fn confidential(declared: &Resolved, places: &[Pointer]) -> Confidential {
+    if declared.secret {
+        Confidential::Everything
+    } else {
+        Confidential::at(places.iter().chain(&declared.secret_attributes))
+    }
+}
+
+impl Resource {
+    /// `request`, whose answer may echo secrets of this resource: those that were put into it, and those that
+    /// metadata declares.
+    pub(crate) fn guarding(&self, request: Request) -> Request {
+        let confidential = confidential(self.rules.resolved(), &self.secrets);
+        Request { secrets: self.secret_texts().into(), confidential, ..request }
+    }
+
+    /// What is secret in the payload: what was put into it, and what metadata declares.
+    pub(crate) fn secret_texts(&self) -> Vec<Secret> {
+        let resolved = self.rules.resolved();
+        let whole = resolved.secret || self.secrets.iter().any(Pointer::is_root);
+        let mut secrets = Vec::new();
+        if whole {
+            add_texts(&self.payload, &mut secrets);
+        } else {
+            let places = self.secrets.iter().chain(&resolved.secret_attributes);
+            places.filter_map(|at| at.get(&self.payload)).for_each(|part| add_texts(part, &mut secrets));
+        }
+        secrets
+    }
+}
+
+fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
+    match value {
+        Value::String(text) => texts.push(Secret::from(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
+        Value::Object(members) => members.values().for_each(|member| add_texts(member, texts)),
+        Value::Bytes(bytes) => {
+            texts.extend(std::str::from_utf8(bytes).ok().map(|text| Secret::from(text.to_owned())));
+        }
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+    }
+}
+
+/// The version of a resource that a read showed: its strong entity tag (RFC 9110 §8.8.3), and whose it is.
+#[derive(Clone, Debug)]
+pub struct Version {
+    tag: HeaderValue,
+    path: String,
+    query: Vec<(String, String)>,
+}
+
+impl Version {
+    /// The version that `response` to the read `request` states, if it states one.
+    pub(crate) fn of(request: &Request, response: &Response) -> Option<Box<Self>> {
+        let tag = response.etag.clone()?;
+        Some(Box::new(Self { tag, path: request.path.clone(), query: request.query.clone() }))
+    }
+
+    /// Lets `request` succeed only while this is the current version (RFC 9110 §13.1.1); the tag it then
+    /// carries. A tag says nothing about another address, and metadata that states the header means it.
+    pub(crate) fn guard(&self, request: &mut Request) -> Option<HeaderValue> {
+        let stated = request.headers.iter().any(|(name, _)| *name == IF_MATCH);
+        if stated || request.path != self.path || request.query != self.query {
+            return None;
+        }
+        request.headers.push((IF_MATCH, self.tag.clone()));
+        Some(self.tag.clone())
+    }
+
+    /// Whether this is the version of `tag`.
+    pub(crate) fn is(&self, tag: &HeaderValue) -> bool {
+        self.tag == tag
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn request(path: &str, query: &[(&str, &str)], stated: Option<&'static str>) -> Request {
+        let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let headers = stated.map(|tag| (IF_MATCH, HeaderValue::from_static(tag))).into_iter().collect();
+        Request { query, headers, ..Request::new(Method::PUT, path) }
+    }
+
+    #[rstest]
+    #[case::same("/a/b", &[], None, &["\"v1\""])]
+    #[case::elsewhere("/a/c", &[], None, &[])]
+    #[case::another_view("/a/b", &[("view", "full")], None, &[])]
+    #[case::stated("/a/b", &[], Some("*"), &["*"])]
+    fn guards(
+        #[case] path: &str,
+        #[case] query: &[(&str, &str)],
+        #[case] stated: Option<&'static str>,
+        #[case] expected: &[&str],
+    ) {
+        let version =
+            Version { tag: HeaderValue::from_static("\"v1\""), path: "/a/b".to_owned(), query: Vec::new() };
+        let mut request = request(path, query, stated);
+        let guarded = version.guard(&mut request);
+        let sent: Vec<&str> = request.headers.iter().map(|(_, value)| value.to_str().unwrap()).collect();
+        assert_eq!(sent, expected);
+        assert_eq!(guarded.is_some(), stated.is_none() && !expected.is_empty());
+    }
 }

@@ -49,15 +49,11 @@ impl Stop {
 
     /// What came of the resource at `path`: what was not sent since the run was to end was not attempted. Takes note of
     /// how the server treated it.
-    pub(crate) fn outcome<T>(
-        &self,
-        path: &LogicalPath,
-        outcome: Result<T, SyncError>,
-    ) -> Result<T, SyncError> {
-        let cancelled = matches!(outcome, Err(SyncError::Server(ServerError::Cancelled { .. })));
-        let outcome = if cancelled { self.check(path).and(outcome) } else { outcome };
-        self.note(outcome.as_ref().err());
-        outcome
+    pub(crate) fn outcome<T>(&self, path: &LogicalPath, done: Result<T, SyncError>) -> Result<T, SyncError> {
+        let cancelled = matches!(done, Err(SyncError::Server(ServerError::Cancelled { .. })));
+        let done = if cancelled { self.check(path).and(done) } else { done };
+        self.note(done.as_ref().err());
+        done
     }
 
     /// Fails if the run is to end before it comes to the resource at `path`.
@@ -82,14 +78,14 @@ impl Stop {
         if matches!(error, Some(SyncError::Undecided(..))) {
             return;
         }
+        let no_secrets = error.is_some_and(SyncError::is_of_secret_store);
+        if is_enough(&self.0.store_failures, no_secrets, STORE_FAILURES) {
+            self.request(format!("the secret store failed for {STORE_FAILURES} resources in a row"));
+        }
         // The server was not asked then.
-        if error.is_some_and(SyncError::is_of_secret_store) {
-            if is_enough(&self.0.store_failures, true, STORE_FAILURES) {
-                self.request(format!("the secret store failed for {STORE_FAILURES} resources in a row"));
-            }
+        if no_secrets {
             return;
         }
-        self.0.store_failures.store(0, Ordering::Relaxed);
         if is_enough(&self.0.auth_failures, error.is_some_and(SyncError::is_unauthorized), AUTH_FAILURES) {
             let reason = format!("the server refused our credentials {AUTH_FAILURES} times in a row");
             self.abort(Category::Auth, reason);

@@ -163,7 +163,7 @@ impl Bulk {
 }
 
 /// What the list alone says about `wanted`.
-fn verdict<'l>(list: &'l ListAnswer, wanted: &'l Resource) -> Verdict<&'l Entry> {
+fn verdict<'l>(list: &'l ListAnswer, wanted: &'l Resource) -> Verdict<'l> {
     judge(&Question { wanted: Wanted::of(wanted), ..Question::default() }, Address::NotAsked, list)
 }
 

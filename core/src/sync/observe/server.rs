@@ -98,14 +98,10 @@ impl Remote {
         let text = || at.payload.as_str().map(|_| PayloadType::Text);
         let answer = response.decode(stored.or(at.rules.payload_type()).or_else(text))?;
         let was_null = answer.is_null();
-        let payload = if at.rules.runs_jq() {
-            let transform = move |at: &Resource| {
-                Ok(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?)
-            };
-            evaluated(at.clone(), transform).await?
-        } else {
-            evaluation.transform(OperationName::Get, answer, Context::default())?
+        let transform = move |at: &Resource| {
+            Ok(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?)
         };
+        let payload = evaluated(at.clone(), transform).await?;
         // Transforms that find nothing in an answer about more than this resource say that it is not there.
         if payload.is_null() && !was_null {
             return Err(SyncError::Absent(at.path.clone()));

@@ -53,12 +53,9 @@ impl Plan {
     /// How many resources it creates, updates, deletes and leaves alone.
     pub fn summary(&self) -> Summary {
         let count = |step| self.actions.iter().filter(|action| action.step == step).count();
-        Summary {
-            create: count(Step::Create),
-            update: count(Step::Update),
-            delete: count(Step::Delete),
-            unchanged: self.unchanged + count(Step::Skip),
-        }
+        let [create, update, delete, skipped] =
+            [Step::Create, Step::Update, Step::Delete, Step::Skip].map(count);
+        Summary { create, update, delete, unchanged: self.unchanged + skipped }
     }
 
     /// Whether it changes anything.
@@ -152,12 +149,11 @@ impl SavedPlan {
         let unreadable = |reason| SavedPlanError::Unreadable(file.to_owned(), reason);
         let not_a_plan = |error| unreadable(format!("not a plan of \"declarest plan --out\": {error}"));
         let saved: Self = serde_json::from_slice(content).map_err(not_a_plan)?;
-        match saved.format {
-            FORMAT => Ok(saved),
-            format => Err(unreadable(format!(
-                "plan format {format} is not known to this version; make the plan again"
-            ))),
+        let format = saved.format;
+        if format == FORMAT {
+            return Ok(saved);
         }
+        Err(unreadable(format!("plan format {format} is not known to this version; make the plan again")))
     }
 
     /// Fails unless `plan` for `subject`, made just now with [`Options::sealable`](crate::sync::Options::sealable),
