@@ -62,10 +62,9 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let lasts = session.secrets.values().is_empty();
     let settled =
         report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work && lasts;
-    if settled && repeatable {
-        session.knowledge.settle(session.tree.revision(), report.stats, &transcript);
-    } else if !settled {
-        session.knowledge.unsettle();
+    if repeatable || !settled {
+        let revision = session.tree.revision().filter(|_| settled);
+        session.knowledge.settle(revision, report.stats, &transcript);
     }
     if whole_scope && reading == Reading::Each {
         session.knowledge.doubt();
@@ -83,7 +82,7 @@ async fn run_parts(
     stop: &Stop,
 ) -> (Report, bool) {
     let whole_scope = selection.whole_scope;
-    if let Some(path) = session.knowledge.resumed_at().filter(|_| whole_scope) {
+    if whole_scope && let Some(path) = session.knowledge.stopped_at(None) {
         let next = selection.resources.partition_point(|file| file.path < path);
         selection.resources.rotate_left(next);
     }
@@ -96,20 +95,19 @@ async fn run_parts(
     loop {
         let end = (!deletes).then(|| Instant::now() + PART_TIME);
         let first = surveyor.look_at_all(declared.as_mut(), end, &mut plan).await;
-        let next = plan.next_part();
+        let next = Plan { whole_scope, declared: plan.declared, ..Plan::default() };
         let part = std::mem::replace(&mut plan, next).finished(options);
         had_work |= part.has_work();
         execution.apply(part).await;
-        let is_last = first.is_none() || deletes;
         if stop.reason().is_some() {
-            stopped_at = stopped_at.or(first);
+            stopped_at = stopped_at.or(first.clone());
         }
-        if is_last {
+        if first.is_none() || deletes {
             break;
         }
     }
     if whole_scope {
-        session.knowledge.resume_at(stopped_at);
+        session.knowledge.stopped_at(stopped_at);
     }
     (execution.finish(), had_work)
 }

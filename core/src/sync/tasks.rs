@@ -1,17 +1,17 @@
 //! Tasks of a run.
 
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinSet};
 
 use super::model::{Resource, SyncError};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::path::LogicalPath;
 
-/// What a task of a run made; its panic goes on in the run. `None` if it was aborted, which only the end of the run
-/// does.
-pub(super) fn joined<T>(ended: Result<T, JoinError>) -> Option<T> {
-    match ended.map_err(JoinError::try_into_panic) {
+/// What the task of a run that ends next made; its panic goes on in the run. `None` if no task is left.
+pub(super) async fn next<T: 'static>(running: &mut JoinSet<T>) -> Option<T> {
+    match running.join_next().await?.map_err(JoinError::try_into_panic) {
         Ok(made) => Some(made),
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // It was aborted, which only the end of the run does.
         Err(Err(_)) => None,
     }
 }

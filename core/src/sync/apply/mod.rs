@@ -18,9 +18,7 @@ use tokio::sync::{RwLock, Semaphore};
 
 use super::plan::Plan;
 use crate::path::LogicalPath;
-use crate::sync::model::{
-    Action, Done, Failure, PRUNE, Reason, Report, Session, Step, Stop, SyncError, Tally, hide,
-};
+use crate::sync::model::{Action, Done, Report, Session, Step, Stop, SyncError, Tally, hide};
 use order::{Order, execute};
 use write::Writer;
 
@@ -29,39 +27,27 @@ const AHEAD: usize = 32;
 
 /// What was done so far of the plans of one run.
 pub struct Execution {
-    session: Session,
     sender: Arc<Sender>,
-    watched: bool,
     tally: Tally,
     report: Report,
     /// Creates that failed.
     missing: BTreeSet<LogicalPath>,
-    stop: Stop,
 }
 
 impl Execution {
     /// For plans of the scope of `plan`.
     pub fn new(session: &Session, plan: &Plan, stop: &Stop) -> Self {
-        let recurrences = plan.recurrences.clone();
-        let tally = Tally::new(recurrences.as_deref().cloned().unwrap_or_default(), plan.whole_scope);
-        let watched = recurrences.is_some();
-        let slots = Semaphore::new(session.client.max_concurrency());
-        let writer = Writer::new(session, recurrences);
-        let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop: stop.clone() });
-        Self {
-            session: session.clone(),
-            sender,
-            watched,
-            tally,
-            report: Report::default(),
-            missing: BTreeSet::new(),
-            stop: stop.clone(),
-        }
+        let earlier = plan.recurrences.as_deref().cloned();
+        let tally = Tally::new(earlier.unwrap_or_default(), plan.whole_scope);
+        let (slots, stop) = (Semaphore::new(session.client.max_concurrency()), stop.clone());
+        let writer = Writer::new(session, plan);
+        let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
+        Self { sender, tally, report: Report::default(), missing: BTreeSet::new() }
     }
 
     /// Sends everything that `plan` holds.
     pub async fn apply(&mut self, plan: Plan) {
-        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, given, .. } = plan;
+        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, .. } = plan;
         for failure in &failures {
             self.tally.skipped(&failure.path);
         }
@@ -70,13 +56,10 @@ impl Execution {
         self.report.prune_refused = self.report.prune_refused.take().or(prune_refused);
         self.report.stats.targeted += targeted;
         self.report.stats.unchanged += unchanged;
-        self.sender.writer.give(given);
         let (mut writes, mut deletions) = (Vec::new(), Vec::new());
         for action in actions {
             match action.step {
-                Step::Skip if self.tally.done(&action, Done::NOTHING) => {
-                    self.report.stats.failed += 1;
-                }
+                Step::Skip if self.tally.done(&action, Done::NOTHING) => self.report.stats.failed += 1,
                 Step::Skip => self.report.stats.unchanged += 1,
                 Step::Create | Step::Update => writes.push(Arc::new(action)),
                 Step::Delete => deletions.push(Arc::new(action)),
@@ -105,7 +88,7 @@ impl Execution {
                 }
                 // The plan said already why its request cannot be made.
                 if !action.is_impossible() {
-                    self.report.failures.push(failure(action, &error));
+                    self.report.failures.push(action.failed(&error));
                 }
             }
         };
@@ -121,7 +104,7 @@ impl Execution {
                     "{}: {created}, which may be the same resource below a renamed parent, could not be created",
                     action.path
                 );
-                self.report.failures.push(failure(action, &SyncError::NotDeleted(reason)));
+                self.report.failures.push(action.failed(&SyncError::NotDeleted(reason)));
                 false
             }
         });
@@ -132,17 +115,18 @@ impl Execution {
                 self.tally.done(action, done);
                 self.report.stats.pruned += 1;
             }
-            Err(error) => self.report.failures.push(failure(action, &error)),
+            Err(error) => self.report.failures.push(action.failed(&error)),
         };
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
     }
 
     /// The report on all of it.
     pub fn finish(self) -> Report {
-        let Self { session, watched, tally, mut report, stop, .. } = self;
+        let Self { sender, tally, mut report, .. } = self;
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
-        let mut report = report.concluded(watched.then_some(tally.seen), &stop);
-        hide(report.failures.iter_mut().chain(&mut report.unsettled), &session.secrets);
+        let recurrences = sender.writer.recurrences.is_some().then_some(tally.seen);
+        let mut report = report.concluded(recurrences, &sender.stop);
+        hide(report.failures.iter_mut().chain(&mut report.unsettled), &sender.writer.session.secrets);
         report
     }
 }
@@ -212,15 +196,4 @@ impl Sender {
         }
         Arc::clone(addresses.entry(path.to_owned()).or_default())
     }
-}
-
-fn failure(action: &Action, error: &SyncError) -> Failure {
-    let operation = match action.step {
-        Step::Create => "create",
-        Step::Update => "update",
-        Step::Delete if action.reason == Reason::Requested => "delete",
-        Step::Delete => PRUNE,
-        Step::Skip => "read",
-    };
-    Failure::new(action.path.clone(), operation, error)
 }

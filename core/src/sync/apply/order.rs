@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::path::LogicalPath;
 use crate::sync::model::{Action, Done, Step, SyncError};
-use crate::sync::tasks::joined;
+use crate::sync::tasks;
 
 /// Which of two actions goes first, where one is below the other.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ pub async fn execute<F>(
             let future = work(Arc::clone(&actions[place]), failed_parents.remove(&place));
             running.spawn(async move { (place, future.await) });
         }
-        let Some((place, outcome)) = running.join_next().await.and_then(joined) else { break };
+        let Some((place, outcome)) = tasks::next(&mut running).await else { break };
         let action = &actions[place];
         let lost = outcome.is_err() && action.step == Step::Create;
         for &next in &releases[place] {

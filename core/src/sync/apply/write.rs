@@ -1,7 +1,7 @@
 //! Sending one action of a plan, and what follows from answers that a plan cannot foresee.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::HeaderValue;
@@ -10,35 +10,31 @@ use super::given::GivenIds;
 use crate::metadata::OperationName;
 use crate::metadata::transform::Context;
 use crate::path::LogicalPath;
-use crate::repository;
+use crate::repository::{self, RepositoryError};
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
     Action, Call, Done, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
     Wanted,
 };
 use crate::sync::observe::{Remote, desired};
-use crate::sync::plan::decide;
+use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// Sends the actions of one plan.
 pub struct Writer {
-    session: Session,
+    pub session: Session,
     /// Desired resources that the tree does not hold.
-    resources: Mutex<HashMap<LogicalPath, Resource>>,
+    given: HashMap<LogicalPath, Resource>,
     ids: GivenIds,
-    recurrences: Option<Arc<Recurrences>>,
+    pub recurrences: Option<Arc<Recurrences>>,
 }
 
 impl Writer {
-    pub fn new(session: &Session, recurrences: Option<Arc<Recurrences>>) -> Self {
+    pub fn new(session: &Session, plan: &Plan) -> Self {
         // What is read here is about what happened since the plan was made.
         let session = Session { answers: Arc::default(), ..session.clone() };
-        Self { session, resources: Mutex::default(), ids: GivenIds::default(), recurrences }
-    }
-
-    /// Adds desired resources that the tree does not hold.
-    pub fn give(&self, resources: HashMap<LogicalPath, Resource>) {
-        self.resources.lock().unwrap_or_else(PoisonError::into_inner).extend(resources);
+        let (given, recurrences) = (plan.given.clone(), plan.recurrences.clone());
+        Self { session, given, ids: GivenIds::default(), recurrences }
     }
 
     /// The request of `action` where it is not the one that it holds: a creation may hold none, and a parent that was
@@ -50,12 +46,16 @@ impl Writer {
             return Ok(None);
         }
         let desired = self.desired(&action.path).await?;
-        let at = match moved {
-            Some(path) => desired.moved(path.clone(), Remote::new(&self.session).rules(&path).await?),
-            None => desired.clone(),
-        };
+        let at = self.at(&desired, moved).await?;
         let call = evaluated(desired, move |desired| Call::create(desired, &at)).await?;
         Ok(Some(Box::new(call)))
+    }
+
+    /// `desired` at the path `moved`, if it is not at its own.
+    async fn at(&self, desired: &Resource, moved: Option<LogicalPath>) -> Result<Resource, SyncError> {
+        let Some(path) = moved else { return Ok(desired.clone()) };
+        let rules = Remote::new(&self.session).rules(&path).await?;
+        Ok(desired.moved(path, rules))
     }
 
     /// Sends `call` for `action`. Returns what was done in the end, and whether it was in vain where the last run did the
@@ -86,12 +86,16 @@ impl Writer {
     /// The desired resource at `path`. A plan does not keep it: it takes more memory than what is sent, and is hardly
     /// ever needed.
     async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
-        let given = self.resources.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        let desired = if let Some(given) = given {
-            given
+        let desired = if let Some(given) = self.given.get(path) {
+            given.clone()
         } else {
-            let (session, path) = (self.session.clone(), path.clone());
-            blocking(path.clone(), move || declared(&session, &path)).await?
+            let (session, at) = (self.session.clone(), path.clone());
+            let missing = RepositoryError::ResourceMissing { path: path.clone() };
+            let find = move || {
+                let file = repository::resource_file(session.tree.as_ref(), &at)?;
+                desired(&session, file.ok_or(missing)?)
+            };
+            blocking(path.clone(), find).await?
         };
         self.session.resolved(desired).await
     }
@@ -106,10 +110,11 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     async fn send(&self) -> Result<Step, SyncError> {
+        let requested = self.action.reason == Reason::Requested;
         match (self.exchange(self.call).await, self.action.step) {
             (Ok(response), Step::Create) => self.created(&response).await,
             (Ok(_), step) => Ok(step),
-            (Err(error), Step::Create) if error.is_already_exists() && !self.is_requested() => {
+            (Err(error), Step::Create) if error.is_already_exists() && !requested => {
                 self.update_instead(error).await
             }
             (Err(error), Step::Create) if error.may_still_be_done() => Err(self.uncertain(error)),
@@ -139,10 +144,6 @@ impl Attempt<'_> {
         self.action.path.clone()
     }
 
-    fn is_requested(&self) -> bool {
-        self.action.reason == Reason::Requested
-    }
-
     /// Notes the id of what was created, and completes it.
     async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let id = self.writer.ids.learn(&self.action.path, self.call, response);
@@ -162,7 +163,7 @@ impl Attempt<'_> {
     /// A create whose answer is late may still be carried out: only a run after that time may look what became of it.
     fn uncertain(&self, lost: ServerError) -> SyncError {
         let why = format!("a run after {} s looks for it", self.expect().as_secs_f64());
-        SyncError::Unsure { path: self.path(), lost: Box::new(lost), why }
+        SyncError::Unsure(self.path(), Box::new(lost), why)
     }
 
     /// A server may keep less of a create than it was sent. Where its answer does not show all of it, the resource is
@@ -240,11 +241,19 @@ impl Attempt<'_> {
     /// may be the cause as well, and is not touched.
     async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired().await?;
-        let is_it = |observed: &Observed| {
-            observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
+        let update = if Wanted::of(&desired).one_name {
+            // It can only be at its own address. An update may need an id that only the server knows.
+            let at = self.writer.at(&desired, self.call.at.clone()).await?;
+            let update = evaluated(desired, move |desired| Ok(Call::update_at(desired, &at).ok())).await?;
+            Some(Box::new(update.ok_or(error)?))
+        } else {
+            let is_it = |observed: &Observed| {
+                observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
+            };
+            let observed = self.read(&desired).await.ok().filter(is_it).ok_or(error)?;
+            self.correction(desired, observed).await?
         };
-        let Some(observed) = self.read(&desired).await.ok().filter(is_it) else { return Err(error.into()) };
-        if let Some(update) = self.correction(desired, observed).await? {
+        if let Some(update) = update {
             let response = self.exchange(&update).await?;
             self.writer.ids.learn(&self.action.path, self.call, &response);
         }
@@ -257,11 +266,9 @@ impl Attempt<'_> {
         let desired = self.desired().await?;
         let mut sent_again = false;
         loop {
-            let observed = self.read(&desired).await.map_err(|why| SyncError::Unsure {
-                path: self.path(),
-                lost: Box::new(lost.clone()),
-                why: why.to_string(),
-            })?;
+            let unsure =
+                |why: SyncError| SyncError::Unsure(self.path(), Box::new(lost.clone()), why.to_string());
+            let observed = self.read(&desired).await.map_err(unsure)?;
             if observed.payload.is_some() {
                 return self.adopt(desired, observed, lost).await;
             }
@@ -290,7 +297,7 @@ impl Attempt<'_> {
         match self.correction(desired, found).await? {
             None => Ok(Step::Create),
             // What was found may be another client's, and a requested create overwrites nothing.
-            Some(_) if self.is_requested() => Err(lost.into()),
+            Some(_) if self.action.reason == Reason::Requested => Err(lost.into()),
             Some(update) => {
                 self.exchange(&update).await?;
                 Ok(Step::Update)
@@ -334,10 +341,4 @@ async fn decided(
     observed: Observed,
 ) -> Result<Option<Action>, SyncError> {
     evaluated(desired, move |desired| decide::decide_again(action, desired, &observed)).await
-}
-
-fn declared(session: &Session, path: &LogicalPath) -> Result<Resource, SyncError> {
-    let file = repository::resource_file(session.tree.as_ref(), path)?;
-    let missing = || repository::RepositoryError::ResourceMissing { path: path.clone() };
-    desired(session, file.ok_or_else(missing)?)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Mark, SyncError};
+use super::{Call, Failure, Mark, PRUNE, SyncError};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 
@@ -91,6 +91,18 @@ impl Action {
     pub(crate) fn sending(self, call: Result<Call, SyncError>) -> Self {
         let impossible = |error| Sending::Impossible(Box::new(error));
         Self { sending: call.map_or_else(impossible, |call| Sending::Ready(Box::new(call))), ..self }
+    }
+
+    /// That it failed because of `error`.
+    pub(crate) fn failed(&self, error: &SyncError) -> Failure {
+        let operation = match self.step {
+            Step::Create => "create",
+            Step::Update => "update",
+            Step::Delete if self.reason == Reason::Requested => "delete",
+            Step::Delete => PRUNE,
+            Step::Skip => "read",
+        };
+        Failure::new(self.path.clone(), operation, error)
     }
 
     /// Why its request cannot be made.

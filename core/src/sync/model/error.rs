@@ -31,16 +31,11 @@ pub enum SyncError {
     Absent(LogicalPath),
     /// Several declared resources answer to the name that was asked for.
     #[error(
-        "{path} is ambiguous: {} answer to \"{}\"; use the path of one of them",
-        paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
-        path.name()
+        "{0} is ambiguous: {names} answer to \"{name}\"; use the path of one of them",
+        names = .1.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
+        name = .0.name()
     )]
-    AmbiguousName {
-        /// What was asked for.
-        path: LogicalPath,
-        /// The resources that answer.
-        paths: Vec<LogicalPath>,
-    },
+    AmbiguousName(LogicalPath, Vec<LogicalPath>),
     /// Lists whose transforms need each other, or too many of them.
     #[error("the list of {0} needs itself through resource(), or lists nest too deep")]
     ListCycle(LogicalPath),
@@ -63,15 +58,8 @@ pub enum SyncError {
     StillThere(LogicalPath, String),
     /// A page of a list after the first one failed. All of the list fails then, since what is not on the pages
     /// before may exist.
-    #[error("list of {collection}: page {page}: {source}")]
-    Page {
-        /// The collection.
-        collection: LogicalPath,
-        /// The number of the page, from 1.
-        page: usize,
-        /// What failed.
-        source: Box<SyncError>,
-    },
+    #[error("list of {0}: page {1}: {2}")]
+    Page(LogicalPath, usize, #[source] Box<SyncError>),
     /// The list of this collection is longer than we read, or its pages lead back to where they came from.
     #[error("list of {0}: {1}")]
     UnboundedList(LogicalPath, String),
@@ -80,15 +68,8 @@ pub enum SyncError {
     Secret(#[from] ResolveError),
     /// A create was sent, its answer was lost, and whether it was carried out is unknown. It is not sent again: a later
     /// run sees what became of it.
-    #[error("{path}: creation outcome unknown: {lost}; {why}")]
-    Unsure {
-        /// The resource.
-        path: LogicalPath,
-        /// What became of the answer.
-        lost: Box<ServerError>,
-        /// Why it is still unknown, or when it is looked for.
-        why: String,
-    },
+    #[error("{0}: creation outcome unknown: {1}; {2}")]
+    Unsure(LogicalPath, Box<ServerError>, String),
     /// An earlier create of the resource timed out and may still be carried out for so many seconds.
     #[error("{0}: creation outcome unknown: an earlier create timed out; it is looked for again in {1} s")]
     UnderWay(LogicalPath, u64),
@@ -143,9 +124,9 @@ impl SyncError {
     fn of_server(&self) -> Option<&ServerError> {
         match self {
             Self::Server(error) => Some(error),
-            Self::Unsure { lost, .. } => Some(lost),
+            Self::Unsure(_, lost, _) => Some(lost),
             Self::Undecided(_, Doubt::Failed(error)) | Self::Parent(_, error) => error.of_server(),
-            Self::Page { source, .. } => source.of_server(),
+            Self::Page(_, _, source) => source.of_server(),
             _ => None,
         }
     }
@@ -180,19 +161,19 @@ impl Categorized for SyncError {
             Self::Undecided(_, doubt) => doubt.category(),
             Self::Parent(_, source) => source.category(),
             // That a page is gone does not mean that the list is: it may have changed while it was read.
-            Self::Page { source, .. } => match source.category() {
+            Self::Page(_, _, source) => match source.category() {
                 Category::NotFound => Category::Transport,
                 category => category,
             },
             Self::Absent(_) => Category::NotFound,
             Self::ListCycle(_) | Self::UnboundedList(..) => Category::Validation,
-            Self::AmbiguousName { .. }
+            Self::AmbiguousName(..)
             | Self::Contended(_)
             | Self::NotDeleted(_)
             | Self::StillThere(..)
             | Self::Claimed(..)
             | Self::ParentFailed(..) => Category::Conflict,
-            Self::Unsure { .. } | Self::UnderWay(..) | Self::NotAttempted(..) => Category::Transport,
+            Self::Unsure(..) | Self::UnderWay(..) | Self::NotAttempted(..) => Category::Transport,
             Self::Task(..) => Category::Internal,
         }
     }

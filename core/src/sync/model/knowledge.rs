@@ -99,16 +99,11 @@ impl Knowledge {
         self.known().whole.clear();
     }
 
-    /// Remembers a run that had nothing to do.
+    /// Remembers a run of `revision` that had nothing to do; without a revision it forgets the one before.
     pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
         let settled = revision.cloned().zip(transcript.take());
         self.known().settled =
             settled.map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
-    }
-
-    /// Forgets the settled run.
-    pub(crate) fn unsettle(&self) {
-        self.known().settled = None;
     }
 
     /// Whether [`recheck`](crate::sync::recheck) has something to repeat for this revision.
@@ -124,28 +119,20 @@ impl Knowledge {
 
     /// The create of the resource at `path` may be carried out within `wait` from now on.
     pub(crate) fn expect(&self, path: &LogicalPath, wait: Duration) {
-        self.known().uncertain.insert(path.clone(), Instant::now() + wait);
+        let (mut known, now) = (self.known(), Instant::now());
+        known.uncertain.retain(|_, until| *until > now);
+        known.uncertain.insert(path.clone(), now + wait);
     }
 
     /// How long an earlier create of the resource at `path` may still be under way.
     pub(crate) fn expected(&self, path: &LogicalPath) -> Option<Duration> {
-        let mut known = self.known();
-        let until = *known.uncertain.get(path)?;
-        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-        if left.is_none() {
-            known.uncertain.remove(path);
-        }
-        left
+        let left = self.known().uncertain.get(path)?.checked_duration_since(Instant::now());
+        left.filter(|left| !left.is_zero())
     }
 
-    /// The resource at which the last run was stopped.
-    pub(crate) fn resumed_at(&self) -> Option<LogicalPath> {
-        self.known().stopped_at.clone()
-    }
-
-    /// Remembers where a run was stopped, or that it came to its end.
-    pub(crate) fn resume_at(&self, path: Option<LogicalPath>) {
-        self.known().stopped_at = path;
+    /// Remembers the resource at which a run was stopped, if it was. Returns that of the run before.
+    pub(crate) fn stopped_at(&self, path: Option<LogicalPath>) -> Option<LogicalPath> {
+        std::mem::replace(&mut self.known().stopped_at, path)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -59,10 +59,7 @@ impl Remote {
             let (url, next) = page.await.map_err(|source| match source {
                 SyncError::UnboundedList(..) => source,
                 _ if pages.number == 1 => source,
-                _ => {
-                    let (collection, page) = (collection.clone(), pages.number);
-                    SyncError::Page { collection, page, source: source.into() }
-                }
+                _ => SyncError::Page(collection.clone(), pages.number, source.into()),
             })?;
             asked = match next {
                 NextPage::End => return Ok(pages.finish(false)),
@@ -97,7 +94,7 @@ fn answer(read: Result<(Entries, Option<Doubt>), SyncError>) -> ListAnswer {
         Err(SyncError::Server(ServerError::Status { status, .. })) if status.is_redirection() => {
             Doubt::NotAList(format!("HTTP {}", status.as_u16()))
         }
-        Err(error) if error.category() == Category::NotFound && !matches!(error, SyncError::Page { .. }) => {
+        Err(error) if error.category() == Category::NotFound && !matches!(error, SyncError::Page(..)) => {
             Doubt::NoList
         }
         Err(error) => Doubt::Failed(Arc::new(error)),

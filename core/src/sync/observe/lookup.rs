@@ -36,7 +36,7 @@ pub fn lookup(tree: &dyn Tree, metadata: &Metadata, path: &LogicalPath) -> Resul
     }
     if found.len() > 1 {
         let paths = found.into_iter().map(|sibling| sibling.path).collect();
-        return Err(SyncError::AmbiguousName { path: path.clone(), paths });
+        return Err(SyncError::AmbiguousName(path.clone(), paths));
     }
     found.pop().ok_or_else(missing)
 }

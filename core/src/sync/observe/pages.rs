@@ -107,11 +107,8 @@ impl<'a> Pages<'a> {
         let counted = self.pager.entries().unwrap_or((self.found.named.len() + self.found.nameless) as u64);
         let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);
         let page_sized = !self.pager.ends_surely() && is_usual_page(counted);
-        let doubt = match cut || lacks {
-            true => Some(Doubt::Cut),
-            false => page_sized.then_some(Doubt::PageSized(counted)),
-        };
-        (self.found, doubt)
+        let doubt = if page_sized { Some(Doubt::PageSized(counted)) } else { None };
+        (self.found, if cut || lacks { Some(Doubt::Cut) } else { doubt })
     }
 
     fn never_ends(&self, reason: &str) -> SyncError {

@@ -94,11 +94,6 @@ impl Plan {
         });
     }
 
-    /// The same scope, of which nothing was looked at yet.
-    pub(super) fn next_part(&self) -> Self {
-        Self { whole_scope: self.whole_scope, declared: self.declared, ..Self::default() }
-    }
-
     /// Whether something has to be written.
     pub(super) fn has_work(&self) -> bool {
         self.actions.iter().any(|action| action.reason != Reason::Equal)
@@ -111,6 +106,6 @@ impl Plan {
         let stats =
             Stats { targeted: self.targeted, applied: unchanged, unchanged, drifted, ..Stats::default() };
         let Self { failures, kept, prune_refused, .. } = self;
-        Report { stats, failures, kept, prune_refused, ..Report::default() }.concluded(None, stop)
+        Report { stats, failures, prune_refused, kept, ..Report::default() }.concluded(None, stop)
     }
 }

@@ -21,7 +21,7 @@ use crate::sync::model::{
     Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
 use crate::sync::observe::{Bulk, Former, Remote, loaded};
-use crate::sync::tasks::{evaluated, joined};
+use crate::sync::tasks::{self, evaluated};
 
 /// A part of a survey ends after this time, so that what was decided is written before the next part is looked at.
 /// A run that is stopped has then done a part of its work, whatever the size of its scope.
@@ -166,11 +166,7 @@ impl Surveyor {
                     let (surveyor, item) = (Arc::clone(&shared), self.named_once(item));
                     running.spawn(async move { surveyor.look(item).await });
                 }
-                Some(looked) = running.join_next() => {
-                    if let Some(looked) = joined(looked) {
-                        self.add(looked, plan);
-                    }
-                }
+                Some(looked) = tasks::next(&mut running) => self.add(looked, plan),
                 else => {
                     self.refuse_twins(plan);
                     hide(&mut plan.failures, &self.session.secrets);
@@ -183,9 +179,7 @@ impl Surveyor {
     fn add(&self, looked: Looked, plan: &mut Plan) {
         match looked {
             Ok(Fate::Needs(action)) => {
-                let operation = if action.step == Step::Create { "create" } else { "update" };
-                let failure = |error| Failure::new(action.path.clone(), operation, error);
-                plan.failures.extend(action.impossible().map(failure));
+                plan.failures.extend(action.impossible().map(|error| action.failed(error)));
                 if self.counts_equal && action.reason == Reason::Equal {
                     plan.unchanged += 1;
                 } else {
