@@ -131,7 +131,6 @@ impl Report {
     /// The report with its outcome. Each failure counts on top of what `stats` counts as failed.
     pub(crate) fn concluded(mut self, recurrences: Option<Recurrences>, stop: &Stop) -> Self {
         self.failures.sort_by(|a, b| a.path.cmp(&b.path));
-        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
         self.stats.failed += self.failures.len();
         self.unsettled = recurrences.as_ref().map(Recurrences::held).unwrap_or_default();
         (self.recurrences, self.aborted_by) = (recurrences, stop.aborted_by());
