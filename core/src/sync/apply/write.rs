@@ -10,13 +10,13 @@ use super::given::GivenIds;
 use crate::metadata::OperationName;
 use crate::metadata::transform::Context;
 use crate::path::LogicalPath;
-use crate::repository::{self, RepositoryError};
+use crate::repository::RepositoryError;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
     Action, Call, Done, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
     Wanted,
 };
-use crate::sync::observe::{Remote, desired};
+use crate::sync::observe::{Remote, desired_at};
 use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::{blocking, evaluated};
 
@@ -91,11 +91,7 @@ impl Writer {
         } else {
             let (session, at) = (self.session.clone(), path.clone());
             let missing = RepositoryError::ResourceMissing { path: path.clone() };
-            let find = move || {
-                let file = repository::resource_file(session.tree.as_ref(), &at)?;
-                desired(&session, file.ok_or(missing)?)
-            };
-            blocking(path.clone(), find).await?
+            blocking(path.clone(), move || Ok(desired_at(&session, &at)?.ok_or(missing)?)).await?
         };
         self.session.resolved(desired).await
     }

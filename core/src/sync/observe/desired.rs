@@ -22,6 +22,12 @@ pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncEr
     Resource::declared(session.tree.as_ref(), &session.metadata, file)
 }
 
+/// What the tree of a run declares at `path`, if it declares a resource there. Blocks.
+pub(crate) fn desired_at(session: &Session, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
+    let file = repository::resource_file(session.tree.as_ref(), path)?;
+    file.map(|file| desired(session, file)).transpose()
+}
+
 /// What a file declares, or why that cannot be read.
 type Loaded = (LogicalPath, Result<Resource, SyncError>);
 

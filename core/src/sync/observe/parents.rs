@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use super::desired;
+use super::desired::desired_at;
 use super::server::{Place, Remote, cell};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
-use crate::repository;
 use crate::sync::model::{Doubt, ListAnswer, Match, Resource, SyncError, Wanted};
 use crate::sync::tasks::blocking;
 
@@ -86,8 +85,8 @@ impl Remote {
     async fn member(&self, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
         let (session, path) = (self.session.clone(), path.clone());
         blocking(path.clone(), move || {
-            if let Some(file) = repository::resource_file(session.tree.as_ref(), &path)? {
-                return desired::desired(&session, file).map(Some);
+            if let Some(declared) = desired_at(&session, &path)? {
+                return Ok(Some(declared));
             }
             if !session.metadata.binds(&path)? {
                 return Ok(None);
