@@ -256,12 +256,12 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
 #[case::another_path(
     "{}",
     &[("GET /orders", 200, "</orders?page=2>; rel=next", "[]")],
-    "ValidationError: list of /orders: page 2: GET /orders: the next page, SERVER/orders, is not below SERVER/api; correct what the server takes for its own URL, or set operations.list.pagination"
+    "ValidationError: list of /orders: page 2: GET /orders: the next page, SERVER/orders, is not below SERVER/api; correct the external URL in the server's configuration, or set operations.list.pagination"
 )]
 #[case::another_origin(
     "{}",
     &[("GET /orders", 200, "", r#"{"items":[],"next":"http://h.test/api/orders?page=2"}"#)],
-    "ValidationError: list of /orders: page 2: GET /orders: the next page, http://h.test/api/orders, is not of the origin of SERVER/api; correct what the server takes for its own URL, or set operations.list.pagination"
+    "ValidationError: list of /orders: page 2: GET /orders: the next page, http://h.test/api/orders, is not of the origin of SERVER/api; correct the external URL in the server's configuration, or set operations.list.pagination"
 )]
 #[case::refused(
     "{}",

@@ -265,7 +265,7 @@ pub enum RepositoryError {
         alert: String,
     },
     /// The remote wants a client certificate.
-    #[error("repository {url} wants a client certificate, but none is configured (TLS alert {alert})")]
+    #[error("repository {url} requires a client certificate, but none is configured (TLS alert {alert})")]
     ClientCertificateMissing {
         /// The remote.
         url: String,

@@ -1,4 +1,4 @@
-//! How a request proves who sends it.
+//! The credentials of requests to a managed server.
 
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use zeroize::Zeroizing;
@@ -31,14 +31,14 @@ pub enum Auth {
 pub struct HeaderCredential {
     /// The header's name.
     pub header: String,
-    /// Put before the value with one space, when not empty: `Bearer`.
+    /// Put before the value with one space, if not empty: `Bearer`.
     pub prefix: String,
-    /// The secret part.
+    /// The secret value.
     pub value: Secret,
 }
 
 impl Auth {
-    /// The kind, as the settings call it.
+    /// Returns the kind of authentication, as the settings spell it.
     pub(super) const fn mode(&self) -> &'static str {
         match self {
             Self::None => "none",
@@ -48,8 +48,8 @@ impl Auth {
         }
     }
 
-    /// The secrets in these credentials, for the redactor; also the text that basic authentication makes
-    /// of user and password, which a gateway may echo.
+    /// Returns the secrets in these credentials, for the redactor. This includes the encoded value of basic
+    /// authentication, because a gateway may echo it.
     pub(super) fn secrets(&self) -> Vec<Secret> {
         match self {
             Self::None => Vec::new(),
@@ -61,8 +61,8 @@ impl Auth {
         }
     }
 
-    /// The headers to add to every request, a token's not among them; their values are marked sensitive, so that no layer below
-    /// prints or indexes them (HTTP/2 never-indexed literals).
+    /// Returns the headers to add to every request, except for that of a token. The values are marked sensitive, so
+    /// that no layer below prints or indexes them (HTTP/2 never-indexed literals).
     pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, ServerError> {
         match self {
             Self::None | Self::OAuth2(_) => Ok(Vec::new()),
@@ -97,11 +97,11 @@ impl HeaderCredential {
     }
 }
 
-/// `text` as the value of a header. `what` is it that must fit into one, for the error.
+/// Returns `text` as the value of a header. `what` names the text in the error.
 pub(super) fn sensitive(text: &str, setting: &'static str, what: &str) -> Result<HeaderValue, ServerError> {
     let mut value = HeaderValue::try_from(text).map_err(|_| ServerError::Setting {
         setting,
-        reason: format!("{what} holds characters that no header can carry (such as a line break)"),
+        reason: format!("{what} contains characters that a header cannot carry (such as a line break)"),
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -141,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn header_injection_is_refused_without_echoing_the_value() {
+    fn header_injection_is_rejected_without_echoing_the_value() {
         let error = Auth::Headers(vec![credential("X-Key", "", "canary\r\nX: y")]).headers().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "http.auth.customHeaders: the value of \"X-Key\" holds characters that no header can carry (such as a \
-             line break)"
+            "http.auth.customHeaders: the value of \"X-Key\" contains characters that a header cannot carry (such as \
+                         a line break)"
         );
     }
 }

@@ -17,33 +17,33 @@ use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
 use crate::transport::{Access, Connector, TlsSettings};
 
-/// [`Client::with_attempt_timeout`], where nothing else is said.
+/// The default of [`Client::with_attempt_timeout`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The largest successful answer that is read, after decompression.
+/// The largest successful answer that is read, in bytes after decompression.
 pub(super) const BODY_LIMIT: usize = 32 << 20;
 
-/// What a client needs to know about its server.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where requests go.
+    /// The base of all request URLs.
     pub base_url: BaseUrl,
-    /// How they are authenticated.
+    /// The credentials of requests.
     pub auth: Auth,
-    /// Whom to trust, and who we are; for the token endpoint, too.
+    /// Trusted CAs and the client certificate, also for the token endpoint.
     pub tls: TlsSettings,
-    /// The way to the server and to the token endpoint.
+    /// The proxy for the server and the token endpoint.
     pub proxy: Proxy,
-    /// Headers of every request; operation headers and credentials beat them.
+    /// Headers of every request. Operation headers and credentials override them.
     pub default_headers: Vec<(String, String)>,
-    /// A path that tells whether the server is well; the base URL itself when absent.
+    /// The path of the health check; the base URL itself if absent.
     pub health_check: Option<String>,
-    /// Who is told about every request, if anybody is.
+    /// The trace that logs every request.
     pub trace: Option<Trace>,
 }
 
 impl Settings {
-    /// Direct connections without credentials to a server that the system trusts.
+    /// Settings without credentials and proxy, for a server whose certificate the system trusts.
     pub fn new(base_url: BaseUrl) -> Self {
         Self {
             base_url,
@@ -57,18 +57,17 @@ impl Settings {
     }
 }
 
-/// Hears about every attempt, for metrics. Called from request tasks; must not block.
+/// Observes every attempt, for metrics. It is called from request tasks and must not block.
 pub trait RequestObserver: Send + Sync {
-    /// An attempt ended: with a status, or without one when the server did not answer. Those at the token
-    /// endpoint do not count.
+    /// Called after an attempt, with the status if the server answered. Attempts at the token endpoint do not count.
     fn completed(&self, method: &Method, status: Option<StatusCode>, elapsed: Duration);
-    /// A request waited: at our own gate, or because the server asked for patience (429, 503).
+    /// Called when a request waited at the gate, or when the server asked to slow down (429, 503).
     fn throttled(&self, by_server: bool);
-    /// An OAuth 2.0 token was asked for, and was had or not.
+    /// Called after a request for an OAuth 2.0 token; `had` is whether it succeeded.
     fn token_asked(&self, _need: TokenNeed, _had: bool) {}
 }
 
-/// A pooled client of one managed server; clones share connections, tokens and the gate.
+/// A pooled client of one managed server. Clones share connections, tokens and the gate.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -79,7 +78,7 @@ pub struct Client {
 
 struct Shared {
     wire: Arc<Wire>,
-    /// What does not change.
+    /// The headers of credentials that do not change.
     credentials: Vec<Header>,
     tokens: Option<Tokens>,
     health_check: Option<String>,
@@ -87,8 +86,7 @@ struct Shared {
 }
 
 impl Client {
-    /// Prepares connections; nothing is contacted yet. Everything that talks to the same server shares
-    /// `gate`.
+    /// Prepares connections without contacting the server. All clients of the same server share `gate`.
     pub fn new(
         settings: Settings,
         gate: Arc<Gate>,
@@ -131,69 +129,69 @@ impl Client {
         Ok(Self { shared, attempt_timeout, cancelled: None, renewal })
     }
 
-    /// The base URL without its query, for telling servers apart.
+    /// Returns the base URL without its query. It identifies the server.
     pub fn address(&self) -> String {
         self.wire().base_url.to_string()
     }
 
-    /// The same client with other patience than 30 s for one attempt, from connecting to the last byte of the
-    /// answer; waiting at the gate does not count.
+    /// Returns the client with another timeout for one attempt; the default is 30 s. The time counts from connecting
+    /// to the last byte of the answer, without waiting at the gate.
     #[must_use]
     pub fn with_attempt_timeout(self, attempt_timeout: Duration) -> Self {
         Self { attempt_timeout, ..self }
     }
 
-    /// How long one attempt may take, from connecting to the last byte of the answer.
+    /// Returns the time limit of one attempt, from connecting to the last byte of the answer.
     pub const fn attempt_timeout(&self) -> Duration {
         self.attempt_timeout
     }
 
-    /// The same client for a run that `cancelled` ends. From then on a request that waits, for the gate or to be
-    /// repeated, is not sent any more; one that has been sent is heard out. Requests of a run wait at the gate
-    /// however many wait there already, since the run bounds their number.
+    /// Returns the client for a run that `cancelled` ends. From then on a request that waits, for the gate or for a
+    /// retry, is not sent; one that has been sent is completed. Requests of a run wait at the gate even if its queue
+    /// is full, because the run bounds their number.
     #[must_use]
     pub fn until(&self, cancelled: CancellationToken) -> Self {
         Self { cancelled: Some(cancelled), renewal: TokenRenewal::default(), ..self.clone() }
     }
 
-    /// The same client, whose OAuth 2.0 token is replaced after an answer 403 unless `renewal` was used before. A run
-    /// with several clients passes the same one to each.
+    /// Returns the client with `renewal`: its OAuth 2.0 token is replaced after status 403 unless `renewal` was used
+    /// before. A run with several clients passes the same one to each.
     #[must_use]
     pub fn renewing(self, renewal: &TokenRenewal) -> Self {
         Self { renewal: renewal.clone(), ..self }
     }
 
-    /// The path of the base URL, unencoded; `/` if it has none.
+    /// Returns the path of the base URL, unencoded; `/` if it has none.
     pub fn base_path(&self) -> String {
         self.wire().base_url.path()
     }
 
-    /// How many requests the server's gate lets run at once now.
+    /// Returns the number of requests that the server's gate admits at once now.
     pub fn concurrency(&self) -> usize {
         self.wire().gate.concurrency()
     }
 
-    /// How many requests the gate may ever let run at once. With that many under way all that it allows is
-    /// used, also after it has grown; the others wait their turn there.
+    /// Returns the highest number of requests that the gate ever admits at once. A caller that keeps this many
+    /// requests pending always uses the gate in full; the others wait there.
     pub fn max_concurrency(&self) -> usize {
         self.wire().gate.max_concurrency()
     }
 
-    /// Sends `request` and reads the answer to its end, with the retries that cannot do a thing twice.
+    /// Sends `request` and reads the complete answer. Repeats it only if the server cannot act on it twice.
     pub async fn send(&self, request: &Request) -> Result<Response, ServerError> {
         let target = self.wire().base_url.target(request);
         let target = target.map_err(|error| self.wire().redacted(request, error))?;
         self.send_to(request, &target).await
     }
 
-    /// Asks the health check, or the base URL where none is configured, with credentials; an error unless
-    /// it answers below 400. The check is a path below the base URL or a URL of its origin.
+    /// Sends a request with credentials to the health check, or to the base URL if none is configured. Fails unless
+    /// the status is below 400. The check is a path below the base URL or a URL of its origin.
     pub async fn health(&self) -> Result<(), ServerError> {
         let (request, target) = self.health_request()?;
         self.send_to(&request, &target).await.map(drop)
     }
 
-    /// The URL of the health check without its query, which may carry a key.
+    /// Returns the URL of the health check without its query, which may hold a key.
     pub fn health_target(&self) -> Result<String, ServerError> {
         self.health_request().map(|(_, target)| without_query(&target))
     }
@@ -205,17 +203,16 @@ impl Client {
         let request = Request::new(Method::GET, check);
         let target = if check.contains("://") {
             let target = self.wire().base_url.same_origin(check);
-            target.ok_or_else(|| refuse("must be a path, or a URL of the base URL's origin without query"))?
+            target.ok_or_else(|| refuse("must be a path, or a URL of the base URL's origin without a query"))?
         } else if check.contains('?') {
-            return Err(refuse("must have no query"));
+            return Err(refuse("must not have a query"));
         } else {
             self.wire().base_url.target(&request)?
         };
         Ok((request, target))
     }
 
-    /// The OAuth 2.0 token that requests carry now; one is asked for if there is none. `None` where
-    /// authentication is of another kind.
+    /// Returns the current OAuth 2.0 token, or requests one. `None` if another kind of authentication is configured.
     pub async fn access_token(&self) -> Result<Option<Secret>, ServerError> {
         match &self.shared.tokens {
             Some(tokens) => tokens.token(self.attempt_timeout).await.map(|token| Some(token.value.clone())),
@@ -223,13 +220,13 @@ impl Client {
         }
     }
 
-    /// Whether `url` is of the origin of the base URL.
+    /// Whether `url` has the origin of the base URL.
     pub fn serves(&self, url: &Url) -> bool {
         self.wire().base_url.origin_is(url)
     }
 
-    /// A client of the server at `url`, which is another one: it learns neither credentials nor default headers nor
-    /// who we are, and waits at no gate of ours. Only the proxy is the same, and who is told about requests.
+    /// Returns a client for another server, at `url`. It has no credentials, no default headers and no client
+    /// certificate, and a gate of its own. Only the proxy and the trace are the same.
     pub(super) fn stranger(&self, url: &Url) -> Result<Self, ServerError> {
         let wire = self.wire();
         let settings = Settings {
@@ -241,8 +238,8 @@ impl Client {
         Ok(Self::new(settings, gate, None)?.with_attempt_timeout(self.attempt_timeout))
     }
 
-    /// What lets others in at this server, now: its default headers and credentials, its trust and its proxy. An
-    /// OAuth 2.0 token is asked for if there is none.
+    /// Returns the current access data of this server, for other HTTP clients: default headers, credentials, TLS and
+    /// proxy. Requests an OAuth 2.0 token if there is none.
     pub async fn access(&self) -> Result<Access, ServerError> {
         let mut headers = HeaderMap::new();
         insert_all(&mut headers, &self.wire().default_headers);
@@ -255,22 +252,22 @@ impl Client {
         Ok(Access::new(self.wire().base_url.origin(), headers, tls, self.wire().http.proxy().clone()))
     }
 
-    /// Takes the OAuth 2.0 token out of use, if there is one. The next request asks for another.
+    /// Drops the OAuth 2.0 token, if any. The next request obtains another one.
     pub fn invalidate_token(&self) {
         if let Some(tokens) = &self.shared.tokens {
             tokens.drop_token(None);
         }
     }
 
-    /// Sends `request` to a URL that need not be of the server. Only its own origin gets credentials.
+    /// Sends `request` to a URL that may be outside the server. Only the server's origin gets credentials.
     ///
-    /// A token that the server refuses (401) is replaced by a new one once; the server has not acted on that request.
-    /// At the first 403 of a run or, outside of runs, of the client, it is replaced as well.
+    /// A token that the server rejects (401) is replaced once; the server has not acted on that request. After the
+    /// first 403 of a run or, outside of runs, of the client, the token is replaced as well.
     pub(super) async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         self.send_if(request, target, &[]).await
     }
 
-    /// [`Self::send_to`] with conditions under which there is an answer other than 304.
+    /// Like [`Self::send_to`], with conditional headers that allow the answer 304.
     pub(super) async fn send_if(
         &self,
         request: &Request,
@@ -286,7 +283,7 @@ impl Client {
         let fresh = match outcome.as_ref().err().and_then(ServerError::status) {
             Some(StatusCode::UNAUTHORIZED) => {
                 let path = self.wire().redaction.redact_with(&request.secrets, &request.path);
-                tracing::debug!(path, "the server refuses the access token; asking for another");
+                tracing::debug!(path, "the server rejected the access token; requesting another");
                 tokens.drop_token(Some(&token));
                 Some(tokens.token(self.attempt_timeout).await?)
             }
@@ -308,7 +305,7 @@ impl Client {
         let (purpose, attempt_timeout) = (Purpose::Resource, self.attempt_timeout);
         let cancelled = self.cancelled.as_ref();
         let call = Call { request, target, credentials, conditions, purpose, attempt_timeout, cancelled };
-        // Large, and part of the futures of everything that asks the server for something.
+        // Boxed because the future is large and part of the futures of all callers.
         Box::pin(self.wire().send(call)).await
     }
 
@@ -329,6 +326,6 @@ fn default_header(name: &str, value: &str) -> Result<Header, ServerError> {
         reason: format!("\"{name}\" {what}"),
     };
     let header = HeaderName::try_from(name.trim()).map_err(|_| refuse("is not a header name"))?;
-    let value = HeaderValue::try_from(value).map_err(|_| refuse("has a value that no header can carry"))?;
+    let value = HeaderValue::try_from(value).map_err(|_| refuse("has a value that a header cannot carry"))?;
     Ok((header, value))
 }

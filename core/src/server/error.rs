@@ -1,43 +1,43 @@
-//! What can go wrong between a request and its decoded answer.
+//! The errors of requests to a managed server.
 
 use http::{Method, StatusCode};
 
 use crate::error::{Categorized, Category};
 use crate::transport::TransportError;
 
-/// A failed request, or settings that can never make one.
+/// A failed request, or settings that do not allow any request.
 ///
-/// Texts from the server appear shortened and redacted; credentials never appear.
+/// Texts from the server are shortened and redacted. Credentials never appear.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ServerError {
     /// The base URL cannot be used.
     #[error("base URL: {reason}")]
     BaseUrl {
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A setting of the client cannot be used.
     #[error("{setting}: {reason}")]
     Setting {
-        /// Which setting.
+        /// The name of the setting.
         setting: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// There is no HTTP client for the TLS and proxy settings.
+    /// The TLS and proxy settings do not allow an HTTP client.
     #[error(transparent)]
     Connector(#[from] TransportError),
-    /// A request that must not be sent: its path would leave the base URL, or a header cannot be encoded.
+    /// A request that cannot be sent: its path leaves the base URL, or a header cannot be encoded.
     #[error("{method} {path}: {reason}")]
     Request {
         /// The HTTP method.
         method: Method,
         /// The unencoded path.
         path: String,
-        /// What is wrong with the request.
+        /// The fault.
         reason: String,
     },
-    /// The server answered with a status of 400 or more, or a redirect that may not be followed.
+    /// The server answered with a status of 400 or more, or with a redirect that is not allowed.
     #[error("{method} {path}: remote request failed with status {status}: {excerpt}", status = .status.as_u16())]
     Status {
         /// The HTTP method.
@@ -49,24 +49,24 @@ pub enum ServerError {
         /// The first 256 characters of the body as one line, then `…` if there are more; `<empty>` for none.
         excerpt: String,
     },
-    /// The server could not be reached or stopped answering.
+    /// The server could not be reached, or its answer is incomplete.
     #[error("{method} {path}: {reason}")]
     Transport {
         /// The HTTP method.
         method: Method,
         /// The unencoded path.
         path: String,
-        /// What happened on the way.
+        /// The cause.
         reason: String,
-        /// What the server may have received of the request.
+        /// Whether the server may have received the request.
         sent: Sent,
     },
-    /// The token endpoint gives no token for these credentials.
+    /// The token endpoint rejected the credentials, or its answer has no usable token.
     #[error("no access token from {url}: {reason}")]
     Token {
         /// The token endpoint, without its query.
         url: String,
-        /// What it said, or what its answer lacks.
+        /// Its answer, or the fault in it.
         reason: String,
     },
     /// The token endpoint cannot be reached, or cannot answer now.
@@ -74,12 +74,12 @@ pub enum ServerError {
     TokenUnavailable {
         /// The token endpoint, without its query.
         url: String,
-        /// What happened.
+        /// The cause.
         #[source]
         source: Box<ServerError>,
     },
-    /// The proxy on the way wants credentials, or other ones (HTTP 407).
-    #[error("{method} {path}: the proxy {proxy} refuses the configured credentials, or misses some")]
+    /// The proxy requires credentials, or rejected them (HTTP 407).
+    #[error("{method} {path}: the proxy {proxy} rejected the credentials, or requires some")]
     ProxyCredentials {
         /// The HTTP method.
         method: Method,
@@ -88,27 +88,27 @@ pub enum ServerError {
         /// The proxy, without credentials.
         proxy: String,
     },
-    /// The request was not sent, because the server asked for patience or could not be reached just before. If
-    /// an earlier attempt may have arrived, that one's error is told instead.
+    /// The request was not sent, because the server asked for a pause or could not be reached just before. If an
+    /// earlier attempt may have arrived, its error is returned instead.
     #[error("{method} {path}: not contacted: {reason}")]
     NotContacted {
         /// The HTTP method.
         method: Method,
         /// The unencoded path.
         path: String,
-        /// Why not, and until when.
+        /// The cause and the time of the next attempt.
         reason: String,
     },
-    /// The request was not sent, because whoever wanted it no longer does. If an earlier attempt may have arrived, that
-    /// one's error is told instead.
-    #[error("{method} {path}: not sent, as the work that it is a part of ends")]
+    /// The request was not sent, because its run was cancelled. If an earlier attempt may have arrived, its error is
+    /// returned instead.
+    #[error("{method} {path}: not sent: the run was cancelled")]
     Cancelled {
         /// The HTTP method.
         method: Method,
         /// The unencoded path.
         path: String,
     },
-    /// An answer larger than we read.
+    /// The answer exceeds the size limit.
     #[error("{method} {path}: the answer is larger than the limit of {limit} bytes")]
     TooLarge {
         /// The HTTP method.
@@ -118,7 +118,7 @@ pub enum ServerError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// An answer that does not decode as what it claims to be.
+    /// The answer cannot be decoded in its content type.
     #[error("{method} {path}: cannot decode the answer ({content_type}): {reason}")]
     Decode {
         /// The HTTP method.
@@ -127,10 +127,10 @@ pub enum ServerError {
         path: String,
         /// The answer's Content-Type, `no content type` for none.
         content_type: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// Too many requests wait already (`requestThrottling.queueSize`).
+    /// Too many requests already wait (`requestThrottling.queueSize`).
     #[error(
         "{method} {path}: queue_full: {waiting} requests wait already; raise requestThrottling.queueSize"
     )]
@@ -144,7 +144,7 @@ pub enum ServerError {
     },
 }
 
-/// What is known of a request without an answer.
+/// Whether the server may have received a request that got no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The server has not received it.
@@ -156,24 +156,24 @@ pub enum Sent {
 }
 
 impl ServerError {
-    /// The same with each text that may hold what a server or a payload says as `told` makes it.
-    pub(super) fn with_texts(mut self, told: impl Fn(&str) -> String) -> Self {
+    /// Returns the error with `redact` applied to each text that may come from a server or a payload.
+    pub(super) fn with_texts(mut self, redact: impl Fn(&str) -> String) -> Self {
         match &mut self {
             Self::Request { path, reason, .. }
             | Self::Transport { path, reason, .. }
             | Self::NotContacted { path, reason, .. }
             | Self::Decode { path, reason, .. } => {
-                *path = told(path);
-                *reason = told(reason);
+                *path = redact(path);
+                *reason = redact(reason);
             }
             Self::Status { path, excerpt, .. } => {
-                *path = told(path);
-                *excerpt = told(excerpt);
+                *path = redact(path);
+                *excerpt = redact(excerpt);
             }
             Self::ProxyCredentials { path, .. }
             | Self::Cancelled { path, .. }
             | Self::TooLarge { path, .. }
-            | Self::QueueFull { path, .. } => *path = told(path),
+            | Self::QueueFull { path, .. } => *path = redact(path),
             Self::BaseUrl { .. }
             | Self::Setting { .. }
             | Self::Connector(_)
@@ -183,7 +183,7 @@ impl ServerError {
         self
     }
 
-    /// The status of the answer, where there was one that decided the failure.
+    /// Returns the status if a status decided the failure.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Status { status, .. } => Some(*status),
@@ -191,18 +191,19 @@ impl ServerError {
         }
     }
 
-    /// Whether the server said that it has not got the resource (HTTP 404 and 410).
+    /// Whether the server reported that the resource does not exist (HTTP 404 and 410).
     pub fn is_gone(&self) -> bool {
         matches!(self.status(), Some(StatusCode::NOT_FOUND | StatusCode::GONE))
     }
 
-    /// Whether the server said that the resource is not in the version that the request asked for.
+    /// Whether the server reported that the resource has changed since the version in the request's condition (HTTP
+    /// 412).
     pub fn is_outdated(&self) -> bool {
         self.status() == Some(StatusCode::PRECONDITION_FAILED)
     }
 
-    /// Whether the request may have been carried out all the same: the answer was lost, or only what stands
-    /// between us and the server gave one.
+    /// Whether the server may have carried out the request in spite of the error: the answer was lost, or a gateway
+    /// answered for the server.
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::Transport { sent, .. } => *sent != Sent::No,
@@ -215,14 +216,14 @@ impl ServerError {
         }
     }
 
-    /// Whether the server may still be working on the request: it did not answer in time, or a gateway before it says
-    /// so (HTTP 504).
+    /// Whether the server may still be working on the request: it did not answer in time, or a gateway reported that
+    /// (HTTP 504).
     pub fn may_still_be_done(&self) -> bool {
         matches!(self, Self::Transport { sent: Sent::TimedOut, .. })
             || self.status() == Some(StatusCode::GATEWAY_TIMEOUT)
     }
 
-    /// Whether nobody answered for the server, or it has no time for anybody (HTTP 408, 425, 429, 502, 503, 504).
+    /// Whether the server was unreachable or overloaded (HTTP 408, 425, 429, 502, 503, 504).
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504),
@@ -244,7 +245,7 @@ impl ServerError {
         )
     }
 
-    /// Whether the server said that the resource exists already (HTTP 409; a full queue is not that).
+    /// Whether the server reported that the resource already exists (HTTP 409). A full queue is another error.
     pub fn is_already_exists(&self) -> bool {
         self.status() == Some(StatusCode::CONFLICT)
     }
@@ -290,7 +291,7 @@ mod tests {
     #[case::unauthorized(&[401, 403], Category::Auth)]
     #[case::gone(&[404, 410], Category::NotFound)]
     #[case::conflict(&[409, 412], Category::Conflict)]
-    #[case::patience(&[408, 425, 429], Category::Transport)]
+    #[case::try_later(&[408, 425, 429], Category::Transport)]
     #[case::our_fault(&[400, 402, 405, 406, 407, 411, 413, 414, 415, 418, 421, 422, 423, 424, 426, 428, 431, 451, 499], Category::Validation)]
     #[case::not_followed(&[300, 301, 302, 303, 305, 307, 308], Category::Transport)]
     #[case::their_fault(&[500, 501, 502, 503, 504, 505, 507, 511, 520, 599, 600, 999], Category::Transport)]
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_is_a_conflict_that_says_nothing_of_the_resource() {
+    fn a_full_queue_is_a_conflict_but_not_an_existing_resource() {
         let error = ServerError::QueueFull { method: Method::POST, path: "/x".to_owned(), waiting: 1 };
         assert_eq!(error.category(), Category::Conflict);
         assert!(!error.is_already_exists() && !error.may_be_done());

@@ -1,8 +1,10 @@
 //! The gate that every request to one managed server passes: how many at once, how fast, and whether at all.
 //!
-//! What is configured holds exactly. What is not adapts to how the server answers (`gate/limit.rs`); what the
-//! server asks for (`Retry-After`) and whether it can be reached at all (`gate/breaker.rs`) bind everybody who
-//! shares the gate.
+//! Configured limits hold exactly. A limit that is not configured adapts to the server's answers (`gate/limit.rs`).
+//! `Retry-After` and the circuit breaker (`gate/breaker.rs`) apply to every client that shares the gate.
+//!
+//! A request passes three stages: the queue for a slot, the rate limit, and `settle`, which returns the slot and
+//! evaluates the outcome.
 
 mod breaker;
 mod limit;
@@ -24,68 +26,68 @@ pub(super) use self::line::Caller;
 use self::line::{Attempt, Entry, Line, Place};
 use super::{BaseUrl, ServerError};
 
-/// Requests at once to begin with when nothing else is configured.
+/// The initial number of concurrent requests if none is configured.
 pub const DEFAULT_CONCURRENCY: usize = 16;
 
-/// Requests at once that an unconfigured gate never exceeds, however well the server takes them.
+/// The highest number of concurrent requests if none is configured.
 pub const MAX_CONCURRENCY: usize = 64;
 
 /// The `requestThrottling` of a managed server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttling {
-    /// Requests at once; at least 1. Without it the number adapts, from [`DEFAULT_CONCURRENCY`] and up to
-    /// [`MAX_CONCURRENCY`].
+    /// The number of concurrent requests; at least 1. If absent, the number adapts, from [`DEFAULT_CONCURRENCY`] and
+    /// up to [`MAX_CONCURRENCY`].
     pub max_concurrent_requests: Option<usize>,
-    /// Requests that may wait for a slot; `None` or 0 waits without bound. Requests of a run always wait.
+    /// Requests that may wait for a slot; `None` or 0 means no bound. Requests of a run always wait.
     pub queue_size: Option<usize>,
     /// Requests started per second; above 0, fractions allowed.
     pub requests_per_second: Option<f64>,
-    /// Requests that may start at once before the rate holds; default `max(1, floor(rate))`.
+    /// Requests that may start at once before the rate applies; default `max(1, floor(rate))`.
     pub burst: Option<u32>,
 }
 
-/// Shared by everything that talks to one managed server. Waiting is first come, first served.
+/// The gate that all clients of one managed server share. Requests are admitted in the order of arrival.
 #[derive(Debug)]
 pub struct Gate {
     line: Mutex<Line>,
     rate: Option<DefaultDirectRateLimiter>,
-    /// Those who have a slot and wait for the rate.
+    /// Requests that have a slot and wait for the rate.
     awaiting_rate: AtomicUsize,
     ceiling: usize,
 }
 
-/// How a gate stands.
+/// The current state of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateStatus {
     /// Requests that may run at once now.
     pub concurrency_limit: usize,
-    /// Requests that run.
+    /// Requests that are running.
     pub in_flight: usize,
     /// Whether requests fail without contacting the server, because the last attempts did not reach it.
     pub breaker_open: bool,
 }
 
-/// Why a request was not let in.
+/// The reason why a request was not admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The queue holds this many already.
+    /// The queue is full with this many requests.
     QueueFull(usize),
-    /// The server answered `status` and asked for no requests until then, which is too long to wait for.
+    /// The server answered `status` and asked for no requests until then. That is too long to wait.
     AskedToWait { status: StatusCode, until: SystemTime },
-    /// The server could not be reached. Zero until the probe: it is under way.
+    /// The server could not be reached. `probe_in` is zero while the probe is running.
     Unreachable { failures: u32, probe_in: Duration, cause: String },
 }
 
-/// What an attempt taught.
+/// The result of an attempt, as the gate evaluates it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome<'a> {
     /// The server answered.
     Answered(Answer),
-    /// It could not be reached, or did not answer to the end, because of this.
+    /// The server could not be reached, or its answer was incomplete. The text is the cause.
     Failed(&'a str),
 }
 
-/// What counts about an answer.
+/// The parts of an answer that affect the gate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub status: StatusCode,
@@ -93,7 +95,7 @@ pub(super) struct Answer {
 }
 
 impl Gate {
-    /// A gate for `throttling`; settings that contradict each other are refused.
+    /// Returns a gate for `throttling`; an error if settings contradict each other.
     pub fn new(throttling: &Throttling) -> Result<Self, ServerError> {
         let refuse = |reason: &str| {
             Err(ServerError::Setting { setting: "requestThrottling", reason: reason.to_owned() })
@@ -124,18 +126,18 @@ impl Gate {
         })
     }
 
-    /// How many requests may run at once now.
+    /// Returns the number of requests that may run at once now.
     pub fn concurrency(&self) -> usize {
         self.line().limit()
     }
 
-    /// How many requests may ever run at once: what is configured, else [`MAX_CONCURRENCY`]. Whoever keeps
-    /// this many under way uses all that the gate allows, and waits here while it allows less.
+    /// Returns the highest number of requests that may ever run at once: the configured one, else
+    /// [`MAX_CONCURRENCY`]. A caller that keeps this many requests pending always uses the current limit in full.
     pub fn max_concurrency(&self) -> usize {
         self.ceiling
     }
 
-    /// How the gate stands.
+    /// Returns the current state of the gate.
     pub fn status(&self) -> GateStatus {
         let line = self.line();
         GateStatus {
@@ -145,15 +147,17 @@ impl Gate {
         }
     }
 
-    /// Takes note of a new client. Other credentials or trust may reach a server that could not be reached;
-    /// at another address nothing of what the gate has learnt holds.
+    /// Registers a new client. It closes the breaker, because other credentials or trust may reach the server. If the
+    /// base URL is another one, the adapted limit and the wait that the server asked for are discarded, too.
     pub(super) fn serves(&self, base_url: &BaseUrl) {
         self.line().serves(base_url, Instant::now());
     }
 
     /// Waits for a slot, then for the rate.
     pub(super) async fn enter(&self, caller: Caller) -> Result<Pass<'_>, Refused> {
+        // Stage 1: wait for a slot.
         let mut pass = self.slot(None, caller).await?;
+        // Stage 2: wait for the rate.
         while let Some(rate) = self.rate.as_ref().filter(|rate| rate.check().is_err()) {
             {
                 let _waiting = Counted::new(&self.awaiting_rate);
@@ -161,7 +165,8 @@ impl Gate {
             }
             pass.held_back = true;
             pass.started = Instant::now();
-            // Meanwhile the server may have asked for patience, or for less at once.
+            // Stage 3: check the gate again. During the wait the server may have sent `Retry-After`, or the limit may
+            // have become lower. If so, queue again with the same ticket.
             if self.line().may_stay(pass.entry.passage, pass.started) {
                 break;
             }
@@ -173,8 +178,9 @@ impl Gate {
         Ok(pass)
     }
 
-    /// Waits for a slot. Whoever comes back keeps the ticket, and with it the place before those who came later.
+    /// Waits for a slot. A request that queues again keeps its `ticket`, and so its place before later requests.
     async fn slot(&self, ticket: Option<u64>, caller: Caller) -> Result<Pass<'_>, Refused> {
+        // Enter at once if possible, otherwise take a place in the queue.
         let mut place = {
             let mut line = self.line();
             let now = Instant::now();
@@ -184,6 +190,7 @@ impl Gate {
             Place::new(&self.line, line.take_place(ticket, caller)?)
         };
         let mut held_back = false;
+        // Wait for the turn. A closed gate, an open breaker or a lower limit ends a wait; then wait again or fail.
         loop {
             let opens = {
                 let mut line = self.line();
@@ -195,7 +202,7 @@ impl Gate {
             if let Some(passage) = place.turn(opens).await {
                 let now = Instant::now();
                 let pass = self.pass(Entry { ticket: place.ticket, passage }, held_back, now);
-                // What happened since the turn was given counts too.
+                // The state may have changed since the slot was given.
                 if self.line().may_stay(passage, now) {
                     return Ok(pass);
                 }
@@ -211,13 +218,13 @@ impl Gate {
         line::lock(&self.line)
     }
 
-    /// How many of those inside have sent their request.
+    /// Returns the number of admitted requests that have been sent: those that do not wait for the rate.
     fn running(&self, line: &Line) -> usize {
         line.inside().saturating_sub(self.awaiting_rate.load(Ordering::Relaxed))
     }
 }
 
-/// Leave to send one request. Dropped without being settled, it teaches nothing.
+/// The permission to send one request. A pass that is dropped without [`Pass::settle`] does not change the limit.
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
     gate: &'a Gate,
@@ -228,13 +235,13 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Whether the request had to wait because of what is configured or what the server asked for, and not
-    /// just for its turn among requests as many as the server takes gladly.
+    /// Whether the request waited because of the configuration or of the server's requests to slow down. A wait for a
+    /// slot below an adaptive limit that the server never reduced does not count.
     pub(super) fn held_back(&self) -> bool {
         self.held_back
     }
 
-    /// Gives the slot back and takes note of how the attempt ended.
+    /// Returns the slot and evaluates the outcome of the attempt.
     pub(super) fn settle(mut self, outcome: Outcome<'_>) {
         self.settled = true;
         let now = Instant::now();
@@ -254,7 +261,7 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// Counts one while it lives.
+/// Increments a counter during its lifetime.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {

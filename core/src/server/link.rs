@@ -1,13 +1,13 @@
-//! `Link` header fields (RFC 8288), as far as they name the next page of a list.
+//! Parses `Link` header fields (RFC 8288) for the next page of a list.
 
-/// What the `Link` headers of an answer say about a next page.
+/// The next page according to the `Link` headers of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextLink {
-    /// Nothing.
+    /// There is no next page.
     Absent,
-    /// It is at this URI reference (RFC 3986, section 4.1), as the server wrote it.
+    /// The next page is at this URI reference (RFC 3986, section 4.1), as the server wrote it.
     At(String),
-    /// Something that cannot be read, so that a next page cannot be ruled out.
+    /// A field cannot be parsed, so there may be a next page.
     Unreadable,
 }
 
@@ -16,11 +16,11 @@ pub enum NextLink {
 struct Link {
     target: String,
     relations: Option<String>,
-    /// Whether it is the link of another resource than the one asked for (RFC 8288, section 3.2).
+    /// Whether the link belongs to another resource than the requested one (RFC 8288, section 3.2).
     elsewhere: bool,
 }
 
-/// The link with the relation `next` in the values of all `Link` fields. The first one counts.
+/// Returns the first link with the relation `next` in the values of all `Link` fields.
 pub(super) fn next_link<'v>(values: impl IntoIterator<Item = &'v str>) -> NextLink {
     let mut unreadable = false;
     for value in values {
@@ -34,15 +34,15 @@ pub(super) fn next_link<'v>(values: impl IntoIterator<Item = &'v str>) -> NextLi
 }
 
 impl Link {
-    /// Relations are separated by white space and ignore case (RFC 8288, section 3.3).
+    /// Whether the relation is `next`. Relations are separated by white space and ignore case (RFC 8288, section
+    /// 3.3).
     fn is_next(&self) -> bool {
         let mut relations = self.relations.iter().flat_map(|relations| relations.split_ascii_whitespace());
         !self.elsewhere && relations.any(|relation| relation.eq_ignore_ascii_case("next"))
     }
 }
 
-/// The links of one field value up to its end, or up to what is none, and whether all of it could be read
-/// (RFC 8288, appendix B.2).
+/// Returns the links of one field value up to the first fault, and whether there was none (RFC 8288, appendix B.2).
 fn parse(value: &str) -> (Vec<Link>, bool) {
     let mut rest = Rest(value);
     let mut links = Vec::new();
@@ -79,7 +79,7 @@ fn link(rest: &mut Rest<'_>) -> Option<Link> {
         let name = rest.until(|c| is_space(c) || matches!(c, '=' | ';' | ','));
         rest.skip(is_space);
         let value = if rest.take('=') { rest.value()? } else { String::new() };
-        // Later ones of a name are ignored (RFC 8288, section 3.3).
+        // The first parameter of a name applies (RFC 8288, section 3.3).
         if name.eq_ignore_ascii_case("rel") {
             link.relations.get_or_insert(value);
         } else if name.eq_ignore_ascii_case("anchor") {
@@ -88,12 +88,12 @@ fn link(rest: &mut Rest<'_>) -> Option<Link> {
     }
 }
 
-/// White space as header fields have it (RFC 9110, section 5.6.3).
+/// Whether `c` is white space in header fields (RFC 9110, section 5.6.3).
 const fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t')
 }
 
-/// What is not read yet.
+/// The text that has not been parsed yet.
 struct Rest<'v>(&'v str);
 
 impl<'v> Rest<'v> {
@@ -113,7 +113,7 @@ impl<'v> Rest<'v> {
         rest.is_some()
     }
 
-    /// The value of a parameter, quoted or not; `None` if its quotes are not closed.
+    /// Returns the value of a parameter, quoted or not; `None` if the quotes are not closed.
     fn value(&mut self) -> Option<String> {
         self.skip(is_space);
         if !self.take('"') {
@@ -186,15 +186,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(value in "\\PC{0,40}", parts in "[<>;,=\"\\\\ a-e]{0,40}") {
+        fn no_text_causes_a_panic(value in "\\PC{0,40}", parts in "[<>;,=\"\\\\ a-e]{0,40}") {
             for value in [value, parts] {
                 let _ = next_link([value.as_str()]);
             }
         }
 
-        /// What a careful server writes comes back, whatever stands around it.
+        /// A link that is written according to the RFC is found, regardless of the text around it.
         #[test]
-        fn what_is_written_is_read(
+        fn a_written_link_is_found(
             target in "[!-;=?-~]{1,20}",
             title in "\\PC{0,12}",
             before in "[a-z/?=,;]{0,12}",

@@ -1,4 +1,4 @@
-//! Bearer tokens from an OAuth 2.0 token endpoint (RFC 6749): asked for once, used until they expire.
+//! Bearer tokens from an OAuth 2.0 token endpoint (RFC 6749). A token is used until it expires.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,34 +22,34 @@ use crate::secrets::Secret;
 
 const TOKEN_URL: &str = "http.auth.oauth2.tokenURL";
 
-/// How long a token lasts whose endpoint does not say so.
+/// The lifetime of a token if the endpoint does not state it.
 const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
-/// How long before its end a token is no longer used: requests under way and clocks that differ.
+/// The time before its expiry at which a token is no longer used, for running requests and clock differences.
 const MARGIN: Duration = Duration::from_secs(30);
-/// How long the word of an endpoint that refuses credentials counts. A run of many requests would ask it as many
-/// times, and a user who does that is locked out by some.
+/// The time for which a rejection of the credentials is kept. Otherwise every request of a run would ask again, and
+/// some endpoints lock users out after repeated failures.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(5);
-/// Longer than any token lasts, and short enough to be added to any time.
+/// A bound for lifetimes that can be added to any `Instant`.
 const LONGEST_LIFETIME: Duration = Duration::from_hours(24 * 365);
 
-/// How to get a bearer token (RFC 6749). The credentials of the client go in the body of the request.
+/// The settings for bearer tokens (RFC 6749). The client's credentials are sent in the request body.
 #[derive(Clone, Debug)]
 pub struct OAuth2 {
     /// The token endpoint, http or https.
     pub token_url: String,
-    /// What the token is given for.
+    /// The grant type.
     pub grant: Grant,
-    /// The client.
+    /// The client id.
     pub client_id: Secret,
-    /// Its secret.
+    /// The client secret.
     pub client_secret: Secret,
-    /// Scopes to ask for, separated by spaces.
+    /// Scopes to request, separated by spaces.
     pub scope: Option<String>,
-    /// The audience to ask for, where the token endpoint wants one.
+    /// The audience to request, for token endpoints that need one.
     pub audience: Option<String>,
 }
 
-/// What a token is given for.
+/// An OAuth 2.0 grant type.
 #[derive(Clone, Debug)]
 pub enum Grant {
     /// The client's own credentials (RFC 6749 section 4.4).
@@ -63,30 +63,30 @@ pub enum Grant {
     },
 }
 
-/// Why a token is asked for.
+/// The reason why a token is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenNeed {
-    /// There was none yet.
+    /// There was no token yet.
     First,
-    /// The last one expires.
+    /// The last token expires.
     Expired,
-    /// The server answered 401 to the last one.
+    /// The server answered 401 to the last token.
     Refused,
-    /// The server answered 403 to the last one, which may be older than what it does not allow.
+    /// The server answered 403 to the last token, which may be older than the permission that it lacks.
     Forbidden,
-    /// [`Client::invalidate_token`](super::Client::invalidate_token) dropped the last one.
+    /// [`Client::invalidate_token`](super::Client::invalidate_token) dropped the last token.
     Dropped,
 }
 
-/// Whether the requests of one run have replaced a token that the server answered 403 to. Clones share it.
+/// Whether the requests of one run have replaced a token after status 403. Clones share the state.
 ///
-/// Some servers write into a token what it allows, so a token from before a realm was created allows nothing in that
-/// realm. A fresh one does. But most answers 403 mean what they say, so a run tries it once.
+/// Some servers write the permissions into the token, so a token from before the creation of a realm is not valid in
+/// that realm, but a new one is. Most answers 403 are final, so a run tries this once.
 #[derive(Clone, Debug, Default)]
 pub struct TokenRenewal(Arc<AtomicBool>);
 
 impl TokenRenewal {
-    /// Whether this call is the first one.
+    /// Returns whether this call is the first one.
     fn claim(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)
     }
@@ -95,9 +95,9 @@ impl TokenRenewal {
 /// A token in use.
 pub(super) struct Token {
     pub value: Secret,
-    /// The header that proves it.
+    /// The `Authorization` header with the token.
     pub header: Header,
-    /// From then on another one is asked for.
+    /// The time when a new token is requested.
     stale_at: Instant,
 }
 
@@ -112,20 +112,20 @@ pub(super) struct Tokens {
 }
 
 struct Current {
-    /// The last request, which may be under way, and when it began.
+    /// The last request for a token, which may still be running, and its start.
     flight: Option<(Flight, Instant)>,
-    /// Why there is none.
+    /// The reason for the next request.
     need: TokenNeed,
 }
 
-/// Whom to ask, and what.
+/// The token endpoint and the settings for it.
 struct Endpoint {
     settings: OAuth2,
     url: Url,
 }
 
 impl OAuth2 {
-    /// The secrets in these settings, for the redactor.
+    /// Returns the secrets in these settings, for the redactor.
     pub(super) fn secrets(&self) -> Vec<Secret> {
         let mut secrets = vec![self.client_secret.clone()];
         if let Grant::Password { password, .. } = &self.grant {
@@ -137,7 +137,7 @@ impl OAuth2 {
         secrets
     }
 
-    /// The form of RFC 6749 section 4; parameters without value are left out.
+    /// Returns the form of RFC 6749 section 4, without empty parameters.
     fn form(&self) -> Zeroizing<String> {
         let (grant_type, user) = match &self.grant {
             Grant::ClientCredentials => ("client_credentials", None),
@@ -161,7 +161,7 @@ impl OAuth2 {
 }
 
 impl Tokens {
-    /// Nothing is asked for yet.
+    /// Checks the settings. It does not request a token yet.
     pub fn new(settings: OAuth2, wire: Arc<Wire>) -> Result<Self, ServerError> {
         let refuse = |reason: &str| ServerError::Setting { setting: TOKEN_URL, reason: reason.to_owned() };
         let url = Url::parse(settings.token_url.trim()).ok();
@@ -182,14 +182,15 @@ impl Tokens {
         Ok(Self { wire, endpoint: Arc::new(Endpoint { settings, url }), current: Mutex::new(current) })
     }
 
-    /// The token in use, or a new one. Those who ask while one is asked for share the outcome. A failure is not
-    /// kept, except that a refusal counts for a few seconds. Must not be called by a holder of a slot of the gate.
+    /// Returns the current token, or requests a new one. Concurrent callers share one request. A failure is not kept,
+    /// but rejected credentials are for a few seconds. The caller must not hold a slot of the gate.
     pub async fn token(&self, attempt_timeout: Duration) -> Outcome {
         let flight = self.flight(attempt_timeout);
         flight.await
     }
 
-    /// Takes `refused`, or whatever there is, out of use; also a refusal. A token that has taken its place already stays.
+    /// Drops `refused`, or any token or failure if it is `None`. A token that has already replaced `refused` stays in
+    /// use.
     pub fn drop_token(&self, refused: Option<&Arc<Token>>) {
         let mut current = self.current();
         let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
@@ -202,8 +203,8 @@ impl Tokens {
         *current = Current { flight: None, need };
     }
 
-    /// The token that replaces `forbidden`, to which the server answered 403. `None` if `forbidden` stays in use,
-    /// because `renewal` was used before or because the endpoint gives no other token.
+    /// Returns the token that replaces `forbidden`, to which the server answered 403. Returns `None` if `forbidden`
+    /// stays in use, because `renewal` was used before or because the endpoint does not return another token.
     pub async fn renewed(
         &self,
         forbidden: &Arc<Token>,
@@ -223,7 +224,7 @@ impl Tokens {
         let mut current = self.current();
         let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
         if !outcome.is_some_and(|outcome| outcome.as_ref().is_ok_and(|token| Arc::ptr_eq(token, forbidden))) {
-            // Another request has replaced it since, or is about to. That costs nothing more.
+            // Another request has replaced the token since, or is replacing it, so no additional request is needed.
             drop(current);
             return Some(self.flight(attempt_timeout));
         }
@@ -233,7 +234,7 @@ impl Tokens {
         let asked = self.ask(TokenNeed::Forbidden, attempt_timeout);
         let kept = Arc::clone(forbidden);
         let flight = async move {
-            // The server took this one for other requests, so it stays in use without another one.
+            // The server accepted the old token for other requests, so it stays in use if there is no new one.
             asked.await.or_else(|error| {
                 tracing::debug!(%error, "no other access token; the last one stays in use");
                 Ok(kept)
@@ -262,7 +263,7 @@ impl Tokens {
         flight
     }
 
-    /// Asks for a token, on a task of its own: a caller may stop waiting, and must not leave it holding a slot.
+    /// Requests a token on a separate task, because a caller may be cancelled while the request holds a slot.
     fn ask(&self, need: TokenNeed, attempt_timeout: Duration) -> impl Future<Output = Outcome> + use<> {
         let (wire, endpoint) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint));
         let asked = tokio::spawn(async move {
@@ -273,7 +274,7 @@ impl Tokens {
         let url = without_query(&self.endpoint.url);
         async move {
             let interrupted =
-                |_| ServerError::Token { url, reason: "asking for one was interrupted".to_owned() };
+                |_| ServerError::Token { url, reason: "the request was interrupted".to_owned() };
             asked.await.unwrap_or_else(|error| Err(interrupted(error)))
         }
     }
@@ -299,10 +300,10 @@ impl Endpoint {
             conditions: &[],
             purpose: Purpose::Token,
             attempt_timeout,
-            // Others may wait for the same token.
+            // Other requests may wait for the same token.
             cancelled: None,
         };
-        // Lifetimes count from before, so that they never end later than the endpoint thinks.
+        // Lifetimes start before the request, so that a token never expires earlier than computed.
         let asked_at = Instant::now();
         let answer = wire.send(call).await.map_err(|error| self.failed(error))?;
         let token = self.read(&answer, asked_at)?;
@@ -310,7 +311,7 @@ impl Endpoint {
         Ok(Arc::new(token))
     }
 
-    /// What the endpoint refuses is wrong with the credentials, unless it says that it cannot answer now.
+    /// Returns an error with the endpoint's rejection, or the reason why the endpoint cannot answer now.
     fn failed(&self, error: ServerError) -> ServerError {
         let url = without_query(&self.url);
         match error {
@@ -323,7 +324,7 @@ impl Endpoint {
     }
 
     fn read(&self, answer: &Response, asked_at: Instant) -> Result<Token, ServerError> {
-        // What the answer holds is not told: it may be a token that we do not recognise.
+        // The error does not quote the answer, because it may contain a token in an unknown place.
         let refuse =
             |reason: &str| ServerError::Token { url: without_query(&self.url), reason: reason.to_owned() };
         let document: Value =
@@ -356,12 +357,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Whether a status says nothing about the credentials.
+/// Whether the status says nothing about the credentials, so that a later request may succeed.
 fn is_passing(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
 }
 
-/// `expires_in` in seconds, as a number or, against RFC 6749 section 5.1, as a text.
+/// Parses `expires_in` in seconds, as a number or, contrary to RFC 6749 section 5.1, as a string.
 fn lifetime(expires_in: Option<&Value>) -> Duration {
     let seconds = match expires_in {
         Some(Value::Number(number)) => number.as_f64(),

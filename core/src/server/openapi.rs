@@ -1,4 +1,4 @@
-//! Loading the `OpenAPI` document of a managed server.
+//! Loads the `OpenAPI` document of a managed server.
 
 mod kept;
 
@@ -19,7 +19,7 @@ use super::{Client, Request, Response, ServerError};
 use crate::error::{Categorized, Category};
 use crate::metadata::openapi::{OpenApi, OpenApiError};
 
-/// Where a document is.
+/// The location of a document.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpenApiSource(Place);
 
@@ -29,15 +29,15 @@ enum Place {
     Url(Url),
 }
 
-/// Why there is no document.
+/// The reason why a document cannot be loaded.
 ///
-/// Places are named without the query of a URL, which may carry a key.
+/// Messages show a URL without its query, which may hold a key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenApiLoadError {
     /// The setting names neither a file nor an https URL.
     #[error("http.openapi: {reason}")]
     Source {
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The file cannot be read.
@@ -45,11 +45,11 @@ pub enum OpenApiLoadError {
     File {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// The file is larger than a document may be.
+    /// The file exceeds the size limit.
     #[error("the OpenAPI document {file} is larger than the limit of {limit} bytes")]
     TooLarge {
         /// The file.
@@ -62,16 +62,16 @@ pub enum OpenApiLoadError {
     Fetch {
         /// The URL.
         url: String,
-        /// What failed.
+        /// The cause.
         #[source]
         source: ServerError,
     },
-    /// What is there is no document.
+    /// The file or the answer is not an `OpenAPI` document.
     #[error("{place}: {source}")]
     Document {
         /// The file or URL.
         place: String,
-        /// What is wrong with it.
+        /// The fault.
         #[source]
         source: OpenApiError,
     },
@@ -84,8 +84,8 @@ pub enum OpenApiLoadError {
 }
 
 impl Categorized for OpenApiLoadError {
-    /// Who must not read the document lacks credentials, a document that is not there is not found; any other
-    /// answer but the document may be another one later.
+    /// 401 and 403 mean missing credentials, and 404 means that the document does not exist. Any other status may be
+    /// temporary.
     fn category(&self) -> Category {
         match self {
             Self::Source { .. } | Self::TooLarge { .. } => Category::Validation,
@@ -103,8 +103,8 @@ impl Categorized for OpenApiLoadError {
 }
 
 impl OpenApiSource {
-    /// The file or https URL that `http.openapi` names. A URL that is not https is refused, on loopback too:
-    /// whoever sits in between would decide which requests are made.
+    /// Returns the file or https URL that `http.openapi` names. URLs that are not https are rejected, even on
+    /// loopback: an attacker on the path could change the requests by changing the document.
     pub fn parse(text: &str) -> Result<Self, OpenApiLoadError> {
         let refuse = |reason: String| Err(OpenApiLoadError::Source { reason });
         let text = text.trim();
@@ -114,14 +114,14 @@ impl OpenApiSource {
         let Some(scheme) = scheme(text) else { return Ok(Self(Place::File(PathBuf::from(text)))) };
         if !scheme.eq_ignore_ascii_case("https") {
             return refuse(format!(
-                "scheme \"{scheme}\" is not supported; use https, or a file without scheme"
+                "scheme \"{scheme}\" is not supported; use https, or a file without a scheme"
             ));
         }
         Self::url(text)
     }
 
-    /// An http or https URL. With http, whoever sits in between decides which requests are made: that is for
-    /// those who configure the server itself to accept.
+    /// Returns an http or https URL. With http, an attacker on the path can change the document and so the requests.
+    /// The administrator who configures the server accepts this.
     pub fn url(text: &str) -> Result<Self, OpenApiLoadError> {
         let refuse = |reason: String| Err(OpenApiLoadError::Source { reason });
         let url = match Url::parse(text.trim()) {
@@ -131,14 +131,14 @@ impl OpenApiSource {
         };
         if !url.username().is_empty() || url.password().is_some() {
             return refuse(
-                "user and password do not belong into the URL; configure authentication".to_owned(),
+                "must not contain user and password; configure authentication".to_owned(),
             );
         }
         Ok(Self(Place::Url(url)))
     }
 }
 
-/// The scheme of a URL; one letter is the drive of a file.
+/// Returns the scheme of a URL. One letter is the drive of a file.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once(':')?;
     let is_scheme = scheme.len() > 1
@@ -148,7 +148,7 @@ fn scheme(text: &str) -> Option<&str> {
 }
 
 impl OpenApiSource {
-    /// The URL; `None` for a file.
+    /// Returns the URL; `None` for a file.
     pub fn as_url(&self) -> Option<&Url> {
         match &self.0 {
             Place::Url(url) => Some(url),
@@ -158,7 +158,7 @@ impl OpenApiSource {
 }
 
 impl fmt::Display for OpenApiSource {
-    /// The file, or the URL without its query.
+    /// Writes the file, or the URL without its query.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Place::File(file) => write!(f, "{}", file.display()),
@@ -178,37 +178,37 @@ impl fmt::Debug for OpenApiSource {
     }
 }
 
-/// A document as it was fetched, to ask later whether it has changed.
+/// A fetched document, with the validators that show later whether it has changed.
 #[derive(Clone)]
 pub struct FetchedOpenApi {
     /// The document.
     pub document: Arc<OpenApi>,
     source: OpenApiSource,
-    /// What to ask with (RFC 9110 section 13.1); nothing where the server stated neither tag nor time.
+    /// Conditional headers (RFC 9110 section 13.1); empty if the server sent neither a tag nor a time.
     conditions: Vec<Header>,
     file: Option<PathBuf>,
 }
 
 impl FetchedOpenApi {
-    /// The file that it is kept in, if it is ([`OpenApiLoader::keeping`]).
+    /// Returns the file that the document is stored in, if any ([`OpenApiLoader::keeping`]).
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Whether it came from `source`.
+    /// Whether the document came from `source`.
     pub fn is_of(&self, source: &OpenApiSource) -> bool {
         self.source == *source
     }
 
-    /// The document that a loader that was [keeping](OpenApiLoader::keeping) left in `directory`, if it came from
+    /// Returns the document that an [`OpenApiLoader::keeping`] loader stored in `directory`, if it came from
     /// `source`.
     pub async fn kept(directory: PathBuf, source: OpenApiSource) -> Option<Self> {
-        // Large documents take long to read.
+        // Parsing a large document takes long.
         let restored = tokio::task::spawn_blocking(move || Self::restore(&directory, &source)).await;
         restored.ok().flatten()
     }
 
-    /// The answer's tag goes before its time, which is exact to the second only.
+    /// Prefers the entity tag to the time, which is exact to the second only.
     fn new(document: OpenApi, source: OpenApiSource, answer: Option<&Response>) -> Self {
         let tag = answer.and_then(|answer| Some((IF_NONE_MATCH, answer.etag.clone()?)));
         let time = answer.and_then(|answer| Some((IF_MODIFIED_SINCE, answer.last_modified.clone()?)));
@@ -230,8 +230,7 @@ impl fmt::Debug for FetchedOpenApi {
 type Outcome = Result<FetchedOpenApi, OpenApiLoadError>;
 type Flight = Shared<BoxFuture<'static, Outcome>>;
 
-/// The document of one server, loaded when it is first asked for and kept as long as this lives. Clones share
-/// it.
+/// Loads the document of one server at the first use, and keeps it for its lifetime. Clones share the document.
 #[derive(Clone)]
 pub struct OpenApiLoader {
     shared: Arc<Loading>,
@@ -242,19 +241,18 @@ struct Loading {
     source: OpenApiSource,
     known: Option<FetchedOpenApi>,
     directory: Option<PathBuf>,
-    /// The last attempt, which may be under way.
+    /// The last attempt, which may still be running.
     flight: Mutex<Option<Flight>>,
 }
 
 impl OpenApiLoader {
-    /// Nothing is read yet. A URL of the origin of the base URL is fetched by `client`: with its gate, its trust, its
-    /// default headers and its credentials. Any other one is fetched as by anybody: the proxy is the same, and
-    /// nothing else.
+    /// Returns a loader that has read nothing yet. `client` fetches a URL of the base URL's origin with its gate, TLS
+    /// settings, default headers and credentials. For any other origin only the proxy is the same.
     pub fn new(client: Client, source: OpenApiSource) -> Self {
         Self::knowing(client, source, None)
     }
 
-    /// The same, with what was fetched before: a server that says that it has not changed does not send it again.
+    /// Returns a loader that already has `known`: if the document has not changed, the server does not send it again.
     pub fn knowing(client: Client, source: OpenApiSource, known: Option<FetchedOpenApi>) -> Self {
         let known = known.filter(|known| known.source == source);
         Self {
@@ -262,8 +260,8 @@ impl OpenApiLoader {
         }
     }
 
-    /// The same, but what is fetched from a URL is kept in `directory`, for [`FetchedOpenApi::kept`]. A directory
-    /// that cannot be written to is no failure; a warning is logged.
+    /// Returns the loader, but it stores documents from a URL in `directory`, for [`FetchedOpenApi::kept`]. If the
+    /// directory cannot be written, a warning is logged and loading succeeds.
     #[must_use]
     pub fn keeping(self, directory: PathBuf) -> Self {
         let Loading { client, source, known, .. } = &*self.shared;
@@ -272,28 +270,27 @@ impl OpenApiLoader {
         Self { shared: Arc::new(Loading { client, source, known, directory, flight: Mutex::default() }) }
     }
 
-    /// The document. Those who ask while it is loaded wait for the same attempt and share its outcome; a
-    /// failure is not kept, so whoever asks later tries again. Must not be called while the caller holds a
-    /// slot of the client's gate.
+    /// Returns the document. Concurrent callers share one attempt and its outcome. A failure is not kept, so a later
+    /// call tries again. The caller must not hold a slot of the client's gate.
     pub async fn load(&self) -> Result<Arc<OpenApi>, OpenApiLoadError> {
         self.fetch().await.map(|fetched| fetched.document)
     }
 
-    /// [`OpenApiLoader::load`], with what it takes to ask later whether the document has changed.
+    /// Like [`OpenApiLoader::load`], and returns what a later check for changes needs.
     pub async fn fetch(&self) -> Result<FetchedOpenApi, OpenApiLoadError> {
         let flight = self.flight();
         flight.await
     }
 
     fn flight(&self) -> Flight {
-        // Nobody panics while holding the lock.
+        // No thread panics while it holds the lock.
         let mut current = self.shared.flight.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flight) = current.as_ref().filter(|flight| !matches!(flight.peek(), Some(Err(_)))) {
             return flight.clone();
         }
         let (client, source) = (self.shared.client.clone(), self.shared.source.clone());
         let (known, directory) = (self.shared.known.clone(), self.shared.directory.clone());
-        // On a task of its own: whoever asked may stop waiting, and must not leave it holding a slot.
+        // On a separate task, because a caller may be cancelled while the request holds a slot.
         let place = source.to_string();
         let loading = tokio::spawn(async move { load(&client, &source, known, directory).await });
         let flight =
@@ -328,13 +325,13 @@ async fn load(
         }
     };
     let (place, of) = (source.to_string(), source.clone());
-    // Large documents take long to read.
+    // Parsing a large document takes long.
     let parsed = tokio::task::spawn_blocking(move || {
         let mut fetched = FetchedOpenApi::new(OpenApi::parse(&bytes)?, of, answer.as_ref());
         if let Some(directory) = directory
             && let Err(error) = fetched.keep(&bytes, &directory)
         {
-            tracing::warn!(%error, directory = %directory.display(), "cannot keep the OpenAPI document");
+            tracing::warn!(%error, directory = %directory.display(), "cannot store the OpenAPI document");
         }
         Ok(fetched)
     });

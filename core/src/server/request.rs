@@ -14,17 +14,17 @@ use super::error::Sent;
 use crate::proxy::ProxyUrl;
 use crate::secrets::{Confidential, Secret};
 
-/// The base URL of a managed server. No request built from it leaves its origin or its path.
+/// The base URL of a managed server. Requests built from it stay within its origin and below its path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     url: Url,
-    /// Without query, empty segments and trailing slash: what the path of a request is appended to.
+    /// The URL to append paths to: without query, empty segments and trailing slash.
     root: Url,
-    /// The query of a request without one of its own.
+    /// The query of requests without their own query.
     query: Option<String>,
 }
 
-/// One request to a managed server. Its path is unencoded text; encoding happens once, on sending.
+/// One request to a managed server. Its path is unencoded text; sending encodes it once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The HTTP method.
@@ -33,22 +33,22 @@ pub struct Request {
     pub path: String,
     /// Query parameters; they replace those of the base URL with the same name.
     pub query: Vec<(String, String)>,
-    /// Headers of the operation; they beat the server's default headers, but not its credentials.
+    /// Headers of the operation. They override the server's default headers, but not its credentials.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The `Accept` header unless `headers` has one.
     pub accept: Option<String>,
-    /// What is sent.
+    /// The body to send.
     pub body: Option<Body>,
-    /// Where it goes instead of to `path` and `query`: what an answer of the server linked to. It is sent only
-    /// if that is of the base URL's origin and below its path.
+    /// A URL that replaces `path` and `query`: a link from an answer of the server. The request fails unless it has
+    /// the base URL's origin and is below its path.
     pub link: Option<Box<Url>>,
-    /// What the server may echo and no error may tell, besides our credentials.
+    /// Further secrets that errors must not contain, because the server may echo them.
     pub secrets: Arc<[Secret]>,
-    /// What no text may show of the body, and of that of a successful answer.
+    /// Members of the body, and of that of a successful answer, that texts must not show.
     pub confidential: Confidential,
 }
 
-/// An encoded request body. Its `Debug` tells how long it is and not what is in it.
+/// An encoded request body. `Debug` shows its length instead of its content.
 #[derive(Clone, PartialEq)]
 pub struct Body {
     /// The `Content-Type` unless the request's headers have one.
@@ -79,10 +79,10 @@ impl Request {
         }
     }
 
-    /// The same request to where `reference` in an answer from `base` leads (RFC 3986, section 5).
+    /// Returns the request for `reference` in an answer from `base` (RFC 3986, section 5).
     pub fn following(&self, base: &Url, reference: &str) -> Result<Self, ServerError> {
         let joined = base.join(reference.trim());
-        let mut url = joined.map_err(|error| self.refused(format!("the next page is no URL: {error}")))?;
+        let mut url = joined.map_err(|error| self.refused(format!("the link to the next page is not a URL: {error}")))?;
         url.set_fragment(None);
         Ok(Self { link: Some(Box::new(url)), ..self.clone() })
     }
@@ -91,26 +91,26 @@ impl Request {
         ServerError::Request { method: self.method.clone(), path: self.path.clone(), reason: reason.into() }
     }
 
-    /// The failure of a request that `proxy` did not let through.
+    /// Returns the error of a request that `proxy` rejected.
     pub(super) fn refused_by_proxy(&self, proxy: &ProxyUrl) -> ServerError {
         let (method, path, proxy) = (self.method.clone(), self.path.clone(), proxy.to_string());
         ServerError::ProxyCredentials { method, path, proxy }
     }
 
-    /// The failure of a request that the server may have received.
+    /// Returns the error of a request that the server may have received.
     pub(super) fn failed(&self, reason: impl Into<String>) -> ServerError {
         let (method, path, reason) = (self.method.clone(), self.path.clone(), reason.into());
         ServerError::Transport { method, path, reason, sent: Sent::Unanswered }
     }
 
-    /// The failure of a request that was not answered in time.
+    /// Returns the error of a request that timed out.
     pub(super) fn timed_out(&self, timeout: Duration) -> ServerError {
         let (method, path) = (self.method.clone(), self.path.clone());
         let reason = format!("no complete answer within {} s", timeout.as_secs_f64());
         ServerError::Transport { method, path, reason, sent: Sent::TimedOut }
     }
 
-    /// The failure of a request that never left.
+    /// Returns the error of a request that was not sent.
     pub(super) fn unsent(&self, reason: impl Into<String>) -> ServerError {
         let (method, path, reason) = (self.method.clone(), self.path.clone(), reason.into());
         ServerError::Transport { method, path, reason, sent: Sent::No }
@@ -118,8 +118,8 @@ impl Request {
 }
 
 impl BaseUrl {
-    /// Parses an http or https URL with a host. User information and fragments are refused: the first
-    /// would be a credential in plain sight, the second is never sent.
+    /// Parses an http or https URL with a host. User information and fragments are rejected: the first would expose a
+    /// credential, the second is never sent.
     pub fn parse(text: &str) -> Result<Self, ServerError> {
         let refuse = |reason: String| Err(ServerError::BaseUrl { reason });
         let url = match Url::parse(text.trim()) {
@@ -131,7 +131,7 @@ impl BaseUrl {
         }
         if !url.username().is_empty() || url.password().is_some() {
             return refuse(
-                "user and password do not belong into the URL; configure authentication".to_owned(),
+                "must not contain user and password; configure authentication".to_owned(),
             );
         }
         if url.fragment().is_some() {
@@ -139,7 +139,7 @@ impl BaseUrl {
         }
         let mut root = url.clone();
         root.set_query(None);
-        // Already encoded in the base URL; decoding first keeps it from being encoded twice.
+        // Segments of the base URL are already encoded. Decoding them prevents a second encoding.
         let segments: Vec<_> = segments_of(url.path()).map(percent_decoded).collect();
         root.set_path("");
         append(&mut root, segments.iter().map(String::as_str));
@@ -150,17 +150,17 @@ impl BaseUrl {
         Ok(base)
     }
 
-    /// The URL as it was given.
+    /// Returns the URL as it was configured.
     pub(super) const fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The path of the URL, unencoded like those of requests; `/` if it has none.
+    /// Returns the path of the URL, unencoded like the path of a request; `/` if it has none.
     pub fn path(&self) -> String {
         percent_decoded(self.url.path())
     }
 
-    /// The URL that `request` goes to.
+    /// Returns the URL of `request`.
     pub(super) fn target(&self, request: &Request) -> Result<Url, ServerError> {
         if let Some(url) = &request.link {
             return self.linked(request, url);
@@ -170,7 +170,7 @@ impl BaseUrl {
             return Err(request.refused("the path is empty"));
         }
         if path.contains("://") {
-            return Err(request.refused("the path must be relative to the base URL, without scheme"));
+            return Err(request.refused("the path must be relative to the base URL, without a scheme"));
         }
         if segments_of(path).any(|segment| matches!(segment, "." | "..")) {
             return Err(request.refused("the path must not contain \".\" or \"..\" segments"));
@@ -185,20 +185,21 @@ impl BaseUrl {
         Ok(url)
     }
 
-    /// `url`, if it is of this origin and below this path. Its own query counts; of that of the base URL it
-    /// gets what it does not name itself, which may be a key.
+    /// Returns `url` if it has this origin and is below this path. Parameters of the base URL that it does not name
+    /// are added, because one of them may be a key.
     fn linked(&self, request: &Request, url: &Url) -> Result<Url, ServerError> {
-        // A query may carry a key, and user and password are one.
+        // The query may hold a key, and user information is a credential.
         let mut shown = url.clone();
         shown.set_query(None);
         let _ = (shown.set_username(""), shown.set_password(None));
         let leaves = |why: &str| {
-            let told = "correct what the server takes for its own URL, or set operations.list.pagination";
-            Err(request.refused(format!("the next page, {shown}, is {why} {self}; {told}")))
+            let advice = "correct the external URL in the server's configuration, or set operations.list.pagination";
+            Err(request.refused(format!("the next page, {shown}, is {why} {self}; {advice}")))
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return leaves("written with a user, unlike");
+            return leaves("a URL with a user, unlike");
         }
+        // Other origins and paths would receive the credentials.
         if !self.origin_is(url) {
             return leaves("not of the origin of");
         }
@@ -215,13 +216,13 @@ impl BaseUrl {
         Ok(url)
     }
 
-    /// `text` as a URL, if it is one of the same origin without query.
+    /// Returns `text` as a URL, if it has the same origin and no query.
     pub(super) fn same_origin(&self, text: &str) -> Option<Url> {
         let url = Url::parse(text.trim()).ok()?;
         (self.origin_is(&url) && url.query().is_none()).then_some(url)
     }
 
-    /// The URL of the origin alone.
+    /// Returns the URL of the origin.
     pub(super) fn origin(&self) -> Url {
         let mut origin = self.root.clone();
         origin.set_path("");
@@ -230,7 +231,7 @@ impl BaseUrl {
 
     /// Whether `url` has the same scheme, host and port.
     pub(super) fn origin_is(&self, url: &Url) -> bool {
-        // Compared piece by piece, as `Url::origin` would copy the host of both.
+        // Compared piece by piece, because `Url::origin` would copy both hosts.
         self.url.scheme() == url.scheme()
             && self.url.host_str() == url.host_str()
             && self.url.port_or_known_default() == url.port_or_known_default()
@@ -242,8 +243,8 @@ impl BaseUrl {
         segments_of(self.url.path()).map(percent_decoded).all(|base| segments.next() == Some(base))
     }
 
-    /// [`Self::is_below`], also to a server that decodes a path before it walks along it: no segment turns into
-    /// `..` then, whatever parameters it has (RFC 3986 section 3.3).
+    /// Like [`Self::is_below`], also for servers that decode a path before they resolve it: no decoded segment is
+    /// `..`, with or without parameters (RFC 3986 section 3.3).
     pub(super) fn keeps(&self, url: &Url) -> bool {
         let climbs = |segment: &str| {
             let decoded = percent_decoded(segment);
@@ -268,23 +269,23 @@ impl BaseUrl {
     }
 }
 
-/// The values in the query of `url`, any of which may be a key.
+/// Returns the values in the query of `url`. Each may be a key.
 pub(super) fn query_secrets(url: &Url) -> impl Iterator<Item = Secret> {
     url.query_pairs().map(|(_, value)| Secret::from(value.into_owned()))
 }
 
-/// A URL as it may be told: its query may carry a key.
+/// Returns `url` without its query, which may hold a key.
 pub(super) fn without_query(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.into()
 }
 
-/// What the path of a URL would not keep as the text of one segment. The rest is encoded where it has to be.
+/// Characters that are encoded in a segment, because a URL path would give them another meaning.
 const RESERVED: AsciiSet = CONTROLS.add(b'%').add(b'/').add(b'?').add(b'#').add(b'\\');
 
-/// Appends segments, unencoded, to a path without a slash at its end. Not by `path_segments_mut`, which drops line
-/// breaks and tabs instead of encoding them, so that the path would be that of another resource.
+/// Appends unencoded segments to the path of `url`. `path_segments_mut` would drop line breaks and tabs instead of
+/// encoding them, and so address another resource.
 fn append<'s>(url: &mut Url, segments: impl Iterator<Item = &'s str>) {
     let mut path = url.path().trim_end_matches('/').to_owned();
     for segment in segments {
@@ -299,12 +300,12 @@ fn segments_of(path: &str) -> impl Iterator<Item = &str> {
 }
 
 fn percent_decoded(segment: &str) -> String {
-    // A lone `%` or invalid UTF-8 cannot come out of a parsed URL path unencoded, so lossy never loses.
+    // The path of a parsed URL contains neither a lone `%` nor invalid UTF-8, so nothing is lost.
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned()
 }
 
 impl fmt::Display for BaseUrl {
-    /// The URL without its query, which may carry a key.
+    /// Writes the URL without its query, which may hold a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&without_query(&self.url))
     }
@@ -357,7 +358,7 @@ mod tests {
     #[case("./a")]
     #[case("")]
     #[case("https://evil.test/x")]
-    fn paths_that_would_leave_the_base_are_refused(#[case] path: &str) {
+    fn paths_that_leave_the_base_are_rejected(#[case] path: &str) {
         let base = BaseUrl::parse("https://h.test/api").unwrap();
         assert!(matches!(base.target(&Request::new(Method::GET, path)), Err(ServerError::Request { .. })));
     }
@@ -375,13 +376,13 @@ mod tests {
     #[case::port("https://h.test:8443/api/x", Err("https://h.test:8443/api/x, is not of the origin of"))]
     #[case::user(
         "https://u:p@h.test/api/x",
-        Err("https://h.test/api/x, is written with a user, unlike https://h.test/api/;")
+        Err("https://h.test/api/x, is a URL with a user, unlike https://h.test/api/;")
     )]
     #[case::other_scheme("javascript:x", Err("javascript:x, is not of the origin of"))]
     #[case::path_outside("/apis/x?t=1", Err("https://h.test/apis/x, is not below https://h.test/api/;"))]
     #[case::dots("/api/../x", Err("https://h.test/x, is not below"))]
     #[case::encoded_dots("/api/%2e%2E/x", Err("https://h.test/x, is not below"))]
-    #[case::no_url("https://", Err("the next page is no URL: empty host"))]
+    #[case::no_url("https://", Err("the link to the next page is not a URL: empty host"))]
     fn links_stay_below_the_base(#[case] reference: &str, #[case] expected: Result<&str, &str>) {
         let base = BaseUrl::parse("https://h.test/api/?k=1").unwrap();
         let request = Request::new(Method::GET, "/orders");

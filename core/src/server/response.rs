@@ -9,15 +9,15 @@ use super::ServerError;
 use super::link::{NextLink, next_link};
 use crate::payload::{self, Class, Descriptor, PayloadType, Value};
 
-/// A successful answer, read to its end.
+/// A successful, complete answer.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The request's method.
     pub method: Method,
     /// The request's unencoded path.
     pub path: String,
-    /// Where the answer came from, after redirects: what its relative references are relative to (RFC 3986,
-    /// section 5.1.3). Its query may carry a key.
+    /// The URL that answered, after redirects. Relative references in the answer are relative to it (RFC 3986,
+    /// section 5.1.3). Its query may hold a key.
     pub url: Url,
     /// The status, below 400.
     pub status: StatusCode,
@@ -27,21 +27,21 @@ pub struct Response {
     pub location: Option<String>,
     /// The strong entity tag (RFC 9110 §8.8.3), if there is one.
     pub etag: Option<HeaderValue>,
-    /// When the answer last changed, as the server put it (RFC 9110 §8.8.2).
+    /// The time of the last change according to the server (RFC 9110 §8.8.2).
     pub last_modified: Option<HeaderValue>,
     /// The values of all `Link` fields.
     pub links: Vec<String>,
-    /// What other fields say about the pages of a list.
+    /// Information about the pages of a list from other fields.
     pub paging: Paging,
     /// The body, decompressed.
     pub body: Bytes,
 }
 
-/// What the header fields of an answer say about the pages of a list.
+/// Information about the pages of a list from the header fields of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paging {
-    /// How many entries the whole list has: `X-Total-Count`, `X-Total`, or the length in `Content-Range`
-    /// (RFC 9110 §14.4).
+    /// The number of entries of the whole list: `X-Total-Count`, `X-Total`, or the length in `Content-Range` (RFC
+    /// 9110 §14.4).
     pub total: Option<u64>,
     /// Whether there are further pages: `X-Next-Page`, or a range of unknown length.
     pub continues: bool,
@@ -61,14 +61,14 @@ impl Paging {
 }
 
 impl Response {
-    /// What the `Link` headers say about a next page (RFC 8288).
+    /// Returns the next page according to the `Link` headers (RFC 8288).
     pub fn next_link(&self) -> NextLink {
         next_link(self.links.iter().map(String::as_str))
     }
 
-    /// Decodes the body. Empty is null. The type comes from the Content-Type; where that is absent, unknown
-    /// or plain text around something structured, `expected` decides, or without it the shape of the body. An
-    /// HTML page counts only where text is expected.
+    /// Decodes the body. An empty body is null. The Content-Type determines the type. If it is absent, unknown, or
+    /// plain text where structured data is expected, `expected` decides, or else the first character of the body. An
+    /// HTML page is accepted only if text is expected.
     pub fn decode(&self, expected: Option<PayloadType>) -> Result<Value, ServerError> {
         if self.body.is_empty() {
             return Ok(Value::Null);
@@ -82,7 +82,7 @@ impl Response {
         for candidate in candidates {
             match payload::decode(candidate, &self.body) {
                 Ok(value) => return Ok(value),
-                // The next candidate would take it for text or bytes, and keep what nobody can compare.
+                // Later candidates would accept the number as text or bytes, which cannot be compared.
                 Err(error) if error.is_number_out_of_range() => {
                     first_error = Some(error);
                     break;
@@ -104,8 +104,8 @@ impl Response {
         })
     }
 
-    /// Whether the answer claims to be a page for people. Portals, forms to log in and gateways answer with one
-    /// whatever they are asked, with status 200, so it says nothing about a resource that is none.
+    /// Whether the Content-Type is that of an HTML page. Portals, login forms and gateways answer any request with
+    /// such a page and status 200, so it says nothing about the resource.
     fn is_page(&self) -> bool {
         let essence = self.content_type.as_deref().and_then(|text| text.split(';').next());
         essence.is_some_and(|essence| {
@@ -139,7 +139,7 @@ impl Response {
     }
 }
 
-/// The entity tag, if it is a strong one: only those tell versions apart (RFC 9110 §8.8.1).
+/// Returns the entity tag if it is a strong one; weak ones do not distinguish all versions (RFC 9110 §8.8.1).
 pub(super) fn strong_etag(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut tags = headers.get_all(ETAG).iter();
     let (tag, second) = (tags.next()?, tags.next());

@@ -1,4 +1,4 @@
-//! What is told about requests and answers to whoever looks for a fault: redacted, and by rising detail.
+//! Traces requests and answers for debugging. Texts are redacted, and higher levels show more details.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,22 +16,22 @@ use super::wire::Redaction;
 use crate::secrets::{Confidential, Redactor, Secret, excerpt, is_secret_name};
 
 const REDACTED: &str = "<redacted>";
-/// How much of a body is told with an error, in characters.
+/// The largest part of a body that is shown at level [`ERRORS`], in characters.
 const ERROR_BODY: usize = 1024;
-/// How much of a body is told with all else, in characters.
+/// The largest part of a body that is shown at higher levels, in characters.
 const BODY: usize = 4096;
 
 /// The bodies of errors.
 pub const ERRORS: u8 = 1;
-/// Also what is asked, what is answered, how long it took and how requests are authenticated.
+/// Also the request line, the status, the duration and the kind of authentication.
 pub const LINES: u8 = 2;
-/// Also headers and bodies, and where TLS settings come from.
+/// Also headers and bodies, and the source of the TLS settings.
 pub const ALL: u8 = 3;
 
 type Tell = dyn Fn(u8, &str) + Send + Sync;
 type Hidden = dyn Fn() -> Redactor + Send + Sync;
 
-/// Who is told about requests and answers, and how much.
+/// Logs requests and answers, up to a level.
 #[derive(Clone)]
 pub struct Trace {
     level: u8,
@@ -41,20 +41,20 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Tells what is of at most this level, from 0 for nothing to [`ALL`], with its level. With `reveal`
-    /// credentials are told as they are, except for those that token endpoints take and give.
+    /// Returns a trace that passes lines up to `level` to `tell`, from 0 for nothing to [`ALL`], each with its level.
+    /// With `reveal` the lines contain credentials, except for requests to token endpoints.
     pub fn new(level: u8, reveal: bool, tell: impl Fn(u8, &str) + Send + Sync + 'static) -> Self {
         Self { level, reveal, tell: Arc::new(tell), hidden: None }
     }
 
-    /// The same for who knows more secrets than the client: what `hidden` gives at the time takes them out of what is
-    /// told, and out of the errors of the client, before it is cut off.
+    /// Returns the trace with further secrets, for callers that know more than the client. `hidden` is called for
+    /// each line and each error of the client; its secrets are redacted before the text is shortened.
     #[must_use]
     pub fn hiding(self, hidden: impl Fn() -> Redactor + Send + Sync + 'static) -> Self {
         Self { hidden: Some(Arc::new(hidden)), ..self }
     }
 
-    /// What takes out the secrets that only others know.
+    /// Returns the redactor of the further secrets.
     pub(super) fn hidden(&self) -> Option<Redactor> {
         self.hidden.as_ref().map(|hidden| hidden())
     }
@@ -63,7 +63,7 @@ impl Trace {
         self.level >= level
     }
 
-    /// Tells a line of this level, if that is wanted.
+    /// Logs a line if the trace includes its level.
     pub(super) fn line(&self, level: u8, text: impl FnOnce() -> String) {
         if self.tells(level) {
             (self.tell)(level, &text());
@@ -80,17 +80,17 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// A trace with what it must not tell.
+/// A trace with the secrets that it must not show.
 pub(super) struct Teller<'a> {
     pub trace: &'a Trace,
     pub redaction: &'a Redaction,
-    /// What of this request is secret besides.
+    /// Further secrets of this request.
     pub secrets: &'a [Secret],
-    /// What else of its bodies is.
+    /// Confidential members of its bodies.
     pub confidential: &'a Confidential,
-    /// Whether this is a read.
+    /// Whether the request is a read.
     pub looks: bool,
-    /// Whether this is about a token, whose bodies are never told.
+    /// Whether the request is for a token. Its bodies are never shown.
     pub token: bool,
 }
 
@@ -106,7 +106,7 @@ impl Teller<'_> {
     pub fn answer(&self, status: StatusCode, took: Duration, headers: &HeaderMap, body: &[u8]) {
         self.trace.line(LINES, || format!("{status} in {} ms", took.as_millis()));
         self.headers("<", headers);
-        // An error says what is wrong with a member, and not what is in it.
+        // An error describes the fault of a member, not its value.
         let said = &Confidential::default();
         let confidential = if status.is_success() { self.confidential } else { said };
         if self.trace.tells(ALL) {
@@ -117,7 +117,7 @@ impl Teller<'_> {
         }
     }
 
-    /// That what is looked for is not there is no failure.
+    /// Whether the status is an error. A read of an absent resource is not an error.
     fn is_failure(&self, status: StatusCode) -> bool {
         let absent = self.looks && matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
         !absent && (status.is_client_error() || status.is_server_error())
@@ -135,7 +135,7 @@ impl Teller<'_> {
             return text;
         }
         if *name == AUTHORIZATION || *name == PROXY_AUTHORIZATION {
-            // The scheme is no secret (RFC 9110 section 11.4).
+            // The scheme is not secret (RFC 9110 section 11.4).
             return match text.split_once(' ') {
                 Some((scheme, _)) => format!("{scheme} {REDACTED}").into(),
                 None => REDACTED.into(),
@@ -170,7 +170,7 @@ impl Teller<'_> {
         });
     }
 
-    /// Without user and password, and with the names of query parameters only.
+    /// Returns `url` without user and password, and without the values of its query parameters.
     fn url(&self, url: &Url) -> String {
         let mut shown = url.clone();
         let _ = (shown.set_username(""), shown.set_password(None));
@@ -184,8 +184,7 @@ impl Teller<'_> {
     }
 }
 
-/// Links with the names of their query parameters only: what a server puts into the link to the next page may be a key
-/// of ours or of its own.
+/// Removes the values of query parameters from links. A server may put a key into the link to the next page.
 fn without_query_values(text: &str) -> String {
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(query) = rest.find('?') {
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_revealed_is_asked_for() {
+    fn reveal_shows_secrets() {
         let told = told(3, true, false);
         for secret in ["canary-key", "canary-token", "canary-proxy", "canary-query", "canary-cookie"] {
             assert!(told.contains(secret), "{told}");
@@ -271,7 +270,7 @@ mod tests {
     #[rstest]
     #[case(false)]
     #[case(true)]
-    fn tokens_are_never_told(#[case] reveal: bool) {
+    fn tokens_are_never_shown(#[case] reveal: bool) {
         let told = told(3, reveal, true);
         assert!(!told.contains("canary") && told.contains("PUT https://h.test/x"), "{told}");
     }

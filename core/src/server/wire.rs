@@ -1,4 +1,4 @@
-//! How one request gets to its server and its answer back: the gate, attempts, redirects, limits.
+//! Sends one request and reads its answer: the gate, attempts, redirects, limits.
 
 mod redirect;
 
@@ -28,35 +28,35 @@ const REDIRECTS: usize = 10;
 
 /// The largest answer of a token endpoint that is read.
 const TOKEN_BODY_LIMIT: usize = 1 << 20;
-/// How much of an error's body is read.
+/// The largest part of an error's body that is read, in bytes.
 const ERROR_BODY_LIMIT: usize = 64 << 10;
-/// How much of an error's body is told, in characters.
+/// The largest part of an error's body that is shown, in characters.
 const EXCERPT: usize = 256;
 
 /// A header that is added to requests.
 pub(super) type Header = (HeaderName, HeaderValue);
 
-/// What the requests of one client go over.
+/// The connections and settings that all requests of one client share.
 pub(super) struct Wire {
     pub http: Connector,
-    /// Whether we present a certificate.
+    /// Whether a client certificate is configured.
     pub certified: bool,
     pub base_url: BaseUrl,
-    /// What every request to the origin of the base URL carries, unless it says otherwise.
+    /// Headers of every request to the origin of the base URL. A request may replace them.
     pub default_headers: Vec<Header>,
     pub redaction: Redaction,
     pub gate: Arc<Gate>,
     pub observer: Option<Arc<dyn RequestObserver>>,
     pub trace: Option<Trace>,
-    /// How requests are authenticated, in a word.
+    /// The kind of authentication, for traces.
     pub auth: &'static str,
 }
 
-/// Takes the credentials of a client out of what is told, also those that it learns later.
+/// Removes the credentials of a client from texts, including credentials that are obtained later, such as tokens.
 pub(super) struct Redaction {
     configured: Redactor,
     learnt: RwLock<Learnt>,
-    /// What others know, who see what is told.
+    /// Also hides the secrets that this trace knows.
     wider: Option<Trace>,
 }
 
@@ -71,10 +71,9 @@ impl Redaction {
         Self { configured: Redactor::new(configured), learnt: RwLock::default(), wider }
     }
 
-    /// From now on this is taken out, too, until two others were learnt: requests with the last one may still be
-    /// under way.
+    /// Adds a secret to remove. The last two are kept, because requests with the previous one may still be running.
     pub fn learn(&self, secret: Secret) {
-        // Nobody panics while holding the lock.
+        // No thread panics while it holds the lock.
         let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
         let mut secrets = vec![secret];
         secrets.extend(learnt.secrets.drain(..).take(1));
@@ -85,12 +84,12 @@ impl Redaction {
         self.redact_with(&[], text)
     }
 
-    /// `text` without these secrets, too.
+    /// Returns `text` without known secrets and without `secrets`.
     pub fn redact_with(&self, secrets: &[Secret], text: &str) -> String {
         self.with(secrets, |redactors| Redactor::redact_all(redactors, text))
     }
 
-    /// A body without these secrets, and without what is `confidential`, too.
+    /// Returns `body` without known secrets, without `secrets` and without the members that are `confidential`.
     pub fn redact_body(&self, secrets: &[Secret], body: &str, confidential: &Confidential) -> String {
         self.with(secrets, |redactors| Redactor::redact_body_all(redactors, body, confidential))
     }
@@ -103,31 +102,31 @@ impl Redaction {
     }
 }
 
-/// One request on its way.
+/// One request with everything that is needed to send it.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub request: &'a Request,
-    /// Where it goes, which need not be of the server.
+    /// The URL; it may be outside the server.
     pub target: &'a Url,
-    /// Who sends it; told only to the origin of the base URL.
+    /// The headers that authenticate the request; sent only to the origin of the base URL.
     pub credentials: &'a [Header],
-    /// What makes the answer depend on what we know (RFC 9110 section 13.1); told to whoever is asked.
+    /// Conditional headers (RFC 9110 section 13.1); sent to every target, also after a redirect.
     pub conditions: &'a [Header],
     pub purpose: Purpose,
-    /// From connecting to the last byte of the answer; waiting at the gate does not count.
+    /// The time from connecting to the last byte of the answer; waiting at the gate does not count.
     pub attempt_timeout: Duration,
-    /// Ends its waiting, for the gate and between attempts; who has been sent to is heard out.
+    /// Ends the waits at the gate and between attempts. A request that has been sent is completed.
     pub cancelled: Option<&'a CancellationToken>,
 }
 
 impl Call<'_> {
-    /// The caller as the gate sees it. A request with a cancellation token is part of a run. The request for an access
-    /// token serves all requests that need one, so it waits as those of a run do.
+    /// Returns the caller for the gate. A request with a cancellation token is part of a run. All requests wait for
+    /// the access token, so the request for it waits like a request of a run.
     fn caller(self) -> Caller {
         if self.cancelled.is_some() || self.purpose == Purpose::Token { Caller::Run } else { Caller::Alone }
     }
 
-    /// What comes of waiting; `None` if the request is not wanted any more.
+    /// Returns the output of `waiting`; `None` if the request was cancelled.
     async fn waited<T>(self, waiting: impl Future<Output = T>) -> Option<T> {
         match self.cancelled {
             Some(cancelled) => cancelled.run_until_cancelled(waiting).await,
@@ -136,11 +135,11 @@ impl Call<'_> {
     }
 }
 
-/// What a request is about.
+/// What a request is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Resource,
-    /// A token is asked for. That may be repeated, though it is a POST.
+    /// A request for a token. It may be repeated although it is a POST.
     Token,
 }
 
@@ -157,10 +156,11 @@ impl Failed {
 }
 
 impl Wire {
-    /// Sends a request and reads the answer to its end, with the retries that cannot do a thing twice.
+    /// Sends a request and reads the complete answer. Repeats it only if the server cannot act on it twice.
     pub async fn send(&self, call: Call<'_>) -> Result<Response, ServerError> {
         let mut attempt = 1;
-        // What the server may have acted on is told, and not that it was not asked again.
+        // An error after which the server may have acted is returned in place of a later error of an attempt that was
+        // not sent.
         let mut received = None;
         loop {
             let Failed { error, failure } = match self.attempt(call).await {
@@ -182,9 +182,10 @@ impl Wire {
         }
     }
 
-    /// Passes the gate and sends the request once.
+    /// Sends the request once.
     async fn attempt(&self, call: Call<'_>) -> Result<Response, Failed> {
         let request = call.request;
+        // Stage 1: pass the gate.
         let pass = match call.waited(self.gate.enter(call.caller())).await {
             Some(Ok(pass)) => pass,
             Some(Err(refused)) => return Err(self.told(request, self.refused(request, refused))),
@@ -197,6 +198,7 @@ impl Wire {
         if pass.held_back() {
             self.observe(|observer| observer.throttled(false));
         }
+        // Stage 2: send the request, follow redirects, and read the answer.
         let started = Instant::now();
         let outcome = tokio::time::timeout(call.attempt_timeout, self.exchange(call)).await;
         let outcome = outcome.unwrap_or_else(|_| {
@@ -204,7 +206,7 @@ impl Wire {
             Err(Failed { error, failure: Failure::Interrupted })
         });
         let outcome = outcome.map_err(|failed| self.told(request, failed));
-        // What a server elsewhere does is no news of this one.
+        // Stage 3: return the slot. The outcome at another origin does not describe this server.
         if self.base_url.origin_is(call.target) {
             pass.settle(lesson(&outcome));
         } else {
@@ -216,12 +218,12 @@ impl Wire {
         outcome
     }
 
-    /// `failed` as it may be told.
+    /// Redacts the error of `failed`.
     fn told(&self, request: &Request, Failed { error, failure }: Failed) -> Failed {
         Failed { error: self.redacted(request, error), failure }
     }
 
-    /// `error` of `request` without what is secret in either.
+    /// Returns `error` without the secrets of the client and of `request`.
     pub fn redacted(&self, request: &Request, error: ServerError) -> ServerError {
         error.with_texts(|text| one_line(&self.redaction.redact_with(&request.secrets, text)).into_owned())
     }
@@ -267,7 +269,7 @@ impl Wire {
         Failed { error: ServerError::NotContacted { method, path, reason }, failure }
     }
 
-    /// One request and its answer, redirects included.
+    /// Sends one request, follows redirects, and reads the answer.
     async fn exchange(&self, call: Call<'_>) -> Result<Response, Failed> {
         let Call { request, target, .. } = call;
         let mut reach = self.reach(call, target);
@@ -295,8 +297,8 @@ impl Wire {
         Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
     }
 
-    /// The client for who is so far away. A redirect that left the origin leads to somebody who must not learn who
-    /// we are, and for whom nobody vouches whom we were told to trust.
+    /// Returns the HTTP client for a target at this distance. For another origin it is one without our client
+    /// certificate and without the configured CAs.
     fn http(&self, reach: Reach) -> Result<reqwest::Client, Failed> {
         match reach {
             Reach::Home | Reach::Neighbour => Ok(self.http.client()),
@@ -304,10 +306,10 @@ impl Wire {
         }
     }
 
-    /// What it means that no answer came.
+    /// Returns the error of a request without an answer.
     fn unanswered(&self, call: Call<'_>, url: &Url, reach: Reach, error: &reqwest::Error) -> Failed {
         let request = call.request;
-        // Whether the TLS settings are for who was asked.
+        // Whether the TLS settings apply to the target.
         let known = reach != Reach::Stranger;
         let proxy = self.http.proxy().serving(url);
         if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
@@ -323,14 +325,14 @@ impl Wire {
                 Failure::Certificate,
             ),
             Some(Refusal::Ours(alert)) => (
-                format!("it wants a client certificate, but none is configured (TLS alert {alert:?})"),
+                format!("it requires a client certificate, but none is configured (TLS alert {alert:?})"),
                 Failure::Certificate,
             ),
             None if error.is_connect() => (causes(error), Failure::Connect),
             None => (causes(error), Failure::Interrupted),
         };
         let reason = self.redaction.redact(&format!("{way}{reason}"));
-        // Whom we do not trust, or who does not trust us, was told nothing.
+        // The request is not sent before the TLS handshake has succeeded.
         let sent = matches!(failure, Failure::Interrupted);
         let error = if sent { request.failed(reason) } else { request.unsent(reason) };
         let failure = match failure {
@@ -341,8 +343,8 @@ impl Wire {
         Failed { error, failure }
     }
 
-    /// A proxy that is asked without tunnel refuses credentials with an answer of its own (RFC 9110 section
-    /// 15.5.8).
+    /// Returns an error if an HTTP proxy rejected its credentials. Without a tunnel it does so in its own answer (RFC
+    /// 9110 section 15.5.8).
     fn check_proxy(&self, request: &Request, url: &Url, status: StatusCode) -> Result<(), Failed> {
         let proxy = self.http.proxy().serving(url).filter(|_| url.scheme() == "http");
         match proxy {
@@ -368,8 +370,8 @@ impl Wire {
             headers.insert(CONTENT_TYPE, value("Content-Type", &body.media_type)?);
         }
         insert_all(headers, call.conditions);
-        // A redirect that led away gets neither default headers nor credentials, and a token endpoint gets its own
-        // in the body.
+        // After a redirect away from the base URL the request gets neither default headers nor credentials. The
+        // credentials for a token endpoint are in the body.
         if call.purpose == Purpose::Resource && reach == Reach::Home {
             insert_all(headers, &self.default_headers);
             insert_all(headers, &request.headers);
@@ -398,7 +400,7 @@ impl Wire {
         };
         let body = match collect(&mut answer, limit).await {
             Ok(Collected::Whole(body)) => body,
-            // Of a value that is cut off here what is left has to be found, too.
+            // The mark lets the redactor find a secret whose end is cut off.
             Ok(Collected::Cut(body)) if failed => [&body, "…".as_bytes()].concat().into(),
             Ok(Collected::Cut(_)) => {
                 return Err(Failed::finally(ServerError::TooLarge {
@@ -408,7 +410,7 @@ impl Wire {
                 }));
             }
             Err(error) => {
-                let reason = format!("the answer broke off: {}", causes(&error));
+                let reason = format!("the answer is incomplete: {}", causes(&error));
                 let error = request.failed(self.redaction.redact(&reason));
                 return Err(Failed { error, failure: Failure::Interrupted });
             }
@@ -443,7 +445,7 @@ impl Wire {
         })
     }
 
-    /// The path of `request` as it may be told. It is not encoded, so a secret in it is there as it is.
+    /// Returns the path of `request` without secrets. The path is not encoded, so a plain search finds them.
     fn path_of(&self, request: &Request) -> String {
         let is_there = |secret: &Secret| request.path.contains(secret.expose());
         if request.secrets.iter().any(is_there) {
@@ -454,7 +456,7 @@ impl Wire {
 
     fn excerpt(&self, request: &Request, body: &[u8]) -> String {
         let text = String::from_utf8_lossy(body);
-        // Redacted before it is cut: afterwards the beginning of a value would not be known for one.
+        // Redact before cutting: the redactor could not recognise the beginning of a secret.
         let text = self.redaction.redact_body(&request.secrets, text.trim(), &Confidential::default());
         if text.is_empty() { "<empty>".to_owned() } else { excerpt(&one_line(&text), EXCERPT).into_owned() }
     }
@@ -483,9 +485,9 @@ enum Collected {
     Cut(Bytes),
 }
 
-/// Reads a body. One that comes in a single piece is not copied.
+/// Reads a body up to `limit`. A body of a single chunk is not copied.
 async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collected, reqwest::Error> {
-    // The server's word is taken for how much to expect, but not for more than we would read.
+    // Content-Length determines the capacity, up to the limit.
     let expected = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
     let Some(first) = answer.chunk().await? else { return Ok(Collected::Whole(Bytes::new())) };
     if first.len() > limit {
@@ -507,7 +509,7 @@ async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collect
     Ok(Collected::Whole(body.freeze()))
 }
 
-/// What an attempt teaches about the server.
+/// Converts the outcome of an attempt for the gate.
 fn lesson(outcome: &Result<Response, Failed>) -> Outcome<'_> {
     let answer = |status, retry_after| Outcome::Answered(Answer { status, retry_after });
     match outcome {
@@ -518,22 +520,22 @@ fn lesson(outcome: &Result<Response, Failed>) -> Outcome<'_> {
         {
             Outcome::Failed(reason)
         }
-        // An answer that we do not take: too large, or a redirect that is not followed or leads nowhere.
+        // An answer that is rejected here: too large, or a redirect that is not followed or leads nowhere.
         Err(_) => answer(StatusCode::OK, None),
     }
 }
 
-/// A client for as many connections to one server as its gate lets us use.
+/// Configures a pool for as many connections to one server as its gate admits.
 pub(super) fn pooled(builder: reqwest::ClientBuilder, connections: usize) -> reqwest::ClientBuilder {
     builder
         .redirect(reqwest::redirect::Policy::none())
-        // Every connection that the gate lets us use is kept, though not as long as servers commonly keep
-        // theirs, so that we are the ones to close them.
+        // Every connection that the gate admits is kept. Servers commonly keep idle connections longer than this, so
+        // the client closes them first.
         .pool_max_idle_per_host(connections)
         .pool_idle_timeout(IDLE_TIMEOUT)
         .tcp_nodelay(true)
         .tcp_keepalive(KEEPALIVE)
-        // One connection carries all requests, so its silent death must be noticed before they time out.
+        // One connection carries all requests, so a dead connection must be detected before they time out.
         .http2_keep_alive_interval(KEEPALIVE)
         .http2_keep_alive_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))

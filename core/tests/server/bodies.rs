@@ -59,7 +59,7 @@ async fn what_is_not_what_it_says_is_a_broken_answer() {
     let server = Recorder::start(|_| ([("content-encoding", "br")], "no brotli").into_response()).await;
     let error = ask(&server, Method::POST).await.unwrap_err();
     assert_eq!(error.category(), Category::Transport, "{error}");
-    assert!(error.to_string().contains("the answer broke off"), "{error}");
+    assert!(error.to_string().contains("the answer is incomplete"), "{error}");
 }
 
 #[tokio::test]

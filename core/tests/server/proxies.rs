@@ -65,7 +65,7 @@ async fn a_proxy_that_refuses_credentials_is_named_and_asked_once() {
             let client = client(base_url, through(&proxy, login, None), TlsConfig::default());
             let error = send(&client, Method::GET).await.unwrap_err();
             assert_eq!(error.category(), Category::Auth, "{error}");
-            let expected = format!("the proxy http://{} refuses the configured", proxy.server.address);
+            let expected = format!("the proxy http://{} rejected the credentials", proxy.server.address);
             assert!(
                 error.to_string().contains(&expected) && !error.to_string().contains("secret"),
                 "{error}"

@@ -59,7 +59,7 @@ async fn without_the_right_client_certificate_nothing_is_asked_twice() {
     let (ear, _) = Ear::new();
     let without = observed(&front, authority.trusted(), Some(ear.clone()));
     let without = get(&without).await.unwrap_err();
-    assert!(without.contains("wants a client certificate, but none is configured"), "{without}");
+    assert!(without.contains("requires a client certificate, but none is configured"), "{without}");
     let stranger = Authority::new().identity("client", &[]);
     let other = observed(&front, stranger.presented(authority.trusted()), Some(ear.clone()));
     let other = get(&other).await.unwrap_err();

@@ -37,7 +37,7 @@ async fn try_out(settings: VaultSettings) -> Result<(), VaultError> {
 fn refused(error: &VaultError, proxy: &RecordingProxy) {
     let proxy = proxy.server.address;
     let expected =
-        format!("cannot log in: the proxy http://{proxy} refuses the configured credentials, or misses some");
+        format!("cannot log in: the proxy http://{proxy} rejected the credentials, or requires some");
     assert_eq!(error.to_string().replace(&format!("{proxy}/"), &proxy.to_string()), expected);
     assert_eq!(error.category(), Category::Auth);
 }

@@ -214,7 +214,7 @@ impl Line {
         let mut body = Zeroizing::new(Vec::with_capacity(expected.min(BODY_LIMIT)));
         loop {
             let chunk = answer.chunk().await.map_err(|error| Failed {
-                error: self.unreachable(call, format!("the answer broke off: {}", causes(&error))),
+                error: self.unreachable(call, format!("the answer is incomplete: {}", causes(&error))),
                 failure: Failure::Interrupted,
             })?;
             let Some(chunk) = chunk else { return Ok(body) };

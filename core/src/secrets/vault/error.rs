@@ -58,7 +58,7 @@ pub enum VaultError {
         reason: String,
     },
     /// The proxy on the way wants credentials, or other ones (status 407).
-    #[error("cannot {action}: the proxy {proxy} refuses the configured credentials, or misses some")]
+    #[error("cannot {action}: the proxy {proxy} rejected the credentials, or requires some")]
     ProxyCredentials {
         /// What was to be done.
         action: String,

@@ -1,9 +1,9 @@
-//! Not hammering a server that cannot be reached: a circuit breaker.
+//! The circuit breaker: stops requests to a server that cannot be reached.
 //!
-//! Closed, everybody passes. After [`FAILURES`] attempts in a row that did not reach the server it opens, and
-//! nobody passes for a while: a second at first, twice as long each time the probe after it fails, half a
-//! minute at most, with jitter so that those who met the same fate do not return together. Then it is half
-//! open: one request passes as the probe. Any answer closes it, whatever its status.
+//! A closed breaker admits all requests. It opens after [`FAILURES`] attempts in a row that did not reach the server.
+//! An open breaker admits no request for one second, and twice as long after each failed probe, up to 30 seconds.
+//! Jitter keeps clients that failed together from returning together. Then the breaker is half open and admits one
+//! request as the probe. Any answer closes it, whatever its status.
 //!
 //! The pattern is that of M. Nygard, *Release It!*, chapter "Stability Patterns".
 
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use super::Refused;
 
-/// So many failed attempts in a row open the breaker.
+/// The number of failed attempts in a row that opens the breaker.
 ///
-/// They must not all have been under way at the same moment: one connection that breaks takes all requests on
-/// it down, and is no sign that the next one fails.
+/// At least one of them must have begun after the first failure. A single broken connection fails all requests on it,
+/// and does not show that the next one fails.
 const FAILURES: u32 = 5;
 
 const FIRST_OPEN: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub(super) struct Breaker {
     state: State,
     failures: u32,
     first_failure: Option<Instant>,
-    /// Whether an attempt failed that began after another one had.
+    /// Whether an attempt failed that began after the first failure.
     failed_again: bool,
     cause: String,
 }
@@ -45,11 +45,11 @@ enum State {
     },
 }
 
-/// How somebody was let through.
+/// How the breaker admitted a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passage {
     Normal,
-    /// As the one who finds out whether the server is back.
+    /// As the probe, which shows whether the server can be reached again.
     Probe,
 }
 
@@ -58,7 +58,7 @@ impl Breaker {
         self.state != State::Closed
     }
 
-    /// Lets one through, or nobody.
+    /// Admits one request, or returns `None`.
     pub(super) fn ask(&mut self, now: Instant) -> Option<Passage> {
         match self.state {
             State::Closed => Some(Passage::Normal),
@@ -70,7 +70,7 @@ impl Breaker {
         }
     }
 
-    /// What somebody is told whom [`Breaker::ask`] would refuse.
+    /// Returns the error for a request that [`Breaker::ask`] would not admit.
     pub(super) fn refusal(&self, now: Instant) -> Option<Refused> {
         let probe_in = match self.state {
             State::Open { until, .. } if until > now => until - now,
@@ -86,7 +86,7 @@ impl Breaker {
         }
     }
 
-    /// Takes note of an attempt that did not reach the server; whether that opened the breaker.
+    /// Records an attempt that did not reach the server. Returns whether the breaker opened.
     pub(super) fn failed(&mut self, passage: Passage, started: Instant, now: Instant, cause: &str) -> bool {
         self.failures = self.failures.saturating_add(1);
         cause.clone_into(&mut self.cause);
@@ -95,7 +95,7 @@ impl Breaker {
         let period = match (self.state, passage) {
             (State::Closed, _) if self.failures >= FAILURES && self.failed_again => FIRST_OPEN,
             (State::Probing { period }, Passage::Probe) => longer(period),
-            // An attempt from before the breaker opened, or one too few.
+            // The attempt began before the breaker opened, or there are too few failures.
             _ => return false,
         };
         let until = now + period.mul_f64(0.5 + fastrand::f64() / 2.0);
@@ -103,7 +103,7 @@ impl Breaker {
         true
     }
 
-    /// A probe that was never sent is the next one's to send.
+    /// Lets the next request be the probe, because this one was not sent.
     pub(super) fn abandoned(&mut self, passage: Passage, now: Instant) {
         if let (State::Probing { period }, Passage::Probe) = (self.state, passage) {
             self.state = State::Open { until: now, period };
@@ -121,7 +121,7 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_millis(1);
 
-    /// An open breaker and the moment it opened.
+    /// Returns an open breaker and the time when it opened.
     fn open() -> (Breaker, Instant) {
         let mut breaker = Breaker::default();
         let mut now = Instant::now();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_open_it_and_one_answer_closes_it() {
+    fn failures_in_a_row_open_the_breaker_and_one_answer_closes_it() {
         let (mut breaker, now) = open();
         assert_eq!(breaker.ask(now), None);
         let wait = probe_in(&breaker, now);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_between_starts_the_count_over() {
+    fn an_answer_resets_the_count_of_failures() {
         let mut breaker = Breaker::default();
         let now = Instant::now();
         for attempt in 0..20 {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_break_together_are_one_failure() {
+    fn requests_that_fail_together_do_not_open_the_breaker() {
         let mut breaker = Breaker::default();
         let (started, broke) = (Instant::now(), Instant::now() + MOMENT);
         for _ in 0..64 {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn stragglers_neither_lengthen_the_wait_nor_decide_for_the_probe() {
+    fn failures_of_older_attempts_neither_lengthen_the_wait_nor_end_the_probe() {
         let (mut breaker, now) = open();
         let wait = probe_in(&breaker, now);
         assert!(!breaker.failed(Passage::Normal, now, now, "timed out"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_is_given_up_is_the_next_ones() {
+    fn after_an_abandoned_probe_the_next_request_is_the_probe() {
         let (mut breaker, now) = open();
         let now = now + FIRST_OPEN;
         assert_eq!(breaker.ask(now), Some(Passage::Probe));

@@ -1,13 +1,13 @@
-//! How many requests may run at once, learnt from how the server answers.
+//! The number of requests that may run at once, derived from the server's answers.
 //!
-//! Additive increase, multiplicative decrease, as TCP finds its share of a network (RFC 5681 §3.1):
+//! It uses additive increase and multiplicative decrease, like TCP congestion control (RFC 5681 §3.1):
 //!
-//! - one more per round trip, and only while the limit is what holds requests back (RFC 7661);
-//! - half as many when the server shows that it is too much: 429, 503, 504, a timeout, a broken connection; once
-//!   per round trip, because attempts from before a decrease are not evidence about it (RFC 6582).
+//! - The limit grows by one per round trip, and only while it is fully used (RFC 7661).
+//! - The limit is halved after a sign of overload: 429, 503, 504, a timeout or a broken connection. This happens at
+//!   most once per round trip, because attempts that began before a decrease do not show its effect (RFC 6582).
 //!
-//! How long answers take does not count: they take longer for many reasons other than our concurrency. A server
-//! that is overloaded answers with one of these statuses, or not in time.
+//! Response times are not evaluated, because many other factors influence them. An overloaded server answers with one
+//! of these statuses, or not in time.
 //!
 //! A configured limit starts at its ceiling.
 
@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use super::{DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 
-/// How long nothing grows after the server asked for less. One that counts requests per second would
-/// otherwise be driven into its limit many times a second.
+/// The limit does not grow for this time after a sign of overload. Otherwise a server that counts requests per second
+/// would reject requests many times a second.
 const RESPITE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -27,23 +27,23 @@ pub(super) struct Limit {
     start: usize,
     ceiling: usize,
     configured: bool,
-    /// Answers since the last growth; as many as the limit make a round trip.
+    /// Answers since the last growth. A round trip is over when they are as many as the limit.
     credit: usize,
-    /// What was learnt from attempts that began before is out of date.
+    /// The time of the last decrease. Attempts that began earlier are ignored.
     shrunk: Option<Instant>,
-    /// No growth before.
+    /// The limit does not grow before this time.
     rests_until: Option<Instant>,
-    /// What the limit was before the server asked for less, until it is that again.
+    /// The limit before the server's push back; `None` when the limit has recovered.
     pushed_back_from: Option<usize>,
 }
 
 impl Limit {
-    /// Finds its level below [`MAX_CONCURRENCY`].
+    /// A limit that adapts, up to [`MAX_CONCURRENCY`].
     pub(super) fn adaptive() -> Self {
         Self::new(DEFAULT_CONCURRENCY, MAX_CONCURRENCY, false)
     }
 
-    /// Never exceeds `ceiling`, and stays there unless the server pushes back.
+    /// A limit that never exceeds `ceiling`, and stays there unless the server pushes back.
     pub(super) fn configured(ceiling: usize) -> Self {
         Self::new(ceiling, ceiling, true)
     }
@@ -61,18 +61,18 @@ impl Limit {
         self.ceiling
     }
 
-    /// Whether requests wait here because of settings, or because the server asked for less: otherwise the
-    /// limit is what the server takes gladly, and waiting for one's turn is no loss.
+    /// Whether requests wait because of the configuration or a push back. Otherwise the limit is the server's
+    /// measured capacity, and the wait costs no throughput.
     pub(super) fn holds_back(&self) -> bool {
         self.configured || self.pushed_back_from.is_some()
     }
 
-    /// Starts over.
+    /// Resets the limit to its start.
     pub(super) fn forget(&mut self) {
         *self = Self::new(self.start, self.ceiling, self.configured);
     }
 
-    /// The server showed that it is too much.
+    /// Evaluates a sign of overload.
     pub(super) fn overloaded(&mut self, started: Instant, now: Instant) {
         self.rests_until = Some(now + RESPITE);
         if self.is_outdated(started) {
@@ -83,7 +83,7 @@ impl Limit {
         self.shrunk = Some(now);
     }
 
-    /// The server answered a request that was one of `running`.
+    /// Evaluates an answer to a request that was one of `running`.
     pub(super) fn answered(&mut self, started: Instant, now: Instant, running: usize) {
         let rested = self.rests_until.is_none_or(|until| until <= now);
         if self.is_outdated(started) || running < self.now || !rested || self.now >= self.ceiling {
@@ -115,7 +115,7 @@ mod tests {
 
     const ROUND_TRIP: Duration = Duration::from_millis(20);
 
-    /// A server that `offered` requests try to be at once.
+    /// A server to which a test sends up to `offered` requests at once.
     struct Simulation {
         limit: Limit,
         now: Instant,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_by_one_per_round_trip_to_the_ceiling() {
+    fn the_limit_grows_by_one_per_round_trip_to_the_ceiling() {
         let mut world = Simulation::new(Limit::adaptive());
         assert_eq!(world.limit.now(), DEFAULT_CONCURRENCY);
         world.rounds(1);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_grow_while_it_is_not_used() {
+    fn an_unused_limit_does_not_grow() {
         let mut world = Simulation::new(Limit::adaptive());
         for _ in 0..100 {
             world.round(DEFAULT_CONCURRENCY - 1);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn push_back_halves_once_per_round_trip_and_never_below_one() {
+    fn push_back_halves_the_limit_once_per_round_trip_down_to_one() {
         let mut world = Simulation::new(Limit::adaptive());
         for expected in [8, 4, 2, 1, 1] {
             let started = world.now;
@@ -179,7 +179,7 @@ mod tests {
     #[rstest]
     #[case(Limit::adaptive(), MAX_CONCURRENCY)]
     #[case(Limit::configured(40), 40)]
-    fn it_recovers_after_a_respite_and_never_beyond_its_ceiling(
+    fn the_limit_recovers_after_a_second_up_to_its_ceiling(
         #[case] limit: Limit,
         #[case] ceiling: usize,
     ) {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_ordinary_again_once_the_limit_has_recovered() {
+    fn waiting_does_not_count_as_held_back_after_the_limit_has_recovered() {
         let mut world = Simulation::new(Limit::adaptive());
         assert!(!world.limit.holds_back());
         world.limit.overloaded(world.now, world.now);

@@ -1,4 +1,5 @@
-//! Who is inside the gate, who waits, and what lets the next one in. No clock and no waiting of its own.
+//! The queue of a gate: the requests that run, the requests that wait, and the rules that admit the next one. It
+//! reads no clock and does not wait itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,29 +15,30 @@ use super::{Answer, Outcome, Refused};
 use crate::server::BaseUrl;
 use crate::transport::retry::LONGEST_WAIT;
 
-/// However long a server asks for patience, after this it is asked again.
+/// The longest time for which a `Retry-After` closes the gate.
 const LONGEST_CLOSURE: Duration = Duration::from_hours(1);
 
 /// The state of a gate.
 ///
-/// Tickets are numbered in the order of arrival, and whoever waits is let in in the order of tickets. A waiter
-/// whose sender is dropped looks again: that is how news reach those who wait.
+/// Tickets are numbered in the order of arrival, and requests are admitted in the order of their tickets. If the
+/// sender of a waiting request is dropped, the request checks the state again. Changes of the state reach waiting
+/// requests in this way.
 #[derive(Debug)]
 pub(super) struct Line {
     limit: Limit,
     breaker: Breaker,
     closed: Option<Closed>,
-    /// What the state was learnt from.
+    /// The server that the state describes.
     learnt_from: Option<BaseUrl>,
     queue_size: Option<usize>,
     inside: usize,
     waiting: BTreeMap<u64, oneshot::Sender<Passage>>,
-    /// Those who wait, also while they look again.
+    /// Places that are taken in the queue. A request keeps its place while it checks the state again.
     places: usize,
     next_ticket: u64,
 }
 
-/// The server asked for no requests until then.
+/// The server asked for no requests until this time.
 #[derive(Clone, Copy, Debug)]
 struct Closed {
     until: Instant,
@@ -44,24 +46,24 @@ struct Closed {
     status: StatusCode,
 }
 
-/// Who wants to be let in.
+/// The kind of request that enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Caller {
-    /// A request by itself. A full queue refuses it.
+    /// A single request. It fails if the queue is full.
     Alone,
-    /// A request of a run. The run bounds by itself how many wait, so a full queue only means that it waits,
-    /// too: a refusal would fail the resource, and the next request would meet the same queue.
+    /// A request of a run. It waits even if the queue is full, because the run itself bounds the number of its
+    /// requests. An error would fail the resource, and the next request would find the same queue.
     Run,
 }
 
-/// One who was let in.
+/// An admitted request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub ticket: u64,
     pub passage: Passage,
 }
 
-/// One attempt of one who was let in.
+/// One attempt of an admitted request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt {
     pub passage: Passage,
@@ -101,8 +103,8 @@ impl Line {
         self.breaker.is_open()
     }
 
-    /// Lets one in if nobody waits and there is room; refuses where waiting would be in vain. A `ticket` is of
-    /// somebody who was here before.
+    /// Admits a request if no other request waits and a slot is free. Fails if waiting would be useless. A request
+    /// that queues again passes its `ticket`.
     pub(super) fn try_enter(&mut self, ticket: Option<u64>, now: Instant) -> Result<Option<Entry>, Refused> {
         self.refusal(now).map_or(Ok(()), Err)?;
         if !self.waiting.is_empty() || self.inside >= self.limit.now() || !self.is_open(now) {
@@ -124,17 +126,18 @@ impl Line {
         self.opens_at(now).is_none()
     }
 
-    /// When the server wants to be asked again, if that is yet to come.
+    /// Returns the end of the wait that the server asked for, if it is in the future.
     pub(super) fn opens_at(&self, now: Instant) -> Option<Instant> {
         self.closed.map(|closed| closed.until).filter(|until| *until > now)
     }
 
-    /// Whether those who wait now do so because of settings or because of the server.
+    /// Whether waiting requests wait because of the configuration or because of the server.
     pub(super) fn holds_back(&self, now: Instant) -> bool {
         self.limit.holds_back() || !self.is_open(now)
     }
 
-    /// A place in the queue, unless it is full for `caller`; those who come back always get theirs.
+    /// Takes a place in the queue; an error if the queue is full for `caller`. A request that has a `ticket` always
+    /// gets its place.
     pub(super) fn take_place(&mut self, ticket: Option<u64>, caller: Caller) -> Result<u64, Refused> {
         let bound = self.queue_size.filter(|_| ticket.is_none() && caller == Caller::Alone);
         if let Some(size) = bound.filter(|size| self.places >= *size) {
@@ -149,7 +152,8 @@ impl Line {
         self.next_ticket
     }
 
-    /// Waits with a ticket, unless that would be in vain. The receiver errs when there is reason to look again.
+    /// Waits with a ticket; an error if waiting would be useless. The receiver fails if the request must check the
+    /// state again.
     pub(super) fn wait(&mut self, ticket: u64, now: Instant) -> Result<oneshot::Receiver<Passage>, Refused> {
         self.refusal(now).map_or(Ok(()), Err)?;
         let (sender, turn) = oneshot::channel();
@@ -158,11 +162,11 @@ impl Line {
         Ok(turn)
     }
 
-    /// Lets in as many as there is room for.
+    /// Admits as many requests as there are free slots.
     fn admit(&mut self, now: Instant) {
         while self.inside < self.limit.now() && self.is_open(now) {
             let Some((_, turn)) = self.waiting.pop_first() else { break };
-            // Whoever the breaker refuses looks again and learns why.
+            // The breaker admits none. The dropped sender makes the request check again and fail with the reason.
             let Some(passage) = self.breaker.ask(now) else { continue };
             match turn.send(passage) {
                 Ok(()) => self.inside += 1,
@@ -171,25 +175,25 @@ impl Line {
         }
     }
 
-    /// Whether one who is inside, and has not sent anything yet, may still do so.
+    /// Whether an admitted request that has not been sent may still be sent.
     pub(super) fn may_stay(&self, passage: Passage, now: Instant) -> bool {
         let reachable = passage == Passage::Probe || !self.breaker.is_open();
         reachable && self.is_open(now) && self.inside <= self.limit.now()
     }
 
-    /// One who was inside is not any more.
+    /// Releases a slot and admits the next request.
     pub(super) fn leave(&mut self, now: Instant) {
         self.inside = self.inside.saturating_sub(1);
         self.admit(now);
     }
 
-    /// One who was let in gives up without having learnt anything.
+    /// Releases the slot of a request that ended without an outcome.
     pub(super) fn abandon(&mut self, passage: Passage, now: Instant) {
         self.breaker.abandoned(passage, now);
         self.leave(now);
     }
 
-    /// Takes note of how an attempt ended that was one of `running`, and whose slot is still taken.
+    /// Evaluates the outcome of an attempt that was one of `running`. Its slot is still taken.
     pub(super) fn learn(&mut self, attempt: &Attempt, running: usize, outcome: Outcome<'_>) {
         let Attempt { passage, started, ended } = *attempt;
         match outcome {
@@ -214,15 +218,15 @@ impl Line {
                     self.close(now, patience.min(LONGEST_CLOSURE), answer.status);
                 }
             }
-            // A gateway's way to say that the server behind it did not answer in time.
+            // A gateway reports that the server behind it did not answer in time.
             StatusCode::GATEWAY_TIMEOUT => self.limit.overloaded(started, now),
-            // The server failed, so it does not get more requests.
+            // The server failed, so the limit does not grow.
             status if status.is_server_error() => {}
             _ => self.limit.answered(started, now, running),
         }
     }
 
-    /// The longest request for patience counts.
+    /// Closes the gate for `patience`, unless it is already closed for longer.
     fn close(&mut self, now: Instant, patience: Duration, status: StatusCode) {
         let until = now + patience;
         if self.closed.is_none_or(|closed| closed.until < until) {
@@ -247,8 +251,8 @@ pub(super) fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
     line.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A place among those who wait, given back also when the waiting future is dropped; so is the slot, if it was
-/// given in that moment.
+/// A place in the queue. Dropping it, for example with a cancelled future, releases the place, and the slot if one
+/// was just given.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     line: &'a Mutex<Line>,
@@ -261,8 +265,8 @@ impl<'a> Place<'a> {
         Self { line, ticket, turn: None }
     }
 
-    /// Waits for the slot; without one there is reason to look again. While the gate is closed, those who wait
-    /// open it: `opens` is when.
+    /// Waits for the slot. `None` means that the request must check the state again: at `opens` if the gate is
+    /// closed, otherwise when the state changes.
     pub(super) async fn turn(&mut self, opens: Option<Instant>) -> Option<Passage> {
         let turn = self.turn.as_mut()?;
         let given = match opens {

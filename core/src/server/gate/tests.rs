@@ -29,19 +29,19 @@ fn unconfigured() -> Gate {
 
 type Entering<'a> = Pin<Box<dyn Future<Output = Result<Pass<'a>, Refused>> + Send + 'a>>;
 
-/// One who has begun to wait.
+/// Returns a request that has begun to wait.
 fn waiter(gate: &Gate) -> Entering<'_> {
     let mut entering: Entering<'_> = Box::pin(gate.enter(Caller::Alone));
-    assert!((&mut entering).now_or_never().is_none(), "let in at once");
+    assert!((&mut entering).now_or_never().is_none(), "admitted at once");
     entering
 }
 
-/// One who is let in, or refused, without waiting.
+/// Enters with a request that does not have to wait.
 fn at_once(gate: &Gate) -> Result<Pass<'_>, Refused> {
     gate.enter(Caller::Alone).now_or_never().expect("has to wait")
 }
 
-/// Fails attempts, one after the other.
+/// Fails attempts one after the other.
 async fn fail(gate: &Gate, attempts: usize) {
     for _ in 0..attempts {
         advance(Duration::from_millis(1)).await;
@@ -54,7 +54,7 @@ async fn fail(gate: &Gate, attempts: usize) {
 #[case(Throttling { queue_size: Some(1), ..Throttling::default() }, "needs maxConcurrentRequests")]
 #[case(Throttling { burst: Some(1), ..Throttling::default() }, "needs requestsPerSecond")]
 #[case(Throttling { requests_per_second: Some(0.0), ..Throttling::default() }, "above 0")]
-fn contradictions_are_refused(#[case] throttling: Throttling, #[case] expected: &str) {
+fn contradicting_settings_are_rejected(#[case] throttling: Throttling, #[case] expected: &str) {
     let error = Gate::new(&throttling).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
 }
@@ -62,12 +62,12 @@ fn contradictions_are_refused(#[case] throttling: Throttling, #[case] expected: 
 #[rstest]
 #[case::adaptive(unconfigured(), (DEFAULT_CONCURRENCY, MAX_CONCURRENCY))]
 #[case::configured(gate(200, None), (200, 200))]
-fn where_it_starts_and_may_end(#[case] gate: Gate, #[case] expected: (usize, usize)) {
+fn concurrency_at_the_start_and_at_most(#[case] gate: Gate, #[case] expected: (usize, usize)) {
     assert_eq!((gate.concurrency(), gate.max_concurrency()), expected);
 }
 
 #[tokio::test]
-async fn one_runs_one_waits_the_third_fails_at_once() {
+async fn a_request_fails_at_once_if_the_queue_is_full() {
     let gate = gate(1, Some(1));
     let first = at_once(&gate).unwrap();
     assert!(!first.held_back());
@@ -78,7 +78,7 @@ async fn one_runs_one_waits_the_third_fails_at_once() {
 }
 
 #[tokio::test]
-async fn those_of_a_run_wait_in_a_full_queue_and_count_in_it() {
+async fn requests_of_a_run_wait_in_a_full_queue_and_count_in_it() {
     let gate = gate(1, Some(1));
     let first = at_once(&gate).unwrap();
     let mut of_a_run: Vec<_> = (0..3).map(|_| Box::pin(gate.enter(Caller::Run))).collect();
@@ -101,7 +101,7 @@ async fn a_cancelled_waiter_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_is_cancelled_when_its_turn_has_come_passes_it_on() {
+async fn a_waiter_that_is_cancelled_in_its_turn_passes_the_slot_on() {
     let gate = gate(1, None);
     let running = at_once(&gate).unwrap();
     let (chosen, next) = (waiter(&gate), waiter(&gate));
@@ -112,7 +112,7 @@ async fn a_waiter_that_is_cancelled_when_its_turn_has_come_passes_it_on() {
 }
 
 #[tokio::test]
-async fn who_comes_first_is_let_in_first() {
+async fn requests_are_admitted_in_the_order_of_arrival() {
     let gate = gate(2, None);
     let mut running = vec![at_once(&gate).unwrap(), at_once(&gate).unwrap()];
     let mut waiting: Vec<_> = (0..20).map(|_| waiter(&gate)).collect();
@@ -125,7 +125,7 @@ async fn who_comes_first_is_let_in_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rate_holds_back_whoever_has_a_slot() {
+async fn the_rate_holds_back_requests_that_have_a_slot() {
     let throttling = Throttling { requests_per_second: Some(0.001), burst: Some(1), ..Throttling::default() };
     let gate = Gate::new(&throttling).unwrap();
     assert!(!gate.enter(Caller::Alone).await.unwrap().held_back());
@@ -149,7 +149,7 @@ async fn taking_turns_is_not_being_held_back_until_the_server_pushes_back() {
 }
 
 #[tokio::test]
-async fn whoever_runs_when_the_limit_shrinks_is_not_replaced() {
+async fn no_request_is_admitted_until_fewer_run_than_a_lowered_limit() {
     let gate = gate(4, None);
     let mut running: Vec<_> = (0..4).map(|_| at_once(&gate).unwrap()).collect();
     let mut next = waiter(&gate);
@@ -163,14 +163,14 @@ async fn whoever_runs_when_the_limit_shrinks_is_not_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_after_closes_the_gate_for_those_who_come_and_those_who_wait() {
+async fn retry_after_closes_the_gate_for_new_and_waiting_requests() {
     let gate = gate(1, None);
     let begin = Instant::now();
     let running = at_once(&gate).unwrap();
     let mut early = waiter(&gate);
     running.settle(push_back(7));
     let mut late = waiter(&gate);
-    assert_eq!(gate.status().in_flight, 0, "nobody holds a slot while the gate is closed");
+    assert_eq!(gate.status().in_flight, 0, "no request holds a slot while the gate is closed");
     advance(Duration::from_millis(6900)).await;
     assert!((&mut early).now_or_never().is_none() && (&mut late).now_or_never().is_none());
     // Polled in the other order, still let in in theirs.
@@ -192,7 +192,7 @@ async fn retry_after_closes_the_gate_for_those_who_come_and_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_patience_asked_for_counts() {
+async fn the_longest_retry_after_counts() {
     let gate = unconfigured();
     let begin = Instant::now();
     let passes: Vec<_> = (0..3).map(|_| at_once(&gate).unwrap()).collect();
@@ -204,7 +204,7 @@ async fn the_longest_patience_asked_for_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_beyond_a_minute_is_refused_until_a_minute_is_left() {
+async fn requests_fail_while_retry_after_is_more_than_a_minute_away() {
     let gate = unconfigured();
     let (first, second) = (at_once(&gate).unwrap(), at_once(&gate).unwrap());
     first.settle(push_back(30));
@@ -225,7 +225,7 @@ async fn patience_beyond_a_minute_is_refused_until_a_minute_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_server_silences_us_for_ever() {
+async fn retry_after_closes_the_gate_for_an_hour_at_most() {
     let gate = unconfigured();
     at_once(&gate).unwrap().settle(push_back(u64::MAX));
     assert!(at_once(&gate).is_err());
@@ -234,7 +234,7 @@ async fn no_server_silences_us_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_the_rate_obeys_retry_after_too() {
+async fn a_request_that_waits_for_the_rate_obeys_retry_after_too() {
     let throttling = Throttling { requests_per_second: Some(2.0), burst: Some(1), ..Throttling::default() };
     let gate = Gate::new(&throttling).unwrap();
     let begin = Instant::now();
@@ -269,7 +269,7 @@ async fn an_open_breaker_refuses_until_one_probe_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_are_refused_when_the_breaker_opens() {
+async fn waiting_requests_fail_when_the_breaker_opens() {
     let gate = gate(1, None);
     fail(&gate, 4).await;
     advance(Duration::from_millis(1)).await;
@@ -282,7 +282,7 @@ async fn those_who_wait_are_refused_when_the_breaker_opens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_client_gets_its_own_chance() {
+async fn a_new_client_closes_the_breaker() {
     let gate = unconfigured();
     let here = BaseUrl::parse("https://here.test").unwrap();
     gate.serves(&here);
@@ -308,7 +308,7 @@ async fn a_new_client_gets_its_own_chance() {
     ..Throttling::default()
 })]
 #[tokio::test(start_paused = true)]
-async fn never_more_than_the_limit_are_let_in(
+async fn never_more_requests_than_the_limit_are_admitted(
     #[case] throttling: Throttling,
     #[values(1, 2, 3, 4)] seed: u64,
 ) {
@@ -328,7 +328,7 @@ async fn never_more_than_the_limit_are_let_in(
             let one = async {
                 let Ok(pass) = gate.enter(Caller::Alone).await else { return };
                 let running = Counted::new(&running);
-                // Whoever ran before a decrease may finish, but nobody is let in beyond the limit.
+                // Requests that ran before a decrease may finish, but no request is admitted beyond the limit.
                 if running.0.load(Ordering::Relaxed) > gate.concurrency() {
                     exceeded.store(true, Ordering::Relaxed);
                 }
@@ -355,7 +355,7 @@ async fn never_more_than_the_limit_are_let_in(
     }
     assert!(!exceeded.load(Ordering::Relaxed), "more than the limit at once");
     assert!(passed.load(Ordering::Relaxed) > 500, "only {} passed", passed.load(Ordering::Relaxed));
-    // Nothing is left behind: all slots are free, nobody waits.
+    // At the end all slots are free and no request waits.
     assert_eq!(gate.status().in_flight, 0);
     let line = gate.line();
     assert!(line.is_idle(), "{line:?}");

@@ -1,4 +1,4 @@
-//! Documents kept in a directory, for when their source is down and nothing is in memory any more.
+//! Documents stored in a directory, for the case that their source is unavailable after a restart.
 
 use std::fs;
 use std::io;
@@ -14,16 +14,16 @@ use crate::digest::sha256;
 use crate::metadata::openapi::OpenApi;
 use crate::repository::{Mode, write_atomically};
 
-/// The document, as it was fetched.
+/// The file of the document, as it was fetched.
 const DOCUMENT: &str = "document";
-/// What it is. Written after it, so that a document without the right one is not used.
+/// The file that describes the document. It is written last, so that a document without a matching one is not used.
 const PROVENANCE: &str = "provenance.json";
 
-/// What a document is.
+/// The origin and the digest of a stored document.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Provenance {
-    /// The digest of the URL, which may carry a key.
+    /// The digest of the URL. The URL itself may hold a key.
     source: String,
     /// The digest of the document.
     digest: String,
@@ -31,7 +31,7 @@ struct Provenance {
 }
 
 impl FetchedOpenApi {
-    /// The document that was kept in `directory`, if it is one of `source` and whole. Blocks.
+    /// Returns the document in `directory`, if it came from `source` and is complete. Blocks.
     pub(super) fn restore(directory: &Path, source: &OpenApiSource) -> Option<Self> {
         let provenance: Provenance =
             serde_json::from_slice(&fs::read(directory.join(PROVENANCE)).ok()?).ok()?;
@@ -50,7 +50,7 @@ impl FetchedOpenApi {
         Some(Self { document: Arc::new(document), source: source.clone(), conditions, file: Some(file) })
     }
 
-    /// Keeps the document, whose text is `bytes`, in `directory`. Blocks.
+    /// Stores the document, whose text is `bytes`, in `directory`. Blocks.
     pub(super) fn keep(&mut self, bytes: &[u8], directory: &Path) -> io::Result<()> {
         let Some(source) = digest_of(&self.source) else { return Ok(()) };
         fs::create_dir_all(directory)?;
@@ -69,7 +69,7 @@ impl FetchedOpenApi {
     }
 }
 
-/// The digest of a URL; files need not be kept.
+/// Returns the digest of a URL. Documents from files are not stored.
 fn digest_of(source: &OpenApiSource) -> Option<String> {
     match &source.0 {
         Place::Url(url) => Some(sha256(Sha256::new_with_prefix(url.as_str()))),

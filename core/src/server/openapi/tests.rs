@@ -20,7 +20,7 @@ async fn serve(router: Router) -> String {
 }
 
 fn client(base_url: &str) -> Client {
-    // Fails where another test was first, which is as good.
+    // The error means that another test was first, which has the same effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = Settings {
         auth: Auth::Headers(vec![HeaderCredential {
@@ -34,7 +34,7 @@ fn client(base_url: &str) -> Client {
     Client::new(settings, Arc::new(Gate::new(&Throttling::default()).unwrap()), None).unwrap()
 }
 
-/// A loader of a URL that need not be https.
+/// Returns a loader for a URL that may be http.
 fn loader(base_url: &str, url: &str) -> OpenApiLoader {
     OpenApiLoader::new(client(base_url), OpenApiSource(Place::Url(Url::parse(url).unwrap())))
 }
@@ -62,9 +62,9 @@ fn sources(#[case] text: &str, #[case] expected: &str) {
 #[case::other("ftp://h.test/a", "scheme \"ftp\" is not supported")]
 #[case::file_url("file:///srv/a", "scheme \"file\" is not supported")]
 #[case::no_host("https://", "not a URL")]
-#[case::user("https://u:s3cret@h.test/a", "user and password do not belong into the URL")]
+#[case::user("https://u:s3cret@h.test/a", "must not contain user and password")]
 #[case::blank(" ", "is blank")]
-fn refused_sources(#[case] text: &str, #[case] message: &str) {
+fn rejected_sources(#[case] text: &str, #[case] message: &str) {
     let error = OpenApiSource::parse(text).unwrap_err();
     assert_eq!(error.category(), Category::Validation);
     let error = error.to_string();
@@ -91,13 +91,13 @@ async fn files(#[case] content: Option<&str>, #[case] expected: Option<Category>
 }
 
 #[tokio::test]
-async fn a_directory_is_no_document() {
+async fn a_directory_is_not_a_document() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(file_loader(directory.path()).load().await.unwrap_err().category(), Category::NotFound);
 }
 
 #[tokio::test]
-async fn large_files_are_refused() {
+async fn large_files_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("openapi.json");
     std::fs::File::create(&file).unwrap().set_len(BODY_LIMIT as u64 + 1).unwrap();
@@ -119,7 +119,7 @@ async fn a_success_is_kept_and_a_failure_is_not() {
 }
 
 #[tokio::test]
-async fn those_who_ask_together_share_one_request() {
+async fn concurrent_callers_share_one_request() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
     let origin = serve(Router::new().route(
@@ -137,7 +137,7 @@ async fn those_who_ask_together_share_one_request() {
 }
 
 #[tokio::test]
-async fn an_abandoned_attempt_is_taken_up_by_the_next() {
+async fn the_next_caller_joins_an_abandoned_attempt() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
     let origin = serve(Router::new().route(
@@ -176,7 +176,7 @@ async fn statuses(#[case] status: u16, #[case] expected: Category) {
     assert!(error.contains(&format!("{origin}/openapi.json: ")) && !error.contains("s3cret"), "{error}");
 }
 
-/// Answers with the credentials and default headers that arrived, as paths.
+/// Answers with paths that hold the credentials and default headers of the request.
 async fn headers(headers: HeaderMap) -> String {
     let arrived = |name| headers.get(name).map_or("none", |value| value.to_str().unwrap()).to_owned();
     format!("paths: {{/{}/{}: {{}}}}", arrived("X-Key"), arrived("X-Tenant"))
@@ -204,7 +204,7 @@ async fn the_query_of_the_url_is_sent() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_document_is_refused() {
+async fn an_answer_that_is_not_a_document_is_rejected() {
     let origin = serve(Router::new().fallback(|| async { "<html>" })).await;
     let error = loader(&origin, &format!("{origin}/a")).load().await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);

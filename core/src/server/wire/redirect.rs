@@ -1,4 +1,4 @@
-//! Where redirects may lead, and who is told what there.
+//! Rules for redirects: the allowed targets, and the headers that are sent to them.
 
 use http::header::LOCATION;
 use http::{Method, StatusCode};
@@ -7,34 +7,35 @@ use url::Url;
 use super::{Call, EXCERPT, Failed, Purpose, Wire};
 use crate::server::Request;
 
-/// How far redirects have led. It never shrinks again: whoever was asked out there has chosen what is asked next,
-/// be it of the server that knows us.
+/// The distance from the base URL that a chain of redirects has reached. It never decreases, because the distant
+/// server chose the next target, even if that is on our server again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reach {
-    /// Below the base URL, or wherever the settings say.
+    /// Below the base URL, or a URL from the settings.
     Home,
-    /// The same origin, but not below the base path: somebody else may live there, another tenant perhaps.
+    /// The same origin, but not below the base path. Another tenant may be there.
     Neighbour,
     /// Another origin.
     Stranger,
 }
 
 impl Wire {
-    /// How far `url` is from where the server is configured to be.
+    /// Returns the distance of `url` from the base URL.
     pub(super) fn reach(&self, call: Call<'_>, url: &Url) -> Reach {
         if call.purpose == Purpose::Token {
-            // It goes to whom the settings name, and as a write it leaves no origin.
+            // The settings name the token endpoint, and a write never leaves its origin.
             return Reach::Home;
         }
         if !self.base_url.origin_is(url) {
             return Reach::Stranger;
         }
-        // The health check and the document may be configured to be beside the base path.
+        // The health check and the OpenAPI document may be configured outside the base path.
         let kept = self.base_url.is_below(call.target);
         if kept && !self.base_url.keeps(url) { Reach::Neighbour } else { Reach::Home }
     }
 
-    /// Whether a redirect may lead so far. What it carries must be for everybody there, or nothing.
+    /// Fails if the request must not be sent to this distance: writes, bodies, and client certificates for other
+    /// tenants of the origin.
     pub(super) fn check_reach(
         &self,
         request: &Request,
@@ -60,13 +61,13 @@ impl Wire {
         Err(Failed::finally(request.failed(reason)))
     }
 
-    /// The path that a redirect names, which may be long and hold anything.
+    /// Returns the path that a redirect names, redacted and cut to [`EXCERPT`] characters.
     fn shown_path(&self, url: &Url) -> String {
         self.redaction.redact(url.path()).chars().take(EXCERPT).collect()
     }
 
-    /// What others, to whom a redirect of ours led, have not got or refuse is no word of ours: taken for it, what
-    /// exists would be created again, and what is to be deleted would count as gone.
+    /// Turns an error status after a redirect away from the base URL into a transport error. A 404 from there does
+    /// not show that the resource is absent on our server; it must not cause a create, nor confirm a delete.
     pub(super) fn check_word(
         &self,
         call: Call<'_>,
@@ -88,13 +89,13 @@ impl Wire {
     }
 }
 
-/// Whether the method asks for nothing but an answer, so that it may be sent to others.
+/// Whether the method only reads, so that other origins may get the request.
 fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Where a redirect leads, if it may be followed: reads anywhere but from https to http, writes only within the
-/// origin and only with method and body kept (307, 308). How far it may lead besides is for [`Wire::check_reach`].
+/// Returns the target of a redirect if its kind is allowed. Reads may go anywhere except from https to http. Writes
+/// stay within the origin, and only 307 and 308 keep method and body. [`Wire::check_reach`] checks the distance.
 pub(super) fn redirection(request: &Request, from: &Url, answer: &reqwest::Response) -> Result<Url, Failed> {
     let status = answer.status();
     let refuse = |why: &str| {
