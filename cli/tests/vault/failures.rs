@@ -117,8 +117,8 @@ async fn certificates_are_checked() {
     );
     let plain = version_2(&vault).replace("https://", "http://");
     for (settings, code, beginning, message) in [
-        (version_2(&vault), 6, cannot.as_str(), "; its authority belongs in tls\n"),
-        (settings("caCertFile: <home>/other.crt"), 6, &cannot, "; its authority belongs in tls\n"),
+        (version_2(&vault), 6, cannot.as_str(), "; add its CA to tls\n"),
+        (settings("caCertFile: <home>/other.crt"), 6, &cannot, "; add its CA to tls\n"),
         (
             settings("caCertFile: <home>/none.crt"),
             2,

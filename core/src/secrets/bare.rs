@@ -1,4 +1,4 @@
-//! Taking the secrets out of a payload that is of no resource.
+//! Extracts the secrets of a payload that does not belong to a resource.
 
 use std::collections::BTreeMap;
 
@@ -7,37 +7,37 @@ use crate::error::{Categorized, Category};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// Why the secrets of a payload cannot be taken out. Values are not shown.
+/// The reason why secrets cannot be extracted. Messages do not contain values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExtractError {
-    /// What is named like a secret is no text.
+    /// A value whose name is that of a secret is not a string.
     #[error(
-        "the value at \"{at}\" is {kind}, and a secret store holds texts only; make it a string or rename it"
+        "the value at \"{at}\" is {kind}, but a secret store holds only strings; make it a string or rename it"
     )]
     Type {
-        /// Where it is.
+        /// The place of the value.
         at: Pointer,
-        /// What it is.
+        /// The type of the value.
         kind: &'static str,
     },
-    /// Two members of this name would be hard to tell apart.
+    /// Two secrets have the same name and would be hard to distinguish.
     #[error(
-        "\"{name}\" is the name of a secret at \"{first}\" and at \"{second}\"; give each a name of its own"
+        "\"{name}\" is the name of two secrets, at \"{first}\" and \"{second}\"; give them different names"
     )]
     Twice {
         /// The name.
         name: String,
-        /// Where it was first.
+        /// The first place.
         first: Pointer,
-        /// Where it is again.
+        /// The second place.
         second: Pointer,
     },
-    /// There is no key for its place.
+    /// The place of the value is not a valid key.
     #[error("the value at \"{at}\": {source}")]
     Key {
-        /// Where it is.
+        /// The place of the value.
         at: Pointer,
-        /// What is wrong.
+        /// The fault.
         #[source]
         source: KeyError,
     },
@@ -49,8 +49,8 @@ impl Categorized for ExtractError {
     }
 }
 
-/// `payload` with a placeholder in place of every text whose name looks like that of a secret, whatever it says,
-/// and these texts by the key of their place. Placeholders and nulls stay.
+/// Replaces every string whose name looks like that of a secret with a placeholder, whatever the string is. Returns
+/// the payload and the strings with their keys. Existing placeholders and nulls stay.
 pub fn extract(mut payload: Value) -> Result<(Value, Vec<(SecretKey, Secret)>), ExtractError> {
     let mut extraction = Extraction::default();
     extraction.walk(&Pointer::default(), &mut payload)?;
@@ -133,9 +133,9 @@ mod tests {
     #[case("{a: {token: {b: 1}}}", "the value at \"/a/token\" is an object")]
     #[case(
         "{a: {token: x}, b: {token: y}}",
-        "\"token\" is the name of a secret at \"/a/token\" and at \"/b/token\""
+        "\"token\" is the name of two secrets, at \"/a/token\" and \"/b/token\""
     )]
-    fn refused(#[case] payload: &str, #[case] message: &str) {
+    fn rejected(#[case] payload: &str, #[case] message: &str) {
         let error = extract(yaml(payload)).unwrap_err();
         assert_eq!(error.category(), Category::Validation);
         assert!(error.to_string().starts_with(message), "{error}");

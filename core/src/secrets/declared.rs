@@ -1,37 +1,37 @@
-//! Putting placeholders in the place of secrets that somebody is about to see.
+//! Replaces the declared secrets of a resource with placeholders before it is shown.
 
 use super::mask::{has_any, hidden, mask, mask_list};
 use crate::metadata::document::Resolved;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// What is secret in the payloads of one resource, as its metadata declares it.
+/// The secrets in the payloads of one resource, as its metadata declares them.
 ///
-/// Besides the declared attributes it can learn their values, so that they stay hidden where transforms move
-/// them to another place.
+/// It can also learn the values of the declared attributes, so that they stay hidden after a transform has moved
+/// them.
 ///
-/// A payload without any of the declared attributes may be a list of resources, so they are looked for in all of
-/// it. Hiding too much is better than a secret on a screen.
+/// A payload without any of the declared attributes may be a list of resources, so the whole payload is searched. It
+/// is better to hide too much than to show a secret.
 #[derive(Clone, Default)]
 pub struct DeclaredSecrets {
     whole: bool,
     attributes: Vec<Pointer>,
-    /// Exact places, which mean nothing elsewhere in the payload.
+    /// Places that apply only from the root of the payload.
     places: Vec<Pointer>,
     values: Vec<Value>,
-    /// Whether a payload was learnt that has a declared attribute, so that it is one resource.
+    /// Whether a learnt payload had a declared attribute, and so is one resource.
     single: bool,
 }
 
 impl DeclaredSecrets {
-    /// What `resolved` declares.
+    /// Returns the secrets that `resolved` declares.
     pub fn of(resolved: &Resolved) -> Self {
         let attributes = resolved.secret_attributes.clone();
         Self { whole: resolved.secret, attributes, ..Self::default() }
     }
 
-    /// Adds the places where secrets were put, as [`Resolved`](super::Resolved) tells them: they are secret
-    /// whether declared or not.
+    /// Adds the places where secrets were filled in, from [`Resolved`](super::Resolved). They are secret whether
+    /// declared or not.
     pub fn add(&mut self, places: &[Pointer]) {
         for place in places {
             if place.is_root() {
@@ -42,19 +42,19 @@ impl DeclaredSecrets {
         }
     }
 
-    /// Whether nothing is secret.
+    /// Whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         !self.whole && self.attributes.is_empty() && self.places.is_empty()
     }
 
-    /// Remembers the texts at the declared attributes of `payload`, or of its entries if it is an array.
+    /// Learns the values at the declared attributes of `payload`, or of its entries if it is an array.
     pub fn learn(&mut self, payload: &Value) {
         self.single |= has_any(payload, &self.attributes);
         let entries = payload.as_array().into_iter().flatten();
         for resource in std::iter::once(payload).chain(entries) {
             let pointers = self.attributes.iter().chain(&self.places);
             for value in pointers.filter_map(|pointer| pointer.get(resource)) {
-                // Short texts and other scalars stand for too much else.
+                // Short texts and other scalars would hide too many other values.
                 if value.as_str().is_some_and(|text| text.len() > 3) && !self.values.contains(value) {
                     self.values.push(value.clone());
                 }
@@ -62,7 +62,7 @@ impl DeclaredSecrets {
         }
     }
 
-    /// `payload` with placeholders for what is secret. Null stays null.
+    /// Returns `payload` with placeholders in place of secrets. Null stays null.
     pub fn conceal(&self, payload: Value) -> Value {
         if self.whole {
             return hidden(payload);
@@ -74,7 +74,7 @@ impl DeclaredSecrets {
         self.without_values(masked)
     }
 
-    /// The part of a payload that stands at `at`, with placeholders for what is secret.
+    /// Returns `part`, the part of a payload at `at`, with placeholders in place of secrets.
     pub fn conceal_at(&self, at: &Pointer, part: Value) -> Value {
         let at = at.tokens();
         // In a list, a resource may begin at any level.

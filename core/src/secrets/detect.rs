@@ -1,4 +1,4 @@
-//! Telling from names and values what of a payload is likely a secret.
+//! Detects likely secrets in a payload by names and values.
 
 use super::is_placeholder;
 use crate::payload::Value;
@@ -18,14 +18,14 @@ const PAIRS: [(&str, &str); 7] = [
     ("refresh", "token"),
 ];
 
-/// Names that are such a pair written as one word.
+/// The same pairs written as one word.
 const JOINED: [&str; 7] =
     ["apikey", "clientsecret", "accesskey", "accesstoken", "privatekey", "bearertoken", "refreshtoken"];
 
-/// Words that stand before the second word of a pair.
+/// The first words of pairs.
 const PREFIX: [&str; 6] = ["api", "client", "access", "private", "bearer", "refresh"];
 
-/// Words beside which a name tells about a secret and not what it is.
+/// Words that make a name describe a property of a secret, such as `passwordPolicy`.
 const QUALIFIERS: [&str; 57] = [
     "mode",
     "type",
@@ -86,11 +86,11 @@ const QUALIFIERS: [&str; 57] = [
     "format",
 ];
 
-/// Values that are settings and not secrets, whatever their name.
+/// Values that are settings, not secrets, whatever their name.
 const SWITCHES: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "enabled", "disabled"];
 
-/// The pointers of all members of `payload` that look like secrets: the name does, and the value is a text
-/// that does and is no placeholder. Sorted.
+/// Returns the sorted pointers of all members of `payload` that look like secrets: the name is that of a secret, and
+/// the value is a plausible string that is not a placeholder.
 pub fn detect(payload: &Value) -> Vec<Pointer> {
     let mut found = Vec::new();
     walk(&Pointer::default(), payload, &mut found);
@@ -119,7 +119,7 @@ fn walk(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
     }
 }
 
-/// Whether a text can be a secret: it says something that is neither a number nor a switch.
+/// Whether a text can be a secret: it is neither empty, a number, a switch nor a placeholder.
 fn is_secret_text(text: &str) -> bool {
     let text = text.trim();
     !text.is_empty()
@@ -128,14 +128,14 @@ fn is_secret_text(text: &str) -> bool {
         && !is_placeholder(text)
 }
 
-/// Whether the member of this name is likely to hold a secret.
+/// Whether a member of this name probably holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let words = words(name);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     holds_pair(&words) || JOINED.contains(&words.concat().as_str()) || holds_core(&words)
 }
 
-/// Two adjacent words are a pair that nothing qualifies.
+/// Whether two adjacent words are a pair without a qualifier beside them.
 fn holds_pair(words: &[&str]) -> bool {
     words.windows(2).enumerate().any(|(at, pair)| {
         let before = at.checked_sub(1).and_then(|before| words.get(before));
@@ -148,7 +148,7 @@ fn holds_core(words: &[&str]) -> bool {
     (0..words.len()).any(|at| CORE.contains(&words[at]) && is_secret_core(words, at))
 }
 
-/// Whether the word at `at`, one that names a secret, names one here.
+/// Whether the word at `at`, one of [`CORE`], makes the name that of a secret.
 fn is_secret_core(words: &[&str], at: usize) -> bool {
     let before = at.checked_sub(1).map(|before| words[before]);
     if before.is_some_and(|word| is_qualifier(&word)) {
@@ -169,8 +169,8 @@ fn is_qualifier(word: &&str) -> bool {
     QUALIFIERS.contains(word)
 }
 
-/// The words of a name in lower case: split at everything but letters and digits, before a capital after a
-/// small letter or digit, and before the last capital of several if a small letter follows.
+/// Returns the words of a name in lower case. It is split at all characters except letters and digits, before a
+/// capital after a small letter or digit, and before the last of several capitals if a small letter follows.
 fn words(name: &str) -> Vec<String> {
     let characters: Vec<char> = name.chars().collect();
     let mut words = vec![String::new()];
@@ -270,14 +270,14 @@ mod tests {
         assert!(!is_secret_name(name));
     }
 
-    /// The lists once more, as they were agreed on.
+    /// A second copy of the list, so that accidental changes fail.
     const AGREED: &str = "mode type policy method strategy preference delivery conveyance endpoint url uri path \
         lifetime lifespan ttl timeout duration expiry expires expiration validity issuer name id length size count \
         min max enabled enable required supported allowed algorithm alg version scheme file ref reference claim \
         claims header response exchange creation created time timestamp requested request use lower upper case format";
 
     #[test]
-    fn every_qualifier_counts_on_either_side() {
+    fn every_qualifier_applies_on_either_side() {
         let agreed: Vec<&str> = AGREED.split_whitespace().collect();
         assert_eq!(agreed, QUALIFIERS);
         for word in agreed {
@@ -285,7 +285,7 @@ mod tests {
                 let name = name.replace("{}", word);
                 assert!(!is_secret_name(&name), "{name}");
             }
-            // What is secret after it, or after another word, is.
+            // A word for a secret after the qualifier, or after another word, counts.
             for name in ["password_x_secret_{}", "{}_x_password", "api_key_x_{}"] {
                 let name = name.replace("{}", word);
                 assert!(is_secret_name(&name), "{name}");
@@ -294,13 +294,13 @@ mod tests {
     }
 
     #[rstest]
-    fn every_word_that_names_a_secret_counts(
+    fn every_word_for_a_secret_is_detected(
         #[values("password", "passwd", "pwd", "passphrase", "secret", "token")] word: &str,
     ) {
         for name in [word.to_owned(), word.to_uppercase(), format!("my-{word}"), format!("{word}_of_mine")] {
             assert!(is_secret_name(&name), "{name}");
         }
-        // Plurals and words that it is a part of are others.
+        // Plurals and longer words that contain it do not count.
         for name in [format!("{word}s"), format!("x{word}")] {
             assert!(!is_secret_name(&name), "{name}");
         }
@@ -318,7 +318,7 @@ mod tests {
     #[case("private", "key")]
     #[case("bearer", "token")]
     #[case("refresh", "token")]
-    fn every_pair_counts(#[case] first: &str, #[case] second: &str) {
+    fn every_pair_is_detected(#[case] first: &str, #[case] second: &str) {
         for name in [
             format!("{first}_{second}"),
             format!("{first}{second}"),

@@ -1,4 +1,4 @@
-//! The names of secrets in a store.
+//! The keys of secrets in a store.
 
 use std::fmt;
 
@@ -6,29 +6,28 @@ use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 
-/// The name of a secret as every store keeps it: `db/main:/users/0/pw`.
+/// The key of a secret in any store: `db/main:/users/0/pw`.
 ///
-/// It is relative, and no `/`-separated segment is empty, `.` or `..`, so that it cannot leave the place that a
-/// store keeps its secrets below.
+/// It is relative, and no `/`-separated segment is empty, `.` or `..`, so it cannot leave the directory of the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretKey(String);
 
-/// Why a text names no secret.
+/// The reason why a text is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Nothing is left of it.
+    /// The text is blank.
     #[error("a secret's key must not be empty")]
     Empty,
-    /// A part of it is empty or leads elsewhere.
-    #[error("secret key {key:?} has an empty, . or .. segment; write plain names between its slashes")]
+    /// A segment is empty, `.` or `..`.
+    #[error("secret key {key:?} has an empty, . or .. segment; write plain names between the slashes")]
     Segment {
         /// The key.
         key: String,
     },
-    /// Its pointer ends in a slash, which is a member whose name is empty.
+    /// The pointer ends in a slash, so it addresses a member with an empty name.
     #[error(
-        "secret key {key:?} ends in a slash, which names a member without a name; remove the slash, or give \
-         the secret a name of its own"
+        "secret key {key:?} ends in a slash, which addresses a member with an empty name; remove the slash, or give \
+         the secret another name"
     )]
     EmptyName {
         /// The key.
@@ -45,17 +44,17 @@ impl Categorized for KeyError {
 }
 
 impl SecretKey {
-    /// What the payload of a resource is called as a whole.
+    /// The name for the whole payload of a resource.
     pub const WHOLE: &str = ".";
 
-    /// The key as stores keep it: without white space and slashes around it.
+    /// Parses a key, without white space and slashes around it.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let key = text.trim().trim_start_matches('/');
         if key.trim_end_matches('/').is_empty() {
             return Err(KeyError::Empty);
         }
-        // A slash at the end is no part of the name, unless it is that of a pointer: there it names a member with
-        // the empty name, which must not become its parent.
+        // A trailing slash is ignored, except in a pointer. There it addresses the member with the empty name, which
+        // must not become its parent.
         if key.ends_with('/') && key.contains(":/") {
             return Err(KeyError::EmptyName { key: key.to_owned() });
         }
@@ -66,17 +65,17 @@ impl SecretKey {
         Ok(Self(key.to_owned()))
     }
 
-    /// The key of `name` in the resource at `path`: a JSON Pointer (RFC 6901) for the value that stands there,
-    /// `.` for the whole payload, or a name of the author's choice.
+    /// Returns the key of `name` in the resource at `path`. The name is a JSON Pointer (RFC 6901) to the value, `.`
+    /// for the whole payload, or any other name.
     pub fn of_resource(path: &LogicalPath, name: &str) -> Result<Self, KeyError> {
-        // The pointer of a member with an empty name would be that of its parent without the last slash.
+        // Without the last slash, the pointer would address the parent.
         if name.starts_with('/') && name.ends_with('/') {
             return Err(KeyError::EmptyName { key: format!("{path}:{name}") });
         }
         Self::parse(&format!("{path}:{name}"))
     }
 
-    /// The key of the value at `at` in a payload that is of no resource.
+    /// Returns the key of the value at `at` in a payload that does not belong to a resource.
     pub fn of_pointer(at: &Pointer) -> Result<Self, KeyError> {
         let text = at.to_string();
         if text.ends_with('/') {
@@ -85,7 +84,7 @@ impl SecretKey {
         Self::parse(&text)
     }
 
-    /// The text of the key.
+    /// Returns the text of the key.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -125,16 +124,16 @@ mod tests {
     #[case::member_without_name_in_a_path("/a/b:/c/")]
     #[case::members_without_name("a:/b//")]
     #[case::member_without_name_and_space(" a:/b/ ")]
-    fn refuses(#[case] text: &str) {
+    fn rejects(#[case] text: &str) {
         assert_eq!(SecretKey::parse(text).unwrap_err().category(), Category::Validation);
     }
 
     #[test]
-    fn says_what_a_slash_at_the_end_means() {
+    fn the_error_explains_a_trailing_slash() {
         assert_eq!(
             SecretKey::parse("a:/b/").unwrap_err().to_string(),
-            "secret key \"a:/b/\" ends in a slash, which names a member without a name; remove the slash, or give \
-             the secret a name of its own"
+            "secret key \"a:/b/\" ends in a slash, which addresses a member with an empty name; remove the slash, or give \
+             the secret another name"
         );
     }
 

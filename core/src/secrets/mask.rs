@@ -1,16 +1,16 @@
-//! Payloads as they may be shown.
+//! Masks declared secrets in payloads.
 
 use super::is_placeholder;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// What stands where a secret is.
+/// The mask of a secret: the placeholder that has its place as the key.
 pub const PLACEHOLDER: &str = "{{secret .}}";
 
-/// `payload` with the placeholder in place of every value at `attributes`, of whatever type. Nothing is put
-/// where there is nothing or null, and a placeholder that is there stays.
+/// Returns `payload` with the placeholder in place of every value at `attributes`, whatever its type. Absent values,
+/// nulls and existing placeholders stay.
 ///
-/// Attributes are those of one resource, so each entry of an array is masked by itself.
+/// Attributes are relative to one resource, so each entry of an array is masked separately.
 #[must_use]
 pub fn mask(mut payload: Value, attributes: &[Pointer]) -> Value {
     for pointer in attributes {
@@ -26,8 +26,8 @@ pub fn mask(mut payload: Value, attributes: &[Pointer]) -> Value {
     }
 }
 
-/// [`mask`] for a payload that holds resources at places that are not known, such as the answer to a list
-/// request: every object in it counts as one.
+/// Like [`mask`] for a payload that holds resources at unknown places, such as the answer to a list request: every
+/// object in it is treated as a resource.
 #[must_use]
 pub fn mask_list(payload: Value, attributes: &[Pointer]) -> Value {
     if attributes.is_empty() {
@@ -44,13 +44,13 @@ pub fn mask_list(payload: Value, attributes: &[Pointer]) -> Value {
     }
 }
 
-/// Whether `payload` is one resource with any of these attributes. If not, it may be a list of such resources.
+/// Whether `payload` is one resource with any of these attributes. Otherwise it may be a list of resources.
 #[must_use]
 pub fn has_any(payload: &Value, attributes: &[Pointer]) -> bool {
     payload.as_object().is_some() && attributes.iter().any(|pointer| pointer.get(payload).is_some())
 }
 
-/// What is shown instead of `value`. A placeholder is no secret, and its key may be of use.
+/// Returns the mask of `value`. A placeholder stays, because its key is not secret and may be useful.
 pub(super) fn hidden(value: Value) -> Value {
     match value {
         Value::Null => Value::Null,

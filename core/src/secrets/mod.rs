@@ -1,7 +1,7 @@
-//! Secret values: a type that cannot be printed, the stores that keep them under names, the placeholders that
-//! stand for them in payloads, and what of a payload looks like one.
+//! Secret values: their type, the stores that hold them by key, their placeholders in payloads, and their detection.
 //!
-//! A [`SecretReader`] puts values in the place of placeholders; [`DeclaredSecrets`] and the [`Redactor`] take them
+//! A [`SecretReader`] replaces placeholders with values. [`DeclaredSecrets`] and the [`Redactor`] remove values from
+//! texts that are shown.
 //! out of what is shown.
 
 mod bare;
@@ -39,13 +39,13 @@ pub use walk::{
 };
 pub use whole::{WholeError, decode_file, encode_file, whole_placeholder, whole_secret};
 
-/// A secret text. It has no `Display` and no `Serialize`, its `Debug` is `<redacted>`, and its memory is
+/// A secret text. It implements neither `Display` nor `Serialize`, its `Debug` is `<redacted>`, and its memory is
 /// zeroed when the last owner drops it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// The value, for the one place that sends it where it belongs.
+    /// Returns the value. Call this only where the value is sent or stored.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -67,12 +67,12 @@ impl fmt::Debug for Secret {
 mod tests {
     use super::*;
 
-    /// Compiles only for what overwrites its memory when it is dropped.
+    /// Compiles only for types that overwrite their memory on drop.
     fn overwritten<T: zeroize::ZeroizeOnDrop>(_: &T) {}
 
-    /// Everything that key material is kept in, down to the buffer.
+    /// Checks all types that hold key material, down to the buffer.
     #[test]
-    fn what_holds_key_material_is_overwritten_when_dropped() {
+    fn key_material_is_overwritten_on_drop() {
         let Secret(buffer) = &Secret::from("canary".to_owned());
         overwritten(buffer);
         let key = file::KeyMaterial::key(&Secret::from("k".repeat(32))).unwrap();
@@ -83,7 +83,7 @@ mod tests {
                 file::Material::Passphrase(Secret(buffer)) => overwritten(buffer),
             }
         }
-        // What is derived from a passphrase, and what a cipher and Vault work on.
+        // Keys that are derived from a passphrase, and the buffers of the cipher and of Vault.
         overwritten(&file::Key::default());
         let answer = vault::Answer { action: String::new(), path: String::new(), body: Zeroizing::default() };
         overwritten(&answer.body);

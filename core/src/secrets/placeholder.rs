@@ -1,11 +1,11 @@
-//! Reading and writing `{{secret …}}` and the other placeholders of payload values.
+//! Parses and writes `{{secret …}}` and the other placeholders of payload values.
 
 use std::fmt;
 
 use crate::error::{Categorized, Category};
 use crate::payload::Descriptor;
 
-/// What stands in a payload for a secret: a text that is `{{secret …}}` and nothing else.
+/// A placeholder for a secret: a text that consists of `{{secret …}}`.
 ///
 /// ```text
 /// placeholder = WS* "{{" WS* "secret" WS+ arg WS* "}}" WS*
@@ -14,28 +14,28 @@ use crate::payload::Descriptor;
 /// bare        = 1 or more characters without white space and braces, the first not `"`
 /// ```
 ///
-/// `Display` gives the canonical text.
+/// `Display` writes the canonical text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placeholder {
-    /// `{{secret .}}`: the key is the place of the value.
+    /// `{{secret .}}`: the place of the value is the key.
     Implicit,
-    /// `{{secret "db pass"}}`: a key of the author's choice, beside which only the resource counts.
+    /// `{{secret "db pass"}}`: a key that the author chose, relative to the resource.
     Explicit(String),
 }
 
-/// Why a text that begins like a placeholder is none. Its argument is not shown: somebody may have written the
-/// secret itself there.
+/// The reason why a text that begins like a placeholder is malformed. The argument is not shown, because it may be
+/// the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceholderError {
     /// There is no argument.
     #[error("the placeholder has no key; write {{{{secret .}}}} or {{{{secret \"a key\"}}}}")]
     NoKey,
-    /// There is more than one argument, or a brace in one without quotes.
+    /// There are several arguments, or a brace in an argument without quotes.
     #[error(
         "the placeholder's key has white space or a brace; write it in double quotes: {{{{secret \"a key\"}}}}"
     )]
     Unquoted,
-    /// A key in quotes that does not end, is escaped in an unknown way, or goes on after them.
+    /// A key in quotes that are not closed, with an unknown escape, or with text after the quotes.
     #[error(
         "the placeholder's quoted key is malformed; use the escapes \\\", \\\\, \\n, \\t and \\uXXXX, and nothing \
          after the last quote"
@@ -43,10 +43,10 @@ pub enum PlaceholderError {
     Quoting,
     /// A key that begins with a slash.
     #[error(
-        "the placeholder's key starts with \"/\"; keys are relative to the resource, so leave the slash out"
+        "the placeholder's key starts with \"/\"; keys are relative to the resource, so remove the slash"
     )]
     Absolute,
-    /// `{{payload_type …}}` and its like with another argument than `.`.
+    /// A descriptor placeholder such as `{{payload_type …}}` with another argument than `.`.
     #[error("{{{{{0} …}}}} takes only \".\"; write {{{{{0} .}}}}")]
     DescriptorArgument(&'static str),
 }
@@ -58,8 +58,8 @@ impl Categorized for PlaceholderError {
 }
 
 impl Placeholder {
-    /// The placeholder that `text` is; `None` for plain text. What begins like one and is malformed is an error,
-    /// as sending it would overwrite a live credential with it.
+    /// Parses `text`; `None` for plain text. A malformed placeholder is an error, because sending it would overwrite
+    /// the credential on the server.
     pub fn parse(text: &str) -> Result<Option<Self>, PlaceholderError> {
         let Some(argument) = argument_of(text, "secret") else { return Ok(None) };
         if argument.is_empty() {
@@ -103,20 +103,20 @@ impl fmt::Display for Placeholder {
     }
 }
 
-/// Whether the whole text is a placeholder `{{ secret … }}`, malformed ones included. The word must be followed
-/// by white space or the end: `{{secrets .}}` and `{{secret.}}` are plain text.
+/// Whether the whole text is a placeholder `{{ secret … }}`, malformed ones included. White space or the end must
+/// follow the word: `{{secrets .}}` and `{{secret.}}` are plain text.
 pub fn is_placeholder(text: &str) -> bool {
     argument_of(text, "secret").is_some()
 }
 
-/// What stands in a payload for a part of its own description: `{{payload_type .}}` and its like.
+/// A placeholder for a property of the payload itself, such as `{{payload_type .}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptorPlaceholder {
     /// `{{payload_type .}}`: the name of the format.
     PayloadType,
-    /// `{{payload_media_type .}}`: the media type that it travels as.
+    /// `{{payload_media_type .}}`: the media type of the payload.
     MediaType,
-    /// `{{payload_extension .}}`: the extension of its file, with the dot.
+    /// `{{payload_extension .}}`: the extension of the payload's file, with the dot.
     Extension,
 }
 
@@ -127,7 +127,7 @@ impl DescriptorPlaceholder {
         ("payload_extension", Self::Extension),
     ];
 
-    /// The placeholder that `text` is; `None` for plain text.
+    /// Parses `text`; `None` for plain text.
     pub fn parse(text: &str) -> Result<Option<Self>, PlaceholderError> {
         let found =
             Self::WORDS.iter().find_map(|(word, field)| Some((*word, *field, argument_of(text, word)?)));
@@ -138,7 +138,7 @@ impl DescriptorPlaceholder {
         }
     }
 
-    /// What it stands for in a payload that `descriptor` describes.
+    /// Returns its value in a payload that `descriptor` describes.
     pub fn value(self, descriptor: &Descriptor) -> &str {
         match self {
             Self::PayloadType => descriptor.payload_type.name(),
@@ -148,14 +148,14 @@ impl DescriptorPlaceholder {
     }
 }
 
-/// What follows `word` in a text that is `{{ word … }}` as a whole, trimmed; `None` for any other text.
+/// Returns the trimmed text after `word` in a text that is `{{ word … }}` as a whole; `None` for any other text.
 fn argument_of<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let body = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     let argument = body.trim().strip_prefix(word)?;
     (argument.is_empty() || argument.starts_with(char::is_whitespace)).then(|| argument.trim())
 }
 
-/// The text between the quotes, of which the first is taken off already.
+/// Returns the text up to the closing quote. The opening quote is already removed.
 fn unquote(rest: &str) -> Result<String, PlaceholderError> {
     let mut characters = rest.chars();
     let mut text = String::new();
@@ -179,7 +179,7 @@ fn unescape(characters: &mut std::str::Chars<'_>) -> Result<char, PlaceholderErr
             if !(0xd800..0xdc00).contains(&first) {
                 return char::from_u32(u32::from(first)).ok_or(PlaceholderError::Quoting);
             }
-            // Characters beyond the first plane are two of them, as in JSON (RFC 8259 §7).
+            // Characters beyond U+FFFF are surrogate pairs, as in JSON (RFC 8259 §7).
             let escaped = characters.next() == Some('\\') && characters.next() == Some('u');
             let second = if escaped { code_unit(characters)? } else { 0 };
             let mut decoded = char::decode_utf16([first, second]);
@@ -290,7 +290,7 @@ mod tests {
     #[case("{{payload_type $}}", "payload_type")]
     #[case("{{payload_media_type x}}", "payload_media_type")]
     #[case("{{payload_extension \".\"}}", "payload_extension")]
-    fn descriptors_take_nothing_but_a_dot(#[case] text: &str, #[case] word: &'static str) {
+    fn descriptors_accept_only_a_dot(#[case] text: &str, #[case] word: &'static str) {
         let error = DescriptorPlaceholder::parse(text).unwrap_err();
         assert_eq!(error.to_string(), format!("{{{{{word} …}}}} takes only \".\"; write {{{{{word} .}}}}"));
     }
@@ -298,7 +298,7 @@ mod tests {
     #[rstest]
     #[case("{{payload_types .}}")]
     #[case("a {{payload_type .}}")]
-    fn no_descriptors(#[case] text: &str) {
+    fn not_descriptors(#[case] text: &str) {
         assert_eq!(DescriptorPlaceholder::parse(text), Ok(None));
     }
 

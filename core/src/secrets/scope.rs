@@ -1,4 +1,4 @@
-//! What the keys of placeholders are relative to.
+//! The base of the relative keys in placeholders.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use super::{KeyError, SecretKey};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 
-/// What a payload with placeholders is, which is what their keys are relative to.
+/// The origin of a payload. Keys of its placeholders are relative to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The payload of a resource.
     Resource(LogicalPath),
-    /// A payload by itself.
+    /// A payload that does not belong to a resource.
     Payload,
 }
 
 impl Scope {
-    /// The key of `placeholder`, which stands at `at`.
+    /// Returns the store key of `placeholder`, which is at `at`.
     pub fn key(&self, at: &Pointer, placeholder: &Placeholder) -> Result<SecretKey, KeyError> {
         match (self, placeholder) {
             (Self::Resource(path), Placeholder::Implicit) if at.is_root() => {

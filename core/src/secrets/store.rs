@@ -1,4 +1,4 @@
-//! A place that keeps secrets, whichever it is.
+//! A secret store of any kind.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use super::vault::{VaultError, VaultStore};
 use super::{Secret, SecretKey};
 use crate::error::{Categorized, Category};
 
-/// A store of secrets. Clones are the same store, and any number of callers may use it at once.
+/// A secret store. Clones share one store, and any number of callers may use it concurrently.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SecretStore {
     /// An encrypted file.
     File(FileStore),
-    /// A Vault.
+    /// A KV engine of Vault.
     Vault(Arc<VaultStore>),
 }
 
-/// Why a store did not do what it was asked to. It names the key and never a value.
+/// A failed operation of a store. The message names the key and never contains a value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// An encrypted file.
+    /// The error of an encrypted file.
     #[error(transparent)]
     File(#[from] FileStoreError),
-    /// A Vault.
+    /// The error of a Vault.
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
@@ -51,7 +51,7 @@ impl From<VaultStore> for SecretStore {
 }
 
 impl SecretStore {
-    /// Makes the store ready for use, or proves that it is.
+    /// Creates the store if necessary, and checks that it can be used.
     pub async fn init(&self) -> Result<(), StoreError> {
         match self {
             Self::File(store) => Ok(store.init().await?),
@@ -59,7 +59,7 @@ impl SecretStore {
         }
     }
 
-    /// Stores a value, which replaces the one of the same key.
+    /// Stores a value and replaces the previous one of the key.
     pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), StoreError> {
         match self {
             Self::File(store) => Ok(store.set(key, value).await?),
@@ -67,7 +67,7 @@ impl SecretStore {
         }
     }
 
-    /// [`SecretStore::set`] for many, which a file takes in one change.
+    /// Like [`SecretStore::set`] for several secrets. A file store writes them in one change.
     pub async fn set_all(&self, entries: Vec<(SecretKey, Secret)>) -> Result<(), StoreError> {
         match self {
             Self::File(store) => Ok(store.set_all(entries).await?),
@@ -80,7 +80,7 @@ impl SecretStore {
         }
     }
 
-    /// The value of a key. One that is not there is of the category not-found.
+    /// Returns the value of a key. The error for an absent key has the category not-found.
     pub async fn get(&self, key: &SecretKey) -> Result<Secret, StoreError> {
         match self {
             Self::File(store) => Ok(store.get(key).await?),
@@ -88,7 +88,7 @@ impl SecretStore {
         }
     }
 
-    /// Removes a key. It need not be there.
+    /// Removes a key. An absent key is not an error.
     pub async fn delete(&self, key: &SecretKey) -> Result<(), StoreError> {
         match self {
             Self::File(store) => Ok(store.delete(key).await?),
@@ -96,7 +96,7 @@ impl SecretStore {
         }
     }
 
-    /// All keys, sorted.
+    /// Returns all keys, sorted.
     pub async fn list(&self) -> Result<Vec<SecretKey>, StoreError> {
         match self {
             Self::File(store) => Ok(store.list().await?),

@@ -1,26 +1,26 @@
-//! Finding placeholders in payloads.
+//! Finds placeholders in payloads.
 
 use super::placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
 use crate::error::{Categorized, Category};
 use crate::payload::Value;
 use crate::payload::pointer::{Pointer, escape};
 
-/// The deepest nesting of arrays and objects in which placeholders are looked for.
+/// The deepest nesting of arrays and objects that is searched for placeholders.
 pub const MAX_NESTING: usize = 256;
 
-/// Why the placeholders of a payload cannot be told.
+/// The reason why the placeholders of a payload cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WalkError {
-    /// One is malformed.
+    /// A placeholder is malformed.
     #[error("the value at \"{at}\": {source}")]
     Malformed {
-        /// Where it stands.
+        /// Its place.
         at: Pointer,
-        /// What is wrong with it.
+        /// The fault.
         #[source]
         source: PlaceholderError,
     },
-    /// The payload is too deep to be looked through.
+    /// The payload nests too deep to be searched.
     #[error("arrays and objects nest deeper than {MAX_NESTING} levels")]
     TooDeep,
 }
@@ -31,18 +31,17 @@ impl Categorized for WalkError {
     }
 }
 
-/// What stands at one place of a payload.
+/// A placeholder in a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Secret(Placeholder),
     Descriptor(DescriptorPlaceholder),
 }
 
-/// The JSON Pointer (RFC 6901) of the first string in `payload` that is a secret placeholder, malformed
-/// ones included, in key order; `""` when the payload itself is one.
+/// Returns the JSON Pointer (RFC 6901) of the first secret placeholder in `payload` in key order, malformed ones
+/// included; `""` if the payload itself is one.
 ///
-/// A placeholder that nobody resolves must never be sent: it would overwrite a live credential with its
-/// own name.
+/// An unresolved placeholder must never be sent, because it would overwrite the credential on the server.
 pub fn find_placeholder(payload: &Value) -> Option<String> {
     match payload {
         Value::Array(items) => items
@@ -57,14 +56,14 @@ pub fn find_placeholder(payload: &Value) -> Option<String> {
     }
 }
 
-/// The places of all secret placeholders in `payload`, depth-first; malformed ones and what nests too deep do not
-/// count.
+/// Returns the places of all secret placeholders in `payload`, depth-first; none if one is malformed or the payload
+/// nests too deep.
 pub fn placeholder_places(payload: &Value) -> Vec<Pointer> {
     let found = placeholders(payload).unwrap_or_default().into_iter();
     found.filter(|(_, found)| matches!(found, Found::Secret(_))).map(|(at, _)| at).collect()
 }
 
-/// The text that may be a placeholder. A binary payload can be one as a whole.
+/// Returns the text that may be a placeholder. A binary payload can be one as a whole.
 pub(super) fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => Some(text),
@@ -73,7 +72,7 @@ pub(super) fn text_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// Whether `payload` may hold placeholders of any kind. Looks at every text once, and allocates nothing.
+/// Whether `payload` may hold placeholders of any kind. Checks every text once, without allocations.
 pub(super) fn may_hold_any(payload: &Value) -> Result<bool, WalkError> {
     fn within(value: &Value, depth: usize) -> Result<bool, WalkError> {
         let deeper = |member: &Value| {
@@ -90,7 +89,7 @@ pub(super) fn may_hold_any(payload: &Value) -> Result<bool, WalkError> {
     within(payload, 0)
 }
 
-/// The placeholders in `payload` and their places, depth-first, members by key.
+/// Returns the placeholders in `payload` and their places, depth-first, members by key.
 pub(super) fn placeholders(payload: &Value) -> Result<Vec<(Pointer, Found)>, WalkError> {
     let mut found = Vec::new();
     if may_hold_any(payload)? {
@@ -129,8 +128,8 @@ fn collect(at: &mut Vec<String>, value: &Value, found: &mut Vec<(Pointer, Found)
     Ok(())
 }
 
-/// `payload` with every secret placeholder in its canonical form: `{{secret .}}` or `{{secret "key"}}`. Nothing
-/// else changes, and no store is asked.
+/// Returns `payload` with every secret placeholder in its canonical form: `{{secret .}}` or `{{secret "key"}}`. Other
+/// values stay, and the store is not used.
 pub fn normalize(mut payload: Value) -> Result<Value, WalkError> {
     for (at, found) in placeholders(&payload)? {
         if let (Found::Secret(placeholder), Some(value)) = (found, at.get_mut(&mut payload)) {
@@ -144,8 +143,8 @@ pub fn normalize(mut payload: Value) -> Result<Value, WalkError> {
     Ok(payload)
 }
 
-/// `payload` with the secret placeholders of `declared` at the places where it has a value, for keeping what a
-/// server answers without the secrets that were sent there.
+/// Returns `payload` with the secret placeholders of `declared` wherever it has a value. Use it to store a server's
+/// answer without the secrets that were sent.
 pub fn with_placeholders_of(declared: &Value, mut payload: Value) -> Value {
     for at in placeholder_places(declared) {
         let value = at.get_mut(&mut payload).filter(|value| !value.is_null());
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_sorted_and_names_are_not_looked_at() {
+    fn places_are_sorted_and_names_are_ignored() {
         let payload = yaml(
             "{b: '{{secret b}}', a: [x, {'k~/': '{{secret .}}'}], '{{secret c}}': 1, c: '{{payload_type .}}'}",
         );
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_placeholders_are_told_by_place() {
+    fn the_error_names_the_place_of_a_malformed_placeholder() {
         let error = normalize(yaml("{a: [{b: '{{secret x canary}}'}]}")).unwrap_err();
         assert_eq!(error.category(), Category::Validation);
         let text = error.to_string();
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_has_an_end() {
+    fn too_deep_nesting_is_rejected() {
         assert!(normalize(nested(MAX_NESTING)).is_ok());
         assert_eq!(normalize(nested(MAX_NESTING + 1)), Err(WalkError::TooDeep));
     }

@@ -1,4 +1,4 @@
-//! Resources that are one secret as a whole.
+//! Resources whose whole payload is one secret.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,17 +8,17 @@ use super::{PLACEHOLDER, Secret, is_placeholder};
 use crate::error::{Categorized, Category};
 use crate::payload::{PayloadError, PayloadType, Value, decode, encode};
 
-/// What the stored text of a payload begins with that is not stored as it is.
+/// The prefix of a stored text that is base64.
 const MARKER: &str = "declarest:whole-resource:v1:base64:";
 
-/// Why a secret is not the payload that it should be. Nothing of it is shown.
+/// The reason why a secret cannot be decoded as a payload. Messages do not contain the secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WholeError {
-    /// What follows the marker is not base64.
-    #[error("its text is marked as base64 and is none")]
+    /// The text after the marker is not base64.
+    #[error("it is marked as base64 but is not valid base64")]
     Base64,
-    /// It is no document of the format.
-    #[error("it is no {0} document")]
+    /// The secret is not a document of the resource's format.
+    #[error("it is not a valid {0} document")]
     Format(PayloadType),
 }
 
@@ -28,8 +28,8 @@ impl Categorized for WholeError {
     }
 }
 
-/// The text under which the content of a payload file is kept in a store: itself, or base64 after a marker if it
-/// is not UTF-8 or begins like one that is marked.
+/// Returns the text that a store keeps for the content of a payload file: the content itself, or the marker and
+/// base64 if it is not UTF-8 or begins with the marker.
 pub fn whole_secret(content: &[u8]) -> Secret {
     Secret::from(match std::str::from_utf8(content) {
         Ok(text) if !text.starts_with(MARKER) => text.to_owned(),
@@ -37,18 +37,18 @@ pub fn whole_secret(content: &[u8]) -> Secret {
     })
 }
 
-/// The payload that is kept as `secret`.
+/// Returns the payload that is stored as `secret`.
 pub(super) fn whole_payload(secret: &Secret, payload_type: PayloadType) -> Result<Value, WholeError> {
     let text = secret.expose();
     let content = match text.strip_prefix(MARKER) {
         Some(encoded) => Zeroizing::new(STANDARD.decode(encoded.trim()).map_err(|_| WholeError::Base64)?),
         None => Zeroizing::new(text.as_bytes().to_vec()),
     };
-    // What a decoder complains about may be a part of the secret.
+    // The decoder's error is dropped, because it may quote the secret.
     decode(payload_type, &content).map_err(|_| WholeError::Format(payload_type))
 }
 
-/// The payload that stands in a file of this format for a resource that is a secret as a whole.
+/// Returns the payload to write into the file of a resource that is a secret as a whole.
 pub fn whole_placeholder(payload_type: PayloadType) -> Value {
     match payload_type {
         PayloadType::OctetStream => Value::Bytes(PLACEHOLDER.into()),
@@ -56,7 +56,7 @@ pub fn whole_placeholder(payload_type: PayloadType) -> Value {
     }
 }
 
-/// Reads a payload file. Formats that hold no text by itself may be a placeholder instead.
+/// Decodes a payload file. A file of a format without plain strings may be a placeholder instead.
 pub fn decode_file(payload_type: PayloadType, content: &[u8]) -> Result<Value, PayloadError> {
     if holds_no_text(payload_type)
         && let Ok(text) = std::str::from_utf8(content)
@@ -67,7 +67,7 @@ pub fn decode_file(payload_type: PayloadType, content: &[u8]) -> Result<Value, P
     decode(payload_type, content)
 }
 
-/// Writes a payload file, which [`decode_file`] reads.
+/// Encodes a payload file, which [`decode_file`] reads.
 pub fn encode_file(payload_type: PayloadType, payload: &Value) -> Result<Vec<u8>, PayloadError> {
     match payload.as_str() {
         Some(text) if holds_no_text(payload_type) && is_placeholder(text) => {
@@ -106,11 +106,11 @@ mod tests {
     #[case(PayloadType::Json, "{\"a\": 1}", Ok("{a: 1}"))]
     #[case(PayloadType::Yaml, "a: 1", Ok("{a: 1}"))]
     #[case(PayloadType::Text, "a: 1", Ok("'a: 1'"))]
-    #[case(PayloadType::Json, "canary", Err("it is no json document"))]
+    #[case(PayloadType::Json, "canary", Err("it is not a valid json document"))]
     #[case(
         PayloadType::Json,
         "declarest:whole-resource:v1:base64:!",
-        Err("its text is marked as base64 and is none")
+        Err("it is marked as base64 but is not valid base64")
     )]
     fn payloads(#[case] format: PayloadType, #[case] stored: &str, #[case] expected: Result<&str, &str>) {
         let payload = whole_payload(&Secret::from(stored.to_owned()), format);

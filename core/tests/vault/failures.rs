@@ -103,7 +103,7 @@ async fn a_mount_that_is_missing_is_told_and_lists_nothing_by_mistake() {
         store.get(&key("a:k")).await.unwrap_err(),
         store.delete(&key("a:k")).await.unwrap_err(),
     ] {
-        assert!(error.to_string().contains("Vault knows no missing/"), "{error}");
+        assert!(error.to_string().contains("Vault does not know missing/"), "{error}");
         assert_eq!(error.category(), Category::NotFound);
     }
 }

@@ -76,7 +76,7 @@ async fn https_goes_through_a_tunnel() {
     let text = error.to_string();
     assert!(text.contains("cannot be reached: through the proxy http://127.0.0.1:"), "{text}");
     assert!(
-        text.ends_with("its certificate is not trusted: UnknownIssuer; its authority belongs in tls"),
+        text.ends_with("its certificate is not trusted: UnknownIssuer; add its CA to tls"),
         "{text}"
     );
     assert!(!text.contains("canary"), "{text}");
@@ -97,7 +97,7 @@ async fn a_client_certificate_gets_in_where_one_is_wanted() {
     for tls in [authority.trusted(), stranger.presented(authority.trusted())] {
         let error = try_out(settings(tls)).await.unwrap_err();
         assert!(
-            error.to_string().contains("it wants a client certificate, or another one than tls has"),
+            error.to_string().contains("it requires a client certificate, or rejected the one in tls"),
             "{error}"
         );
         assert_eq!(error.category(), Category::Transport);

@@ -1,4 +1,4 @@
-//! The bytes of a file of secrets.
+//! The format of a secret file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::secrets::Secret;
 const VERSION: i64 = 1;
 const SALT_BYTES: usize = 16;
 
-/// The most bytes that JSON makes of one.
+/// The largest number of bytes that JSON writes for one byte.
 const ESCAPED: usize = 6;
 
-/// What a file of secrets holds: values by stored key.
+/// The content of a secret file: values by stored key.
 pub(super) type Secrets = BTreeMap<String, Secret>;
 
-/// The file, whose ciphertext is `base64(AES-256-GCM(key, nonce, plaintext) ‖ tag)`. The order of the fields is
+/// The envelope, whose ciphertext is `base64(AES-256-GCM(key, nonce, plaintext) ‖ tag)`. The order of the fields is
 /// that of existing files.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Envelope {
@@ -42,7 +42,7 @@ pub(super) struct Envelope {
     kdf_threads: Option<i64>,
 }
 
-/// How a key comes from a passphrase.
+/// The parameters that derive a key from a passphrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Derivation {
     pub salt: Vec<u8>,
@@ -50,14 +50,14 @@ pub(super) struct Derivation {
 }
 
 impl Derivation {
-    /// One with a salt that was never used.
+    /// Returns parameters with a new random salt.
     pub fn fresh(kdf: Kdf, file: &Path) -> Result<Self, FileStoreError> {
         Ok(Self { salt: random::<SALT_BYTES>(file)?.to_vec(), kdf })
     }
 }
 
 impl Envelope {
-    /// Reads the file, and refuses versions that are not ours.
+    /// Parses the file; an error for unsupported versions.
     pub fn parse(file: &Path, bytes: &[u8]) -> Result<Self, FileStoreError> {
         let envelope: Self =
             serde_json::from_slice(bytes).map_err(|error| malformed(file, "the envelope", &error))?;
@@ -67,16 +67,17 @@ impl Envelope {
         }
     }
 
-    /// The file as it is written.
+    /// Returns the bytes of the file.
     pub fn encode(&self, file: &Path) -> Result<Vec<u8>, FileStoreError> {
         let mut bytes = serde_json::to_vec(self).map_err(|error| malformed(file, "the envelope", &error))?;
         bytes.push(b'\n');
         Ok(bytes)
     }
 
-    /// How the key comes from the passphrase.
+    /// Returns the parameters that derive the key from the passphrase.
     pub fn derivation(&self, file: &Path) -> Result<Derivation, FileStoreError> {
-        let missing = |field| bad_field(file, field, "is missing, so that no passphrase opens the file");
+        let missing =
+            |field| bad_field(file, field, "is missing, so the file cannot be opened with a passphrase");
         let salt = self.salt.as_ref().ok_or_else(|| missing("salt"))?;
         let salt = STANDARD.decode(salt).map_err(|_| not_base64(file, "salt"))?;
         if salt.len() < argon2::MIN_SALT_LEN {
@@ -89,7 +90,7 @@ impl Envelope {
         Ok(Derivation { salt, kdf: kdf.map_err(|error| bad_field(file, "kdf", &error.to_string()))? })
     }
 
-    /// What is encrypted in it.
+    /// Decrypts the content.
     pub fn open(&self, file: &Path, key: &Key) -> Result<Secrets, FileStoreError> {
         let nonce = STANDARD.decode(&self.nonce).map_err(|_| not_base64(file, "nonce"))?;
         let nonce = Nonce::try_assume_unique_for_key(&nonce)
@@ -104,7 +105,7 @@ impl Envelope {
         Ok(plain.secrets.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect())
     }
 
-    /// Encrypts `secrets` with a nonce that was never used. `derivation` tells where `key` comes from.
+    /// Encrypts `secrets` with a new random nonce. `derivation` is stored if `key` was derived from a passphrase.
     pub fn seal(
         file: &Path,
         secrets: &Secrets,
@@ -131,7 +132,7 @@ impl Envelope {
     }
 }
 
-/// What is encrypted. An empty store may say null.
+/// The decrypted content. The secrets of an empty store may be null.
 #[derive(Deserialize)]
 struct Plaintext {
     #[serde(default)]
@@ -146,7 +147,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// The secrets as JSON, in a buffer that never moves, so that no copy of them stays behind.
+/// Returns the secrets as JSON. The buffer is never reallocated, so that no copy stays in memory.
 fn plaintext(file: &Path, secrets: &Secrets) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
     struct Exposed<'s>(&'s Secrets);
 
@@ -174,14 +175,14 @@ fn random<const N: usize>(file: &Path) -> Result<[u8; N], FileStoreError> {
 }
 
 fn not_base64(file: &Path, field: &'static str) -> FileStoreError {
-    bad_field(file, field, "is no padded standard base64")
+    bad_field(file, field, "is not padded standard base64")
 }
 
 fn bad_field(file: &Path, field: &'static str, reason: &str) -> FileStoreError {
     FileStoreError::Field { file: file.to_owned(), field, reason: reason.to_owned() }
 }
 
-/// The text of the error may quote a value, so that only the place is told.
+/// Returns an error with the place only, because serde's message may quote a value.
 fn malformed(file: &Path, part: &'static str, error: &serde_json::Error) -> FileStoreError {
     FileStoreError::Malformed { file: file.to_owned(), part, line: error.line(), column: error.column() }
 }

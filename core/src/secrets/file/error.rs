@@ -1,4 +1,4 @@
-//! What can be wrong with an encrypted file of secrets.
+//! The errors of an encrypted secret file.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::error::{Categorized, Category};
 use crate::secrets::SecretKey;
 
-/// Why an encrypted file of secrets could not be used. Neither values nor keys to decrypt them are ever shown.
+/// A failed operation on a secret file. Messages contain neither values nor keys.
 #[derive(Debug, thiserror::Error)]
 pub enum FileStoreError {
     /// There is no such secret.
@@ -20,7 +20,7 @@ pub enum FileStoreError {
     /// The key or passphrase is empty.
     #[error("the {0} of the secret file is empty")]
     EmptyKey(&'static str),
-    /// The key is no key of AES-256.
+    /// The key is not a key of AES-256.
     #[error(
         "the key of the secret file must be 32 bytes: 64 hexadecimal digits, base64, or the bytes themselves"
     )]
@@ -32,35 +32,35 @@ pub enum FileStoreError {
         what: &'static str,
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
-    /// Argon2id cannot be asked for with these parameters.
+    /// A parameter of Argon2id is invalid.
     #[error("Argon2id parameter {parameter} is {value}; it must be {rule}")]
     Kdf {
         /// The parameter.
         parameter: &'static str,
         /// Its value.
         value: i64,
-        /// What is allowed.
+        /// The allowed values.
         rule: String,
     },
-    /// The passphrase cannot be turned into a key.
+    /// No key can be derived from the passphrase.
     #[error("cannot derive the key of {}: {reason}", file.display())]
     Derive {
         /// The file.
         file: PathBuf,
-        /// What Argon2id says.
+        /// The error of Argon2id.
         reason: String,
     },
-    /// The system refuses to read or write.
+    /// The file cannot be read or written.
     #[error("cannot {action} {}: {source}", file.display())]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// On which file.
+        /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -70,19 +70,19 @@ pub enum FileStoreError {
         /// The file.
         file: PathBuf,
     },
-    /// The file, or what is encrypted in it, is no JSON of the expected form.
-    #[error("{part} of {} is not what a secret file holds, line {line}, column {column}", file.display())]
+    /// The file, or its decrypted content, is not JSON of the expected form.
+    #[error("secret file {}: {part} is not valid, line {line}, column {column}", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
-        /// Which part of it.
+        /// The invalid part.
         part: &'static str,
         /// The line, from 1.
         line: usize,
         /// The column, from 1.
         column: usize,
     },
-    /// A version that is not ours.
+    /// The version is not supported.
     #[error("secret file {} has version {version}; this program reads version 1", file.display())]
     Version {
         /// The file.
@@ -90,34 +90,34 @@ pub enum FileStoreError {
         /// Its version.
         version: i64,
     },
-    /// A field of the file that cannot be right.
+    /// A field is invalid.
     #[error("secret file {}: {field} {reason}", file.display())]
     Field {
         /// The file.
         file: PathBuf,
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// The key is the wrong one, or the file was changed.
+    /// The key is wrong, or the file was changed.
     #[error("cannot decrypt secret file {}: the key or passphrase is wrong, or the file is damaged", file.display())]
     Decrypt {
         /// The file.
         file: PathBuf,
     },
-    /// The system gives no random bytes, or the cipher refuses.
+    /// The system provides no random bytes, or the cipher failed.
     #[error("cannot encrypt secret file {}", file.display())]
     Encrypt {
         /// The file.
         file: PathBuf,
     },
     /// The thread that worked on the file ended early.
-    #[error("work on secret file {} was cut off: {reason}", file.display())]
+    #[error("work on secret file {} was interrupted: {reason}", file.display())]
     Task {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a file of secrets is encrypted with.
+//! The key material and the key derivation of secret files.
 
 use std::fmt;
 use std::path::Path;
@@ -11,18 +11,18 @@ use zeroize::Zeroizing;
 use super::FileStoreError;
 use crate::secrets::Secret;
 
-/// The length of keys of AES-256.
+/// The length of AES-256 keys in bytes.
 const KEY_BYTES: usize = 32;
 
-/// No machine that runs us spends more on one derivation; a file that asks for it is an attack.
+/// Upper limits for the parameters in a file. Higher ones would be a denial of service, not a real file.
 const MOST_TIME: i64 = 100;
 const MOST_MEMORY: i64 = 4 * 1024 * 1024;
 const MOST_THREADS: i64 = 255;
 
-/// A key of AES-256; zeroed when dropped.
+/// A key of AES-256. It is zeroed on drop.
 pub(in crate::secrets) type Key = Zeroizing<[u8; KEY_BYTES]>;
 
-/// What a file of secrets is encrypted with: a key, or a passphrase that keys are derived from.
+/// The key of a secret file, or the passphrase that keys are derived from.
 #[derive(Clone)]
 pub struct KeyMaterial(pub(in crate::secrets) Material);
 
@@ -33,8 +33,8 @@ pub(in crate::secrets) enum Material {
 }
 
 impl KeyMaterial {
-    /// A key as text, tried as 64 hexadecimal digits, padded base64, base64 without padding and 32 plain bytes.
-    /// White space around it does not count.
+    /// Parses a key. It is tried as 64 hexadecimal digits, padded base64, unpadded base64 and 32 plain bytes, in this
+    /// order. White space around it is ignored.
     pub fn key(text: &Secret) -> Result<Self, FileStoreError> {
         Self::of_key(text.expose().as_bytes())
     }
@@ -44,7 +44,7 @@ impl KeyMaterial {
         Self::of_key(&read("key file", file)?)
     }
 
-    /// A passphrase. White space around it does not count.
+    /// Returns a passphrase, without the white space around it.
     pub fn passphrase(text: &Secret) -> Result<Self, FileStoreError> {
         match text.expose().trim() {
             "" => Err(FileStoreError::EmptyKey("passphrase")),
@@ -111,8 +111,8 @@ impl Default for Kdf {
 }
 
 impl Kdf {
-    /// `time` passes over `memory` KiB in `threads` lanes; 0 means the default, which is 3 passes over 65536 KiB
-    /// in 4 lanes. At most 100 passes, 4 GiB and 255 lanes, and at least 8 KiB for each lane.
+    /// Returns parameters for `time` passes over `memory` KiB in `threads` lanes. 0 selects the default: 3 passes
+    /// over 65536 KiB in 4 lanes. The limits are 100 passes, 4 GiB and 255 lanes, with at least 8 KiB for each lane.
     pub fn new(time: i64, memory: i64, threads: i64) -> Result<Self, FileStoreError> {
         let default = Self::default();
         let or = |value: i64, default: u32| if value == 0 { i64::from(default) } else { value };
@@ -135,7 +135,7 @@ impl Kdf {
         })
     }
 
-    /// The key of a passphrase. Takes long, and the memory that the parameters say.
+    /// Derives the key of a passphrase. This is slow and needs `memory` KiB.
     pub(super) fn derive(self, passphrase: &Secret, salt: &[u8]) -> Result<Key, argon2::Error> {
         let params = Params::new(self.memory, self.time, self.threads, Some(KEY_BYTES))?;
         let mut key = Zeroizing::new([0; KEY_BYTES]);
@@ -165,7 +165,7 @@ mod tests {
     #[case::unpadded("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", 1)]
     #[case::trimmed(" AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n", 1)]
     #[case::plain("!123456789abcdef0123456789abcdef", b'1')]
-    // 32 hexadecimal digits are 16 bytes, and as base64 24, so that they are the key themselves.
+    // 32 hexadecimal digits would be 16 bytes, and as base64 24, so they are used as plain bytes.
     #[case::plain_hexadecimal("0123456789abcdef0123456789abcdef", b'1')]
     fn keys(#[case] text: &str, #[case] second: u8) {
         let KeyMaterial(Material::Key(key)) = KeyMaterial::key(&Secret::from(text.to_owned())).unwrap()

@@ -1,4 +1,4 @@
-//! One writer at a time, whichever process it is in.
+//! Allows one writer at a time among all processes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -6,20 +6,19 @@ use std::time::{Duration, Instant};
 
 use super::FileStoreError;
 
-/// How long to wait for the lock.
+/// The longest wait for the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest pause between two tries, in microseconds. Chance decides, so that nobody is always late.
+/// The longest pause between two attempts, in microseconds. Pauses are random, so that no process always loses.
 const LONGEST_PAUSE: u64 = 8_000;
 
-/// The exclusive lock on the file of secrets, held until dropped. The system gives it up when the process ends,
-/// however that happens.
+/// The exclusive lock on a secret file, held until dropped. The system releases it when the process ends.
 pub(super) struct Lock {
     _held: File,
 }
 
 impl Lock {
-    /// Waits for the lock that belongs to `file`.
+    /// Waits for the lock of `file`.
     pub fn of(file: &Path) -> Result<Self, FileStoreError> {
         Self::within(file, PATIENCE)
     }
@@ -51,8 +50,7 @@ impl Lock {
     }
 }
 
-/// The file that stands for the lock. It is never removed: who opened it before would hold another lock than who
-/// comes after.
+/// Returns the path of the lock file. It is never removed: otherwise two processes could lock two different files.
 fn place(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".lock");
@@ -65,7 +63,7 @@ mod tests {
     use crate::error::{Categorized as _, Category};
 
     #[test]
-    fn only_one_holds_it() {
+    fn only_one_process_holds_the_lock() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("secrets.json");
         let held = Lock::of(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Secrets in one encrypted file.
+//! A secret store in one encrypted file.
 
 mod envelope;
 mod error;
@@ -23,33 +23,33 @@ use snapshot::{Content, Snapshot};
 use super::{Secret, SecretKey};
 use crate::atomic::write_secret_file;
 
-/// Where an encrypted file of secrets is, and how it is encrypted.
+/// The path and the encryption of a secret file.
 #[derive(Clone, Debug)]
 pub struct FileStoreSettings {
     /// The file.
     pub path: PathBuf,
     /// The key or passphrase.
     pub key: KeyMaterial,
-    /// How keys are derived from a passphrase when the file is written. It is read with what it says itself.
+    /// The parameters to derive keys from a passphrase when the file is written. Reading uses those in the file.
     pub kdf: Kdf,
 }
 
 /// Secrets in a file: a JSON envelope around AES-256-GCM.
 ///
-/// Any number of tasks and processes may use one file at once. A change is made under an exclusive advisory lock
-/// on `<path>.lock` and replaces the file as a whole: readers see the secrets before or after it, and a process
-/// that is killed loses only what it had not been told to be done. What was read is kept in memory until the file
-/// changes. Files and keys are worked on by threads that may block.
+/// Any number of tasks and processes may use one file at once. A change holds an exclusive advisory lock on
+/// `<path>.lock` and replaces the whole file: readers see the secrets before or after it, and a killed process loses
+/// only changes that were not confirmed. The content is cached in memory until the file changes. Blocking work runs
+/// on blocking threads.
 ///
-/// The file is readable by its owner alone; one that others may read is made so, with a warning in the log.
+/// Only the owner may read the file. If others may, the mode is corrected, and a warning is logged.
 #[derive(Clone)]
 pub struct FileStore(Arc<Inner>);
 
 struct Inner {
     settings: FileStoreSettings,
-    /// Held while a change is made, so that tasks of this process do not contend for the lock on the file.
+    /// Held during a change, so that tasks of this process do not compete for the file lock.
     writing: Mutex<()>,
-    /// Held while a file is read, so that many tasks derive its key once.
+    /// Held while the file is read, so that concurrent tasks derive its key once.
     known: Mutex<Known>,
 }
 
@@ -60,22 +60,22 @@ struct Known {
 }
 
 impl FileStore {
-    /// The store that `settings` describe. Nothing is read yet.
+    /// Returns the store for `settings`. Nothing is read yet.
     pub fn new(settings: FileStoreSettings) -> Self {
         Self(Arc::new(Inner { settings, writing: Mutex::default(), known: Mutex::default() }))
     }
 
-    /// Makes an empty file and the directories above it (0700), or proves that the existing one decrypts.
+    /// Creates an empty file and its parent directories (0700), or checks that the existing file can be decrypted.
     pub async fn init(&self) -> Result<(), FileStoreError> {
         self.blocking(|inner| inner.change(|_| false)).await
     }
 
-    /// Stores a value, which replaces the one of the same key.
+    /// Stores a value and replaces the previous one of the key.
     pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), FileStoreError> {
         self.set_all(vec![(key.clone(), value.clone())]).await
     }
 
-    /// Stores all of `entries` in one change: a reader sees all of them or none.
+    /// Stores all `entries` in one change: a reader sees all of them or none.
     pub async fn set_all(&self, entries: Vec<(SecretKey, Secret)>) -> Result<(), FileStoreError> {
         self.blocking(|inner| {
             inner.change(|secrets| {
@@ -87,7 +87,7 @@ impl FileStore {
         .await
     }
 
-    /// The value of a key; [`FileStoreError::NotFound`] if there is none, or no file.
+    /// Returns the value of a key; [`FileStoreError::NotFound`] if there is no such key or no file.
     pub async fn get(&self, key: &SecretKey) -> Result<Secret, FileStoreError> {
         let key = key.clone();
         self.blocking(move |inner| {
@@ -97,17 +97,17 @@ impl FileStore {
         .await
     }
 
-    /// Removes a key. It need not be there.
+    /// Removes a key. An absent key is not an error.
     pub async fn delete(&self, key: &SecretKey) -> Result<(), FileStoreError> {
         let key = key.clone();
         self.blocking(move |inner| inner.change(|secrets| secrets.remove(key.as_str()).is_some())).await
     }
 
-    /// All keys, sorted; none if there is no file.
+    /// Returns all keys, sorted; none if there is no file.
     pub async fn list(&self) -> Result<Vec<SecretKey>, FileStoreError> {
         self.blocking(|inner| {
             let secrets = inner.read()?;
-            // What other programs stored under names that nothing can ask for is left alone.
+            // Keys from other programs that are not valid here are ignored.
             Ok(secrets.keys().filter_map(|key| SecretKey::parse(key).ok()).collect())
         })
         .await
@@ -132,12 +132,12 @@ impl fmt::Debug for FileStore {
 }
 
 impl Inner {
-    /// What the file holds now; nothing if there is none.
+    /// Returns the current content; empty if there is no file.
     fn read(&self) -> Result<Arc<Secrets>, FileStoreError> {
         Ok(self.load()?.unwrap_or_default())
     }
 
-    /// What the file holds now; `None` if there is none.
+    /// Returns the current content; `None` if there is no file.
     fn load(&self) -> Result<Option<Arc<Secrets>>, FileStoreError> {
         let file = &self.settings.path;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +160,7 @@ impl Inner {
         Ok(Some(secrets))
     }
 
-    /// Changes what the file holds; `change` tells whether it did. A missing file is made in any case.
+    /// Changes the content. `change` returns whether it changed anything. An absent file is created in any case.
     fn change(&self, change: impl FnOnce(&mut Secrets) -> bool) -> Result<(), FileStoreError> {
         let file = &self.settings.path;
         let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,7 +194,7 @@ impl Inner {
 }
 
 impl Known {
-    /// The key that `derivation` gives, which is remembered: deriving it takes long.
+    /// Returns the key for `derivation`, and caches it because deriving is slow.
     fn derive(
         &mut self,
         file: &Path,

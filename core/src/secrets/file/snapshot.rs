@@ -1,4 +1,4 @@
-//! What was read of a file, and whether it is still that.
+//! The content of a file, and whether the file has changed since.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::FileStoreError;
 
-/// A file as it was when it was read. It stays open, so that its inode cannot become that of a newer file.
+/// The state of a file when it was read. The file stays open, so that a newer file cannot get its inode.
 pub(super) struct Snapshot {
     file: File,
     stamp: Stamp,
@@ -25,14 +25,14 @@ pub(super) struct Content {
 }
 
 impl Snapshot {
-    /// Whether `path` is still the file that was read, unchanged.
+    /// Whether `path` is still the same, unchanged file.
     pub fn is_current(&self, path: &Path) -> bool {
         let unchanged = |metadata: io::Result<Metadata>| metadata.is_ok_and(|now| stamp(&now) == self.stamp);
         unchanged(fs::metadata(path)) && unchanged(self.file.metadata())
     }
 }
 
-/// Reads the file at `path`, of which others can read nothing afterwards; `None` if there is none.
+/// Reads the file at `path` and removes the access of other users; `None` if there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<Content>, FileStoreError> {
     let failed = |action| move |source| FileStoreError::Io { action, file: path.to_owned(), source };
     let mut file = match File::open(path) {
@@ -58,7 +58,7 @@ fn stamp(metadata: &Metadata) -> Stamp {
     (metadata.len(), metadata.modified().ok())
 }
 
-/// Takes away what others may do with the file.
+/// Removes the access of other users.
 #[cfg(unix)]
 fn tighten(path: &Path, file: &File, metadata: &Metadata) {
     use std::os::unix::fs::PermissionsExt as _;

@@ -10,14 +10,14 @@ use serde_json::json;
 use super::*;
 use crate::error::{Categorized as _, Category};
 
-/// Existing files, which must be read as they are.
+/// Files of earlier versions, which must stay readable.
 const WITH_KEY: &str = r#"{"version":1,"nonce":"AAECAwQFBgcICQoL","ciphertext":"PCClfqaXp2/+Y63wk4gIHfD55V2cFzYSX13K4X85YcFyZ8GOy+MougeXHJ+78wUJzCQd78AjQECiqX/x1ARpzihIQQ=="}"#;
 const WITH_PASSPHRASE: &str = r#"{"version":1,"salt":"EBESExQVFhcYGRobHB0eHw==","nonce":"AAECAwQFBgcICQoL","ciphertext":"Oc3eIyiIHH+c9/+5m06R1EDlyyjkR1FZgZmvAf0ZGfqFp9yKwBifr1IzpGcmI0MhmiHrtUHtGy61YNIho093s1r7dA==","kdf_time":3,"kdf_memory":65536,"kdf_threads":4}"#;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const PASSPHRASE: &str = "blue kettle 42";
 
-/// A directory with a file of secrets.
+/// A directory with a secret file.
 struct Fixture {
     directory: tempfile::TempDir,
 }
@@ -56,7 +56,7 @@ impl Fixture {
     }
 }
 
-/// The quickest derivation there is.
+/// The fastest key derivation that is allowed.
 fn quick() -> Kdf {
     Kdf::new(1, 8, 1).unwrap()
 }
@@ -99,7 +99,7 @@ fn the_key_of_a_passphrase_is_that_of_argon2id() {
     assert!(digits.starts_with("4c7b24b9") && digits.ends_with("76f6bf4c"), "{digits}");
 }
 
-/// Decrypts by the description of the format alone.
+/// Decrypts by the description of the format only.
 fn decrypt(envelope: &serde_json::Value, key: &[u8]) -> serde_json::Value {
     let field = |name: &str| STANDARD.decode(envelope[name].as_str().unwrap()).unwrap();
     let (nonce, mut content) = (field("nonce"), field("ciphertext"));
@@ -109,7 +109,7 @@ fn decrypt(envelope: &serde_json::Value, key: &[u8]) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn what_is_written_is_the_format() {
+async fn files_are_written_in_the_documented_format() {
     let fixture = Fixture::new(None);
     let store = fixture.with_key();
     store.set(&key("/a:/pw"), &secret("p\"\u{1}é\n")).await.unwrap();
@@ -131,7 +131,7 @@ async fn what_is_written_is_the_format() {
 }
 
 #[tokio::test]
-async fn passphrases_are_salted_anew_and_the_configured_parameters_win_on_writing() {
+async fn each_write_uses_a_new_salt_and_the_configured_parameters() {
     let fixture = Fixture::new(Some(WITH_PASSPHRASE));
     let store = fixture.with_passphrase(PASSPHRASE);
     store.set(&key("b"), &secret("v")).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_missing_file_has_no_secrets_and_stays_missing() {
 }
 
 #[tokio::test]
-async fn changes_make_what_is_missing() {
+async fn a_change_creates_missing_directories_and_the_file() {
     let fixture = Fixture::new(None);
     let nested = fixture.directory.path().join("x/y/secrets.json");
     let key_material = KeyMaterial::key(&secret(KEY)).unwrap();
@@ -173,7 +173,7 @@ async fn changes_make_what_is_missing() {
 }
 
 #[tokio::test]
-async fn secrets_come_and_go() {
+async fn secrets_are_set_replaced_and_deleted() {
     let fixture = Fixture::new(None);
     let store = fixture.with_key();
     store.init().await.unwrap();
@@ -189,7 +189,7 @@ async fn secrets_come_and_go() {
 }
 
 #[tokio::test]
-async fn what_others_write_is_seen() {
+async fn changes_of_other_processes_are_seen() {
     let fixture = Fixture::new(None);
     let (ours, theirs) = (fixture.with_key(), fixture.with_key());
     for round in 0..20 {
@@ -211,14 +211,14 @@ async fn many_reads_derive_the_key_once() {
     let again = std::time::Instant::now();
     let reads = (0..1000).map(|_| async { value(&store, "apps/billing:/dbPassword").await });
     assert!(futures::future::join_all(reads).await.into_iter().all(|value| value.is_some()));
-    // A second derivation would take as long as the first; a thousand of them a thousand times as long.
+    // A second derivation would take as long as the first, and a thousand of them a thousand times as long.
     assert!(again.elapsed() < once * 100, "{:?} after {once:?}", again.elapsed());
     let known = store.0.known.lock().unwrap();
     assert!(known.derived.is_some());
 }
 
 #[tokio::test]
-async fn a_file_that_others_may_read_is_closed() {
+async fn the_mode_of_a_file_that_others_may_read_is_corrected() {
     let fixture = Fixture::new(Some(WITH_KEY));
     fs::set_permissions(fixture.file(), fs::Permissions::from_mode(0o644)).unwrap();
     fixture.with_key().list().await.unwrap();
@@ -234,12 +234,12 @@ fn edited(content: &str, change: impl FnOnce(&mut serde_json::Map<String, serde_
 #[rstest]
 #[case::version(edited(WITH_KEY, |e| { e["version"] = 2.into(); }), Category::Validation, "has version 2")]
 #[case::nonce(edited(WITH_KEY, |e| { e["nonce"] = "AAEC".into(); }), Category::Validation, "nonce is not 12 bytes")]
-#[case::base64(edited(WITH_KEY, |e| { e["nonce"] = "!".into(); }), Category::Validation, "nonce is no padded")]
-#[case::ciphertext(edited(WITH_KEY, |e| { e["ciphertext"] = "!".into(); }), Category::Validation, "ciphertext is no")]
+#[case::base64(edited(WITH_KEY, |e| { e["nonce"] = "!".into(); }), Category::Validation, "nonce is not padded")]
+#[case::ciphertext(edited(WITH_KEY, |e| { e["ciphertext"] = "!".into(); }), Category::Validation, "ciphertext is not padded")]
 #[case::damaged(edited(WITH_KEY, |e| { e["ciphertext"] = "PCClfqaXp2/+Y63wk4gIHfD5".into(); }), Category::Auth, "cannot decrypt")]
-#[case::json("{".to_owned(), Category::Internal, "the envelope of")]
+#[case::json("{".to_owned(), Category::Internal, "the envelope is not valid")]
 #[case::empty(String::new(), Category::Internal, "line 1, column 0")]
-#[case::no_object("[]".to_owned(), Category::Internal, "the envelope of")]
+#[case::no_object("[]".to_owned(), Category::Internal, "the envelope is not valid")]
 #[tokio::test]
 async fn broken_files(#[case] content: String, #[case] category: Category, #[case] message: &str) {
     let fixture = Fixture::new(Some(&content));
@@ -261,13 +261,13 @@ async fn broken_files(#[case] content: String, #[case] category: Category, #[cas
 #[case::no_memory(edited(WITH_PASSPHRASE, |e| { e.remove("kdf_memory"); }), "kdf_memory is missing")]
 #[case::no_threads(edited(WITH_PASSPHRASE, |e| { e.remove("kdf_threads"); }), "kdf_threads is missing")]
 #[case::short_salt(edited(WITH_PASSPHRASE, |e| { e["salt"] = "AAEC".into(); }), "salt is shorter")]
-#[case::salt(edited(WITH_PASSPHRASE, |e| { e["salt"] = "!".into(); }), "salt is no padded")]
+#[case::salt(edited(WITH_PASSPHRASE, |e| { e["salt"] = "!".into(); }), "salt is not padded")]
 #[case::memory(edited(WITH_PASSPHRASE, |e| { e["kdf_memory"] = 4_194_305.into(); }), "memory is 4194305")]
 #[case::time(edited(WITH_PASSPHRASE, |e| { e["kdf_time"] = 101.into(); }), "time is 101")]
 #[case::nothing_to_do(edited(WITH_PASSPHRASE, |e| { e["kdf_time"] = 0.into(); }), "time is 0")]
 #[case::threads(edited(WITH_PASSPHRASE, |e| { e["kdf_threads"] = i64::MAX.into(); }), "it must be between 1 and 255")]
 #[tokio::test]
-async fn parameters_that_nobody_writes(#[case] content: String, #[case] message: &str) {
+async fn invalid_parameters_are_rejected(#[case] content: String, #[case] message: &str) {
     let fixture = Fixture::new(Some(&content));
     let error = fixture.with_passphrase(PASSPHRASE).get(&key("a")).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
@@ -277,13 +277,13 @@ async fn parameters_that_nobody_writes(#[case] content: String, #[case] message:
 #[rstest]
 #[case::other_fields(edited(WITH_KEY, |e| { e.insert("later".into(), json!({"x": 1})); }))]
 #[tokio::test]
-async fn fields_of_later_versions_do_not_matter(#[case] content: String) {
+async fn unknown_fields_are_ignored(#[case] content: String) {
     let fixture = Fixture::new(Some(&content));
     assert!(value(&fixture.with_key(), "apps/billing:/dbPassword").await.is_some());
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_apart() {
+async fn a_wrong_key_is_an_auth_error() {
     let fixture = Fixture::new(Some(WITH_KEY));
     let other = KeyMaterial::key(&secret(&KEY.replace("1f", "2f"))).unwrap();
     let error = fixture.store(other).list().await.unwrap_err();
@@ -294,7 +294,7 @@ async fn a_wrong_key_is_told_apart() {
     assert_eq!(error.category(), Category::Auth);
 }
 
-/// Seals any text, as another program may have.
+/// Encrypts any text, as another program may have done.
 fn sealed(plain: &str) -> String {
     let (bytes, nonce): (Vec<u8>, Vec<u8>) = ((0..32).collect(), (0..12).collect());
     let mut content = plain.as_bytes().to_vec();
@@ -320,7 +320,7 @@ async fn contents_without_secrets(#[case] plain: &str) {
 #[case(r#"{"secrets":{"a":["canary-value"]}}"#)]
 #[case(r#"{"secrets":"canary-value"}"#)]
 #[tokio::test]
-async fn contents_that_are_none_are_not_quoted(#[case] plain: &str) {
+async fn errors_do_not_quote_invalid_content(#[case] plain: &str) {
     let fixture = Fixture::new(Some(&sealed(plain)));
     let error = fixture.with_key().list().await.unwrap_err();
     assert_eq!(error.category(), Category::Internal);
@@ -328,7 +328,7 @@ async fn contents_that_are_none_are_not_quoted(#[case] plain: &str) {
 }
 
 #[tokio::test]
-async fn many_entries_are_one_change() {
+async fn many_entries_are_written_in_one_change() {
     let fixture = Fixture::new(None);
     let store = fixture.with_passphrase(PASSPHRASE);
     let entries = (0..300).map(|n| (key(&format!("a:{n:03}")), secret(&n.to_string()))).collect();

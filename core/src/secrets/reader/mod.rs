@@ -1,4 +1,4 @@
-//! Putting secrets in the place of placeholders.
+//! Replaces placeholders in payloads with secrets.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,14 +16,13 @@ use crate::error::{Categorized, Category};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, PayloadType, Value};
 
-/// How many keys are asked for at once.
+/// The number of keys that are read at once.
 const CONCURRENT_LOOKUPS: usize = 16;
 
 /// Reads the secrets of one run.
 ///
-/// Each key is fetched from the store once, whoever asks for it and however often, and its answer kept, also if
-/// it is an error; so a rotated value is seen by the next run. At most 16 keys are fetched at the same time.
-/// Clones are the same reader.
+/// Each key is read from the store once and its result is kept, also if it is an error. A rotated value is therefore
+/// seen by the next run. At most 16 keys are read at the same time. Clones are the same reader.
 #[derive(Clone)]
 pub struct SecretReader(Arc<Inner>);
 
@@ -35,69 +34,69 @@ struct Inner {
 
 type Lookup = Result<Secret, Arc<StoreError>>;
 
-/// A payload with secrets in it.
+/// A payload with resolved placeholders.
 #[derive(Clone)]
 pub struct Resolved {
-    /// The payload. It is the one that was given if it holds no placeholder.
+    /// The payload; the given one if it holds no placeholder.
     pub payload: Arc<Value>,
-    /// Where in it secrets are, depth-first. The whole document if the resource is a secret as a whole.
+    /// The places of secrets in it, depth-first; the root if the whole resource is a secret.
     pub secrets: Vec<Pointer>,
 }
 
-/// Why placeholders could not be replaced. Names the place and the key, and never a value.
+/// The reason why placeholders could not be resolved. Messages name the place and the key, and never contain a value.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// They cannot be told.
+    /// A placeholder is malformed, or the payload nests too deep.
     #[error("{scope}: {source}")]
     Walk {
         /// The resource.
         scope: Scope,
-        /// Where, and what is wrong.
+        /// The place and the fault.
         #[source]
         source: WalkError,
     },
-    /// One of them names no secret.
+    /// A placeholder has an invalid key.
     #[error("{scope}: the placeholder at \"{at}\": {source}")]
     Key {
         /// The resource.
         scope: Scope,
-        /// Where it is.
+        /// The place of the placeholder.
         at: Pointer,
-        /// What is wrong.
+        /// The fault.
         #[source]
         source: KeyError,
     },
-    /// There is nowhere to look.
+    /// There is no secret store.
     #[error(
         "{scope}: secret provider is not configured: the value at \"{at}\" is a placeholder; configure a secret store"
     )]
     NoStore {
         /// The resource.
         scope: Scope,
-        /// Where the placeholder is.
+        /// The place of the placeholder.
         at: Pointer,
     },
-    /// The store does not give it.
+    /// The store failed, or has no such secret.
     #[error("{scope}: cannot read the secret {key} for \"{at}\": {source}")]
     Lookup {
         /// The resource.
         scope: Scope,
-        /// Where the placeholder is.
+        /// The place of the placeholder.
         at: Pointer,
-        /// What it names.
+        /// The key of the secret.
         key: SecretKey,
-        /// Why.
+        /// The cause.
         #[source]
         source: Arc<StoreError>,
     },
-    /// It is to be the whole payload and cannot be.
+    /// The secret is the whole payload, but cannot be decoded.
     #[error("{scope}: the secret {key} is not the payload of a resource: {source}")]
     Whole {
         /// The resource.
         scope: Scope,
-        /// The secret.
+        /// The key of the secret.
         key: SecretKey,
-        /// Why not.
+        /// The cause.
         #[source]
         source: WholeError,
     },
@@ -114,7 +113,7 @@ impl Categorized for ResolveError {
     }
 }
 
-/// The placeholders of a payload by what they stand for.
+/// The placeholders of a payload by kind.
 #[derive(Default)]
 struct Sorted {
     wanted: Vec<(Pointer, SecretKey)>,
@@ -122,7 +121,7 @@ struct Sorted {
 }
 
 impl SecretReader {
-    /// A reader for one run. Without a store every secret placeholder is an error.
+    /// Returns a reader for one run. Without a store every secret placeholder is an error.
     pub fn new(store: Option<SecretStore>) -> Self {
         Self(Arc::new(Inner {
             store,
@@ -131,17 +130,17 @@ impl SecretReader {
         }))
     }
 
-    /// Whether there is a store to read from.
+    /// Whether there is a secret store.
     pub fn has_store(&self) -> bool {
         self.0.store.is_some()
     }
 
-    /// `payload` with the value of each placeholder in its place. `descriptor` tells what the payload is, which
-    /// is JSON if nobody knows: what a resource that is a secret as a whole is decoded as, and what
-    /// `{{payload_type .}}` and its like stand for; these need no store.
+    /// Returns `payload` with each placeholder replaced by its value. `descriptor` is the format of the payload, by
+    /// default JSON. It determines how a resource that is a secret as a whole is decoded, and the values of
+    /// `{{payload_type .}}` and the other descriptor placeholders, which need no store.
     ///
-    /// A payload without placeholders is looked through once and returned as it is. Secrets are strings, and what
-    /// they say is not looked through again. Of several that fail, the first in the payload is told.
+    /// A payload without placeholders is searched once and returned unchanged. Secrets are strings and are not
+    /// searched for further placeholders. If several fail, the error is that of the first in the payload.
     pub async fn resolve(
         &self,
         scope: &Scope,
@@ -153,10 +152,13 @@ impl SecretReader {
         if found.is_empty() {
             return Ok(Resolved { payload, secrets: Vec::new() });
         }
+        // Stage 1: find the key of each placeholder.
         let Sorted { wanted, described } = self.sort(scope, found)?;
+        // Stage 2: read the keys.
         let fetches: Vec<_> = wanted.iter().map(|(at, key)| self.fetch(scope, at, key)).collect();
         let fetches = futures::stream::iter(fetches).buffered(CONCURRENT_LOOKUPS);
         let values: Vec<Secret> = fetches.try_collect().await?;
+        // Stage 3: replace the placeholders.
         let json = || Descriptor::of(PayloadType::Json);
         let descriptor = descriptor.cloned().unwrap_or_else(json);
         let mut payload = Arc::unwrap_or_clone(payload);
@@ -179,7 +181,7 @@ impl SecretReader {
         Ok(Resolved { payload: Arc::new(payload), secrets })
     }
 
-    /// The keys of secrets, and the other placeholders. Fails for the first that cannot be resolved.
+    /// Returns the keys of secrets and the other placeholders. Fails at the first one that cannot be resolved.
     fn sort(&self, scope: &Scope, found: Vec<(Pointer, Found)>) -> Result<Sorted, ResolveError> {
         let mut sorted = Sorted::default();
         for (at, found) in found {
@@ -209,7 +211,7 @@ impl SecretReader {
         })
     }
 
-    /// What the store says about `key`; `None` without a store.
+    /// Returns the result of the store for `key`; `None` without a store.
     async fn lookup(&self, key: &SecretKey) -> Option<Lookup> {
         let store = self.0.store.as_ref()?;
         let cell = {
@@ -220,21 +222,21 @@ impl SecretReader {
             }
         };
         let ask = || async {
-            // The semaphore is never closed; without a permit the bound alone would be lost.
+            // The semaphore is never closed; an error would only lift the limit.
             let _permit = self.0.permits.acquire().await.ok();
             store.get(key).await.map_err(Arc::new)
         };
         Some(cell.get_or_init(ask).await.clone())
     }
 
-    /// All values that were read so far.
+    /// Returns all values that were read so far.
     pub fn values(&self) -> Vec<Secret> {
         let lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
         let read = lookups.values().filter_map(|cell| cell.get()?.as_ref().ok());
         read.cloned().collect()
     }
 
-    /// What takes all values that were read so far out of texts.
+    /// Returns a redactor for all values that were read so far.
     pub fn redactor(&self) -> Redactor {
         Redactor::new(&self.values())
     }

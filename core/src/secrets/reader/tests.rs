@@ -59,7 +59,7 @@ async fn values_replace_placeholders(#[case] payload: &str, #[case] expected: &s
 }
 
 #[tokio::test]
-async fn payloads_by_themselves_have_keys_of_their_own() {
+async fn keys_of_a_payload_without_resource_are_relative_to_the_payload() {
     let fixture = fixture().await;
     let payload = yaml("{users: [{pw: '{{secret .}}'}], tok: '{{secret ci}}'}");
     let resolved = fixture.reader.resolve(&Scope::Payload, None, payload).await.unwrap();
@@ -76,7 +76,7 @@ async fn binary_payloads_can_be_secrets() {
 }
 
 #[tokio::test]
-async fn nothing_to_resolve_is_nothing_done() {
+async fn a_payload_without_placeholders_is_not_copied() {
     let reader = SecretReader::new(None);
     let payload = yaml("{a: [x, '{{ other }}', 1], b: null}");
     let resolved = reader.resolve(&main(), None, Arc::clone(&payload)).await.unwrap();
@@ -102,7 +102,7 @@ async fn nothing_to_resolve_is_nothing_done() {
 #[case::no_payload(
     "'{{secret bad}}'",
     Category::Validation,
-    "/db/main: the secret db/main:bad is not the payload of a resource: it is no json document"
+    "/db/main: the secret db/main:bad is not the payload of a resource: it is not a valid json document"
 )]
 #[tokio::test]
 async fn failures(#[case] payload: &str, #[case] category: Category, #[case] message: &str) {
@@ -113,7 +113,7 @@ async fn failures(#[case] payload: &str, #[case] category: Category, #[case] mes
 }
 
 #[tokio::test]
-async fn without_a_store_nothing_is_sent_as_it_is() {
+async fn without_a_store_secret_placeholders_are_an_error() {
     let reader = SecretReader::new(None);
     let payload = yaml("{a: {b: '{{secret .}}'}, t: '{{payload_type .}}'}");
     let error = reader.resolve(&main(), None, payload).await.unwrap_err();
@@ -130,7 +130,7 @@ async fn a_key_is_read_once_in_a_run() {
     let fixture = fixture().await;
     let payload = || yaml("{a: '{{secret ci}}', b: '{{secret none}}'}");
     let first = fixture.reader.resolve(&main(), None, payload()).await.unwrap_err();
-    // What was read stays what it is for the run, also once the store is gone.
+    // Values that were read do not change in the run, even if the store is removed.
     std::fs::remove_file(&fixture.file).unwrap();
     let scope = main();
     let all = (0..100).map(|_| fixture.reader.resolve(&scope, None, payload()));
@@ -144,7 +144,7 @@ async fn a_key_is_read_once_in_a_run() {
 }
 
 #[tokio::test]
-async fn what_was_read_can_be_redacted() {
+async fn values_that_were_read_are_redacted() {
     let fixture = fixture().await;
     fixture.reader.resolve(&Scope::Payload, None, yaml("{tok: '{{secret ci}}'}")).await.unwrap();
     let redactor = fixture.reader.redactor();

@@ -1,23 +1,24 @@
-//! Texts with their escapes undone, and where in the text each of their bytes came from.
+//! Texts with decoded escapes, and the source of each of their bytes.
 //!
-//! Servers echo a value as their encoder writes it, and each encoder has a set of characters of its own that it
-//! escapes. Undone, all spellings are one.
+//! Servers echo a value in the spelling of their encoder, and encoders escape different characters. After decoding
+//! all spellings are equal.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-/// How often a text may be encoded one upon the other: JSON within JSON within a URL is three.
+/// The largest number of encodings on top of each other. JSON within JSON within a URL is three.
 const DEPTH: usize = 6;
 
-/// A text in the spellings of all its depths: as it is, and with its escapes undone once, twice and so on.
+/// A text as it is, and with its escapes decoded once, twice and so on.
 pub(super) struct Depths(Vec<Decoded>);
 
-/// A text with its escapes undone. In it `+` is a space, as forms write one so: nobody can tell which one was meant.
+/// A text with decoded escapes. Each `+` becomes a space, because forms write spaces so and the two cannot be
+/// distinguished.
 struct Decoded {
     bytes: Zeroizing<Vec<u8>>,
-    /// Where the two texts go on side by side after an escape.
+    /// The ends of escapes, at which the offset between the two texts changes.
     joints: Vec<Joint>,
 }
 
@@ -38,12 +39,12 @@ impl Depths {
         Self(depths)
     }
 
-    /// Each spelling with its depth.
+    /// Returns each text with its depth.
     pub fn each(&self) -> impl Iterator<Item = (usize, &[u8])> {
         self.0.iter().enumerate().map(|(depth, decoded)| (depth, decoded.bytes.as_slice()))
     }
 
-    /// Where in the text this part of a spelling came from.
+    /// Returns the range of the original text for `part` of the text at `depth`.
     pub fn source(&self, depth: usize, part: Range<usize>) -> Range<usize> {
         let source = |at| self.0[..=depth].iter().rev().fold(at, |at, decoded| decoded.source(at));
         source(part.start)..source(part.end)
@@ -51,7 +52,7 @@ impl Depths {
 }
 
 impl Decoded {
-    /// `None` if there is no escape in it.
+    /// Decodes the escapes of `text` once; `None` if there are none.
     fn of(text: &[u8]) -> Option<Self> {
         let (mut bytes, mut joints) = (Zeroizing::new(Vec::new()), Vec::new());
         let mut copied = 0;
@@ -86,7 +87,7 @@ impl Decoded {
     }
 }
 
-/// `value` as it is looked for: as it is, and with what in it looks like escapes undone.
+/// Returns the patterns for `value`: as it is, and with everything decoded that looks like an escape.
 pub(super) fn forms(value: &str) -> Vec<Zeroizing<Vec<u8>>> {
     let mut depths = Depths::of(value).0;
     let deepest = depths.pop().filter(|_| !depths.is_empty());
@@ -94,8 +95,8 @@ pub(super) fn forms(value: &str) -> Vec<Zeroizing<Vec<u8>>> {
     std::iter::once(plain).chain(deepest.map(|deepest| deepest.bytes)).collect()
 }
 
-/// The first `limit` characters of `text`, and `…` if that is not all of it. No escape is cut in two: what is left of
-/// it could not be undone any more.
+/// Returns the first `limit` characters of `text`, and `…` if there are more. An escape is not split, because the
+/// rest of it could not be decoded.
 pub(crate) fn excerpt(text: &str, limit: usize) -> Cow<'_, str> {
     let Some((mut end, _)) = text.char_indices().nth(limit) else { return text.into() };
     let before = text[..end].char_indices().rev().take(LONGEST_ESCAPE);
@@ -114,10 +115,10 @@ const fn space(byte: u8) -> u8 {
     if byte == b'+' { b' ' } else { byte }
 }
 
-/// In bytes: a pair of surrogates.
+/// The longest escape in bytes: a pair of surrogates.
 const LONGEST_ESCAPE: usize = 12;
 
-/// What an escape stands for.
+/// The decoded form of an escape.
 enum Sense {
     Byte(u8),
     Char([u8; 4], usize),
@@ -138,7 +139,7 @@ impl Sense {
     }
 }
 
-/// The length of the escape that `text` begins with, if it does, and what it stands for.
+/// Returns the length of the escape at the start of `text` and its decoded form.
 fn escape(text: &[u8]) -> Option<(usize, Sense)> {
     match text.first()? {
         b'%' => Some((3, Sense::Byte(byte(text.get(1..3)?)?))),
@@ -148,7 +149,7 @@ fn escape(text: &[u8]) -> Option<(usize, Sense)> {
     }
 }
 
-/// The escapes of JSON (RFC 8259, section 7), and what JavaScript, Python and Rust write besides.
+/// Decodes an escape of JSON (RFC 8259, section 7), or one that JavaScript, Python and Rust write in addition.
 fn backslash(text: &[u8]) -> Option<(usize, Sense)> {
     let short = |sense| Some((2, Sense::Byte(sense)));
     match text.get(1)? {
@@ -169,7 +170,7 @@ fn backslash(text: &[u8]) -> Option<(usize, Sense)> {
     }
 }
 
-/// `\uXXXX`, or two of them that are one character (RFC 8259, section 7).
+/// Decodes `\uXXXX`, or a pair of surrogates (RFC 8259, section 7).
 fn utf16(text: &[u8]) -> Option<(usize, Sense)> {
     let first = number(text.get(2..6)?, 16)?;
     if let Some(character) = char::from_u32(first) {
@@ -181,7 +182,7 @@ fn utf16(text: &[u8]) -> Option<(usize, Sense)> {
     Some((12, Sense::char(character)))
 }
 
-/// The character references that programs write for what HTML and XML reserve (HTML, section 13.5), and all by number.
+/// Decodes the character references for characters that HTML and XML reserve (HTML, section 13.5), and numeric ones.
 fn entity(text: &[u8]) -> Option<(usize, Sense)> {
     let end = text.iter().take(LONGEST_ESCAPE).position(|&byte| byte == b';')?;
     let name = &text[1..end];
@@ -206,7 +207,7 @@ fn byte(digits: &[u8]) -> Option<u8> {
 
 fn number(digits: &[u8], radix: u32) -> Option<u32> {
     let digits = std::str::from_utf8(digits).ok()?;
-    // A sign is no digit.
+    // `from_str_radix` accepts a sign, which is not a digit.
     let all = digits.chars().all(|digit| digit.is_digit(radix));
     u32::from_str_radix(digits, radix).ok().filter(|_| all)
 }
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_found_where_they_came_from() {
+    fn parts_are_mapped_to_their_source() {
         let text = r"x%255C\u00fcy";
         let depths = Depths::of(text);
         let (depth, deepest) = depths.each().last().unwrap();

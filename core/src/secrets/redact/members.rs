@@ -1,12 +1,12 @@
-//! JSON members that look like secrets.
+//! Redacts JSON members that look like secrets.
 
 use super::REDACTED;
 use crate::secrets::is_secret_name;
 
-/// `text` with `"<redacted>"` for the strings and numbers of JSON members whose name looks like that of a secret, and
-/// for all that members called `declared` hold.
+/// Returns `text` with `"<redacted>"` in place of strings and numbers of JSON members whose name looks like that of a
+/// secret, and in place of any value of members whose name is in `declared`.
 ///
-/// It is read word by word and not parsed, as bodies that are shown may be cut off, or stand within other text.
+/// The text is scanned and not parsed, because bodies that are shown may be cut off, or embedded in other text.
 pub(super) fn redact(text: &str, declared: &[String]) -> String {
     let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
@@ -27,7 +27,7 @@ pub(super) fn redact(text: &str, declared: &[String]) -> String {
             Some(b'-' | b'0'..=b'9') => {
                 value.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(value.len())
             }
-            // Arrays and objects have members with names of their own; the rest tells nothing.
+            // Members of arrays and objects are checked by their own names; other literals are not secrets.
             _ => continue,
         };
         let between = rest.len() - value.len();
@@ -45,7 +45,7 @@ pub(super) fn redact(text: &str, declared: &[String]) -> String {
     redacted
 }
 
-/// The length of the string that `text` begins with, quotes included; all of it if the string does not end.
+/// Returns the length of the string at the start of `text`, quotes included; the whole length if it is not closed.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -58,7 +58,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the array or object that `text` begins with; all of it if that does not end.
+/// Returns the length of the array or object at the start of `text`; the whole length if it is not closed.
 fn composite(text: &str) -> usize {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(&byte) = text.as_bytes().get(at) {
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics_and_leaves_other_text_alone(text in "[a-z\":\\\\{}, é]{0,24}") {
+        fn never_panics_and_keeps_other_text(text in "[a-z\":\\\\{}, é]{0,24}") {
             prop_assert_eq!(redact(&text, &[]), text);
         }
 

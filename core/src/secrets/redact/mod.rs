@@ -1,4 +1,4 @@
-//! Takes secrets out of text that is about to be shown.
+//! Removes secrets from texts that are shown.
 
 mod decoded;
 mod members;
@@ -19,21 +19,22 @@ use patterns::Patterns;
 use super::Secret;
 use crate::payload::pointer::{Pointer, array_index};
 
-/// What a secret value is replaced by.
+/// The replacement of a secret value.
 const REDACTED: &str = "<redacted>";
 
-/// Shorter values are left alone: replacing every `on` or `1` would destroy messages and hide nothing.
+/// The shortest value that is redacted, in bytes. Replacing every `on` or `1` would make messages unreadable without
+/// hiding anything.
 const SHORTEST: usize = 6;
 
-/// In characters. Shorter lines of a value may be in any text.
+/// The shortest line of a value that is redacted by itself, in characters. Shorter lines may occur in any text.
 const SHORTEST_LINE: usize = 16;
 
-/// What of bodies is secret whatever it is called, and whether or not its value is known.
+/// The parts of bodies that are secret regardless of their names and values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confidential {
-    /// The members of these names.
+    /// The members with these names.
     Members(Arc<[String]>),
-    /// All of it.
+    /// The whole body.
     Everything,
 }
 
@@ -44,8 +45,8 @@ impl Default for Confidential {
 }
 
 impl Confidential {
-    /// What is at these places, by name: bodies that are shown need not have the form of payloads. A place in an
-    /// array hides the whole array.
+    /// Returns the names of the members at `places`. Names are used because a shown body need not have the structure
+    /// of the payload. A place in an array hides the whole array.
     pub fn at<'p>(places: impl IntoIterator<Item = &'p Pointer>) -> Self {
         let name = |place: &'p Pointer| place.tokens().iter().rfind(|token| array_index(token).is_none());
         let names: Option<Arc<[String]>> = places.into_iter().map(|place| name(place).cloned()).collect();
@@ -53,33 +54,33 @@ impl Confidential {
     }
 }
 
-/// Replaces known secret values, in every spelling they may come back in, by `<redacted>`.
+/// Replaces known secret values, in any encoding, with `<redacted>`.
 #[derive(Clone, Default)]
 pub struct Redactor {
     patterns: Arc<Patterns>,
 }
 
 impl Redactor {
-    /// A redactor that knows `secrets`: raw, escaped as in JSON, HTML and URLs, wholly, in part or one upon the other,
-    /// and in base64 of either alphabet, wherever in the encoded text they stand. Of a value of several lines each of at
-    /// least 16 characters counts by itself. Values below 6 bytes are left alone.
+    /// Returns a redactor for `secrets`. It finds values that are raw or escaped as in JSON, HTML and URLs,
+    /// completely, partly or repeatedly, and in base64 of both alphabets at any place in the encoded text. In a value
+    /// of several lines each line of at least 16 characters counts separately. Values below 6 bytes are ignored.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let values = secrets.into_iter().map(Secret::expose).filter(|value| value.len() >= SHORTEST);
         Self { patterns: Arc::new(Patterns::new(values.flat_map(spellings))) }
     }
 
-    /// Whether it knows nothing.
+    /// Whether it has no secrets.
     pub fn is_empty(&self) -> bool {
         self.patterns.len() == 0
     }
 
-    /// `text` without the values this redactor knows. Where `text` was cut off, as `…` shows, their beginnings count.
+    /// Returns `text` without the known values, and without their beginnings before a cut (`…`).
     pub fn redact(&self, text: &str) -> String {
         Self::redact_all(&[self], text)
     }
 
-    /// `text` without what any of `redactors` knows. Not the same as one after the other: the value of one may be part
-    /// of that of another, which would not be found any more.
+    /// Returns `text` without the values of all `redactors`. Applying them one after the other is not enough: one may
+    /// remove a part of another's value, which then would not be found.
     pub(crate) fn redact_all(redactors: &[&Self], text: &str) -> String {
         if redactors.iter().all(|redactor| redactor.is_empty()) {
             return text.to_owned();
@@ -94,13 +95,13 @@ impl Redactor {
         replaced(text, spans)
     }
 
-    /// [`Redactor::redact`] for a body, which may be cut off: what JSON members hold whose name looks like that
-    /// of a secret is replaced as well, and what is `confidential`.
+    /// Like [`Redactor::redact`] for a body, which may be cut off. It also replaces the values of JSON members that
+    /// are `confidential` or whose name looks like that of a secret.
     pub fn redact_body(&self, body: &str, confidential: &Confidential) -> String {
         Self::redact_body_all(&[self], body, confidential)
     }
 
-    /// [`Redactor::redact_body`] with what any of `redactors` knows.
+    /// [`Redactor::redact_body`] for all `redactors` at once.
     pub(crate) fn redact_body_all(redactors: &[&Self], body: &str, confidential: &Confidential) -> String {
         match confidential {
             Confidential::Everything => REDACTED.to_owned(),
@@ -109,7 +110,7 @@ impl Redactor {
     }
 }
 
-/// `text` with what is at `spans` replaced.
+/// Returns `text` with `spans` replaced.
 fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
     spans.retain(|span| !span.is_empty());
     spans.sort_unstable_by_key(|span| (span.start, Reverse(span.end)));
@@ -117,7 +118,7 @@ fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
     let (mut shown, mut hidden) = (0, 0);
     for span in spans {
         let (start, end) = (text.floor_char_boundary(span.start), text.ceil_char_boundary(span.end));
-        // What overlaps is one.
+        // Overlapping spans are replaced once.
         if start >= hidden {
             redacted.push_str(&text[shown..start]);
             redacted.push_str(REDACTED);
@@ -129,10 +130,10 @@ fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
     redacted
 }
 
-/// What is looked for in a text whose escapes are undone.
+/// Returns the patterns for `value` in a text whose escapes are decoded.
 fn spellings(value: &str) -> Vec<Zeroizing<Vec<u8>>> {
     let mut spellings = forms(value);
-    // Keys are shown line by line; the lines around them are the same in all of them.
+    // Messages may show single lines of a key. The lines `-----BEGIN …` are the same in all keys.
     let lines = value.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE);
     let lines = lines.filter(|line| value.contains('\n') && !line.starts_with("-----"));
     spellings.extend(lines.flat_map(forms));
@@ -147,8 +148,8 @@ fn spellings(value: &str) -> Vec<Zeroizing<Vec<u8>>> {
     spellings
 }
 
-/// What stays the same of a value in the base64 of a text that holds it after `3n + offset` bytes: the digits
-/// that none of its neighbours has a bit in.
+/// Returns the base64 digits of `value` that do not depend on the neighbours, if it begins at byte `3n + offset` of
+/// the encoded text.
 fn inner_base64(engine: &impl Engine, value: &str, offset: usize) -> String {
     let mut bytes = Zeroizing::new(vec![0; offset]);
     bytes.extend_from_slice(value.as_bytes());
@@ -187,18 +188,18 @@ mod tests {
     #[case::lower_case_url("p%22ss%20w%2frd%21%3f~%c3%a9")]
     #[case::base64("cCJzcyB3L3JkIT9+w6k=")]
     #[case::url_base64("cCJzcyB3L3JkIT9-w6k=")]
-    fn every_spelling_disappears(#[case] spelling: &str) {
+    fn every_encoding_is_redacted(#[case] spelling: &str) {
         assert_eq!(redactor().redact(&format!("got {spelling} here")), "got <redacted> here");
     }
 
     #[rstest]
-    fn base64_hides_it_at_every_place(#[values("", "u", "us", "usr", "user")] before: &str) {
+    fn base64_is_redacted_at_every_offset(#[values("", "u", "us", "usr", "user")] before: &str) {
         for after in ["", "1", "12", "123"] {
             let encoded = STANDARD.encode(format!("{before}{VALUE}{after}"));
             let redacted = redactor().redact(&encoded);
             assert!(redacted.contains(REDACTED), "{before:?} {after:?}: {redacted}");
             let left = redacted.replace(REDACTED, "");
-            // Only digits that its neighbours have a part in are left.
+            // Only digits that also encode a part of the neighbours are left.
             assert!(left.len() + 18 <= encoded.len(), "{before:?} {after:?}: {redacted}");
         }
     }
@@ -221,7 +222,7 @@ mod tests {
     #[case::contained("known-value-and-more", "<redacted>")]
     #[case::overlapping("a known-value-and-more-value b", "a <redacted> b")]
     #[case::side_by_side("known-valueknown-value", "<redacted><redacted>")]
-    fn what_several_know_is_one(#[case] text: &str, #[case] expected: &str) {
+    fn overlapping_values_of_several_redactors_are_replaced_once(#[case] text: &str, #[case] expected: &str) {
         let knowing = |value: &str| Redactor::new([&Secret::from(value.to_owned())]);
         let (short, long) = (knowing("known-value"), knowing("known-value-and-more"));
         let third = knowing("more-value");
@@ -234,20 +235,20 @@ mod tests {
     #[case("status 400: p\"ss w/r…", "status 400: <redacted>…")]
     #[case("status 400: p%22ss…; try again", "status 400: <redacted>…; try again")]
     #[case("status 400: its prices…", "status 400: its prices…")]
-    fn beginnings_before_a_cut_disappear(#[case] text: &str, #[case] expected: &str) {
+    fn beginnings_before_a_cut_are_redacted(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(redactor().redact(text), expected);
     }
 
     #[test]
-    fn lines_of_a_key_disappear_one_by_one() {
+    fn single_lines_of_a_key_are_redacted() {
         let key = "-----BEGIN KEY-----\r\nMIIEvQIBADANBgkqhkiG\r\nshort\r\n-----END KEY-----\r\n";
         let redactor = Redactor::new([&Secret::from(key.to_owned())]);
-        let told = "line 2: MIIEvQIBADANBgkqhkiG\nshort, after -----BEGIN KEY-----";
-        assert_eq!(redactor.redact(told), "line 2: <redacted>\nshort, after -----BEGIN KEY-----");
+        let text = "line 2: MIIEvQIBADANBgkqhkiG\nshort, after -----BEGIN KEY-----";
+        assert_eq!(redactor.redact(text), "line 2: <redacted>\nshort, after -----BEGIN KEY-----");
     }
 
     #[test]
-    fn many_values_are_looked_for_at_once() {
+    fn many_values_are_searched_for_at_once() {
         let secrets: Vec<Secret> = (0..5000).map(|n| Secret::from(format!("s3cret-value-{n:04}"))).collect();
         let redactor = Redactor::new(&secrets);
         let text: Vec<_> = (0..5000).map(|n| format!("no. {n}: s3cret%2Dvalue-{n:04}\n")).collect();
@@ -257,7 +258,7 @@ mod tests {
 
     type Encoder = fn(char) -> String;
 
-    /// What URL paths keep beside letters and digits (WHATWG URL, path percent-encode set).
+    /// Characters that URL paths keep in addition to letters and digits (WHATWG URL, path percent-encode set).
     const PATH: &AsciiSet =
         &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'%').add(b'\\').add(b'+');
 
@@ -315,8 +316,8 @@ mod tests {
 
     const ENCODERS: [Encoder; 8] = [go, json, ascii, html, php, path, url, form];
 
-    /// Of six letters or digits at least, among what encoders write in other ways. Nothing in it looks like an escape
-    /// by itself: such a value is found where all of it is encoded in one way.
+    /// Generates a value of at least six letters or digits, mixed with characters that encoders escape. No part of it
+    /// looks like an escape; a value with such a part is found only if it is encoded in one way as a whole.
     fn value() -> impl Strategy<Value = String> {
         let letters =
             prop::collection::vec(prop::char::ranges(vec!['g'..='m', 'o'..='q', 'G'..='Z'].into()), 6..12);
@@ -329,12 +330,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_mix_of_encoders_leaves_a_trace(
+        fn any_mix_of_encoders_is_redacted(
             value in value(),
             encoders in prop::collection::vec(0..ENCODERS.len(), 24),
         ) {
             let mixed = value.chars().zip(encoders).map(|(character, encoder)| match character {
-                // Whoever escapes anything escapes what begins its escapes.
+                // Every encoder escapes the first character of its own escapes.
                 '\\' => "\\\\".to_owned(),
                 '%' => "%25".to_owned(),
                 '&' => "&amp;".to_owned(),
@@ -346,7 +347,7 @@ mod tests {
         }
 
         #[test]
-        fn no_encoder_leaves_a_trace(
+        fn any_encoder_applied_twice_is_redacted(
             value in value(),
             first in 0..ENCODERS.len(),
             second in 0..ENCODERS.len(),
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_do_not_shred_messages() {
+    fn short_values_are_not_redacted() {
         assert_eq!(redactor().redact("connection on"), "connection on");
         assert!(!format!("{:?}", redactor()).contains("rd!"));
     }

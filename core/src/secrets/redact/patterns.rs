@@ -1,19 +1,19 @@
-//! What is looked for in texts, all of it at once.
+//! Searches a text for many patterns at once.
 
 use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-/// Shorter beginnings of values are too much like other words.
+/// The shortest beginning of a value that is searched for. Shorter ones are too similar to other words.
 const SHORTEST_BEGINNING: usize = 3;
-/// So many bytes of a pattern are hashed; shorter ones are not looked for.
+/// The number of bytes that are hashed. Shorter patterns are ignored.
 const BEGINNING: usize = 3;
-/// So many marks of a cut, from the end of a text, are looked at. Ours are the last ones.
+/// The number of cuts that are checked, from the end of a text. The redactor's own cut is among the last ones.
 const CUTS: usize = 8;
-/// What stands where a text was cut off.
+/// The mark at the place where a text was cut off.
 const CUT: &[u8] = "…".as_bytes();
 
-/// Byte strings, found in time that hardly depends on how many they are.
+/// Byte strings. The time of a search hardly depends on their number.
 #[derive(Clone, Default)]
 pub(super) struct Patterns {
     sorted: Vec<Pattern>,
@@ -24,7 +24,7 @@ pub(super) struct Patterns {
 #[derive(Clone)]
 struct Pattern {
     bytes: Zeroizing<Vec<u8>>,
-    /// The longest other one that this begins with.
+    /// The index of the longest other pattern that is a prefix of this one.
     shorter: Option<usize>,
 }
 
@@ -51,7 +51,8 @@ impl Patterns {
         self.sorted.len()
     }
 
-    /// Where in `text` they are, and their beginnings where `text` was cut off. From each place the longest one.
+    /// Calls `found` with the places in `text` of each pattern, and of a pattern's beginning before a cut. Of several
+    /// patterns at one place only the longest counts.
     pub fn find(&self, text: &[u8], mut found: impl FnMut(Range<usize>)) {
         if self.sorted.is_empty() {
             return;
@@ -69,12 +70,12 @@ impl Patterns {
         }
     }
 
-    /// The length of the longest one that `text` begins with.
+    /// Returns the length of the longest pattern at the start of `text`.
     fn longest_at(&self, text: &[u8]) -> Option<usize> {
         if !self.beginnings.may_have(text) {
             return None;
         }
-        // All that `text` begins with stand before it in the order, each the beginning of what follows it.
+        // All patterns that are a prefix of `text` sort before it, and each is a prefix of the next.
         let before = self.sorted.partition_point(|pattern| pattern.bytes.as_slice() <= text);
         let mut at = before.checked_sub(1);
         while let Some(pattern) = at.map(|at| &self.sorted[at]) {
@@ -86,7 +87,7 @@ impl Patterns {
         None
     }
 
-    /// Whether one of them begins with `beginning`.
+    /// Whether a pattern begins with `beginning`.
     fn begins_with(&self, beginning: &[u8]) -> bool {
         let at = self.sorted.partition_point(|pattern| pattern.bytes.as_slice() < beginning);
         beginning.len() >= SHORTEST_BEGINNING
@@ -94,7 +95,7 @@ impl Patterns {
     }
 }
 
-/// With which bytes patterns begin, as a set of their hashes: at most places in a text nothing has to be looked for.
+/// The set of hashes of the first bytes of all patterns. It excludes most places of a text without a search.
 #[derive(Clone, Default)]
 struct Beginnings {
     bits: Vec<u64>,
@@ -116,7 +117,7 @@ impl Beginnings {
         self.place(text).is_some_and(|(word, bit)| self.bits[word] & bit != 0)
     }
 
-    /// The word and the bit of what begins like `text`.
+    /// Returns the word and the bit for the first bytes of `text`.
     fn place(&self, text: &[u8]) -> Option<(usize, u64)> {
         let &[first, second, third] = text.first_chunk::<BEGINNING>()?;
         let hash = u32::from_be_bytes([0, first, second, third]).wrapping_mul(0x9e37_79b1) >> 8;

@@ -1,4 +1,4 @@
-//! What Vault answers.
+//! The answers of Vault.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::VaultError;
 use crate::secrets::Secret;
 
-/// An answer that is no error.
+/// A successful answer.
 pub(in crate::secrets) struct Answer {
     pub(in crate::secrets) action: String,
     pub(in crate::secrets) path: String,
@@ -18,20 +18,20 @@ pub(in crate::secrets) struct Answer {
 }
 
 impl Answer {
-    /// Reads it. What a parser says about the text is not repeated, as it may quote it.
+    /// Parses the body. The parser's message is dropped, because it may quote the body.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, VaultError> {
         serde_json::from_slice(&self.body).map_err(|error| VaultError::Answer {
             action: self.action.clone(),
             path: self.path.clone(),
             reason: format!(
-                "it is not what Vault answers (line {}, column {})",
+                "it is not an answer of Vault (line {}, column {})",
                 error.line(),
                 error.column()
             ),
         })
     }
 
-    /// Makes sure that it came from Vault, which says nothing or answers in JSON.
+    /// Checks that the answer came from Vault, which sends an empty body or JSON.
     pub(super) fn acknowledged(&self) -> Result<(), VaultError> {
         if self.body.is_empty() { Ok(()) } else { self.json::<IgnoredAny>().map(drop) }
     }
@@ -44,7 +44,7 @@ pub(super) struct Envelope<T> {
 
 #[derive(Deserialize)]
 pub(super) struct StoredV2 {
-    /// `null` once it was deleted.
+    /// `null` after the secret was deleted.
     pub(super) data: Option<StoredV1>,
 }
 
@@ -72,19 +72,19 @@ struct MountOptions {
 }
 
 impl Mount {
-    /// Engines from before there were versions have none.
+    /// Returns the version. Engines from before versions existed have none.
     pub(super) fn version(&self) -> &str {
         self.options.as_ref().and_then(|options| options.version.as_deref()).unwrap_or("1")
     }
 }
 
-/// What Vault says about a token.
+/// Vault's information about a token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct TokenInfo {
-    /// How long it is still valid; `None` for one that does not expire.
+    /// The remaining lifetime; `None` if the token does not expire.
     #[serde(deserialize_with = "ttl")]
     pub ttl: Option<Duration>,
-    /// Whether that can be prolonged.
+    /// Whether the lifetime can be extended.
     #[serde(default)]
     pub renewable: bool,
     /// The names of its policies.
@@ -96,7 +96,7 @@ fn ttl<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D
     Ok(Some(u64::deserialize(deserializer)?).filter(|seconds| *seconds > 0).map(Duration::from_secs))
 }
 
-/// What a login or a renewal gives.
+/// The answer to a login or a renewal.
 #[derive(Deserialize)]
 pub(super) struct LoginAnswer {
     pub(super) auth: Option<Granted>,
@@ -117,7 +117,7 @@ fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, 
     Ok(text.filter(|text| !text.expose().is_empty()))
 }
 
-/// What an error says.
+/// The body of an error.
 #[derive(Default, Deserialize)]
 struct Complaint {
     #[serde(default)]
@@ -126,15 +126,15 @@ struct Complaint {
     warnings: Option<Vec<String>>,
 }
 
-/// The first thing that the body of an error complains about. A body that is no JSON of Vault's says nothing.
+/// Returns the first message in the body of an error; `None` if the body is not JSON of Vault.
 pub(super) fn complaint(body: &[u8]) -> Option<String> {
     let Complaint { errors, warnings } = serde_json::from_slice(body).unwrap_or_default();
     let text = errors.into_iter().chain(warnings.unwrap_or_default()).find(|text| !text.trim().is_empty())?;
-    // Vault writes some on several lines.
+    // Some messages of Vault have several lines.
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// What is said where Vault says nothing.
+/// Returns the reason to show if Vault states none.
 pub(super) fn silence(status: StatusCode) -> String {
     status.canonical_reason().unwrap_or("no reason is given").to_lowercase()
 }

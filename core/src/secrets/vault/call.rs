@@ -1,4 +1,4 @@
-//! One call of Vault's API: headers, redirects, limits, repetitions, and what statuses mean.
+//! One call of Vault's API: headers, redirects, limits, retries, and the meaning of statuses.
 
 use std::time::Duration;
 
@@ -18,32 +18,32 @@ use crate::secrets::{Redactor, Secret, excerpt};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{Connector, Refusal, causes, is_proxy_refusal, refusal};
 
-/// For one attempt, from connecting to the last byte of the answer.
+/// The time limit of one attempt, from connecting to the last byte of the answer.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The largest answer that is read, after decompression.
+/// The largest answer that is read, in bytes after decompression.
 const BODY_LIMIT: usize = 4 << 20;
 
-/// How much of what Vault says is told, in characters.
+/// The longest part of a message of Vault that is shown, in characters.
 const EXCERPT: usize = 256;
 
-/// A standby sends its callers to the active node, which may have changed meanwhile.
+/// The most redirects that are followed. A standby redirects to the active node, which may change during the call.
 const REDIRECTS: usize = 3;
 
-/// One call.
+/// One call of the API.
 pub(super) struct Call {
-    /// What it is for, as it follows "cannot".
+    /// The action, worded to follow "cannot".
     action: String,
     method: Method,
-    /// Unencoded, as policies name it.
+    /// Unencoded, as in policies.
     pub(super) path: String,
     query: Option<&'static str>,
     body: Option<Bytes>,
-    /// The value in the body, which no text may repeat.
+    /// The value in the body, for redaction.
     value: Option<Secret>,
-    /// What a policy must grant.
+    /// The capability that a policy must grant.
     capability: &'static str,
-    /// The method that repetitions are decided by: doing it twice does what that one does.
+    /// Determines the retries: repeating the call has the same effect as repeating this method.
     repeats_like: Method,
 }
 
@@ -65,12 +65,12 @@ impl Call {
         Self { repeats_like: Method::GET, ..Self::new(list_method(), path, "list secrets", "list") }
     }
 
-    /// For servers that do not know the method LIST.
+    /// Lists on servers that do not support the method LIST.
     pub(super) fn list_by_get(path: String) -> Self {
         Self { query: Some("list=true"), ..Self::new(Method::GET, path, "list secrets", "list") }
     }
 
-    /// Replaces what is at `path`, which may be repeated.
+    /// Replaces the value at `path`. It may be repeated.
     pub(super) fn write(path: String, action: String, body: Bytes, value: &Secret) -> Self {
         Self {
             body: Some(body),
@@ -80,7 +80,7 @@ impl Call {
         }
     }
 
-    /// A login, which may use up what it proves itself with, and is therefore repeated only if it did not arrive.
+    /// A login. It is repeated only if it did not arrive, because it may use up a one-time secret id.
     pub(super) fn login(path: String, body: Bytes) -> Self {
         Self { body: Some(body), ..Self::new(Method::POST, path, "log in", "update") }
     }
@@ -99,12 +99,12 @@ impl Call {
     }
 }
 
-/// The connection to a Vault.
+/// The connection to a Vault server.
 pub(super) struct Line {
     pub(super) address: Address,
     namespace: Option<HeaderValue>,
     connector: Connector,
-    /// The secrets of the login and of the proxy.
+    /// The secrets of the login and the proxy, for redaction.
     credentials: Vec<Secret>,
 }
 
@@ -135,7 +135,7 @@ impl Line {
         })
     }
 
-    /// Makes a call, again where that cannot do a thing twice.
+    /// Sends a call. Repeats it only if Vault cannot act on it twice.
     pub(super) async fn send(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, VaultError> {
         let mut attempt = 1;
         loop {
@@ -156,7 +156,7 @@ impl Line {
         }
     }
 
-    /// One request and its answer, redirects included.
+    /// Sends one request, follows redirects, and reads the answer.
     async fn exchange(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, Failed> {
         let mut url = self.address.join(&call.path, call.query).map_err(finally)?;
         for _ in 0..=REDIRECTS {
@@ -181,7 +181,7 @@ impl Line {
                 return Ok(Answer { action: call.action.clone(), path: call.path.clone(), body });
             }
             let error = self.refused(call, token, status, &body);
-            // Nobody unseals a Vault between two attempts.
+            // A Vault is not unsealed between two attempts.
             let failure = match error {
                 VaultError::Sealed { .. } => Failure::Final,
                 _ => Failure::Status(status, asked_patience),
@@ -194,7 +194,7 @@ impl Line {
     fn prepare(&self, call: &Call, url: Url, token: Option<&HeaderValue>) -> reqwest::Request {
         let mut request = reqwest::Request::new(call.method.clone(), url);
         let headers = request.headers_mut();
-        // What an agent between us and Vault may insist on, to keep browsers out.
+        // An agent in front of Vault may require this header against requests of browsers.
         headers.insert("x-vault-request", HeaderValue::from_static("true"));
         if let Some(namespace) = &self.namespace {
             headers.insert("x-vault-namespace", namespace.clone());
@@ -226,7 +226,7 @@ impl Line {
         }
     }
 
-    /// What a status of 400 or more means.
+    /// Returns the error for a status of 400 or more.
     fn refused(
         &self,
         call: &Call,
@@ -262,18 +262,18 @@ impl Line {
         excerpt(&one_line(&redactor.redact(text)), EXCERPT).into_owned()
     }
 
-    /// What it means that no answer came.
+    /// Returns the error of a request without an answer.
     fn unanswered(&self, call: &Call, proxy: Option<&ProxyUrl>, error: &reqwest::Error) -> Failed {
         if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
             return finally(refused_by_proxy(call, proxy));
         }
         let (reason, failure) = match refusal(error) {
             Some(Refusal::Theirs(why)) => {
-                let reason = format!("its certificate is not trusted: {why}; its authority belongs in tls");
+                let reason = format!("its certificate is not trusted: {why}; add its CA to tls");
                 (reason, Failure::Certificate)
             }
             Some(Refusal::Ours(alert)) => {
-                let reason = "it wants a client certificate, or another one than tls has";
+                let reason = "it requires a client certificate, or rejected the one in tls";
                 (format!("{reason} (TLS alert {alert:?})"), Failure::Certificate)
             }
             None if error.is_connect() => (causes(error), Failure::Connect),
@@ -292,12 +292,12 @@ fn refused_by_proxy(call: &Call, proxy: &ProxyUrl) -> VaultError {
     VaultError::ProxyCredentials { action: call.action.clone(), proxy: proxy.to_string() }
 }
 
-/// Where a redirect leads. The token goes along: a standby and the active node are one Vault.
+/// Returns the target of a redirect. It gets the token, because a standby and the active node are the same Vault.
 pub(super) fn redirect_target(from: &Url, answer: &reqwest::Response) -> Result<Url, String> {
     let status = answer.status();
     let refuse = |why: &str| format!("a redirect with status {} {why}", status.as_u16());
     if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
-        return Err(refuse("is not followed; set the address that it leads to"));
+        return Err(refuse("is not followed; configure its target as the address"));
     }
     let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
     let to = location
@@ -318,7 +318,7 @@ fn unusable(call: &Call, reason: String) -> VaultError {
     VaultError::Answer { action: call.action.clone(), path: call.path.clone(), reason }
 }
 
-/// Appends to a body. A vector that grows by itself would leave its old memory as it was.
+/// Appends to a body. A vector that grows by itself would leave unzeroed memory behind.
 fn append(body: &mut Zeroizing<Vec<u8>>, chunk: &[u8]) {
     let needed = body.len() + chunk.len();
     if body.capacity() < needed {

@@ -1,4 +1,4 @@
-//! What can go wrong with secrets in Vault.
+//! The errors of secrets in Vault.
 
 use http::StatusCode;
 
@@ -6,61 +6,61 @@ use crate::error::{Categorized, Category};
 use crate::secrets::SecretKey;
 use crate::transport::TransportError;
 
-/// A failed call, or settings that can never make one.
+/// A failed call, or settings that do not allow any call.
 ///
-/// Paths are those that policies name. Texts from Vault appear shortened and without the credentials and values
-/// of the call.
+/// Paths are spelled as in policies. Texts from Vault are shortened, and the credentials and values of the call are
+/// removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
-    /// A setting cannot be used, or is not what Vault has.
+    /// A setting is invalid, or does not match the Vault server.
     #[error("vault {setting}: {reason}")]
     Setting {
-        /// Which setting.
+        /// The name of the setting.
         setting: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// A key that no Vault keeps a secret under. Vault was not asked.
-    #[error("secret key {:?} cannot be kept in Vault, whose paths hold no {obstacle}; choose another key", .key.as_str())]
+    /// A key that Vault cannot store. Vault was not contacted.
+    #[error("secret key {:?} cannot be stored in Vault, whose paths must not contain {obstacle}; choose another key", .key.as_str())]
     Key {
-        /// The key. It is told with its invisible characters escaped.
+        /// The key. Messages show its invisible characters escaped.
         key: SecretKey,
-        /// What it has in it.
+        /// The part that is not allowed.
         obstacle: &'static str,
     },
-    /// A value that is larger than what Vault takes.
+    /// A value that exceeds Vault's limit.
     #[error(
         "cannot write secret {key}: its value has {length} bytes, and Vault answers with status {status} ({reason}); \
-         by default it takes texts up to 1 MiB (max_json_string_value_length of its listener)",
+         by default the limit is 1 MiB (max_json_string_value_length of its listener)",
         status = .status.as_u16()
     )]
     Size {
         /// The key.
         key: SecretKey,
-        /// How long the value is, in bytes.
+        /// The length of the value in bytes.
         length: usize,
-        /// The answer's status.
+        /// The status of the answer.
         status: StatusCode,
-        /// What Vault says.
+        /// The error of Vault.
         reason: String,
     },
-    /// There is no HTTP client with these TLS settings.
+    /// The TLS settings do not allow an HTTP client.
     #[error("vault {0}")]
     Client(#[from] TransportError),
-    /// Vault could not be reached or stopped answering.
+    /// Vault could not be reached, or its answer is incomplete.
     #[error("cannot {action}: Vault at {address} cannot be reached: {reason}")]
     Unreachable {
-        /// What was to be done.
+        /// The failed action.
         action: String,
-        /// Where Vault should be.
+        /// The address of Vault.
         address: String,
-        /// What happened on the way.
+        /// The cause.
         reason: String,
     },
-    /// The proxy on the way wants credentials, or other ones (status 407).
+    /// The proxy requires credentials, or rejected them (status 407).
     #[error("cannot {action}: the proxy {proxy} rejected the credentials, or requires some")]
     ProxyCredentials {
-        /// What was to be done.
+        /// The failed action.
         action: String,
         /// The proxy, without credentials.
         proxy: String,
@@ -68,51 +68,51 @@ pub enum VaultError {
     /// Vault is sealed (status 503).
     #[error("cannot {action}: Vault at {address} is sealed; unseal it")]
     Sealed {
-        /// What was to be done.
+        /// The failed action.
         action: String,
-        /// Where Vault is.
+        /// The address of Vault.
         address: String,
     },
-    /// Vault does not take the credentials of the login, or gives no token for them.
+    /// Vault rejected the credentials of the login, or returned no token.
     #[error("Vault at {address} refuses the {method} login: {reason}")]
     Login {
-        /// Where Vault is.
+        /// The address of Vault.
         address: String,
         /// The login method.
         method: &'static str,
-        /// What Vault says.
+        /// The error of Vault.
         reason: String,
     },
-    /// The login works but may not do this (status 401 or 403).
+    /// The login succeeded, but lacks a permission (status 401 or 403).
     #[error(
         "cannot {action}: Vault denies it ({reason}); a policy of the login must grant {capability} on {path}"
     )]
     Denied {
-        /// What was to be done.
+        /// The failed action.
         action: String,
-        /// The path, as policies name it.
+        /// The path, as in policies.
         path: String,
-        /// The capabilities that a policy must grant there.
+        /// The capabilities that a policy must grant on the path.
         capability: &'static str,
-        /// What Vault says.
+        /// The error of Vault.
         reason: String,
     },
     /// There is nothing at a path (status 404).
     #[error("cannot {action}: Vault has nothing at {path}")]
     Absent {
-        /// What was to be done.
+        /// The failed action.
         action: String,
         /// The path.
         path: String,
     },
-    /// A path leads to no engine or login method, or to none that knows it (status 404 with a reason).
-    #[error("cannot {action}: Vault knows no {path}: {reason}")]
+    /// No engine or login method handles the path (status 404 with a reason).
+    #[error("cannot {action}: Vault does not know {path}: {reason}")]
     NoRoute {
-        /// What was to be done.
+        /// The failed action.
         action: String,
         /// The path.
         path: String,
-        /// What Vault says.
+        /// The error of Vault.
         reason: String,
     },
     /// No secret has this key.
@@ -120,45 +120,45 @@ pub enum VaultError {
     NotFound {
         /// The key.
         key: SecretKey,
-        /// Where it would be.
+        /// The path of the secret.
         path: String,
     },
-    /// There is a secret, but not one of ours.
+    /// The secret exists, but has no field `value`.
     #[error("secret {key} has no field \"value\" in Vault at {path}")]
     NoValue {
         /// The key.
         key: SecretKey,
-        /// Where it is.
+        /// The path of the secret.
         path: String,
     },
-    /// A value is no text.
-    #[error("secret {key} is no text in Vault at {path}; store its field \"value\" as a string")]
+    /// The value is not a string.
+    #[error("secret {key} is not a string in Vault at {path}; store its field \"value\" as a string")]
     NotText {
         /// The key.
         key: SecretKey,
-        /// Where it is.
+        /// The path of the secret.
         path: String,
     },
     /// Vault answered with another status of 400 or more.
     #[error("cannot {action}: Vault answers {path} with status {status}: {reason}", status = .status.as_u16())]
     Status {
-        /// What was to be done.
+        /// The failed action.
         action: String,
         /// The path.
         path: String,
-        /// The answer's status.
+        /// The status of the answer.
         status: StatusCode,
-        /// What Vault says.
+        /// The error of Vault.
         reason: String,
     },
-    /// An answer that cannot be used: no JSON of Vault's, too large, or a redirect that is not followed.
+    /// An unusable answer: not JSON of Vault, too large, or a redirect that is not followed.
     #[error("cannot {action}: the answer for {path} is unusable: {reason}")]
     Answer {
-        /// What was to be done.
+        /// The failed action.
         action: String,
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }

@@ -1,9 +1,9 @@
-//! Secrets in a key/value engine, version 1 or 2, of a Vault or its fork `OpenBao`: one Vault secret per key, with
-//! the value in its field `value`.
+//! Secrets in a key/value engine, version 1 or 2, of Vault or its fork `OpenBao`: one Vault secret per key, with the
+//! value in its field `value`.
 //!
-//! The client is our own, thin one: `vaultrs` takes settings from the environment of the process, reads answers
-//! of any size into memory that is never zeroed, knows neither our proxies nor replaced TLS files, and cannot
-//! repeat a call after a new login or at the node that a standby names. What remains of it are URLs.
+//! The HTTP client is our own. `vaultrs` takes settings from the environment of the process, reads answers of any
+//! size into memory that is never zeroed, supports neither our proxies nor replaced TLS files, and cannot repeat a
+//! call after a new login or at the node that a standby names. Without these parts it would only build URLs.
 
 mod answer;
 mod call;
@@ -31,25 +31,24 @@ pub use answer::TokenInfo;
 pub use error::VaultError;
 pub use settings::{KvVersion, VaultAuth, VaultSettings};
 
-/// Folders that are listed at the same time.
+/// The number of folders that are listed at the same time.
 const LISTINGS: usize = 8;
 
-/// The longest text in JSON that a Vault takes that is not set up otherwise, in bytes.
+/// The longest string in JSON that Vault accepts by default, in bytes.
 const DEFAULT_VALUE_LIMIT: usize = 1 << 20;
 
-/// A tree of folders deeper than this is no tree of secrets.
+/// The deepest nesting of folders that is listed.
 const DEEPEST_FOLDER: usize = 128;
 
 /// The secrets below one path of one engine.
 ///
-/// Nothing is contacted before the first call, which logs in. Calls may run at the same time; they share
-/// connections and one login, which is renewed or repeated when it comes to its end. A login that is no longer
-/// needed is left to expire. All calls but logins are repeated after failures that may pass, like those to a
-/// managed server.
+/// Vault is not contacted before the first call, which logs in. Calls may run concurrently. They share connections
+/// and one login, which is renewed or repeated before it expires. An unused login expires by itself. All calls except
+/// logins are repeated after temporary failures, like requests to a managed server.
 pub struct VaultStore {
     sessions: Sessions,
     place: Place,
-    /// Whether Vault, or what stands before it, does not know the method LIST.
+    /// Whether Vault, or a proxy in front of it, does not support the method LIST.
     lists_by_get: AtomicBool,
 }
 
@@ -60,7 +59,7 @@ impl VaultStore {
         Ok(Self { sessions: Sessions::new(settings)?, place, lists_by_get: AtomicBool::new(false) })
     }
 
-    /// Proves that the login works and that the mount is a key/value engine of the configured version.
+    /// Checks that the login works and that the mount is a key/value engine of the configured version.
     pub async fn init(&self) -> Result<(), VaultError> {
         self.lookup_self().await?;
         let call = Call::get(self.place.about_mount(), "find the secrets engine");
@@ -68,14 +67,14 @@ impl VaultStore {
         self.place.check(&mount.data)
     }
 
-    /// What Vault says about the token in use, which proves that it is valid.
+    /// Returns Vault's information about the current token, which shows that the token is valid.
     pub async fn lookup_self(&self) -> Result<TokenInfo, VaultError> {
         let looked_up: Envelope<TokenInfo> = self.sessions.lookup_self().await?.json()?;
         Ok(looked_up.data)
     }
 
-    /// Stores a secret, in place of the one that is there. In a version 2 engine that makes a new version of it.
-    /// Vault decides how long a value may be; by default it is 1 MiB.
+    /// Stores a secret and replaces the current one; a version 2 engine adds a version. Vault limits the length of
+    /// values, by default to 1 MiB.
     pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), VaultError> {
         let path = self.place.of(key)?;
         let call = Call::write(path, format!("write secret {key}"), self.place.body(value)?, value);
@@ -88,7 +87,7 @@ impl VaultStore {
         }
     }
 
-    /// Reads a secret.
+    /// Returns a secret.
     pub async fn get(&self, key: &SecretKey) -> Result<Secret, VaultError> {
         let call = Call::get(self.place.of(key)?, format!("read secret {key}"));
         let absent = || VaultError::NotFound { key: key.clone(), path: call.path.clone() };
@@ -107,8 +106,8 @@ impl VaultStore {
         }
     }
 
-    /// Deletes a secret; one that is not there is deleted already. A version 2 engine keeps what it held until
-    /// somebody destroys it, and [`VaultStore::list`] goes on to name it.
+    /// Deletes a secret. An absent secret is not an error. A version 2 engine keeps the old versions until they are
+    /// destroyed, and [`VaultStore::list`] still returns the key.
     pub async fn delete(&self, key: &SecretKey) -> Result<(), VaultError> {
         let call = Call::delete(self.place.of(key)?, format!("delete secret {key}"));
         match self.sessions.call(&call).await {
@@ -117,12 +116,13 @@ impl VaultStore {
         }
     }
 
-    /// The keys below the configured path, sorted. What others put there under a name that is no [`SecretKey`] is
-    /// left out.
+    /// Returns the keys below the configured path, sorted. Secrets of other programs whose names are not a
+    /// [`SecretKey`] are left out.
     pub async fn list(&self) -> Result<Vec<SecretKey>, VaultError> {
         let mut keys = BTreeSet::new();
         let mut visited = HashSet::new();
         let mut level = vec![String::new()];
+        // List level by level, because a folder only names its own entries.
         for _ in 0..DEEPEST_FOLDER {
             let listings = stream::iter(level.drain(..)).map(|folder| self.entries(folder));
             let listed: Vec<(String, Vec<String>)> =
@@ -131,7 +131,7 @@ impl VaultStore {
                 for entry in entries {
                     let name = format!("{folder}{entry}");
                     let folder = name.strip_suffix('/');
-                    // The same text comes back unless the entry is no name, or leads out of its folder.
+                    // Parsing changes the text if the entry is not a key, or leaves its folder.
                     let plain = folder.unwrap_or(&name);
                     let Some(key) = SecretKey::parse(plain).ok().filter(|key| key.as_str() == plain) else {
                         continue;
@@ -154,7 +154,7 @@ impl VaultStore {
         })
     }
 
-    /// What a folder holds: names of secrets, and of folders with a slash behind.
+    /// Returns the entries of a folder: names of secrets, and names of folders with a trailing slash.
     async fn entries(&self, folder: String) -> Result<(String, Vec<String>), VaultError> {
         let path = self.place.folder(&folder);
         let answer = if self.lists_by_get.load(Ordering::Relaxed) {
@@ -185,7 +185,8 @@ impl fmt::Debug for VaultStore {
     }
 }
 
-/// Whether a refused value was too long: Vault calls it an error of its own when a text exceeds its limit for JSON.
+/// Whether a rejected value was too long. Vault answers with a status of its own errors when a string exceeds its
+/// limit for JSON.
 fn is_size(status: StatusCode, length: usize) -> bool {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => true,
@@ -194,7 +195,7 @@ fn is_size(status: StatusCode, length: usize) -> bool {
     }
 }
 
-/// The method of Vault's own for what a folder holds.
+/// Vault's own HTTP method to list a folder.
 fn list_method() -> Method {
     Method::from_bytes(b"LIST").unwrap_or(Method::GET)
 }

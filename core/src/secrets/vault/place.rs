@@ -1,4 +1,4 @@
-//! Where in Vault a secret is.
+//! The paths of secrets in Vault.
 
 use std::fmt;
 
@@ -13,13 +13,15 @@ use super::settings::{plain_path, refuse};
 use super::{KvVersion, VaultError, VaultSettings};
 use crate::secrets::{Secret, SecretKey};
 
-/// All but what needs no encoding in a segment of a path (RFC 3986 section 3.3), of which keys use the colon.
+/// Characters that are percent-encoded in a path segment (RFC 3986 section 3.3). Of the optional ones only the colon
+/// stays, because keys use it.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
-/// A path inside an engine. Paths that it makes are those of policies: unencoded, without the version of the API.
+/// A path inside an engine. The paths that it builds are spelled as in policies: unencoded and without the API
+/// version.
 pub(super) struct Place {
     mount: String,
-    /// Empty, or with a slash behind.
+    /// Empty, or with a trailing slash.
     prefix: String,
     version: KvVersion,
 }
@@ -37,8 +39,8 @@ impl Place {
         self.version
     }
 
-    /// The path that a secret is read from, written to and deleted at; an error for a key that Vault would refuse
-    /// on all of them, with texts and statuses that do not tell the key.
+    /// Returns the path to read, write and delete a secret. Fails for keys that Vault rejects on all of them, because
+    /// Vault's own errors do not name the key.
     pub(super) fn of(&self, key: &SecretKey) -> Result<String, VaultError> {
         if let Some(obstacle) = obstacle(key.as_str()) {
             return Err(VaultError::Key { key: key.clone(), obstacle });
@@ -50,7 +52,7 @@ impl Place {
         })
     }
 
-    /// The path that tells what a folder holds. `folder` is empty or has a slash behind.
+    /// Returns the path to list a folder. `folder` is empty or has a trailing slash.
     pub(super) fn folder(&self, folder: &str) -> String {
         let Self { mount, prefix, version } = self;
         match version {
@@ -59,12 +61,12 @@ impl Place {
         }
     }
 
-    /// The path that tells what is mounted. Any token that may do something in a mount may read it.
+    /// Returns the path that describes the mount. Any token with a permission in the mount may read it.
     pub(super) fn about_mount(&self) -> String {
         format!("sys/internal/ui/mounts/{}", self.mount)
     }
 
-    /// Whether what is mounted is what the settings say.
+    /// Checks that the mounted engine matches the settings.
     pub(super) fn check(&self, found: &Mount) -> Result<(), VaultError> {
         let mount = &self.mount;
         let at = found.path.as_deref().unwrap_or(mount).trim_matches('/');
@@ -72,7 +74,10 @@ impl Place {
             return Err(refuse("mount", format!("the engine is mounted at {at:?}, not at {mount:?}")));
         }
         if !matches!(found.kind.as_str(), "kv" | "generic") {
-            return Err(refuse("mount", format!("{mount:?} is no key/value engine but {}", found.kind)));
+            return Err(refuse(
+                "mount",
+                format!("{mount:?} is not a key/value engine; its type is {}", found.kind),
+            ));
         }
         let version = found.version();
         if version != self.version.to_string() {
@@ -84,10 +89,10 @@ impl Place {
         Ok(())
     }
 
-    /// The request that stores `value`.
+    /// Returns the request body that stores `value`.
     pub(super) fn body(&self, value: &Secret) -> Result<Bytes, VaultError> {
         let stored = Stored { value: value.expose() };
-        // Six times is the most that escaping makes of it.
+        // Escaping makes a text at most six times as long.
         let room = 6 * value.expose().len() + 64;
         match self.version {
             KvVersion::V1 => encode(&stored, room),
@@ -96,18 +101,19 @@ impl Place {
     }
 }
 
-/// What of a key Vault takes in no path: two dots anywhere, and what its language does not call printable, of which
-/// the space is the only white space.
+/// Returns what Vault does not allow in a path: two dots in a row, and characters that Go does not treat as
+/// printable. The only printable white space is the space.
 fn obstacle(key: &str) -> Option<&'static str> {
     if key.contains("..") {
         return Some("two dots in a row");
     }
-    // What the standard library escapes is not printable, once a mark has a letter to stand on.
+    // `escape_debug` escapes characters that are not printable. The letter in front keeps it from escaping combining
+    // marks.
     let escaped =
         |character: char| ['a', character].iter().collect::<String>().escape_debug().nth(2).is_some();
     key.chars()
         .any(|character| !character.is_ascii_graphic() && character != ' ' && escaped(character))
-        .then_some("control characters or invisible ones")
+        .then_some("control or invisible characters")
 }
 
 impl fmt::Debug for Place {
@@ -126,8 +132,8 @@ struct Stored<'a> {
     value: &'a str,
 }
 
-/// `value` as JSON that is zeroed once it is sent. `room` bytes must be enough: what a growing buffer leaves
-/// behind is not zeroed.
+/// Encodes `value` as JSON that is zeroed after sending. `room` bytes must be enough, because a buffer that grows
+/// leaves unzeroed memory behind.
 pub(super) fn encode(value: &impl Serialize, room: usize) -> Result<Bytes, VaultError> {
     let mut json = Zeroizing::new(Vec::with_capacity(room));
     let encoded = serde_json::to_writer(&mut *json, value);
@@ -135,7 +141,7 @@ pub(super) fn encode(value: &impl Serialize, room: usize) -> Result<Bytes, Vault
     Ok(Bytes::from_owner(json))
 }
 
-/// The address of a server, to which paths are appended.
+/// The address of a Vault server, to which paths are appended.
 #[derive(Clone)]
 pub(super) struct Address(String);
 
@@ -147,15 +153,15 @@ impl Address {
             .filter(Url::has_host)
             .ok_or_else(|| wrong("must be an http:// or https:// URL with a host"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("must not hold credentials; give them in the login"));
+            return Err(wrong("must not contain credentials; configure them in the login"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("must have neither query nor fragment"));
+            return Err(wrong("must not have a query or a fragment"));
         }
         Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
     }
 
-    /// The URL of an unencoded path of the API.
+    /// Returns the URL of an unencoded API path.
     pub(super) fn join(&self, path: &str, query: Option<&str>) -> Result<Url, VaultError> {
         let encoded: Vec<_> =
             path.split('/').map(|segment| utf8_percent_encode(segment, ENCODED).to_string()).collect();

@@ -1,4 +1,4 @@
-//! The login: made once for all calls that need it, prolonged, and made again when Vault no longer takes it.
+//! The login of a store. All calls share it; it is renewed, and repeated when Vault rejects its token.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,16 +18,16 @@ use super::settings::{credential, plain_path, refuse};
 use super::{VaultAuth, VaultError, VaultSettings};
 use crate::secrets::Secret;
 
-/// A Vault and the login there.
+/// A Vault server and the login to it.
 pub(super) struct Sessions {
     line: Line,
     auth: VaultAuth,
     login: Login,
-    /// Held while logging in, so that callers wait for one login instead of making one each.
+    /// Held during a login, so that concurrent callers wait for one login.
     current: Mutex<Option<Arc<Session>>>,
 }
 
-/// How to get a token.
+/// The way to obtain a token.
 enum Login {
     Given(Arc<Session>),
     Request { path: String, body: Bytes },
@@ -36,15 +36,15 @@ enum Login {
 /// A token in use.
 struct Session {
     token: HeaderValue,
-    /// When to prolong it, if that can be done.
+    /// The time to renew the token, if it can be renewed.
     renew_at: Option<Instant>,
-    /// Whether a call was denied with it that had just been denied with the token before it.
+    /// Whether a call was denied with this token and with the token before it.
     denied: Arc<AtomicBool>,
 }
 
 impl Session {
     fn new(token: &str, renew_at: Option<Instant>) -> Option<Self> {
-        // Zeroed when the last request with it is gone.
+        // Zeroed after the last request with it.
         let bytes = Bytes::from_owner(Zeroizing::new(token.as_bytes().to_vec()));
         let mut token = HeaderValue::from_maybe_shared(bytes).ok()?;
         token.set_sensitive(true);
@@ -68,14 +68,15 @@ impl Login {
         match auth {
             VaultAuth::Token(token) => {
                 let session = Session::new(credential("auth.token", token)?, None);
-                let session = session
-                    .ok_or_else(|| refuse("auth.token", "holds what no header can carry".to_owned()))?;
+                let session = session.ok_or_else(|| {
+                    refuse("auth.token", "contains characters that a header cannot carry".to_owned())
+                })?;
                 Ok(Self::Given(Arc::new(session)))
             }
             VaultAuth::Userpass { mount, username, password } => {
                 let username = username.trim();
                 if username.is_empty() || username.contains('/') || matches!(username, "." | "..") {
-                    let reason = format!("the user name {username:?} is empty or no plain name");
+                    let reason = format!("the user name {username:?} is empty or not a plain name");
                     return Err(refuse("auth.userpass", reason));
                 }
                 let password = credential("auth.userpass", password)?;
@@ -102,8 +103,8 @@ impl Sessions {
         Ok(Self { line, auth: settings.auth, login, current: Mutex::new(None) })
     }
 
-    /// Makes a call. If it is denied, the token may be no longer valid or its policies may have changed: a new
-    /// login repeats it once.
+    /// Sends a call. A denial may mean that the token is no longer valid or that its policies have changed, so the
+    /// call is repeated once after a new login.
     pub(super) async fn call(&self, call: &Call) -> Result<Answer, VaultError> {
         let session = self.session().await?;
         let denied = match self.line.send(call, Some(&session.token)).await {
@@ -118,7 +119,7 @@ impl Sessions {
         outcome
     }
 
-    /// Asks about the token in use.
+    /// Looks up the current token.
     pub(super) async fn lookup_self(&self) -> Result<Answer, VaultError> {
         self.call(&Call::lookup()).await.map_err(|error| match error {
             VaultError::Denied { reason, path, .. } => self.refused(&format!(
@@ -128,7 +129,7 @@ impl Sessions {
         })
     }
 
-    /// The session for the next call.
+    /// Returns the session for the next call.
     async fn session(&self) -> Result<Arc<Session>, VaultError> {
         let mut current = self.current.lock().await;
         if let Some(session) = &*current {
@@ -144,7 +145,7 @@ impl Sessions {
         Ok(Arc::clone(current.insert(session)))
     }
 
-    /// Another session than `stale`; `None` if there is none, or if it would be denied the same.
+    /// Returns another session than `stale`; `None` if there is none, or if a new one would be denied as well.
     async fn replacement(&self, stale: &Session) -> Result<Option<Arc<Session>>, VaultError> {
         if matches!(self.login, Login::Given(_)) {
             return Ok(None);
@@ -153,8 +154,8 @@ impl Sessions {
         if let Some(session) = current.as_ref().filter(|session| session.token != stale.token) {
             return Ok(Some(Arc::clone(session)));
         }
-        // A login did not help the call before. As long as Vault knows its token, another one would not help
-        // this call either, and a run over many denied secrets would leave as many tokens behind.
+        // The previous new login did not help. While Vault still accepts its token, another login would not help
+        // either, and a run over many denied secrets would create as many tokens.
         let known = async || self.line.send(&Call::lookup(), Some(&stale.token)).await.is_ok();
         if stale.denied.load(Ordering::Relaxed) && known().await {
             return Ok(None);
@@ -171,7 +172,8 @@ impl Sessions {
         let call = Call::login(path.clone(), body.clone());
         let answer = self.line.send(&call, None).await.map_err(|error| match error {
             VaultError::Denied { reason, .. } => self.refused(&reason),
-            // What Vault answers to wrong credentials; others who answer so do not say why in its form.
+            // Vault rejects wrong credentials with 400 and a reason. Other servers answer 400 without a reason in its
+            // format.
             VaultError::Status { status, reason, .. }
                 if status == StatusCode::BAD_REQUEST && reason != silence(status) =>
             {
@@ -182,7 +184,7 @@ impl Sessions {
         let granted = answer.json::<LoginAnswer>()?.auth;
         let session =
             granted.as_ref().and_then(|granted| Self::granted(granted, granted.client_token.as_ref()?));
-        session.ok_or_else(|| self.refused("it gives no token; a second factor cannot be given"))
+        session.ok_or_else(|| self.refused("it returned no token; a second factor is not supported"))
     }
 
     async fn renew(&self, session: &Session) -> Result<Arc<Session>, VaultError> {
@@ -196,7 +198,7 @@ impl Sessions {
             };
             Arc::new(session)
         });
-        renewed.ok_or_else(|| self.refused("it does not say how long the renewed token is valid"))
+        renewed.ok_or_else(|| self.refused("its answer does not state how long the renewed token is valid"))
     }
 
     fn granted(granted: &Granted, token: &Secret) -> Option<Arc<Session>> {
@@ -209,7 +211,7 @@ impl Sessions {
     }
 }
 
-/// At two thirds of its life; never for a token that cannot be renewed or does not expire.
+/// Returns the time after two thirds of the token's life; `None` if the token cannot be renewed or does not expire.
 fn renew_at(granted: &Granted) -> Option<Instant> {
     let life = Duration::from_secs(granted.lease_duration);
     let renews = granted.renewable && !life.is_zero();

@@ -1,4 +1,4 @@
-//! What a store needs to know about its Vault.
+//! The settings of a Vault store.
 
 use std::fmt;
 
@@ -9,41 +9,41 @@ use crate::proxy::Proxy;
 use crate::secrets::Secret;
 use crate::transport::TlsSettings;
 
-/// Where the secrets are, and who asks for them.
+/// The place of the secrets, and the login.
 #[derive(Clone, Debug)]
 pub struct VaultSettings {
-    /// URL of the server, http or https. A path in it comes before that of the API.
+    /// URL of the server, http or https. Its path is put before that of the API.
     pub address: String,
     /// Mount path of the key/value engine.
     pub mount: String,
-    /// Path inside the engine that all secrets are below; empty for its root.
+    /// Path inside the engine that contains all secrets; empty for the root of the engine.
     pub path_prefix: String,
     /// Version of the key/value engine.
     pub kv_version: KvVersion,
-    /// Namespace that everything is in, for servers that have them.
+    /// Vault namespace, for servers that support namespaces.
     pub namespace: Option<String>,
-    /// How to log in.
+    /// The login.
     pub auth: VaultAuth,
-    /// Whom to trust, and the client certificate.
+    /// Trusted CAs and the client certificate.
     pub tls: TlsSettings,
-    /// The way to the server.
+    /// The proxy for connections to the server.
     pub proxy: Proxy,
 }
 
 /// Version of a key/value engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KvVersion {
-    /// Keeps the latest value.
+    /// Keeps only the latest value.
     V1,
-    /// Keeps versions, also of what was deleted.
+    /// Keeps several versions, including deleted ones.
     #[default]
     V2,
 }
 
-/// How to log in.
+/// A login method.
 #[derive(Clone, Debug)]
 pub enum VaultAuth {
-    /// A token from elsewhere, which is used as it is: whoever issued it renews it.
+    /// A token from elsewhere. It is used unchanged; the issuer has to renew it.
     Token(Secret),
     /// User and password.
     Userpass {
@@ -58,15 +58,16 @@ pub enum VaultAuth {
     AppRole {
         /// Mount path of the login method, by convention `approle`.
         mount: String,
-        /// Identifies the role.
+        /// The id of the role.
         role_id: Secret,
-        /// Proves that we may have the role.
+        /// The secret id that authorises the use of the role.
         secret_id: Secret,
     },
 }
 
 impl VaultSettings {
-    /// A version 2 engine at `secret`, without prefix, namespace and proxy, trusting the system's authorities.
+    /// Returns settings for a version 2 engine at `secret`, without prefix, namespace and proxy, and with the CAs of
+    /// the system.
     pub fn new(address: impl Into<String>, auth: VaultAuth) -> Self {
         Self {
             address: address.into(),
@@ -82,7 +83,7 @@ impl VaultSettings {
 }
 
 impl KvVersion {
-    /// The version that a file or object names; 0 stands for the default.
+    /// Returns the version for a number in a file or object; 0 selects the default.
     pub fn from_number(number: i64) -> Result<Self, VaultError> {
         match number {
             1 => Ok(Self::V1),
@@ -102,7 +103,7 @@ impl fmt::Display for KvVersion {
 }
 
 impl VaultAuth {
-    /// What must not appear in any text.
+    /// Returns the credentials, for redaction.
     pub(super) fn secrets(&self) -> Vec<&Secret> {
         match self {
             Self::Token(token) => vec![token],
@@ -111,7 +112,7 @@ impl VaultAuth {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the method for messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Token(_) => "token",
@@ -121,7 +122,8 @@ impl VaultAuth {
     }
 }
 
-/// A path inside Vault without slashes around it; its segments are plain, so that it leads nowhere else.
+/// Returns a path inside Vault without surrounding slashes. Its segments are neither empty, `.` nor `..`, so it
+/// cannot leave its parent.
 pub(super) fn plain_path(setting: &'static str, text: &str) -> Result<String, VaultError> {
     let path = text.trim().trim_matches('/');
     if path.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
@@ -130,7 +132,7 @@ pub(super) fn plain_path(setting: &'static str, text: &str) -> Result<String, Va
     Ok(path.to_owned())
 }
 
-/// The header with the namespace, if there is one.
+/// Returns the header with the namespace, if any.
 pub(super) fn namespace(text: Option<&str>) -> Result<Option<HeaderValue>, VaultError> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     let path = plain_path("namespace", text)?;
@@ -138,7 +140,7 @@ pub(super) fn namespace(text: Option<&str>) -> Result<Option<HeaderValue>, Vault
     header.map(Some).map_err(|_| refuse("namespace", format!("{text:?} cannot be sent in a header")))
 }
 
-/// A credential without white space around it.
+/// Returns a credential without the white space around it.
 pub(super) fn credential<'a>(setting: &'static str, secret: &'a Secret) -> Result<&'a str, VaultError> {
     let text = secret.expose().trim();
     if text.is_empty() { Err(refuse(setting, "must not be empty".to_owned())) } else { Ok(text) }

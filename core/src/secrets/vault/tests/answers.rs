@@ -1,4 +1,4 @@
-//! Answers that are not what they should be, and redirects.
+//! Unexpected answers, and redirects.
 
 use rstest::rstest;
 
@@ -15,7 +15,7 @@ use crate::error::{Categorized as _, Category};
 #[case::number(r#"{"data":{"data":{"value":42}}}"#, Category::Internal)]
 #[case::object(r#"{"data":{"data":{"value":{"a":"canary"}}}}"#, Category::Internal)]
 #[tokio::test]
-async fn what_is_no_text_in_the_field_value_is_refused(
+async fn a_field_value_that_is_not_a_string_is_rejected(
     #[case] body: &'static str,
     #[case] category: Category,
 ) {
@@ -26,7 +26,7 @@ async fn what_is_no_text_in_the_field_value_is_refused(
 }
 
 #[tokio::test]
-async fn a_page_is_no_acknowledgement() {
+async fn an_html_page_does_not_confirm_a_write() {
     let server = Server::start(|_, _| Reply::text(200, "<html>Please log in</html>")).await;
     let store = store(with_token(&server));
     let error = store.set(&key("a:k"), &secret("v")).await.unwrap_err();
@@ -50,7 +50,7 @@ async fn an_answer_is_read_up_to_four_mebibytes() {
 }
 
 #[tokio::test]
-async fn a_standby_leads_to_the_active_node() {
+async fn redirects_of_a_standby_are_followed() {
     let active = Server::start(|seen, _| match seen.line.as_str() {
         "POST /v1/auth/userpass/login/ops" => granted("hvs.one", 3600),
         "GET /v1/secret/data/a:k" => stored(&json!("v")),
@@ -82,7 +82,7 @@ async fn a_standby_leads_to_the_active_node() {
 #[case::for_browsers(
     302,
     "/login",
-    "a redirect with status 302 is not followed; set the address that it leads to",
+    "a redirect with status 302 is not followed; configure its target as the address",
     1
 )]
 #[case::nowhere(308, "", "a redirect with status 308 names no usable location", 1)]
@@ -108,7 +108,7 @@ async fn some_redirects_are_not_followed(
 }
 
 #[test]
-fn no_redirect_leads_from_https_to_http() {
+fn redirects_from_https_to_http_are_not_followed() {
     let from = "https://vault.example.test/v1/a".parse().unwrap();
     let answer = http::Response::builder().status(307).header("location", "http://vault.example.test/v1/a");
     let followed = crate::secrets::vault::call::redirect_target(&from, &answer.body("").unwrap().into());

@@ -1,4 +1,4 @@
-//! Lists where the method LIST is refused, and trees that no Vault has.
+//! Lists without the method LIST, and invalid trees.
 
 use rstest::rstest;
 
@@ -17,7 +17,7 @@ async fn listed(store: &VaultStore) -> Vec<String> {
 #[case(400)]
 #[case(405)]
 #[tokio::test]
-async fn where_list_is_refused_get_does_as_well(#[case] status: u16) {
+async fn if_list_is_rejected_get_is_used(#[case] status: u16) {
     let server = Server::start(move |seen, _| match seen.line.as_str() {
         "GET /v1/secret/metadata/?list=true" => keys(&["b", "a/"]),
         "GET /v1/secret/metadata/a/?list=true" => keys(&["x:.", "x:/"]),
@@ -41,7 +41,7 @@ async fn an_empty_path_lists_nothing() {
 }
 
 #[tokio::test]
-async fn entries_that_lead_elsewhere_or_are_no_keys_are_left_out() {
+async fn entries_that_leave_the_folder_or_are_not_keys_are_left_out() {
     let server = Server::start(|seen, _| match seen.line.as_str() {
         "LIST /v1/secret/metadata/" => keys(&["../", "./", "/", "", " padded", "a/", "a/", "b//", "ok"]),
         "LIST /v1/secret/metadata/a/" => keys(&["..", "../../", "in"]),
@@ -52,7 +52,7 @@ async fn entries_that_lead_elsewhere_or_are_no_keys_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_tree_without_end_is_refused() {
+async fn a_too_deep_tree_is_rejected() {
     let server = Server::start(|_, _| keys(&["deeper/"])).await;
     let error = store(with_token(&server)).list().await.unwrap_err();
     assert!(error.to_string().ends_with("folders are nested deeper than 128 levels"), "{error}");
@@ -60,7 +60,7 @@ async fn a_tree_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn deleting_what_is_not_there_succeeds() {
+async fn deleting_an_absent_secret_succeeds() {
     let server = Server::start(|_, _| Reply::json(404, &json!({"errors": []}))).await;
     store(with_token(&server)).delete(&key("a:k")).await.unwrap();
     assert_eq!(server.lines(), ["DELETE /v1/secret/data/a:k"]);

@@ -1,4 +1,4 @@
-//! One login for all, and what happens when Vault no longer takes its token.
+//! The shared login, and its replacement when Vault rejects the token.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use futures::future::join_all;
 use super::*;
 use crate::error::{Categorized as _, Category};
 
-/// Logins give the tokens t0, t1, and so on for an hour; `read` answers the rest.
+/// Starts a Vault whose logins return the tokens t0, t1 and so on for an hour. `read` answers the other requests.
 async fn logging_in(read: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> Server {
     let logins = std::sync::atomic::AtomicUsize::new(0);
     Server::start(move |seen, before| {
@@ -25,7 +25,7 @@ fn is(seen: &Seen, path: &str) -> bool {
     seen.line.ends_with(path)
 }
 
-/// Moves the clock without waiting.
+/// Advances the clock without waiting.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -58,7 +58,7 @@ async fn an_app_role_logs_in_with_both_its_ids() {
 
 #[tokio::test]
 async fn after_a_denial_a_new_login_repeats_the_call_once() {
-    // What t0 may do ends after its first read, as when it is revoked.
+    // The permissions of t0 end after its first read, as after a revocation.
     let server = logging_in(
         |seen, before| if token(seen) == "t0" && before > 1 { denied() } else { stored(&json!("v")) },
     )
@@ -73,7 +73,7 @@ async fn after_a_denial_a_new_login_repeats_the_call_once() {
 }
 
 #[tokio::test]
-async fn a_denial_that_a_new_login_does_not_mend_costs_one_login() {
+async fn a_denial_despite_a_new_login_causes_no_further_login() {
     let server = logging_in(|seen, _| {
         if is(seen, "lookup-self") {
             Reply::json(200, &json!({"data": {"ttl": 3600, "policies": ["default"]}}))
@@ -92,7 +92,7 @@ async fn a_denial_that_a_new_login_does_not_mend_costs_one_login() {
 }
 
 #[tokio::test]
-async fn a_token_that_vault_forgot_is_replaced_even_after_denials() {
+async fn a_token_that_vault_no_longer_knows_is_replaced_even_after_denials() {
     let server = logging_in(|seen, _| match token(seen) {
         "t2" => stored(&json!("v")),
         _ => denied(),
@@ -143,7 +143,7 @@ async fn a_renewal_that_fails_ends_in_a_login() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_told_as_such() {
+async fn wrong_credentials_are_a_login_error() {
     let server =
         Server::start(|_, _| Reply::json(400, &json!({"errors": ["invalid username or password"]}))).await;
     let error = store(with_user(&server)).get(&key("a:k")).await.unwrap_err();
@@ -155,10 +155,10 @@ async fn wrong_credentials_are_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_login_without_a_token_is_refused() {
+async fn a_login_without_a_token_is_an_error() {
     let answer = json!({"auth": {"mfa_requirement": {"mfa_request_id": "1"}, "client_token": ""}});
     let server = Server::start(move |_, _| Reply::json(200, &answer)).await;
     let error = store(with_user(&server)).init().await.unwrap_err();
-    assert!(error.to_string().ends_with("it gives no token; a second factor cannot be given"), "{error}");
+    assert!(error.to_string().ends_with("it returned no token; a second factor is not supported"), "{error}");
     assert_eq!(error.category(), Category::Auth);
 }

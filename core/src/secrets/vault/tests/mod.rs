@@ -1,4 +1,4 @@
-//! What a real Vault does not do on demand; the rest is tested against one.
+//! Behaviour that a real Vault does not show on demand. The rest is tested against a real Vault.
 
 mod answers;
 mod lists;
@@ -25,7 +25,7 @@ fn key(text: &str) -> SecretKey {
     SecretKey::parse(text).unwrap()
 }
 
-/// Settings with a token from elsewhere.
+/// Settings with a given token.
 fn with_token(server: &Server) -> VaultSettings {
     VaultSettings {
         proxy: Proxy::default(),
@@ -33,7 +33,7 @@ fn with_token(server: &Server) -> VaultSettings {
     }
 }
 
-/// Settings with a user, who has to log in.
+/// Settings with a user and password.
 fn with_user(server: &Server) -> VaultSettings {
     let (mount, username) = ("userpass".to_owned(), "ops".to_owned());
     let auth = VaultAuth::Userpass { mount, username, password: secret(PASSWORD) };
@@ -49,7 +49,7 @@ fn stored(value: &Value) -> Reply {
     Reply::json(200, &json!({"data": {"data": {"value": value}, "metadata": {"version": 1}}}))
 }
 
-/// What a login answers.
+/// The answer to a login.
 fn granted(token: &str, lease: u64) -> Reply {
     Reply::json(200, &json!({"auth": {"client_token": token, "lease_duration": lease, "renewable": true}}))
 }

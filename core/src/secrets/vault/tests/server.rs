@@ -1,4 +1,4 @@
-//! A server that answers as a test says.
+//! A server whose answers a test determines.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ pub struct Server {
     log: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// A request as it arrived.
+/// A request that arrived.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Method, and path as it was encoded: `GET /v1/secret/data/a`.
@@ -25,7 +25,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The text of a header, empty if there is none.
+    /// Returns the text of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -56,7 +56,7 @@ impl Reply {
 }
 
 impl Server {
-    /// `answer` gets the request and how many came before it.
+    /// Starts a server. `answer` gets the request and the number of earlier requests.
     pub async fn start(answer: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> Self {
         let log: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -89,7 +89,7 @@ impl Server {
         Self { url, log }
     }
 
-    /// What arrived so far.
+    /// Returns the requests that have arrived.
     pub fn log(&self) -> Vec<Seen> {
         self.log.lock().unwrap().clone()
     }

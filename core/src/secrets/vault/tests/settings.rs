@@ -48,10 +48,10 @@ fn an_address_may_have_a_path() {
 #[case::relative("vault.example.test", "vault address: must be an http:// or https:// URL with a host")]
 #[case::userinfo(
     "https://ops:canary@vault.example.test",
-    "vault address: must not hold credentials; give them in the login"
+    "vault address: must not contain credentials; configure them in the login"
 )]
-#[case::query("https://vault.example.test?a=canary", "vault address: must have neither query nor fragment")]
-fn addresses_are_refused(#[case] address: &str, #[case] message: &str) {
+#[case::query("https://vault.example.test?a=canary", "vault address: must not have a query or a fragment")]
+fn invalid_addresses_are_rejected(#[case] address: &str, #[case] message: &str) {
     let error = VaultStore::new(VaultSettings { address: address.to_owned(), ..settings() }).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.category()), (message, Category::Validation));
 }
@@ -77,7 +77,7 @@ fn addresses_are_refused(#[case] address: &str, #[case] message: &str) {
     },
     "auth.appRole.secretID"
 )]
-fn settings_are_refused_by_name(#[case] settings: VaultSettings, #[case] setting: &str) {
+fn the_error_names_the_invalid_setting(#[case] settings: VaultSettings, #[case] setting: &str) {
     let error = VaultStore::new(settings).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with(&format!("vault {setting}: ")) && !text.contains("canary"), "{text}");

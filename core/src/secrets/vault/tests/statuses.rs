@@ -1,4 +1,4 @@
-//! What statuses mean, and what is repeated.
+//! The meaning of statuses, and retries.
 
 use rstest::rstest;
 
@@ -12,17 +12,21 @@ use crate::error::{Categorized as _, Category};
 #[case::an_error_of_its_own(500, 1 << 20, None)]
 #[case::denied(403, (1 << 20) + 1, None)]
 #[tokio::test]
-async fn a_value_may_be_too_long(#[case] status: u16, #[case] length: usize, #[case] told: Option<&str>) {
+async fn a_too_long_value_is_a_validation_error(
+    #[case] status: u16,
+    #[case] length: usize,
+    #[case] shown: Option<&str>,
+) {
     let server = Server::start(move |_, _| {
         Reply::json(status, &json!({"errors": ["failed to parse JSON input: string exceeds the limit"]}))
     })
     .await;
     let store = store(with_token(&server));
     let error = store.set(&key("a:k"), &secret(&"v".repeat(length))).await.unwrap_err();
-    let expected = told.map(|status| {
+    let expected = shown.map(|status| {
         format!(
             "cannot write secret a:k: its value has {length} bytes, and Vault answers with status {status} (failed to \
-             parse JSON input: string exceeds the limit); by default it takes texts up to 1 MiB \
+             parse JSON input: string exceeds the limit); by default the limit is 1 MiB \
              (max_json_string_value_length of its listener)"
         )
     });
@@ -36,16 +40,16 @@ async fn a_value_may_be_too_long(#[case] status: u16, #[case] length: usize, #[c
 #[rstest]
 #[case::dots("a:/b..c", "two dots in a row", "a:/b..c")]
 #[case::three_dots("a:/.../c", "two dots in a row", "a:/.../c")]
-#[case::tab("a:/b\tc", "control characters or invisible ones", "a:/b\\tc")]
-#[case::line_break("a:b\nc", "control characters or invisible ones", "a:b\\nc")]
-#[case::nul("a:b\0c", "control characters or invisible ones", "a:b\\0c")]
-#[case::delete("a:b\u{7f}c", "control characters or invisible ones", "a:b\\u{7f}c")]
-#[case::zero_width_space("a:b\u{200b}c", "control characters or invisible ones", "a:b\\u{200b}c")]
-#[case::no_break_space("a:b\u{a0}c", "control characters or invisible ones", "a:b\\u{a0}c")]
-#[case::direction("a:b\u{202e}c", "control characters or invisible ones", "a:b\\u{202e}c")]
-#[case::soft_hyphen("a:b\u{ad}c", "control characters or invisible ones", "a:b\\u{ad}c")]
+#[case::tab("a:/b\tc", "control or invisible characters", "a:/b\\tc")]
+#[case::line_break("a:b\nc", "control or invisible characters", "a:b\\nc")]
+#[case::nul("a:b\0c", "control or invisible characters", "a:b\\0c")]
+#[case::delete("a:b\u{7f}c", "control or invisible characters", "a:b\\u{7f}c")]
+#[case::zero_width_space("a:b\u{200b}c", "control or invisible characters", "a:b\\u{200b}c")]
+#[case::no_break_space("a:b\u{a0}c", "control or invisible characters", "a:b\\u{a0}c")]
+#[case::direction("a:b\u{202e}c", "control or invisible characters", "a:b\\u{202e}c")]
+#[case::soft_hyphen("a:b\u{ad}c", "control or invisible characters", "a:b\\u{ad}c")]
 #[tokio::test]
-async fn keys_that_vault_cannot_keep_are_not_asked_for(
+async fn keys_that_vault_cannot_store_are_not_sent(
     #[case] text: &str,
     #[case] obstacle: &str,
     #[case] shown: &str,
@@ -62,7 +66,7 @@ async fn keys_that_vault_cannot_keep_are_not_asked_for(
         assert_eq!(
             error.to_string(),
             format!(
-                "secret key \"{shown}\" cannot be kept in Vault, whose paths hold no {obstacle}; choose another key"
+                "secret key \"{shown}\" cannot be stored in Vault, whose paths must not contain {obstacle}; choose another key"
             )
         );
     }
@@ -75,7 +79,7 @@ async fn keys_that_vault_cannot_keep_are_not_asked_for(
 #[case("a:\"quoted\"/it's/back\\slash")]
 #[case("a:/b.c/.d/e.")]
 #[tokio::test]
-async fn keys_that_vault_keeps(#[case] text: &str) {
+async fn keys_that_vault_can_store(#[case] text: &str) {
     let server = Server::start(|_, _| stored(&json!("v"))).await;
     assert_eq!(store(with_token(&server)).get(&key(text)).await.unwrap().expose(), "v");
 }
@@ -109,7 +113,7 @@ async fn keys_that_vault_keeps(#[case] text: &str) {
     404,
     r#"{"errors":["no handler for route \"secret/data/a:k\""]}"#,
     Category::NotFound,
-    "cannot read secret a:k: Vault knows no secret/data/a:k: no handler for route \"secret/data/a:k\""
+    "cannot read secret a:k: Vault does not know secret/data/a:k: no handler for route \"secret/data/a:k\""
 )]
 #[case::refused(
     400,
@@ -143,7 +147,7 @@ async fn each_status_has_its_category(
 }
 
 #[tokio::test]
-async fn a_sealed_vault_is_not_asked_again() {
+async fn calls_of_a_sealed_vault_are_not_repeated() {
     let server = Server::start(|_, _| Reply::json(503, &json!({"errors": ["Vault is sealed"]}))).await;
     let error = store(with_token(&server)).get(&key("a:k")).await.unwrap_err();
     assert_eq!(
@@ -157,7 +161,7 @@ async fn a_sealed_vault_is_not_asked_again() {
 #[case::a_standby_without_a_leader(503)]
 #[case::a_rate_limit(429)]
 #[tokio::test]
-async fn what_passes_is_tried_again(#[case] status: u16) {
+async fn temporary_failures_are_retried(#[case] status: u16) {
     let server = Server::start(move |seen, before| match before {
         0 | 2 => Reply::text(status, ""),
         _ if seen.line.starts_with("GET") => stored(&json!("v")),
@@ -181,7 +185,7 @@ async fn a_login_that_may_have_arrived_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_vault_that_is_away_is_named() {
+async fn the_error_names_the_address_of_an_unreachable_vault() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let auth = VaultAuth::Token(secret(TOKEN));
     let error = store(VaultSettings::new(format!("http://{gone}"), auth)).get(&key("a:k")).await.unwrap_err();
@@ -191,7 +195,7 @@ async fn a_vault_that_is_away_is_named() {
 }
 
 #[tokio::test]
-async fn errors_repeat_neither_values_nor_credentials() {
+async fn errors_contain_neither_values_nor_credentials() {
     let server = Server::start(|seen, _| {
         let echo = format!("got {} with {}", seen.body, token(seen));
         Reply::json(400, &json!({"errors": [echo]}))
