@@ -1,3 +1,5 @@
+//! Tests of logical paths.
+
 use proptest::prelude::*;
 use rstest::rstest;
 

@@ -1,3 +1,5 @@
+//! Tests of proxy settings.
+
 use proptest::prelude::*;
 use rstest::rstest;
 

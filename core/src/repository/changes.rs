@@ -1,7 +1,7 @@
-//! From changed files to what they affect.
+//! Maps changed files to the affected resources.
 //!
-//! Too many targets only cost requests; a missing one leaves the server behind Git for good. So whatever is
-//! not understood asks for a full sync.
+//! A superfluous target costs only requests, but a missing one leaves the server behind Git. A change that is not
+//! understood therefore requires a full sync.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -12,21 +12,21 @@ use super::tree::join;
 use super::{ChangeStatus, EntryKind, FileChange, RepositoryError, Tree};
 use crate::path::{LogicalPath, Selector};
 
-/// What a set of changed files asks for.
+/// The effect of a set of changed files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// The effect of a file is not known: everything in scope has to be looked at.
+    /// The effect of a file is unknown, so everything in scope must be checked.
     Full {
         /// The file relative to the root.
         file: String,
-        /// What makes its effect unknown.
+        /// The reason why its effect is unknown.
         rule: FullRule,
     },
     /// Only these paths are affected; both lists may be empty.
     Targets {
-        /// What to bring to its desired state, parents first. None lies below a recursive one.
+        /// Paths to bring to their desired state, parents first. None of them is below a recursive one.
         apply: Vec<ApplyTarget>,
-        /// What is not declared any more, children first.
+        /// Resources that are no longer declared, children first.
         prune: Vec<LogicalPath>,
     },
 }
@@ -36,28 +36,28 @@ pub enum Changes {
 pub struct ApplyTarget {
     /// The path.
     pub path: LogicalPath,
-    /// Whether all resources below it are meant, too.
+    /// Whether all resources below it are included.
     pub recursive: bool,
 }
 
-/// Why the effect of a changed file is not known.
+/// The reason why the effect of a changed file is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullRule {
     /// `.gitattributes` or `.gitmodules`.
     GitSettings,
-    /// A symbolic link, a submodule, or a name that changed from one kind of thing to another.
+    /// A symbolic link, a submodule, or a change between file, directory and link.
     FileType,
     /// A name that is not UTF-8 or cannot be part of a logical path.
     Unaddressable,
     /// A file below `_` that is neither metadata nor defaults.
     CollectionFile,
-    /// A metadata directory whose glob does not compile.
+    /// A metadata directory whose glob is invalid.
     BadSelector,
     /// A payload, metadata or defaults file in the root directory.
     RootFile,
-    /// A name starting with `defaults` that no include can use.
+    /// A name starting with `defaults` that is not the name of a defaults file.
     DefaultsFile,
-    /// A file that belongs to no resource.
+    /// A file that does not belong to a resource.
     UnknownFile,
 }
 
@@ -76,15 +76,14 @@ impl fmt::Display for FullRule {
     }
 }
 
-/// Says what the `changes` from `base` to `target` mean for a recursive `scope`.
+/// Returns the effect of the `changes` from `base` to `target` on a recursive `scope`.
 ///
-/// A target that holds no resource in `target` is left out. Nothing outside of `scope` is ever a target:
-/// metadata above it affects the scope itself, payloads above it do not count. The cost depends on the
-/// changes, not on the size of the trees, except that metadata lists the directories that its selector
-/// matches.
+/// A target without resources in `target` is left out. Targets are always inside `scope`: metadata above it affects
+/// the scope itself, and payloads above it are ignored. The cost depends on the number of changes and not on the size
+/// of the trees, except that metadata lists the directories that its selector matches.
 ///
-/// A change beside a resource may be the content of one of its attributes. Which attributes those are is
-/// metadata, possibly from elsewhere, so every resource above the file is a target, not only the nearest.
+/// A changed file beside a resource may hold the content of an attribute. The attributes are defined by metadata,
+/// possibly elsewhere, so all resources above the file are targets, not only the nearest.
 pub fn classify(
     changes: &[FileChange],
     base: &dyn Tree,
@@ -100,15 +99,17 @@ pub fn classify(
         apply: BTreeMap::new(),
         prune: BTreeSet::new(),
     };
+    // Stage 1: collect targets. The first file with an unknown effect ends the search.
     for change in changes {
         if let Some(rule) = classifier.add(change)? {
             return Ok(Changes::Full { file: change.path.clone(), rule });
         }
     }
+    // Stage 2: remove superfluous targets.
     classifier.finish()
 }
 
-/// Names that were a file in one tree and are a directory in the other.
+/// Returns names that are a file in one tree and a directory in the other.
 fn reshaped(changes: &[FileChange]) -> HashSet<&str> {
     let names =
         |status| changes.iter().filter(move |change| change.status == status).map(|c| c.path.as_str());
@@ -120,7 +121,7 @@ fn reshaped(changes: &[FileChange]) -> HashSet<&str> {
     became_file.chain(became_directory).copied().collect()
 }
 
-/// The directories above a file, without the root, nearest first.
+/// Returns the directories above a file, without the root, nearest first.
 fn directories(file: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(file.rsplit_once('/'), |(above, _)| above.rsplit_once('/')).map(|(above, _)| above)
 }
@@ -130,15 +131,15 @@ struct Classifier<'a> {
     target: &'a dyn Tree,
     scope: &'a LogicalPath,
     reshaped: HashSet<&'a str>,
-    /// Directory -> whether it holds a payload in the base or in the target.
+    /// Whether a directory holds a payload in the base or in the target.
     declared: HashMap<String, bool>,
-    /// Path -> whether recursive.
+    /// Whether each path is recursive.
     apply: BTreeMap<LogicalPath, bool>,
     prune: BTreeSet<LogicalPath>,
 }
 
 impl Classifier<'_> {
-    /// Takes one change in; the rule that makes its effect unknown, if one does. The first that fits wins.
+    /// Adds one change. Returns the rule that makes its effect unknown, if any. The first matching rule applies.
     fn add(&mut self, change: &FileChange) -> Result<Option<FullRule>, RepositoryError> {
         let file = change.path.as_str();
         let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
@@ -152,7 +153,7 @@ impl Classifier<'_> {
             return self.add_below_collection(directory, name);
         }
         let Some(path) = logical(directory) else {
-            // Git's own files, wherever a copy of them lies, are not even read.
+            // Git's own files are ignored, even in a copied repository.
             let ignored = directory.split('/').any(is_reserved_directory);
             return Ok((!ignored).then_some(FullRule::Unaddressable));
         };
@@ -183,7 +184,7 @@ impl Classifier<'_> {
         }
     }
 
-    /// A file with a `_` above it: metadata of the collections that its place selects.
+    /// Adds a file with a `_` above it: metadata of the collections that its directory selects.
     fn add_below_collection(
         &mut self,
         directory: &str,
@@ -209,8 +210,8 @@ impl Classifier<'_> {
         Ok(None)
     }
 
-    /// The directories of the target that the selector on disk matches and that overlap the scope. Only
-    /// wildcards below the scope make it list anything.
+    /// Returns the directories of the target that match the selector and overlap the scope. Directories are listed
+    /// only for wildcards below the scope.
     fn selected(&self, selector: &str) -> Result<Vec<LogicalPath>, RepositoryError> {
         let mut paths = vec![LogicalPath::root()];
         let in_scope: Vec<&str> = self.scope.segments().collect();
@@ -238,7 +239,7 @@ impl Classifier<'_> {
         Ok(directories.map(|entry| entry.name).collect())
     }
 
-    /// Another payload file beside the changed one means a change of format, not of existence.
+    /// Adds a payload. If the resource has another payload file, the change is one of format, not a deletion.
     fn add_payload(&mut self, path: LogicalPath) -> Result<(), RepositoryError> {
         if !path.is_within(self.scope) {
             return Ok(());
@@ -259,7 +260,7 @@ impl Classifier<'_> {
         }
     }
 
-    /// A file that its name does not explain: part of a resource, inert, or unknown.
+    /// Adds a file whose name has no meaning: part of a resource, without effect, or unknown.
     fn add_other(
         &mut self,
         file: &str,
@@ -292,7 +293,7 @@ impl Classifier<'_> {
         Ok(declared)
     }
 
-    /// Leaves out what another target covers and what is empty; both lists in the order of execution.
+    /// Removes targets that another target covers or that are empty. Both lists are in the order of execution.
     fn finish(self) -> Result<Changes, RepositoryError> {
         let covered =
             |path: &LogicalPath| path.ancestors().any(|above| self.apply.get(&above) == Some(&true));
@@ -306,7 +307,7 @@ impl Classifier<'_> {
     }
 }
 
-/// The path of a directory; `None` if one of its names cannot be a segment.
+/// Returns the path of a directory; `None` if one of its names is not a valid segment.
 fn logical(directory: &str) -> Option<LogicalPath> {
     directory
         .split('/')
@@ -327,7 +328,7 @@ fn holds_payload(tree: &dyn Tree, directory: &str) -> Result<bool, RepositoryErr
     Ok(entries.iter().any(|entry| entry.kind == EntryKind::File && is_payload(&entry.name)))
 }
 
-/// Whether something is declared at `path`, or, if recursive, anywhere below it. Stops at the first.
+/// Whether a resource is declared at `path` or, if recursive, below it. Stops at the first one.
 fn holds_resource(tree: &dyn Tree, path: &LogicalPath, recursive: bool) -> Result<bool, RepositoryError> {
     let mut pending = vec![path.relative().to_owned()];
     while let Some(directory) = pending.pop() {

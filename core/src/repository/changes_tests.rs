@@ -1,3 +1,5 @@
+//! Tests of the effect of changed files.
+
 use proptest::prelude::*;
 use proptest::sample::select;
 use rstest::rstest;
@@ -27,7 +29,7 @@ fn example() -> Files<'static> {
     ])
 }
 
-/// What Git would say about two trees of regular files; `!` marks a change of the mode only.
+/// Returns the differences between two trees of regular files; `!` marks a change of the mode only.
 fn differences(base: &Files<'_>, target: &Files<'_>) -> Vec<FileChange> {
     let names: BTreeSet<&str> = base.keys().chain(target.keys()).copied().collect();
     let change = |name: &str| {
@@ -108,12 +110,12 @@ fn plan(extra: &[&'static str], edits: &[&'static str], scope: &str) -> Vec<Stri
 #[case::inert_in_scope(&["A shops/README.txt", "A shops/Makefile", "A shops/.declarest-x1", "A shops/.idea/x.xml", "A shops/notes.md"], &[])]
 #[case::executable_bit(&["X shops/rio/resource.yaml", "X shops/rio/scripts/open.sh"], &[])]
 #[case::nothing(&[], &[])]
-fn the_examples_of_the_contract(#[case] edits: &[&'static str], #[case] expected: &[&str]) {
+fn examples_of_the_contract(#[case] edits: &[&'static str], #[case] expected: &[&str]) {
     assert_eq!(plan(&[], edits, "/shops"), expected);
 }
 
 #[test]
-fn a_leaf_inside_of_a_resource_is_applied_by_itself() {
+fn a_child_resource_is_applied_without_its_parent() {
     assert_eq!(plan(&[], &["M shops/rio/tills/t1/resource.xml"], "/shops"), ["apply /shops/rio/tills/t1"]);
 }
 
@@ -152,7 +154,7 @@ fn scopes(#[case] edits: &[&'static str], #[case] scope: &str, #[case] expected:
 #[case("props")]
 #[case("who-knows")]
 #[case("YAML")]
-fn no_extension_is_forgotten(#[case] extension: &str) {
+fn payloads_of_every_extension_are_targets(#[case] extension: &str) {
     let file = format!("shops/x/resource.{extension}");
     let (base, mut target) = (example(), example());
     target.insert(&file, "");
@@ -160,7 +162,7 @@ fn no_extension_is_forgotten(#[case] extension: &str) {
     assert_eq!(render(plan_between(&target, &base, "/shops")), ["prune /shops/x"]);
 }
 
-/// (b) A sidecar is neither ignored nor taken for a payload, whatever its extension.
+/// (b) A sidecar is neither ignored nor treated as a payload, regardless of its extension.
 #[rstest]
 #[case("shops/rio/x.json")]
 #[case("shops/rio/x.yaml")]
@@ -190,7 +192,7 @@ fn a_file_below_two_resources_may_belong_to_either() {
 }
 
 #[test]
-fn a_sidecar_that_outlives_its_resource_is_no_target() {
+fn a_sidecar_of_a_deleted_resource_is_not_a_target() {
     let edits = ["D shops/rio/resource.yaml", "M shops/rio/scripts/open.sh"];
     assert_eq!(plan(&[], &edits, "/shops"), ["prune /shops/rio"]);
 }
@@ -230,7 +232,7 @@ fn removed_and_added_metadata_applies_but_never_prunes() {
 }
 
 #[test]
-fn a_glob_that_does_not_compile_is_not_passed_over() {
+fn an_invalid_glob_requires_a_full_sync() {
     assert_eq!(plan(&[], &["A shops/[r/_/metadata.yaml"], "/shops"), ["full: BadSelector"]);
 }
 
@@ -243,7 +245,7 @@ fn a_payload_beside_the_removed_one_keeps_the_resource() {
     assert_eq!(ambiguous, ["apply /shops/ava"]);
 }
 
-/// (e) A recursive target that the same commit emptied is no target.
+/// (e) A recursive target that the same commit emptied is dropped.
 #[test]
 fn an_emptied_target_is_dropped() {
     let edits = ["M shops/rio/metadata.yaml", "D shops/rio/resource.yaml", "D shops/rio/tills/"];
@@ -275,15 +277,15 @@ fn parents_are_applied_first_and_children_pruned_first() {
     assert_eq!(plan(&extra, &remove, "/"), ["prune /a/b/c", "prune /a/b", "prune /a-b", "prune /a"]);
 }
 
-/// (k) Git's own files never declare anything.
+/// (k) Git's own files are never declarations.
 #[test]
-fn copies_of_git_directories_declare_nothing() {
+fn copies_of_git_directories_are_ignored() {
     let edits = ["A .git/refs/heads/resource.x", "A shops/sub/.git/resource.json", "A shops/.git/x"];
     assert_eq!(plan(&[], &edits, "/"), [] as [&str; 0]);
 }
 
 #[test]
-fn a_file_that_became_a_directory_is_not_guessed_at() {
+fn a_file_that_became_a_directory_requires_a_full_sync() {
     let (mut base, mut target) = (example(), example());
     base.insert("shops/new/resource.d", "");
     target.insert("shops/new/resource.d/x", "");
@@ -315,7 +317,7 @@ fn a_file_that_became_a_directory_is_not_guessed_at() {
     None,
     FullRule::Unaddressable
 )]
-fn what_is_not_a_plain_file_is_not_guessed_at(
+fn a_file_that_is_not_regular_requires_a_full_sync(
     #[case] path: &str,
     #[case] status: ChangeStatus,
     #[case] old: Option<EntryKind>,
@@ -341,8 +343,8 @@ fn trees() -> impl Strategy<Value = BTreeMap<String, &'static str>> {
 }
 
 proptest! {
-    /// Whatever changed between two trees, an incremental plan does all that a full one would have to do:
-    /// it applies each new or different payload and prunes exactly what is gone.
+    /// An incremental plan contains everything that a full one would have to do: it applies each new or different
+    /// payload, and prunes exactly the deleted ones.
     #[test]
     fn an_incremental_plan_misses_nothing(
         base in trees(),

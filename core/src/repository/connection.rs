@@ -1,5 +1,4 @@
-//! One connection to a remote: credentials, host keys, certificates, the way there, the deadline, and what an
-//! error means.
+//! One connection to a remote: credentials, host keys, certificates, relay, deadline, and the translation of errors.
 
 use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -16,10 +15,10 @@ use super::remote::RemoteKind;
 use super::{HostKey, HostKeyError, KnownHosts, Remote, RemoteAuth, RepositoryError};
 use crate::secrets::Secret;
 
-/// How long after its deadline a connection may still report what happened itself.
+/// The time after the deadline in which a connection may still report its own error.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Fetch,
@@ -35,8 +34,8 @@ impl Purpose {
     }
 }
 
-/// Runs `job`, which connects to `remote`, on a thread of its own and gives up on it at `deadline`, even if it
-/// hangs in a connection that stays silent. The thread then lasts until that connection ends.
+/// Runs `job`, which connects to `remote`, on a separate thread, and returns at `deadline` even if the connection
+/// hangs. The thread then lasts until the connection ends.
 pub(super) fn until<T: Send + 'static>(
     deadline: Instant,
     remote: &Remote,
@@ -45,7 +44,7 @@ pub(super) fn until<T: Send + 'static>(
 ) -> Result<T, RepositoryError> {
     let (done, outcome) = mpsc::sync_channel(1);
     let spawned = thread::Builder::new().name("git".to_owned()).spawn(move || {
-        // Nobody listens any more if the deadline passed.
+        // After the deadline there is no receiver.
         let _ = done.send(job());
     });
     let failed = |reason: String| RepositoryError::Git {
@@ -61,20 +60,20 @@ pub(super) fn until<T: Send + 'static>(
     }
 }
 
-/// One attempt to talk to a remote.
+/// One attempt to connect to a remote.
 pub(super) struct Connection<'a> {
     pub remote: &'a Remote,
     purpose: Purpose,
     deadline: Instant,
-    /// Stands between libgit2 and the remote where libgit2 cannot get there by itself.
+    /// A local relay, for connections that libgit2 does not support.
     relay: Option<Relay>,
     failure: RefCell<Option<RepositoryError>>,
-    /// The credentials went out once; being asked again means that they were refused.
+    /// Whether the credentials were sent. A second request for them means that they were rejected.
     offered: Cell<bool>,
 }
 
 impl<'a> Connection<'a> {
-    /// Checks what needs no network, and prepares the way.
+    /// Checks the configuration without network access, and starts a relay if necessary.
     pub fn new(remote: &'a Remote, purpose: Purpose, deadline: Instant) -> Result<Self, RepositoryError> {
         let (failure, offered) = (RefCell::default(), Cell::new(false));
         let mut connection = Self { remote, purpose, deadline, relay: None, failure, offered };
@@ -85,8 +84,8 @@ impl<'a> Connection<'a> {
         Ok(connection)
     }
 
-    /// What is handed to the Git library as address. It is no more than that: the relay's is good for this
-    /// connection only and must not be told or kept.
+    /// Returns the address for the Git library. Do not show or store it: the address of a relay is valid only for
+    /// this connection.
     pub fn address(&self) -> String {
         match &self.relay {
             Some(relay) => relay.address().into(),
@@ -112,7 +111,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// The callbacks that both directions share.
+    /// Returns the callbacks that fetches and pushes share.
     pub fn callbacks(&self) -> RemoteCallbacks<'_> {
         let mut callbacks = RemoteCallbacks::new();
         callbacks
@@ -126,8 +125,8 @@ impl<'a> Connection<'a> {
         callbacks
     }
 
-    /// What came of the attempt. A callback or a relay that failed leaves a more precise error than the one
-    /// libgit2 makes of it.
+    /// Returns the outcome of the attempt. The error of a callback or the relay replaces that of libgit2, because it
+    /// is more precise.
     pub fn outcome<T>(&self, result: Result<T, git2::Error>) -> Result<T, RepositoryError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -138,7 +137,7 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// Keeps the real error for the caller and gives libgit2 something to stop for.
+    /// Stores `error` for [`Self::outcome`] and returns an error that stops libgit2.
     pub fn fail(&self, error: RepositoryError) -> git2::Error {
         let stop = git2::Error::new(ErrorCode::User, ErrorClass::Callback, "stopped");
         self.failure.borrow_mut().get_or_insert(error);
@@ -153,6 +152,7 @@ impl<'a> Connection<'a> {
         in_time
     }
 
+    // libgit2 asks for the user name first, and again for credentials that were rejected.
     fn credentials(&self, url: &str, kinds: CredentialType) -> Result<Cred, RepositoryError> {
         self.check_host(url)?;
         let user = self.remote.user();
@@ -183,8 +183,9 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// After a redirect the question may come from elsewhere. An upgrade to TLS on the same host is fine;
-    /// libgit2 itself refuses the downgrade. A relay leads to no other host.
+    /// Checks that the configured host asks for the credentials. After a redirect it may be another one. A redirect
+    /// from http to https on the same host is allowed; libgit2 rejects the reverse. A relay does not connect to other
+    /// hosts.
     fn check_host(&self, url: &str) -> Result<(), RepositoryError> {
         if self.remote.url.kind != RemoteKind::Http {
             return Ok(());
@@ -203,8 +204,8 @@ impl<'a> Connection<'a> {
         Err(RepositoryError::CredentialsElsewhere { url: self.url(), host: format!("{host}:{port}") })
     }
 
-    /// Host keys are ours to check. For certificates libgit2 asks the system's authorities, unless anybody is
-    /// trusted; authorities of our own are for a relay to ask.
+    /// Checks host keys against the known hosts. libgit2 checks certificates against the CAs of the system, unless
+    /// all certificates are trusted. A relay checks certificates against configured CAs.
     fn certificate(&self, certificate: &Cert<'_>) -> Result<CertificateCheckStatus, RepositoryError> {
         if certificate.as_x509().is_some() && self.remote.tls.trusts_anybody() {
             return Ok(CertificateCheckStatus::CertificateOk);
@@ -238,13 +239,13 @@ impl<'a> Connection<'a> {
         RepositoryError::CredentialsRejected { url: self.url() }
     }
 
-    /// The error for a push that the remote, or libgit2 on its behalf, does not take.
+    /// Returns the error for a push that the remote or libgit2 rejected.
     pub fn rejected_push(&self, reason: &str) -> RepositoryError {
         let (branch, reason) = (self.remote.branch.clone(), reason.to_owned());
         RepositoryError::PushRejected { url: self.url(), branch, reason }
     }
 
-    /// libgit2 has few error codes; for the rest its class and text have to do.
+    /// Translates an error of libgit2. It has few error codes, so class and text are evaluated, too.
     fn explain(&self, error: &git2::Error) -> RepositoryError {
         let (url, reason) = (self.url(), error.message().trim());
         let reason = self.relay.as_ref().map_or_else(|| reason.to_owned(), |relay| relay.hide(reason));
@@ -262,7 +263,7 @@ impl<'a> Connection<'a> {
             (ErrorCode::NotFound, _) | (_, ErrorClass::Os) if self.remote.url.kind == RemoteKind::Local => {
                 RepositoryError::RemoteMissing { url }
             }
-            // Said about `shallow` lines only, which end in a newline that libgit2 does not expect.
+            // libgit2 reports this only for `shallow` lines, which end in a newline that it does not expect.
             (_, ErrorClass::Net) if says(&["invalid packet line"]) => RepositoryError::ShallowRemote { url },
             (ErrorCode::Timeout, _) => timeout(self.remote, self.purpose),
             (
@@ -280,7 +281,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// The error for a connection that is out of time.
+/// Returns the error for an expired deadline.
 fn timeout(remote: &Remote, purpose: Purpose) -> RepositoryError {
     let action = match purpose {
         Purpose::Fetch => "fetching",

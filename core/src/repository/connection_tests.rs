@@ -1,3 +1,5 @@
+//! Tests of credentials, deadlines and errors of a connection.
+
 use std::time::Duration;
 
 use rstest::rstest;
@@ -36,7 +38,7 @@ fn basic() -> RemoteAuth {
 const PASSWORD: CredentialType = CredentialType::USER_PASS_PLAINTEXT;
 
 #[test]
-fn a_rejected_token_is_not_offered_again() {
+fn a_rejected_token_is_not_sent_again() {
     let remote = remote("https://h/a", token());
     let attempt = attempt(&remote);
     assert!(attempt.credentials("https://h/a", PASSWORD).is_ok());
@@ -68,7 +70,11 @@ fn credentials_stay_with_their_host(#[case] url: &str, #[case] asking: &str, #[c
 #[case(ssh_key(), PASSWORD, "an SSH key is configured, which it does not accept")]
 #[case(basic(), CredentialType::DEFAULT, "a password is configured, which it does not accept")]
 #[case(token(), CredentialType::DEFAULT, "a token is configured, which it does not accept")]
-fn unfit_credentials_say_so(#[case] auth: RemoteAuth, #[case] asked: CredentialType, #[case] reason: &str) {
+fn unsuitable_credentials_are_named_in_the_error(
+    #[case] auth: RemoteAuth,
+    #[case] asked: CredentialType,
+    #[case] reason: &str,
+) {
     let remote = remote("https://h/a", auth);
     let error = attempt(&remote).credentials("https://h/a", asked).err().unwrap();
     assert_eq!(error.category(), Category::Auth);
@@ -76,7 +82,7 @@ fn unfit_credentials_say_so(#[case] auth: RemoteAuth, #[case] asked: CredentialT
 }
 
 #[test]
-fn ssh_names_its_user_before_its_key() {
+fn ssh_sends_the_user_before_the_key() {
     let remote = remote("ssh://h/a", ssh_key());
     let attempt = attempt(&remote);
     assert!(attempt.credentials("ssh://h/a", CredentialType::USERNAME).unwrap().has_username());
@@ -131,7 +137,7 @@ fn errors_of_the_library_have_categories(
 #[case("ssh://h/a", ssh_key(), "main", true, Category::Validation)]
 #[case("https://h/a", RemoteAuth::None, "a..b", false, Category::Validation)]
 #[case("https://h/a", RemoteAuth::None, "", false, Category::Validation)]
-fn what_cannot_work_is_not_tried(
+fn invalid_configurations_fail_without_a_connection(
     #[case] url: &str,
     #[case] auth: RemoteAuth,
     #[case] branch: &str,

@@ -1,3 +1,5 @@
+//! Compares two trees of Git.
+
 use std::cmp::Ordering;
 use std::iter::Peekable;
 
@@ -6,38 +8,38 @@ use git2::{Oid, Repository, Tree, TreeEntry};
 use super::git_tree::entry_kind;
 use super::{EntryKind, RepositoryError};
 
-/// One name that differs between two trees. A renamed file is one removal and one addition.
+/// A name that differs between two trees. A renamed file is one removal and one addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     /// The name relative to the root; bytes that are not UTF-8 are replaced by U+FFFD.
     pub path: String,
-    /// What happened to it.
+    /// The kind of the change.
     pub status: ChangeStatus,
-    /// What it named before.
+    /// The old kind of the entry.
     pub old: Option<EntryKind>,
-    /// What it names now.
+    /// The new kind of the entry.
     pub new: Option<EntryKind>,
 }
 
-/// What happened to a name.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeStatus {
-    /// It is new.
+    /// The name was added.
     Added,
-    /// Its content changed.
+    /// The content changed.
     Modified,
-    /// It is gone.
+    /// The name was removed.
     Deleted,
-    /// It names another kind of thing, such as a symbolic link instead of a regular file.
+    /// The kind of the entry changed, for example from a regular file to a symbolic link.
     TypeChanged,
     /// Only the executable bit changed.
     ModeOnly,
 }
 
-/// The differences from `old` to `new`, sorted by name; of the file or below the directory `scope` only, if
-/// it is given.
+/// Returns the differences from `old` to `new`, sorted by name. If `scope` is given, only that file, or the files
+/// below that directory.
 ///
-/// Only directories that differ are read, and no files at all, so the size of the trees hardly counts.
+/// Only directories that differ are read, and no files, so the cost hardly depends on the size of the trees.
 /// libgit2's own comparison reads every directory of both.
 pub(super) fn between(
     repository: &Repository,
@@ -61,10 +63,10 @@ pub(super) fn between(
 }
 
 struct Comparison<'s> {
-    /// The names that lead to what is wanted.
+    /// The segments of the scope.
     scope: Vec<&'s [u8]>,
     changes: Vec<FileChange>,
-    /// Directories that differ. An explicit stack, as trees may be deep.
+    /// Directories that differ. It is an explicit stack, because trees may be deep.
     pending: Vec<Directory>,
 }
 
@@ -87,7 +89,7 @@ impl Comparison<'_> {
     }
 }
 
-/// A directory to compare; `None` where there is none of this name.
+/// A directory to compare; `None` for a side that does not have it.
 struct Directory {
     /// The name relative to the root, as bytes.
     name: Vec<u8>,
@@ -97,7 +99,7 @@ struct Directory {
 }
 
 impl Directory {
-    /// A directory in this one, unless both sides are the same.
+    /// Returns a subdirectory to compare; `None` if both sides are the same.
     fn below(&self, old: Option<&TreeEntry<'_>>, new: Option<&TreeEntry<'_>>) -> Option<Self> {
         let (old_id, new_id) = (old.map(TreeEntry::id), new.map(TreeEntry::id));
         let name = self.join(old.or(new)?.name_bytes());
@@ -109,8 +111,8 @@ impl Directory {
     }
 }
 
-/// What is next in two sorted lists of entries: the same name of the same kind (directory or not) in both, or
-/// one that only one of them has.
+/// Returns the next entries of two sorted lists: those with the same name and kind (directory or not), or the one
+/// that only one list has.
 fn next<'o, 'n>(
     old: &mut Peekable<impl Iterator<Item = TreeEntry<'o>>>,
     new: &mut Peekable<impl Iterator<Item = TreeEntry<'n>>>,
@@ -134,13 +136,13 @@ fn is_directory(entry: Option<&TreeEntry<'_>>) -> bool {
     entry.is_some_and(|entry| entry_kind(entry.filemode()) == EntryKind::Directory)
 }
 
-/// What happened to a name that is no directory on either side.
+/// Returns the change of a name that is not a directory on either side.
 fn change(
     directory: &Directory,
     old: Option<&TreeEntry<'_>>,
     new: Option<&TreeEntry<'_>>,
 ) -> Option<FileChange> {
-    // What is left of a mode without permissions tells files, links and submodules apart.
+    // The mode without permissions distinguishes files, links and submodules.
     let kind = |mode: i32| mode & 0o170_000;
     let status = match (old, new) {
         (None, _) => ChangeStatus::Added,

@@ -1,3 +1,5 @@
+//! Tests of the comparison of trees.
+
 use std::collections::BTreeMap;
 
 use git2::{Delta, DiffOptions, ObjectType};
@@ -7,7 +9,7 @@ use super::*;
 use crate::path::LogicalPath;
 use crate::repository::{ApplyTarget, Changes, Mirror, Revision, classify};
 
-/// What a name stands for: mode and content.
+/// Mode and content of a name.
 type Node = (i32, u8);
 type Nodes = BTreeMap<Vec<&'static str>, Node>;
 
@@ -19,7 +21,7 @@ fn nodes() -> impl Strategy<Value = Nodes> {
     prop::collection::btree_map(path, (mode, 0_u8..2), 0..8)
 }
 
-/// A tree of these names, without the objects that the names stand for. What is below a file is left out.
+/// Writes a tree of these names, without their objects. Names below a file are left out.
 fn write(repository: &Repository, nodes: &Nodes) -> Oid {
     let mut here: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     let mut below: BTreeMap<&str, Nodes> = BTreeMap::new();
@@ -44,7 +46,7 @@ fn write(repository: &Repository, nodes: &Nodes) -> Oid {
     repository.odb().unwrap().write(ObjectType::Tree, &content).unwrap()
 }
 
-/// The same by libgit2.
+/// Returns the same comparison by libgit2.
 fn by_libgit2(repository: &Repository, old: &Tree<'_>, new: &Tree<'_>, scope: &str) -> Vec<FileChange> {
     let mut options = DiffOptions::new();
     options.include_typechange(true).skip_binary_check(true);
@@ -95,9 +97,9 @@ proptest! {
     }
 }
 
-/// In a repository that has only the directories that lead to the change, and no file at all.
+/// The repository has only the directories above the change, and no files.
 #[test]
-fn a_change_is_found_and_classified_without_reading_anything_else() {
+fn a_change_is_found_without_reading_unrelated_objects() {
     let directory = tempfile::tempdir().unwrap();
     let mirror = Mirror::open(directory.path(), "test").unwrap();
     let repository = Repository::open_bare(directory.path().join("git")).unwrap();

@@ -1,3 +1,5 @@
+//! A directory on disk as a tree.
+
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -5,17 +7,17 @@ use std::path::{Path, PathBuf};
 use super::tree::segments;
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
-/// A directory as a [`Tree`]: what the CLI works on.
+/// A directory as a [`Tree`], for the CLI.
 ///
-/// Symbolic links in a name are resolved, and refused when they lead outside of the root. It is as
-/// immutable as nobody writes to the directory meanwhile.
+/// Symbolic links in a name are resolved, and rejected if they lead outside of the root. The view changes if another
+/// program writes to the directory.
 #[derive(Debug)]
 pub struct DirTree {
     root: PathBuf,
 }
 
 impl DirTree {
-    /// A view of the directory `root`, which must exist.
+    /// Returns a view of the directory `root`, which must exist.
     pub fn open(root: &Path) -> Result<Self, RepositoryError> {
         let directory = || root.display().to_string();
         let root = match root.canonicalize() {
@@ -31,13 +33,13 @@ impl DirTree {
         Ok(Self { root })
     }
 
-    /// The directory that this is a view of, with all links resolved.
+    /// Returns the directory, with all links resolved.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The place on disk where a regular file can be written or removed: the links in its directory are
-    /// resolved, as far as that exists, and the file itself is not followed. Directories may be missing.
+    /// Returns the place on disk where a regular file can be written or removed. Links in existing directories are
+    /// resolved, and the file itself is not followed. Directories may be missing.
     pub(super) fn place(&self, file: &str) -> Result<PathBuf, RepositoryError> {
         let in_the_way = |file: &str, reason| RepositoryError::InTheWay { file: file.to_owned(), reason };
         let names = segments(file)?;
@@ -51,10 +53,10 @@ impl DirTree {
             match self.resolve(&above())? {
                 Some(real) if real.is_dir() => place = real,
                 None if fs::symlink_metadata(&place).is_err() => {}
-                _ => return Err(in_the_way(&above(), "it is no directory, and a directory is needed")),
+                _ => return Err(in_the_way(&above(), "it is not a directory, and a directory is needed")),
             }
         }
-        // Refuses a link that leads outside.
+        // Rejects a link that leads outside.
         if self.resolve(file)?.is_some_and(|real| real.is_dir()) {
             return Err(in_the_way(file, "it is a directory, and a file is needed"));
         }
@@ -62,7 +64,7 @@ impl DirTree {
         Ok(place)
     }
 
-    /// The place on disk with all links resolved; `None` if there is nothing.
+    /// Returns the place on disk with all links resolved; `None` if it does not exist.
     fn resolve(&self, file: &str) -> Result<Option<PathBuf>, RepositoryError> {
         let place = self.root.join(segments(file)?.iter().collect::<PathBuf>());
         match place.canonicalize() {
@@ -74,7 +76,7 @@ impl DirTree {
     }
 }
 
-/// Whether a name leads nowhere, also because a file stands where a directory was expected.
+/// Whether a name does not exist, including names below a file.
 fn is_absence(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

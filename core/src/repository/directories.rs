@@ -1,4 +1,4 @@
-//! The directories of a commit that were looked into lately, in little memory.
+//! A compact cache of the directories of commits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,19 @@ use git2::Oid;
 use super::EntryKind;
 use super::git_tree::entry_kind;
 
-/// What a name in a directory stands for.
+/// An entry of a directory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub id: Oid,
     pub kind: EntryKind,
 }
 
-/// One directory. libgit2 parses large ones anew whenever it is asked for a name.
+/// One directory. libgit2 would parse a large one again for each lookup of a name.
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// All names, one after the other.
+    /// All names, concatenated.
     names: Box<[u8]>,
-    /// Sorted by the bytes of their names.
+    /// The entries, sorted by the bytes of their names.
     entries: Box<[Named]>,
 }
 
@@ -39,7 +39,7 @@ impl Directory {
         for entry in tree {
             let start = end;
             names.extend_from_slice(entry.name_bytes());
-            // Git refuses trees of this size; what does not fit would be found under no name.
+            // Git does not write trees of this size. A name beyond the limit would not be found.
             end = u32::try_from(names.len()).unwrap_or(u32::MAX);
             let found = Found { id: entry.id(), kind: entry_kind(entry.filemode()) };
             entries.push(Named { start, end, found });
@@ -56,12 +56,12 @@ impl Directory {
         place.ok().and_then(|place| self.entries.get(place)).map(|entry| entry.found)
     }
 
-    /// Names and what they stand for, sorted by the bytes of the names.
+    /// Returns the names and their entries, sorted by the bytes of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Found)> {
         self.entries.iter().map(|entry| (named(&self.names, entry), entry.found))
     }
 
-    /// What it takes to keep it, in entries.
+    /// Returns the memory that it needs, in entries.
     fn size(&self) -> usize {
         self.entries.len() + 4
     }
@@ -71,11 +71,11 @@ fn named<'n>(names: &'n [u8], entry: &Named) -> &'n [u8] {
     names.get(entry.start as usize..entry.end as usize).unwrap_or_default()
 }
 
-/// Entries kept in one of two generations, 3 MiB or so. A walk meets most directories two or three times
-/// within a short while, and the directory of a collection once for each of its members.
+/// The entries in one of the two generations, about 3 MiB. A walk reads most directories two or three times within a
+/// short time, and the directory of a collection once for each member.
 const KEPT: usize = 1 << 16;
 
-/// Directories by their ids; those not asked for lately are forgotten.
+/// Directories by their ids. Those without recent use are removed.
 #[derive(Debug, Default)]
 pub(super) struct Directories(Mutex<Generations>);
 
@@ -83,7 +83,7 @@ pub(super) struct Directories(Mutex<Generations>);
 struct Generations {
     young: HashMap<Oid, Arc<Directory>>,
     old: HashMap<Oid, Arc<Directory>>,
-    /// Of the young ones.
+    /// The size of the young generation.
     size: usize,
 }
 
@@ -129,21 +129,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_goes() {
+    fn used_directories_stay_and_unused_ones_are_removed() {
         let directories = Directories::default();
         directories.keep(id(0), empty());
         directories.keep(id(1), empty());
         for number in 2..KEPT {
             directories.keep(id(number), empty());
-            assert!(directories.get(id(0)).is_some(), "asked for all the time");
+            assert!(directories.get(id(0)).is_some(), "used all the time");
         }
-        assert!(directories.get(id(1)).is_none(), "not asked for since");
+        assert!(directories.get(id(1)).is_none(), "not used since");
         let generations = directories.0.lock().unwrap();
         assert!(generations.young.len() + generations.old.len() <= KEPT / 2);
     }
 
     #[test]
-    fn a_directory_larger_than_all_is_kept_as_long_as_it_is_used() {
+    fn a_directory_above_the_limit_is_kept_while_it_is_used() {
         let directories = Directories::default();
         let names: Box<[u8]> = Box::from(*b"x");
         let named = || Named { start: 0, end: 1, found: Found { id: id(0), kind: EntryKind::File } };

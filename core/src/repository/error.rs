@@ -1,22 +1,24 @@
+//! The errors of repositories.
+
 use super::{DEFAULTS_EXTENSIONS, HostKeyError};
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::transport::TlsError;
 
-/// Why desired state could not be read, written or fetched.
+/// A failure to read, write or fetch desired state.
 ///
-/// URLs are shown without userinfo and query; secret material never appears.
+/// URLs are shown without userinfo and query. Secret material never appears.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepositoryError {
-    /// A file or directory name given to a tree is absolute or climbs out of it.
+    /// A file or directory name is absolute or leaves the tree.
     #[error("\"{file}\" is not a path inside the repository")]
     OutsidePath {
         /// The name as given.
         file: String,
     },
     /// A symbolic link leads out of the root directory.
-    #[error("\"{file}\" leads outside of the repository through a symbolic link; replace it by a file")]
+    #[error("\"{file}\" leads outside of the repository through a symbolic link; replace it with a file")]
     SymlinkEscape {
         /// The file relative to the root.
         file: String,
@@ -33,12 +35,12 @@ pub enum RepositoryError {
         /// The directory on disk.
         directory: String,
     },
-    /// A directory or payload file has a name that is not UTF-8.
-    #[error("directory \"/{directory}\" holds \"{name}\", whose name is not UTF-8; rename it")]
+    /// The name of a directory or payload file is not UTF-8.
+    #[error("directory \"/{directory}\" contains \"{name}\", whose name is not UTF-8; rename it")]
     NameNotUtf8 {
         /// The directory relative to the root.
         directory: String,
-        /// The name with its bad bytes replaced.
+        /// The name with its invalid bytes replaced.
         name: String,
     },
     /// A directory name cannot be a segment of a logical path, or a selector on disk does not compile.
@@ -46,21 +48,20 @@ pub enum RepositoryError {
     DirectoryName {
         /// The directory relative to the root.
         directory: String,
-        /// What is wrong with its name.
+        /// The fault in the name.
         source: PathError,
     },
-    /// Something that is not followed took the place of a directory or a payload, and hides a resource that was
-    /// declared there.
+    /// An entry that is not followed replaced a directory or a payload, and hides a resource that was declared there.
     #[error(
         "\"/{file}\" is now {kind}, which is not followed; {path} was declared there and is neither written nor \
-         deleted; restore what was there, or remove \"/{file}\" to delete the resource"
+         deleted; restore the previous file, or remove \"/{file}\" to delete the resource"
     )]
     Hidden {
         /// The resource.
         path: LogicalPath,
-        /// What hides it, relative to the root.
+        /// The entry, relative to the root.
         file: String,
-        /// What that is.
+        /// The kind of the entry.
         kind: &'static str,
     },
     /// One directory holds several `resource.*` files.
@@ -71,7 +72,7 @@ pub enum RepositoryError {
         /// Their names relative to the root, sorted.
         files: Vec<String>,
     },
-    /// A payload was listed but is not there any more; only a directory tree can change like this.
+    /// A listed payload no longer exists; only a directory tree can change like this.
     #[error("payload file \"{file}\" of resource {path} does not exist")]
     PayloadMissing {
         /// The resource.
@@ -79,18 +80,18 @@ pub enum RepositoryError {
         /// The file relative to the root.
         file: String,
     },
-    /// A payload file does not decode, or a value cannot be written to it.
+    /// A payload file cannot be decoded, or a value cannot be encoded for it.
     #[error("\"{file}\": {source}")]
     Payload {
         /// The file relative to the root.
         file: String,
-        /// What is wrong and where in the file.
+        /// The fault and its place in the file.
         source: PayloadError,
     },
-    /// The root was given where only a resource can be.
-    #[error("\"/\" cannot be a resource; name a path below it")]
+    /// The root was named in place of a resource.
+    #[error("\"/\" cannot be a resource; use a path below it")]
     RootResource,
-    /// Nothing is declared at a path.
+    /// No resource is declared at the path.
     #[error("resource {path} not found in the repository")]
     ResourceMissing {
         /// The resource.
@@ -104,14 +105,14 @@ pub enum RepositoryError {
         /// The file relative to the root.
         file: String,
     },
-    /// No sidecar can have this name.
+    /// A sidecar cannot have this name.
     #[error("resource {path}: file \"{file}\" {reason}")]
     SidecarName {
         /// The resource.
         path: LogicalPath,
         /// The name as given.
         file: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
     /// A selector has no metadata document.
@@ -120,9 +121,9 @@ pub enum RepositoryError {
         /// The file relative to the root, without its extension.
         stem: String,
     },
-    /// A name that no defaults file can have.
+    /// A defaults file cannot have this name.
     #[error(
-        "\"{name}\" is no defaults file; it is called defaults.<extension> or defaults-<profile>.<extension>, \
+        "\"{name}\" is not the name of a defaults file; use defaults.<extension> or defaults-<profile>.<extension>, \
          with the extension {}",
         DEFAULTS_EXTENSIONS.join(", ")
     )]
@@ -136,12 +137,12 @@ pub enum RepositoryError {
         /// The extension as given.
         extension: String,
     },
-    /// Something is where a directory or a regular file has to be made.
+    /// An existing entry prevents the creation of a directory or a regular file.
     #[error("\"{file}\" is in the way: {reason}")]
     InTheWay {
         /// Its name relative to the root.
         file: String,
-        /// What it is, and what is needed.
+        /// The kind of the entry, and the required one.
         reason: &'static str,
     },
     /// A text is not a commit id.
@@ -150,7 +151,7 @@ pub enum RepositoryError {
         /// The text as given.
         text: String,
     },
-    /// A commit is not in the mirror, or not completely: never fetched, or lost to a force-push.
+    /// A commit is not in the mirror, or not completely: it was never fetched, or was lost to a force-push.
     #[error("revision {revision} is not in the mirror of the repository")]
     RevisionMissing {
         /// The commit id.
@@ -167,7 +168,7 @@ pub enum RepositoryError {
     InvalidUrl {
         /// The URL.
         url: String,
-        /// What is wrong.
+        /// The fault.
         reason: &'static str,
     },
     /// A branch name breaks Git's rules for ref names.
@@ -184,13 +185,13 @@ pub enum RepositoryError {
         /// The branch asked for.
         branch: String,
     },
-    /// The remote says that there is no such repository (or none that these credentials may see).
+    /// The remote reports that the repository does not exist, or that the credentials do not allow access.
     #[error("repository {url} does not exist or is hidden from these credentials")]
     RemoteMissing {
         /// The remote.
         url: String,
     },
-    /// The remote is a shallow clone. libgit2 refuses how such a server announces where its history ends.
+    /// The remote is a shallow clone. libgit2 does not accept its announcement of the end of the history.
     #[error(
         "repository {url} is itself a shallow clone, which cannot be mirrored over the network; complete \
              its history on the server (git fetch --unshallow)"
@@ -199,15 +200,15 @@ pub enum RepositoryError {
         /// The remote.
         url: String,
     },
-    /// The remote wants credentials of a kind that is not configured.
+    /// The remote requires credentials of a kind that is not configured.
     #[error("repository {url} asks for credentials, but {configured}")]
     CredentialsMissing {
         /// The remote.
         url: String,
-        /// What is configured instead.
+        /// The configured kind.
         configured: &'static str,
     },
-    /// The remote refused the configured credentials.
+    /// The remote rejected the credentials.
     #[error("repository {url} refused the configured credentials")]
     CredentialsRejected {
         /// The remote.
@@ -218,7 +219,7 @@ pub enum RepositoryError {
     CredentialsElsewhere {
         /// The remote.
         url: String,
-        /// Where the redirect led.
+        /// The target of the redirect.
         host: String,
     },
     /// The private key cannot be used: malformed, of an unsupported kind, or the passphrase is wrong.
@@ -226,7 +227,7 @@ pub enum RepositoryError {
     PrivateKey {
         /// The remote.
         url: String,
-        /// What the SSH library says.
+        /// The error of the SSH library.
         reason: String,
     },
     /// The identity of the SSH server could not be established.
@@ -234,21 +235,21 @@ pub enum RepositoryError {
     HostKey {
         /// The remote.
         url: String,
-        /// What is wrong with the key.
+        /// The fault of the key.
         source: Box<HostKeyError>,
     },
     /// A file with credentials cannot be read.
     #[error("cannot read {what} {file}: {reason}")]
     CredentialFile {
-        /// What the file holds.
+        /// The content of the file.
         what: &'static str,
         /// The file.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
-    /// The proxy refused the configured credentials, or wants some.
-    #[error("repository {url}: the proxy on the way there does not accept the configured credentials")]
+    /// The proxy rejected the credentials, or requires some.
+    #[error("repository {url}: the proxy rejected the credentials, or requires some")]
     ProxyCredentials {
         /// The remote.
         url: String,
@@ -256,7 +257,7 @@ pub enum RepositoryError {
     /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The remote refused the configured client certificate.
+    /// The remote rejected the client certificate.
     #[error("repository {url} refused the configured client certificate (TLS alert {alert})")]
     ClientCertificateRejected {
         /// The remote.
@@ -264,7 +265,7 @@ pub enum RepositoryError {
         /// The alert (RFC 8446 section 6.2).
         alert: String,
     },
-    /// The remote wants a client certificate.
+    /// The remote requires a client certificate.
     #[error("repository {url} requires a client certificate, but none is configured (TLS alert {alert})")]
     ClientCertificateMissing {
         /// The remote.
@@ -278,7 +279,7 @@ pub enum RepositoryError {
         /// The remote.
         url: String,
     },
-    /// The remote has commits that a push would lose, or does not let the branch be changed.
+    /// The remote has commits that a push would lose, or does not allow changes of the branch.
     #[error(
         "repository {url} rejected the push to branch \"{branch}\": {reason}; refresh, reconcile, push again"
     )]
@@ -287,34 +288,34 @@ pub enum RepositoryError {
         url: String,
         /// The branch of the remote.
         branch: String,
-        /// What the remote says.
+        /// The reason that the remote states.
         reason: String,
     },
-    /// There is no checkout, and none may be made.
+    /// There is no checkout, and creating one is not allowed.
     #[error("{directory} is not a Git repository; run `declarest repository init`, or allow autoInit")]
     NotInitialised {
         /// The directory on disk.
         directory: String,
     },
-    /// The repository has no files of its own to work on.
-    #[error("{directory} is a bare Git repository; name a checkout")]
+    /// The repository is bare, so it has no files to edit.
+    #[error("{directory} is a bare Git repository; use a checkout")]
     Bare {
         /// The directory on disk.
         directory: String,
     },
-    /// A push has nowhere to go.
+    /// A push needs a remote, and none is configured.
     #[error("cannot push {directory}: no remote is configured")]
     NoRemote {
         /// The directory on disk.
         directory: String,
     },
-    /// A push has no branch to start from.
-    #[error("cannot push {directory}: HEAD is detached; check a branch out first")]
+    /// A push needs a branch, but HEAD is detached.
+    #[error("cannot push {directory}: HEAD is detached; check out a branch first")]
     DetachedHead {
         /// The directory on disk.
         directory: String,
     },
-    /// A push has nothing to send.
+    /// A push needs a commit, but the branch has none.
     #[error("cannot push {directory}: branch \"{branch}\" has no commit yet")]
     NoCommit {
         /// The directory on disk.
@@ -322,7 +323,7 @@ pub enum RepositoryError {
         /// The branch.
         branch: String,
     },
-    /// The checkout has changes that were not committed.
+    /// The checkout has uncommitted changes.
     #[error("{directory} has uncommitted changes ({}); commit or discard them first", shortened(files))]
     Uncommitted {
         /// The directory on disk.
@@ -331,68 +332,68 @@ pub enum RepositoryError {
         files: Vec<String>,
     },
     /// A fetch or push did not end before its deadline.
-    #[error("repository {url}: {action} branch \"{branch}\" took too long and was given up")]
+    #[error("repository {url}: {action} branch \"{branch}\" was cancelled because it took too long")]
     Timeout {
         /// The remote.
         url: String,
-        /// What was done.
+        /// The action.
         action: &'static str,
         /// The branch asked for.
         branch: String,
     },
-    /// Too many earlier fetches still hang in connections that neither answer nor close.
+    /// Too many earlier fetches still run in connections that neither answer nor close.
     #[error(
         "repository {url}: {count} earlier fetches still hang in silent connections; not starting another"
     )]
     Hanging {
-        /// The remote.
+        /// The number of these fetches.
         url: String,
         /// How many.
         count: usize,
     },
-    /// The remote could not be reached or did not answer usefully.
+    /// The remote could not be reached, or its answer was not usable.
     #[error("repository {url}: {reason}")]
     Network {
         /// The remote.
         url: String,
-        /// What the transport says.
+        /// The error of the transport.
         reason: String,
     },
     /// A local Git operation failed.
     #[error("could not {action}: {reason}")]
     Git {
-        /// What was being done, with its object.
+        /// The failed action with its object.
         action: String,
-        /// What the Git library says.
+        /// The error of the Git library.
         reason: String,
     },
-    /// Objects of a mirror that must be there cannot be read.
+    /// Required objects of a mirror cannot be read.
     #[error("the mirror {directory} is damaged: {reason}")]
     Damaged {
         /// The directory of the mirror.
         directory: String,
-        /// What was noticed.
+        /// The damage.
         reason: String,
     },
     /// A local file operation failed.
     #[error("could not {action} {file}: {reason}")]
     Io {
-        /// What was being done.
+        /// The failed action.
         action: &'static str,
         /// The file on disk.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
 }
 
 impl RepositoryError {
-    /// A local Git failure while doing `action`.
+    /// Returns a converter for a failure of Git during `action`.
     pub(super) fn git(action: impl Into<String>) -> impl FnOnce(git2::Error) -> Self {
         |error| Self::Git { action: action.into(), reason: error.message().to_owned() }
     }
 
-    /// A failure to read an object that the repository must have, while doing `action`.
+    /// Returns a converter for a failure to read a required object during `action`.
     pub(super) fn damaged(
         repository: &git2::Repository,
         action: String,
@@ -401,7 +402,7 @@ impl RepositoryError {
         move |error| Self::Damaged { directory, reason: format!("could not {action}: {}", error.message()) }
     }
 
-    /// A file failure while doing `action` to `file`.
+    /// Returns a converter for a failure of `action` on `file`.
     pub(super) fn io(
         action: &'static str,
         file: &std::path::Path,
@@ -411,7 +412,7 @@ impl RepositoryError {
     }
 }
 
-/// The first few of many names.
+/// Returns the first few of many names.
 fn shortened(files: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = files[..files.len().min(SHOWN)].join(", ");

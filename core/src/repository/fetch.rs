@@ -1,4 +1,4 @@
-//! One fetch of one branch over the network.
+//! Fetches one branch over the network.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use git2::{AutotagOption, FetchOptions, RemoteRedirect, Repository};
 use super::connection::{Connection, Purpose};
 use super::{Remote, RepositoryError, Revision};
 
-/// Fetches the branch of `remote` into the ref `tip`, by force, and returns the commit it is at.
+/// Fetches the branch of `remote` into the ref `tip`, by force, and returns its commit.
 pub(super) fn fetch(
     repository: &Repository,
     remote: &Remote,
@@ -24,7 +24,7 @@ pub(super) fn fetch(
         .download_tags(AutotagOption::None)
         .follow_redirects(RemoteRedirect::Initial)
         .update_fetchhead(false);
-    // By default it would be the address that the connection uses.
+    // The default message would contain the address of the connection.
     let reflog = format!("fetch {}", remote.url);
     let branch = format!("refs/heads/{}", remote.branch);
     let fetched = git_remote.fetch(&[format!("+{branch}:{tip}")], Some(&mut options), Some(&reflog));

@@ -8,7 +8,7 @@ use git2::{Oid, Repository, Signature, Time};
 use super::tree::segments;
 use super::{DirTree, Entry, EntryKind, RepositoryError, Revision, Tree};
 
-/// A directory tree of these files.
+/// Returns a directory tree with these files.
 pub fn dir(files: &[(&str, &str)]) -> (tempfile::TempDir, DirTree) {
     let root = tempfile::tempdir().unwrap();
     for (file, content) in files {
@@ -48,7 +48,7 @@ impl Tree for MemoryTree<'_> {
     }
 }
 
-/// A bare repository that plays the remote.
+/// A bare repository that is used as the remote.
 pub struct Origin {
     directory: tempfile::TempDir,
     repository: Repository,
@@ -73,7 +73,7 @@ impl Origin {
         format!("file://{}", self.directory.path().display())
     }
 
-    /// A commit holding exactly these files, made `at` seconds after the epoch, on no branch.
+    /// Creates a commit with exactly these files, `at` seconds after the epoch, on no branch.
     pub fn commit_at(&self, at: i64, parents: &[&Revision], files: &[(&str, File<'_>)]) -> Revision {
         let mut index = git2::Index::new().unwrap();
         for (path, file) in files {
@@ -96,7 +96,7 @@ impl Origin {
         Revision::of(self.repository.commit(None, &who, &who, &message, &tree, &parents).unwrap())
     }
 
-    /// A commit of text files one second after its newest parent.
+    /// Creates a commit of text files one second after its newest parent.
     pub fn commit(&self, parents: &[&Revision], files: &[(&str, &str)]) -> Revision {
         let time = |id: &&Revision| self.repository.find_commit(id.oid().unwrap()).unwrap().time().seconds();
         let at = parents.iter().map(time).max().unwrap_or(1_000_000_000) + 1;
@@ -104,7 +104,7 @@ impl Origin {
         self.commit_at(at, parents, &files)
     }
 
-    /// Moves a branch, by force.
+    /// Moves a branch by force.
     pub fn branch(&self, name: &str, to: &Revision) {
         let reference = format!("refs/heads/{name}");
         self.repository.reference(&reference, to.oid().unwrap(), true, "test").unwrap();

@@ -1,3 +1,5 @@
+//! A commit as a tree.
+
 use std::sync::Arc;
 
 use git2::{Oid, Repository};
@@ -7,9 +9,9 @@ use super::handles::Handles;
 use super::tree::segments;
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
-/// One commit of a [`Mirror`](super::Mirror) as a [`Tree`]. Nothing is checked out; each call reads the
-/// objects it needs and no more. It stays readable as long as the commit is reachable from a ref of the
-/// mirror, so pin what outlives the next fetch.
+/// One commit of a [`Mirror`](super::Mirror) as a [`Tree`]. Nothing is checked out, and each call reads only the
+/// objects that it needs. The commit must stay reachable from a ref of the mirror, so pin it if it must outlive the
+/// next fetch.
 #[derive(Clone, Debug)]
 pub struct GitTree {
     handles: Arc<Handles>,
@@ -23,7 +25,7 @@ impl GitTree {
         let root = handles.with(|repository| {
             let (id, failed) = (revision.oid()?, || unreadable(repository, revision));
             let root = repository.find_commit(id).map_err(failed())?.tree_id();
-            // Whoever needs no more than a few large directories should not read the root for nothing.
+            // The root may be large and not be needed, so only its existence is checked.
             let objects = repository.odb().map_err(failed())?;
             if objects.exists(root) { Ok(root) } else { Err(missing(revision)) }
         })?;
@@ -31,7 +33,7 @@ impl GitTree {
         Ok(Self { handles, revision: revision.clone(), root, directories })
     }
 
-    /// What `file` names; the root for the empty name.
+    /// Returns the entry `file`; the root for the empty name.
     fn find(&self, repository: &Repository, file: &str) -> Result<Option<Found>, RepositoryError> {
         let mut found = Found { id: self.root, kind: EntryKind::Directory };
         for segment in segments(file)? {
@@ -48,7 +50,7 @@ impl GitTree {
         Ok(Some(found))
     }
 
-    /// A directory that the commit names but the mirror lacks is an error: damage is not absence.
+    /// Reads a directory. If the commit names it but the mirror lacks it, that is damage and not absence.
     fn directory(&self, repository: &Repository, id: Oid) -> Result<Arc<Directory>, git2::Error> {
         if let Some(directory) = self.directories.get(id) {
             return Ok(directory);
@@ -68,8 +70,8 @@ impl GitTree {
     }
 }
 
-/// The root tree of a commit. Only a commit that is not there is missing; trouble with reading is another
-/// error, because callers forget what is missing.
+/// Returns the root tree of a commit. Only an absent commit is missing; a failure to read it is another error,
+/// because callers forget missing commits.
 pub(super) fn root_of<'r>(
     repository: &'r Repository,
     revision: &Revision,
@@ -91,7 +93,7 @@ fn missing(revision: &Revision) -> RepositoryError {
     RepositoryError::RevisionMissing { revision: revision.to_string() }
 }
 
-/// Git knows only a few modes; what is neither a tree nor a regular blob is a link or a submodule.
+/// Returns the kind for a file mode of Git. Modes other than tree and regular blob are links or submodules.
 pub(super) fn entry_kind(mode: i32) -> EntryKind {
     match mode & 0o170_000 {
         0o040_000 => EntryKind::Directory,

@@ -1,3 +1,5 @@
+//! A pool of libgit2 handles for one repository.
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 
@@ -9,16 +11,16 @@ use super::packs::{Look, Packs};
 
 /// Open handles of one bare repository, lent to one thread at a time.
 ///
-/// libgit2 objects may move between threads but not be shared, so each concurrent caller gets a handle
-/// of its own; a handle that comes back keeps its open packs for the next one.
+/// libgit2 objects may move between threads but not be shared, so each concurrent caller gets its own handle. A
+/// returned handle keeps its open packs for the next caller.
 #[derive(Debug)]
 pub(super) struct Handles {
     directory: PathBuf,
     idle: Mutex<Vec<IdleHandle>>,
     packs: Mutex<Packs>,
-    /// Why the repository cannot be used any more.
+    /// The damage that was found; the repository is then unusable.
     damage: Mutex<Option<RepositoryError>>,
-    /// What the trees that are in use have read; most of what one commit holds is in another one, too.
+    /// The directories that the current trees have read. Most directories are the same in several commits.
     directories: Mutex<Weak<Directories>>,
 }
 
@@ -30,7 +32,7 @@ impl std::fmt::Debug for IdleHandle {
     }
 }
 
-/// Handles kept for reuse; more are opened while needed and dropped afterwards.
+/// The number of idle handles that are kept. More are opened if necessary and closed after use.
 const KEPT: usize = 8;
 
 impl Handles {
@@ -44,7 +46,7 @@ impl Handles {
         }
     }
 
-    /// Directories for all trees that live at the same time.
+    /// Returns the directories that all trees of the same lifetime share.
     pub fn directories(&self) -> Arc<Directories> {
         let mut shared = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
@@ -54,8 +56,8 @@ impl Handles {
         })
     }
 
-    /// Runs `work` with a handle that no other call uses meanwhile. Once the repository is damaged, each call
-    /// fails with the damage: what was read in part must not be taken for the whole.
+    /// Runs `work` with a handle that no other call uses. After damage was found, each call fails with it, because a
+    /// partial read must not be treated as complete.
     pub fn with<T>(
         &self,
         work: impl FnOnce(&Repository) -> Result<T, RepositoryError>,
@@ -77,7 +79,7 @@ impl Handles {
         result
     }
 
-    /// The damage that was found so far.
+    /// Returns the damage that was found, if any.
     pub fn damage(&self) -> Option<RepositoryError> {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -111,19 +113,18 @@ impl Handles {
     }
 }
 
-/// Settings of libgit2, which are of the process.
+/// Applies the process-wide settings of libgit2.
 ///
-/// It would keep every directory that it ever parsed, in each handle: much memory for what walks meet a few
-/// times; see [`Directories`] instead. And it would hash each object each time it is read. A fetch hashes
-/// everything that it brings, and damage on disk does not get past the checksums of zlib; `git` reads no more
-/// carefully.
+/// Caching is off, because libgit2 would keep every parsed directory in each handle; see [`Directories`] instead.
+/// Hash verification on reading is off: a fetch verifies all objects that it receives, and zlib's checksums detect
+/// damage on disk. `git` does not verify more.
 static SETTINGS: Once = Once::new();
 
-/// Opens a bare repository that reads no configuration but its own file.
+/// Opens a bare repository that reads only its own configuration file.
 ///
-/// The user's and the system's Git configuration could rewrite URLs (`url.insteadOf`), add proxies or
-/// turn off TLS verification. Opening as bare also skips the check that the directory belongs to the
-/// current user, which fails on volumes written under another user id.
+/// The Git configuration of the user and the system could rewrite URLs (`url.insteadOf`), add proxies or turn off TLS
+/// verification. A bare repository also skips the check of the directory's owner, which fails on volumes that another
+/// user id wrote.
 pub(super) fn open(directory: &Path) -> Result<Repository, RepositoryError> {
     SETTINGS.call_once(|| {
         git2::opts::enable_caching(false);

@@ -1,6 +1,6 @@
-//! How revisions are related, and what some of them declared that another one does not.
+//! The relation between revisions, and the resources that earlier ones declared.
 //!
-//! The walk here tolerates missing parents, as in a clone of a shallow remote: history then simply ends.
+//! The walk accepts missing parents, as in a clone of a shallow remote: the history ends there.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,21 +14,21 @@ use super::tree::join;
 use super::{EntryKind, RepositoryError, Revision, Tree};
 use crate::path::LogicalPath;
 
-/// A resource that was declared once and is not any more.
+/// A resource that an earlier revision declared and a later one does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undeclared {
     /// The resource.
     pub path: LogicalPath,
-    /// The newest of the revisions asked for that declared it.
+    /// The newest given revision that declared it.
     pub revision: Revision,
     /// Its payload file in that revision.
     pub file: String,
-    /// What took the place of its directory, of one above, or of its payload, and is not followed: its name and
-    /// its kind. Then the resource is hidden, which is not absence.
+    /// The entry that replaced its directory, a directory above, or its payload, and is not followed: its name and
+    /// kind. The resource is then hidden, not absent.
     pub hidden_by: Option<(String, EntryKind)>,
 }
 
-/// Seconds by which the clock of a committer may be wrong without ending the walk too early.
+/// The tolerated error of a committer's clock in seconds. It keeps the walk from ending too early.
 const CLOCK_SKEW: i64 = 24 * 60 * 60;
 
 struct Commit {
@@ -36,7 +36,7 @@ struct Commit {
     parents: Vec<Oid>,
 }
 
-/// Reads a commit; `None` if the repository lacks it.
+/// Reads a commit; `None` if the repository does not have it.
 fn read(repository: &Repository, id: Oid) -> Result<Option<Commit>, RepositoryError> {
     match repository.find_commit(id) {
         Ok(commit) => {
@@ -62,7 +62,7 @@ pub(super) fn descends(
             return Ok(true);
         }
         let Some(commit) = read(repository, id)? else { continue };
-        // No ancestor of a commit that is older than the base can be the base.
+        // An ancestor of a commit that is older than the base cannot be the base.
         if commit.time >= oldest - CLOCK_SKEW {
             pending.extend(commit.parents.into_iter().filter(|parent| seen.insert(*parent)));
         }
@@ -79,12 +79,14 @@ pub(super) fn undeclared(
     scope: &LogicalPath,
 ) -> Result<Vec<Undeclared>, RepositoryError> {
     let new = root_of(repository, target)?;
+    // Stage 1: collect the payloads that a revision had and the target lacks.
     let mut found = Found { scope, declared: BTreeMap::new() };
     for revision in seen {
         let old = root_of(repository, revision)?;
         let changes = diff::between(repository, &old, &new, Some(scope.relative()))?;
         found.add(&changes, revision);
     }
+    // Stage 2: keep those that the target does not declare in another file.
     found.absent_from(target_tree)
 }
 
@@ -107,7 +109,7 @@ impl Found<'_> {
         }
     }
 
-    /// Leaves out what is declared still or again.
+    /// Returns the resources that the target does not declare.
     fn absent_from(self, target: &dyn Tree) -> Result<Vec<Undeclared>, RepositoryError> {
         let mut places = Places { tree: target, kinds: HashMap::new() };
         let mut absent = Vec::new();
@@ -123,15 +125,15 @@ impl Found<'_> {
     }
 }
 
-/// What a tree has in the place of a resource.
+/// The content of a tree at the path of a resource.
 enum Place {
     Declared,
     Empty,
-    /// Something that is neither a directory nor a payload, of this name.
+    /// An entry of this name that is neither a directory nor a payload.
     Taken(String, EntryKind),
 }
 
-/// Looks resources up in a tree, and lists each directory once.
+/// Looks up resources in a tree, and lists each directory once.
 struct Places<'a> {
     tree: &'a dyn Tree,
     kinds: HashMap<String, HashMap<String, EntryKind>>,
@@ -153,7 +155,7 @@ impl Places<'_> {
             .iter()
             .filter(|(name, kind)| is_payload(name) && **kind != EntryKind::Directory)
             .collect();
-        // A link called `resource.*` declares nothing, but that is not clear enough to delete anything.
+        // A link called `resource.*` is not a declaration, but it is not clear enough to delete the resource.
         Ok(match payloads[..] {
             [] => Place::Empty,
             [(name, kind @ EntryKind::Other)] => Place::Taken(join(&directory, name), *kind),
@@ -172,7 +174,7 @@ impl Places<'_> {
     }
 }
 
-/// The resource whose payload `file` is.
+/// Returns the resource whose payload is `file`.
 fn payload_path(file: &str) -> Option<LogicalPath> {
     let (directory, name) = file.rsplit_once('/')?;
     let path = directory.split('/').try_fold(LogicalPath::root(), |path, segment| path.child(segment));

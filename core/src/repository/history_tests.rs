@@ -1,3 +1,5 @@
+//! Tests of ancestry and undeclared resources.
+
 use std::time::{Duration, Instant};
 
 use super::super::fixtures::{File, Origin};
@@ -57,7 +59,7 @@ fn a_deleted_payload_is_undeclared_with_the_newest_revision_that_declared_it() {
 }
 
 #[test]
-fn what_appeared_and_vanished_in_between_counts_only_if_it_was_seen() {
+fn a_resource_of_an_intermediate_revision_counts_only_if_that_was_seen() {
     let origin = Origin::new();
     let one = origin.commit(&[], &[KEEP]);
     let two = origin.commit(&[&one], &[A, KEEP]);
@@ -68,7 +70,7 @@ fn what_appeared_and_vanished_in_between_counts_only_if_it_was_seen() {
 }
 
 #[test]
-fn what_came_back_is_declared_whatever_its_format() {
+fn a_resource_that_returned_in_another_format_is_declared() {
     let origin = Origin::new();
     let one = origin.commit(&[], &[A, B, ("s/c/resource.json", "")]);
     let two = origin.commit(&[&one], &[KEEP]);
@@ -84,7 +86,7 @@ fn what_came_back_is_declared_whatever_its_format() {
 }
 
 #[test]
-fn the_sides_of_a_merge_do_not_count() {
+fn revisions_of_a_merged_branch_do_not_count() {
     let origin = Origin::new();
     let base = origin.commit(&[], &[A, B, KEEP]);
     let left = origin.commit(&[&base], &[B, KEEP]);
@@ -95,7 +97,7 @@ fn the_sides_of_a_merge_do_not_count() {
 }
 
 #[test]
-fn a_seen_revision_counts_although_the_branch_was_rewritten() {
+fn a_seen_revision_counts_after_a_force_push() {
     let origin = Origin::new();
     let one = origin.commit(&[], &[KEEP]);
     let seen = origin.commit(&[&one], &[A, KEEP]);
@@ -123,7 +125,7 @@ fn only_payloads_of_addressable_resources_count() {
 }
 
 #[test]
-fn what_a_link_or_a_file_took_the_place_of_is_hidden() {
+fn a_resource_replaced_by_a_link_or_a_file_is_hidden() {
     let origin = Origin::new();
     let files = [A, ("s/b/resource.json", "1"), ("t/u/v/resource.json", "1"), ("w/x/resource.json", "1")];
     let base = origin.commit(&[], &files);
@@ -152,7 +154,7 @@ fn what_a_link_or_a_file_took_the_place_of_is_hidden() {
 fn descent_is_found_in_spite_of_wrong_clocks() {
     let origin = Origin::new();
     let hour = 3600;
-    // The old side of history carries later times than the commits on top of it.
+    // The older commits have later times than the commits on top of them.
     let seen = origin.commit_at(10 * hour, &[], &[("k", File::Text(""))]);
     let base = origin.commit_at(2 * hour, &[&seen], &[("k", File::Text("1"))]);
     let side = origin.commit_at(8 * hour, &[&seen], &[("k", File::Text("2"))]);

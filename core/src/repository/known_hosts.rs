@@ -1,4 +1,4 @@
-//! The `known_hosts` format of OpenSSH, described in sshd(8), and the check of a host key against it.
+//! Parses the `known_hosts` format of OpenSSH, described in sshd(8), and checks host keys against it.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 /// The keys of a `known_hosts` file.
 ///
-/// Lines that do not parse are ignored, like OpenSSH does. So are `@cert-authority` lines: a host that
-/// presents a certificate is checked by the key inside of it.
+/// Invalid lines are ignored, like in OpenSSH. `@cert-authority` lines are ignored, too: a host certificate is
+/// checked by the key in it.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHosts {
     entries: Vec<KnownHost>,
@@ -25,7 +25,7 @@ struct KnownHost {
 
 #[derive(Clone, Debug)]
 enum Hosts {
-    /// Patterns with `*` and `?`; true for those written with a leading `!`.
+    /// Patterns with `*` and `?`; true for patterns with a leading `!`.
     Patterns(Vec<(bool, String)>),
     /// HMAC-SHA1 of the name, keyed with the salt.
     Hashed { salt: Vec<u8>, digest: Vec<u8> },
@@ -37,32 +37,32 @@ pub struct HostKey {
     blob: Vec<u8>,
 }
 
-/// Why the key that a host presented is not trusted.
+/// The reason why a host key is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostKeyError {
-    /// No known hosts are configured at all.
+    /// No known hosts are configured.
     #[error("the identity of host {host} cannot be checked: no known hosts are configured")]
     Unconfigured {
         /// The host, with its port unless that is 22.
         host: String,
     },
-    /// The connection came up without a host key.
+    /// The connection has no usable host key.
     #[error("host {host} presented no usable host key")]
     Unreadable {
         /// The host, with its port unless that is 22.
         host: String,
     },
-    /// No line speaks about the host.
+    /// The known hosts do not list the host.
     #[error("host {host} is not among the known hosts; it presented the {algorithm} key {fingerprint}")]
     UnknownHost {
         /// The host, with its port unless that is 22.
         host: String,
-        /// The kind of key presented.
+        /// The algorithm of the presented key.
         algorithm: String,
         /// Its fingerprint.
         fingerprint: String,
     },
-    /// The host is known, but only by keys of other kinds than the presented one.
+    /// The host is listed, but only with keys of other algorithms.
     #[error(
         "host {host} presented the {algorithm} key {fingerprint}, but the known hosts list only {} for it; \
          add its {algorithm} key to them",
@@ -71,27 +71,27 @@ pub enum HostKeyError {
     OtherAlgorithm {
         /// The host, with its port unless that is 22.
         host: String,
-        /// The kind of key presented.
+        /// The algorithm of the presented key.
         algorithm: String,
         /// Its fingerprint.
         fingerprint: String,
-        /// The kinds of key that are listed.
+        /// The listed algorithms.
         known: Vec<String>,
     },
-    /// The host is known by another key of the same kind.
+    /// The host is listed with another key of the same algorithm.
     #[error(
         "host {host} presented the {algorithm} key {fingerprint}, but the known hosts list {}; \
-         somebody may be intercepting the connection, or the key was replaced",
+         the connection may be intercepted, or the key was replaced",
         known.join(", ")
     )]
     Mismatch {
         /// The host, with its port unless that is 22.
         host: String,
-        /// The kind of key presented.
+        /// The algorithm of the presented key.
         algorithm: String,
         /// Its fingerprint.
         fingerprint: String,
-        /// The fingerprints that are listed.
+        /// The listed fingerprints.
         known: Vec<String>,
     },
     /// The presented key is marked `@revoked`.
@@ -99,7 +99,7 @@ pub enum HostKeyError {
     Revoked {
         /// The host, with its port unless that is 22.
         host: String,
-        /// The kind of key presented.
+        /// The algorithm of the presented key.
         algorithm: String,
         /// Its fingerprint.
         fingerprint: String,
@@ -107,15 +107,15 @@ pub enum HostKeyError {
 }
 
 impl KnownHosts {
-    /// Reads the text of a `known_hosts` file.
+    /// Parses the text of a `known_hosts` file.
     pub fn parse(text: &str) -> Self {
         Self { entries: text.lines().filter_map(KnownHost::parse).collect() }
     }
 
     /// Checks the key that `host` presented on `port`.
     ///
-    /// A host on another port than 22 is listed as `[host]:port`; where no such line exists, lines for the
-    /// plain name count, like OpenSSH does.
+    /// A host with another port than 22 is listed as `[host]:port`. If there is no such line, lines for the plain
+    /// name apply, like in OpenSSH.
     pub fn check(&self, host: &str, port: u16, key: &HostKey) -> Result<(), HostKeyError> {
         let key = key.without_certificate();
         let name = host.to_lowercase();
@@ -142,7 +142,7 @@ impl KnownHosts {
     }
 }
 
-/// The error for a key that is not among those known for its host.
+/// Returns the error for a key that is not listed for its host.
 fn distrust(host: String, algorithm: String, fingerprint: String, known: &[&HostKey]) -> HostKeyError {
     if known.is_empty() {
         return HostKeyError::UnknownHost { host, algorithm, fingerprint };
@@ -158,7 +158,7 @@ fn distrust(host: String, algorithm: String, fingerprint: String, known: &[&Host
     HostKeyError::Mismatch { host, algorithm, fingerprint, known: alike }
 }
 
-/// How `known_hosts` writes a host: its name, or `[name]:port` on any port but 22.
+/// Returns a host in the spelling of `known_hosts`: its name, or `[name]:port` for ports other than 22.
 pub(super) fn host_and_port(host: &str, port: u16) -> String {
     if port == 22 { host.to_owned() } else { format!("[{host}]:{port}") }
 }
@@ -213,8 +213,7 @@ impl Hosts {
     }
 }
 
-/// Shell-like matching of `*` and `?` without any other special character: brackets are literal, as in
-/// `[host]:2222`.
+/// Matches `*` and `?` like a shell. All other characters are literal, also brackets as in `[host]:2222`.
 fn wildcard(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t, mut retry) = (0, 0, None);
@@ -226,7 +225,7 @@ fn wildcard(pattern: &str, text: &str) -> bool {
             }
             Some(c) if *c == '?' || *c == text[t] => (p, t) = (p + 1, t + 1),
             _ => match retry {
-                // Let the last star swallow one more character.
+                // Extend the match of the last star by one character.
                 Some((star, from)) => {
                     retry = Some((star, from + 1));
                     (p, t) = (star + 1, from + 1);
@@ -239,27 +238,27 @@ fn wildcard(pattern: &str, text: &str) -> bool {
 }
 
 impl HostKey {
-    /// A key in wire format; `None` if it does not even name its algorithm.
+    /// Returns a key in wire format; `None` if it does not start with the name of an algorithm.
     pub fn new(blob: Vec<u8>) -> Option<Self> {
         let key = Self { blob };
         let (algorithm, _) = read_field(&key.blob)?;
         std::str::from_utf8(algorithm).is_ok_and(|name| !name.is_empty()).then_some(key)
     }
 
-    /// The name of the algorithm, such as `ssh-ed25519`.
+    /// Returns the name of the algorithm, such as `ssh-ed25519`.
     pub fn algorithm(&self) -> String {
         let name = read_field(&self.blob).map_or(&[][..], |(name, _)| name);
         String::from_utf8_lossy(name).into_owned()
     }
 
-    /// `SHA256:` and the unpadded base64 of the digest, as `ssh-keygen -l` prints it.
+    /// Returns `SHA256:` and the unpadded base64 of the digest, like `ssh-keygen -l`.
     pub fn fingerprint(&self) -> String {
         format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
     }
 
-    /// The plain key inside of a host certificate (OpenSSH PROTOCOL.certkeys); any other key as it is.
+    /// Returns the plain key in a host certificate (OpenSSH PROTOCOL.certkeys); any other key unchanged.
     ///
-    /// The server proved to hold exactly that key when the connection was set up.
+    /// The key exchange has proved that the server holds this key.
     fn without_certificate(&self) -> Self {
         self.certified().unwrap_or_else(|| self.clone())
     }
@@ -269,7 +268,7 @@ impl HostKey {
         let plain = algorithm.strip_suffix("-cert-v01@openssh.com")?;
         let numbers = match plain {
             "ssh-ed25519" => 1,
-            // Curve and point, or exponent and modulus.
+            // The fields are curve and point, or exponent and modulus.
             _ if plain == "ssh-rsa" || plain.starts_with("ecdsa-sha2-") => 2,
             _ => return None,
         };

@@ -1,10 +1,12 @@
+//! Tests of `known_hosts` files and host keys.
+
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
 
-// Made with ssh-keygen; the private halves do not exist any more.
+// Made with ssh-keygen. The private keys were deleted.
 const ED25519: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIKzwaCpropEi5ItVq7W21v+B15pHcx+5OgGubRY+Maf/";
 const OTHER_ED25519: &str = "AAAAC3NzaC1lZDI1NTE5AAAAILirk2dB/u+CtduE93nJmBZmLDl8useHHT4FRh/FWtf7";
 const ECDSA: &str = concat!(
@@ -79,7 +81,7 @@ fn fingerprints_are_those_of_ssh_keygen() {
 }
 
 #[test]
-fn any_of_several_keys_of_a_host_will_do() {
+fn any_listed_key_of_a_host_is_accepted() {
     let known = known(&[("h", RSA), ("h", OTHER_ED25519), ("h", ED25519)]);
     for presented in [RSA, ED25519, OTHER_ED25519] {
         assert_eq!(known.check("h", 22, &key(presented)), Ok(()));
@@ -87,25 +89,25 @@ fn any_of_several_keys_of_a_host_will_do() {
 }
 
 #[test]
-fn a_different_key_names_host_and_both_fingerprints() {
+fn the_error_for_a_different_key_names_host_and_both_fingerprints() {
     let error = known(&[("h", ED25519), ("h", RSA)]).check("h", 2222, &key(OTHER_ED25519)).unwrap_err();
-    assert_snapshot!(error, @"host [h]:2222 presented the ssh-ed25519 key SHA256:mW3TJk2yn4ZdGIyX2ZvCLk6g0uQmvGPVAlB3g0gtjds, but the known hosts list SHA256:y80qDEGC+caxfKIc27SnLIpn4M5fvQF1qPrbxoPIgR8; somebody may be intercepting the connection, or the key was replaced");
+    assert_snapshot!(error, @"host [h]:2222 presented the ssh-ed25519 key SHA256:mW3TJk2yn4ZdGIyX2ZvCLk6g0uQmvGPVAlB3g0gtjds, but the known hosts list SHA256:y80qDEGC+caxfKIc27SnLIpn4M5fvQF1qPrbxoPIgR8; the connection may be intercepted, or the key was replaced");
 }
 
 #[test]
-fn a_key_of_another_kind_says_which_line_is_missing() {
+fn the_error_for_another_algorithm_names_the_missing_line() {
     let error = known(&[("h", RSA), ("h", ED25519)]).check("h", 22, &key(ECDSA)).unwrap_err();
     assert_snapshot!(error, @"host h presented the ecdsa-sha2-nistp256 key SHA256:WReMhsLudUxyXNv/Y1xGFnRJRG8ssgmp6l/TDSBdfWc, but the known hosts list only ssh-ed25519, ssh-rsa for it; add its ecdsa-sha2-nistp256 key to them");
 }
 
 #[test]
-fn an_unknown_host_names_its_fingerprint() {
+fn the_error_for_an_unknown_host_names_its_fingerprint() {
     let error = KnownHosts::default().check("h", 22, &key(ED25519)).unwrap_err();
     assert_snapshot!(error, @"host h is not among the known hosts; it presented the ssh-ed25519 key SHA256:y80qDEGC+caxfKIc27SnLIpn4M5fvQF1qPrbxoPIgR8");
 }
 
 #[test]
-fn a_revoked_key_is_refused_even_if_listed() {
+fn a_revoked_key_is_rejected_even_if_listed() {
     let both = known(&[("@revoked *", ED25519), ("h", ED25519), ("h", RSA)]);
     assert!(matches!(both.check("h", 22, &key(ED25519)), Err(HostKeyError::Revoked { .. })));
     assert_eq!(both.check("h", 22, &key(RSA)), Ok(()));
@@ -114,7 +116,7 @@ fn a_revoked_key_is_refused_even_if_listed() {
 }
 
 #[test]
-fn certificates_count_as_the_key_inside() {
+fn a_certificate_is_checked_by_the_key_in_it() {
     let known = known(&[("h", OTHER_ED25519), ("h", ECDSA)]);
     assert_eq!(known.check("h", 22, &key(OTHER_ED25519_CERTIFICATE)), Ok(()));
     assert_eq!(known.check("h", 22, &key(ECDSA_CERTIFICATE)), Ok(()));

@@ -1,4 +1,4 @@
-//! Where the payload of a resource is: the regular file `resource.*` in the directory of its path.
+//! Finds payloads: the regular file `resource.*` in the directory of a logical path.
 
 use super::payload_name::{extension, is_payload, is_reserved_directory};
 use super::tree::join;
@@ -14,23 +14,23 @@ pub struct ResourceFile {
     pub path: LogicalPath,
     /// The file relative to the root of the tree.
     pub file: String,
-    /// The format that the extension stands for.
+    /// The format of the payload, by the extension.
     pub descriptor: Descriptor,
 }
 
-/// What a scope declares.
+/// The resources that a scope declares.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The payload files, sorted by path; a parent precedes its descendants.
     pub resources: Vec<ResourceFile>,
-    /// Directories that could not be read or are ambiguous, sorted by path. Their resources may be missing
-    /// from `resources`, so a listing with such an entry proves no absence.
+    /// Directories that could not be read or are ambiguous, sorted by path. Their resources may be missing from
+    /// `resources`, so absence from this listing does not prove that a resource is not declared.
     pub broken: Vec<(LogicalPath, RepositoryError)>,
 }
 
-/// The payload file of `path`; `None` if nothing is declared there. The root is never a resource.
+/// Returns the payload file of `path`; `None` if no resource is declared there. The root is never a resource.
 ///
-/// Several `resource.*` files are a conflict, whatever their extensions.
+/// Several `resource.*` files are a conflict, regardless of their extensions.
 pub fn resource_file(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<ResourceFile>, RepositoryError> {
     match tree.entries(path.relative())? {
         Some(entries) => payload_in(&entries, path),
@@ -38,10 +38,10 @@ pub fn resource_file(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Resou
     }
 }
 
-/// What is declared in `scope`. Recursive: the resource at `scope` itself and all below. Otherwise the
-/// resource itself, or, if `scope` is not a resource, its direct children.
+/// Returns the resources in `scope`. If recursive: the resource at `scope` itself and all below. Otherwise the
+/// resource itself or, if `scope` is not a resource, its direct children.
 ///
-/// A directory that fails does not stop the others. A missing `scope` declares nothing.
+/// A failed directory does not stop the others. An absent `scope` declares no resources.
 pub fn resources(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Listing, RepositoryError> {
     let mut listing = Listing::default();
     let Some(entries) = tree.entries(scope.relative())? else { return Ok(listing) };
@@ -54,7 +54,7 @@ pub fn resources(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Resul
     Ok(listing)
 }
 
-/// The direct children of `collection`, also where that is a resource itself. For the rest as [`resources`].
+/// Returns the direct children of `collection`, even if it is also a resource. Otherwise like [`resources`].
 pub fn members(tree: &dyn Tree, collection: &LogicalPath) -> Result<Listing, RepositoryError> {
     let mut listing = Listing::default();
     let Some(entries) = tree.entries(collection.relative())? else { return Ok(listing) };
@@ -64,7 +64,7 @@ pub fn members(tree: &dyn Tree, collection: &LogicalPath) -> Result<Listing, Rep
     Ok(listing)
 }
 
-/// Whether at least `count` resources are declared at or below `scope`. Stops looking once that is clear.
+/// Whether at least `count` resources are declared at or below `scope`. Stops at that number.
 pub fn declares_at_least(
     tree: &dyn Tree,
     scope: &LogicalPath,
@@ -95,7 +95,7 @@ pub fn read_payload(tree: &dyn Tree, file: &ResourceFile) -> Result<Value, Repos
 }
 
 impl Listing {
-    /// Adds the resource at `path`; false if it is none. An ambiguous resource counts as one.
+    /// Adds the resource at `path`. Returns whether there is one; an ambiguous resource counts.
     fn add(&mut self, path: &LogicalPath, entries: &[Entry]) -> bool {
         match payload_in(entries, path) {
             Ok(Some(file)) => self.resources.push(file),
@@ -105,7 +105,7 @@ impl Listing {
         true
     }
 
-    /// Adds what the directories of `parent` declare; an explicit stack, as trees may be deep.
+    /// Adds the resources below `parent`. It uses an explicit stack, because trees may be deep.
     fn descend(&mut self, tree: &dyn Tree, parent: &LogicalPath, entries: &[Entry], recursive: bool) {
         let mut pending = self.children(parent, entries);
         while let Some(path) = pending.pop() {
@@ -122,7 +122,7 @@ impl Listing {
         }
     }
 
-    /// The directories of `parent` that are logical paths.
+    /// Returns the directories of `parent` that are logical paths.
     fn children(&mut self, parent: &LogicalPath, entries: &[Entry]) -> Vec<LogicalPath> {
         let mut children = Vec::new();
         for entry in entries {
@@ -136,7 +136,7 @@ impl Listing {
                             .push((parent.clone(), RepositoryError::DirectoryName { directory, source }));
                     }
                 },
-                // It may hold resources, or be a payload: silence could turn into a deletion.
+                // It may hold resources, or be a payload. Ignoring it could cause a deletion.
                 EntryKind::NotUtf8 { directory } if directory || is_payload(&entry.name) => {
                     let directory = parent.relative().to_owned();
                     let name = entry.name.clone();
@@ -149,7 +149,7 @@ impl Listing {
     }
 }
 
-/// The payload among the entries of the directory of `path`.
+/// Returns the payload among the entries of the directory of `path`.
 fn payload_in(entries: &[Entry], path: &LogicalPath) -> Result<Option<ResourceFile>, RepositoryError> {
     if path.is_root() {
         return Ok(None);

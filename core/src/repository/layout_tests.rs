@@ -1,3 +1,5 @@
+//! Tests of the search for payloads.
+
 use rstest::rstest;
 
 use super::super::fixtures::dir;
@@ -45,7 +47,7 @@ fn lists(#[case] scope: &str, #[case] recursive: bool, #[case] expected: &[&str]
 }
 
 #[test]
-fn an_ambiguous_directory_is_reported_and_stops_nothing() {
+fn an_ambiguous_directory_is_reported_and_does_not_stop_the_others() {
     let (_root, tree) = dir(FILES);
     let listing = resources(&tree, &LogicalPath::root(), true).unwrap();
     assert_eq!(listing.resources.len(), 6);
@@ -74,7 +76,7 @@ fn extensions_are_looked_up_in_any_case() {
 }
 
 #[test]
-fn a_bad_payload_names_its_file() {
+fn the_error_for_a_bad_payload_names_its_file() {
     let (_root, tree) = dir(&[("a/resource.json", "{\n\"x\": }")]);
     let file = resource_file(&tree, &path("/a")).unwrap().unwrap();
     let error = read_payload(&tree, &file).unwrap_err();
@@ -84,7 +86,7 @@ fn a_bad_payload_names_its_file() {
 }
 
 #[test]
-fn directories_that_are_no_segments_are_reported() {
+fn directories_that_are_not_valid_segments_are_reported() {
     let (_root, tree) = dir(&[("a/b\\c/resource.json", "{}"), ("a/d/resource.json", "{}")]);
     let listing = resources(&tree, &path("/a"), true).unwrap();
     assert_eq!(listing.resources.len(), 1);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::tree::{join, segments};
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
-/// A copy of another tree that stays as it is, whatever becomes of the original.
+/// A copy of another tree, independent of later changes to the original.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryTree {
     directories: HashMap<String, Vec<Entry>>,
@@ -13,8 +13,8 @@ pub struct MemoryTree {
 }
 
 impl MemoryTree {
-    /// Copies the directories of `tree`, and of its files those whose names `keep` wants. The root of a tree
-    /// that has none is empty.
+    /// Copies the directories of `tree`, and the files whose names `keep` accepts. A tree without a root is copied as
+    /// an empty one.
     pub fn copy(tree: &dyn Tree, keep: impl Fn(&str) -> bool) -> Result<Self, RepositoryError> {
         let mut copy = Self::default();
         let mut pending = vec![String::new()];
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_outlives_its_original() {
+    fn a_copy_does_not_depend_on_its_original() {
         let (root, tree) = dir(&[("a/_/metadata.yaml", "x"), ("a/b/resource.json", "{}"), ("c.txt", "")]);
         let copy = MemoryTree::copy(&tree, |name| name.starts_with("metadata.")).unwrap();
         drop(root);

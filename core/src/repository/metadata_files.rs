@@ -1,4 +1,4 @@
-//! Which metadata documents speak about a path, found without reading any of them.
+//! Finds the metadata documents for a path, without reading them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,55 +8,54 @@ use super::tree::join;
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::path::{LogicalPath, Selector};
 
-/// A metadata document that may govern a path.
+/// A metadata document that may apply to a path.
 #[derive(Clone, Debug)]
 pub struct MetadataDocument {
     /// The file relative to the root of the tree.
     pub file: Arc<str>,
-    /// How many segments the paths have that it speaks about: those of its collection, or of its resource.
+    /// The number of segments of the paths that it describes: those of its collection, or of its resource.
     pub depth: usize,
-    /// Whether it governs the path by its place alone.
+    /// Whether its place alone makes it apply.
     pub reach: MetadataReach,
 }
 
-/// How a metadata document reaches the path that was asked for.
+/// The relation of a metadata document to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataReach {
-    /// The root's document, the one of the path's own collection (`/shops/_` for `/shops` and its
-    /// children), or the path's own resource document. It applies.
+    /// The root's document, that of the path's own collection (`/shops/_` for `/shops` and its children), or the
+    /// path's own resource document. It applies.
     Direct,
-    /// The document of a collection further up. It applies only if it says `selector.descendants: true`.
+    /// The document of a collection further up. It applies only if it has `selector.descendants: true`.
     Descendants,
 }
 
-/// Finds metadata documents. What a directory holds is looked up once and kept, so one value serves all
-/// paths of one tree.
+/// Finds metadata documents. Directory listings are cached, so one value serves all paths of one tree.
 #[derive(Debug, Default)]
 pub struct MetadataFiles {
     directories: Mutex<HashMap<String, Arc<Directory>>>,
 }
 
-/// What a directory holds that bears on metadata.
+/// The entries of a directory that are relevant for metadata.
 #[derive(Debug, Default)]
 struct Directory {
     /// The names of its subdirectories.
     subdirectories: HashSet<Box<str>>,
-    /// Those that stand for more than one segment, sorted.
+    /// The subdirectories that match more than one segment, sorted.
     wildcards: Vec<Wildcard>,
-    /// Its document as a collection, in `_`.
+    /// The collection document, in `_`.
     collection_document: Option<Arc<str>>,
-    /// Its document as a resource.
+    /// The resource document.
     resource_document: Option<Arc<str>>,
 }
 
 impl MetadataFiles {
-    /// The documents that may govern `path` in `tree`, in the order in which they merge: the root's; then by
-    /// depth those whose last segment is a wildcard (`_` or a glob) before those where it is literal, and
-    /// among these by their segments from the first on, wildcards (lexicographically) before literals; then
-    /// the document of the resource itself.
+    /// Returns the documents that may apply to `path` in `tree`, in the order in which they merge. The root's
+    /// document is first and that of the resource itself is last. Between them they are sorted by depth. At one depth
+    /// those whose last segment is a wildcard (`_` or a glob) precede those whose last segment is literal, and then
+    /// their segments are compared from the first on, wildcards (lexicographically) before literals.
     ///
-    /// Only directories along `path` and its wildcards are listed. In one directory `metadata.yaml` wins
-    /// over `metadata.json`. A glob that does not compile is an error only where it holds a document.
+    /// Only directories along `path` and their wildcards are listed. In one directory `metadata.yaml` takes
+    /// precedence over `metadata.json`. An invalid glob is an error only if its directory holds a document.
     pub fn documents(
         &self,
         tree: &dyn Tree,
@@ -85,7 +84,7 @@ impl MetadataFiles {
         Ok(documents)
     }
 
-    /// The literal names of directories below `path` and below what stands for it, sorted.
+    /// Returns the literal names of directories below `path` and below wildcards that match it, sorted.
     pub fn child_collections(
         &self,
         tree: &dyn Tree,
@@ -98,13 +97,13 @@ impl MetadataFiles {
         Ok(distinct.into_iter().map(str::to_owned).collect())
     }
 
-    /// Whether a directory below `path`, or below what stands for it, is `_` or a glob.
+    /// Whether a directory below `path`, or below a wildcard that matches it, is `_` or a glob.
     pub fn has_wildcard_child(&self, tree: &dyn Tree, path: &LogicalPath) -> Result<bool, RepositoryError> {
         let level = self.level(tree, path)?;
         Ok(level.iter().any(|(_, directory)| !directory.wildcards.is_empty()))
     }
 
-    /// The directories that stand for `path`.
+    /// Returns the directories that match `path`.
     fn level(
         &self,
         tree: &dyn Tree,
@@ -117,7 +116,7 @@ impl MetadataFiles {
         Ok(level)
     }
 
-    /// The directories in `level` that stand for `segment`; what is found at `alone` is not kept.
+    /// Returns the subdirectories of `level` that match `segment`. The listing of `alone` is not cached.
     fn below(
         &self,
         tree: &dyn Tree,
@@ -136,7 +135,8 @@ impl MetadataFiles {
         Ok(below)
     }
 
-    /// What `directory` holds. The answer is kept unless it concerns one path `alone`: there may be many.
+    /// Returns the entries of `directory`. The listing is cached unless only one path (`alone`) needs it, because
+    /// there may be many such paths.
     fn directory(
         &self,
         tree: &dyn Tree,
@@ -154,7 +154,7 @@ impl MetadataFiles {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<Directory>>> {
-        // Every state between two calls is a valid one.
+        // The map is valid between any two calls.
         self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,13 +183,13 @@ impl Directory {
         Ok(found)
     }
 
-    /// Its document as a collection, `place` segments deep, for a path of `depth` segments.
+    /// Returns the collection document, `place` segments deep, for a path of `depth` segments.
     fn collection_document(&self, place: usize, depth: usize) -> Option<MetadataDocument> {
         let file = self.collection_document.clone()?;
         Some(MetadataDocument { file, depth: place, reach: reach(place, depth) })
     }
 
-    /// The subdirectories that stand for `segment`, wildcards first.
+    /// Returns the subdirectories that match `segment`, wildcards first.
     fn matching<'a>(&'a self, segment: &'a str) -> impl Iterator<Item = &'a str> {
         let fitting = self.wildcards.iter().filter(move |wildcard| wildcard.matches(segment));
         let fitting = fitting.map(|wildcard| &*wildcard.name);
@@ -197,7 +197,7 @@ impl Directory {
     }
 }
 
-/// A directory that stands for any segment, or for those that a glob matches.
+/// A directory that matches any segment, or the segments of a glob.
 #[derive(Debug)]
 struct Wildcard {
     name: String,
@@ -205,8 +205,8 @@ struct Wildcard {
 }
 
 impl Wildcard {
-    /// A glob that does not compile stands for every segment, so that the document it holds, if any, fails
-    /// what it may be about.
+    /// An invalid glob matches every segment, so that its document, if any, causes an error for the paths that it may
+    /// describe.
     fn new(name: &str) -> Self {
         let glob = (name != "_").then(|| Selector::parse(&format!("/{name}")).ok()).flatten();
         Self { name: name.to_owned(), glob }
@@ -222,17 +222,17 @@ fn is_wildcard(name: &str) -> bool {
     name == "_" || name.contains(['*', '?', '['])
 }
 
-/// How a collection document `level` segments deep reaches a path of `depth` segments.
+/// Returns the reach of a collection document `level` segments deep for a path of `depth` segments.
 fn reach(level: usize, depth: usize) -> MetadataReach {
     if level == 0 || level + 1 >= depth { MetadataReach::Direct } else { MetadataReach::Descendants }
 }
 
-/// Whether a directory called `name` is a glob that stands for `segment`.
+/// Whether a directory called `name` is a glob that matches `segment`.
 pub(super) fn glob_matches(name: &str, segment: &str) -> bool {
     name != "_" && is_wildcard(name) && Wildcard::new(name).matches(segment)
 }
 
-/// The metadata document among the entries of `directory`.
+/// Returns the metadata document among the entries of `directory`.
 fn document_in(entries: &[Entry], directory: &str) -> Option<Arc<str>> {
     let has = |name: &str| entries.iter().any(|entry| entry.kind == EntryKind::File && entry.name == name);
     ["metadata.yaml", "metadata.json"]
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcard_children_are_directories_below_what_stands_for_a_path() {
+    fn wildcard_children_are_found_below_matching_directories() {
         let files = [
             ("shops/_/metadata.yaml", ""),
             ("regions/_/shops/_/metadata.yaml", ""),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_that_does_not_compile_fails_what_its_document_may_govern() {
+    fn an_invalid_glob_fails_the_paths_that_its_document_may_describe() {
         let (_root, tree) = dir(&[("shops/[/_/metadata.yaml", ""), ("tills/[/resource.yaml", "")]);
         let documents = |path| {
             MetadataFiles::default()

@@ -1,4 +1,4 @@
-//! The local copy of a remote repository: bare, one branch, whole history.
+//! The local copy of a remote repository: bare, one branch, complete history.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,14 +19,14 @@ use super::history::{self, Undeclared};
 use super::{FileChange, GitTree, Remote, RepositoryError, Revision, diff, fetch};
 use crate::path::LogicalPath;
 
-/// The commit of the branch as of the last successful fetch. One ref whatever the branch is called, so that
-/// a change of branch leaves nothing stale behind.
+/// The commit of the branch at the last successful fetch. The ref is the same for every branch name, so a change of
+/// the branch leaves no stale ref.
 const TIP: &str = "refs/declarest/tip";
 
-/// Fetches that may hang in silent connections before no more are started.
+/// The number of fetches that may hang in silent connections before further ones fail.
 const MOST_HANGING: usize = 16;
 
-/// A bare mirror of one branch. Clones share the same mirror; any thread may use it.
+/// A bare mirror of one branch. Clones share it, and all threads may use it.
 #[derive(Clone, Debug)]
 pub struct Mirror {
     inner: Arc<Inner>,
@@ -39,7 +39,7 @@ struct Inner {
     running: AtomicUsize,
 }
 
-/// Counts a fetch as running until it is dropped, whatever becomes of its thread.
+/// Counts a fetch as running until it is dropped, even if its thread is abandoned.
 struct Running(Arc<Inner>);
 
 impl Running {
@@ -56,11 +56,11 @@ impl Drop for Running {
 }
 
 impl Mirror {
-    /// Opens the mirror in `directory`, or makes an empty one.
+    /// Opens the mirror in `directory`, or creates an empty one.
     ///
-    /// `binding` names what the mirror belongs to (the URL and the uid of the owner). A mirror with another
-    /// binding is discarded, and so is one that is damaged or was never finished. Only the names `git` and
-    /// `binding` below `directory` are touched. Nobody else may have the mirror open.
+    /// `binding` identifies the owner of the mirror (the URL and the uid of the owner). A mirror with another binding
+    /// is discarded, and so is a damaged or unfinished one. Only the names `git` and `binding` below `directory` are
+    /// touched. The mirror must not be open elsewhere.
     pub fn open(directory: &Path, binding: &str) -> Result<Self, RepositoryError> {
         let place = Place::at(directory, binding);
         if !place.is_sound() {
@@ -73,25 +73,25 @@ impl Mirror {
         })
     }
 
-    /// As [`Mirror::open`], but what is in the directory is discarded in any case.
+    /// Like [`Mirror::open`], but always discards the content of the directory.
     pub fn open_anew(directory: &Path, binding: &str) -> Result<Self, RepositoryError> {
         Place::at(directory, binding).discard()?;
         Self::open(directory, binding)
     }
 
-    /// Fails if the mirror is known to be damaged, or its tip cannot be read. A damaged mirror fails in each
-    /// call and recovers in none: open it anew.
+    /// Fails if the mirror is known to be damaged, or its tip cannot be read. A damaged mirror fails in every call
+    /// and does not recover: call [`Mirror::open_anew`].
     pub fn verify(&self) -> Result<(), RepositoryError> {
         let Some(tip) = self.tip()? else { return Ok(()) };
         self.with(|repository| {
-            // The ref says that the commit is there, so its absence is damage, too.
+            // The ref exists, so an absent commit is damage, too.
             let damaged = || RepositoryError::damaged(repository, format!("read revision {tip}"));
             repository.find_commit(tip.oid()?).and_then(|commit| commit.tree()).map_err(damaged())?;
             Ok(())
         })
     }
 
-    /// Reads all objects, and fails if one of them is damaged. This takes as long as reading the whole history.
+    /// Reads all objects, and fails if one is damaged. This takes as long as reading the whole history.
     pub fn examine(&self) -> Result<(), RepositoryError> {
         self.with(|repository| {
             let damaged = || RepositoryError::damaged(repository, "read all objects".to_owned());
@@ -101,7 +101,7 @@ impl Mirror {
                 failed = objects.read(*id).err();
                 failed.is_none()
             });
-            // A walk that was ended by its callback fails without saying why.
+            // If the callback ends the walk, the walk's own error has no cause.
             failed.map_or(walked, Err).map_err(damaged())
         })
     }
@@ -111,8 +111,8 @@ impl Mirror {
         self.inner.handles.damage().is_some()
     }
 
-    /// Moves the mirror in `from` to `to` if it has this binding and `to` has no mirror. Nothing else in `from`
-    /// is touched. The mirror must not be open.
+    /// Moves the mirror in `from` to `to` if it has this binding and `to` has no mirror. Other files in `from` are
+    /// not touched. The mirror must not be open.
     pub fn relocate(from: &Path, to: &Path, binding: &str) -> Result<(), RepositoryError> {
         let (old, new) = (Place::at(from, binding), Place::at(to, binding));
         let bound =
@@ -128,8 +128,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Removes the mirror in `directory`, and the directory itself if it holds nothing else. The
-    /// mirror must not be open.
+    /// Removes the mirror in `directory`, and the directory itself if nothing else is in it. The mirror must not be
+    /// open.
     pub fn remove(directory: &Path) -> Result<(), RepositoryError> {
         let place = Place::at(directory, "");
         place.discard()?;
@@ -137,11 +137,11 @@ impl Mirror {
         Ok(())
     }
 
-    /// Fetches the branch with its whole history and returns the commit that it is at.
+    /// Fetches the branch with its complete history and returns its commit.
     ///
-    /// One fetch runs at a time. A failed fetch leaves the mirror as it was. Rejected credentials are
-    /// offered only once. At `deadline` the fetch is given up, even if it hangs in a connection that stays
-    /// silent; that connection then holds a thread of its own until it ends.
+    /// One fetch runs at a time. A failed fetch does not change the mirror. Rejected credentials are sent only once.
+    /// At `deadline` the fetch fails, even if the connection hangs; the connection then occupies a thread until it
+    /// ends.
     pub fn fetch(&self, remote: &Remote, deadline: Instant) -> Result<Revision, RepositoryError> {
         let _only = self.inner.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         let hanging = self.inner.running.load(Ordering::SeqCst);
@@ -154,7 +154,7 @@ impl Mirror {
         })
     }
 
-    /// The commit that the branch was at in the last successful fetch.
+    /// Returns the commit of the branch at the last successful fetch.
     pub fn tip(&self) -> Result<Option<Revision>, RepositoryError> {
         self.with(|repository| match repository.refname_to_id(TIP) {
             Ok(id) => Ok(Some(Revision::of(id))),
@@ -163,12 +163,12 @@ impl Mirror {
         })
     }
 
-    /// The files of a commit.
+    /// Returns the files of a commit.
     pub fn tree(&self, revision: &Revision) -> Result<GitTree, RepositoryError> {
         GitTree::open(Arc::clone(&self.inner.handles), revision)
     }
 
-    /// What changed from `base` to `target`, sorted by name, without rename detection.
+    /// Returns the changes from `base` to `target`, sorted by name, without rename detection.
     pub fn diff(&self, base: &Revision, target: &Revision) -> Result<Vec<FileChange>, RepositoryError> {
         self.with(|repository| {
             let (old, new) = (root_of(repository, base)?, root_of(repository, target)?);
@@ -176,15 +176,14 @@ impl Mirror {
         })
     }
 
-    /// Whether `target` is `base` or one of its descendants. False after a force-push, and if `base` is not
-    /// in the mirror.
+    /// Whether `target` is `base` or a descendant of it. False after a force-push, or if `base` is not in the mirror.
     pub fn descends(&self, target: &Revision, base: &Revision) -> Result<bool, RepositoryError> {
         self.with(|repository| history::descends(repository, target, base))
     }
 
-    /// What in `scope` one of the revisions `seen`, given newest first, declares and `target` does not, sorted
-    /// by path. Each comes with the newest of them that declares it. Other revisions do not count, however
-    /// they are related to these.
+    /// Returns the resources in `scope` that one of the revisions `seen` declares and `target` does not, sorted by
+    /// path. `seen` is ordered newest first, and each resource comes with the newest revision that declares it. Other
+    /// revisions are ignored, even if they are between these.
     pub fn undeclared(
         &self,
         seen: &[Revision],
@@ -204,11 +203,11 @@ impl Mirror {
     }
 }
 
-/// Where a mirror is on disk, and what it is bound to.
+/// The location of a mirror on disk, and its binding.
 struct Place {
     directory: PathBuf,
     repository: PathBuf,
-    /// Written last and removed first, so that its presence says that the mirror is whole.
+    /// Written last and removed first: if it exists, the mirror is complete.
     binding: PathBuf,
     bound_to: String,
 }
@@ -219,13 +218,13 @@ impl Place {
             directory: directory.to_owned(),
             repository: directory.join("git"),
             binding: directory.join("binding"),
-            // The binding may name a user of the remote; a digest is all that is needed to compare.
+            // The binding may name a user of the remote, so only its digest is stored.
             bound_to: STANDARD.encode(Sha256::digest(binding)),
         }
     }
 
-    /// Whether the mirror is ours, finished and readable. A killed process leaves locks and temporary
-    /// packs behind; nobody holds them any more.
+    /// Whether the mirror has this binding, is finished and readable. Removes the locks and temporary packs of a
+    /// killed process, which no process uses.
     fn is_sound(&self) -> bool {
         fs::read_to_string(&self.binding).is_ok_and(|text| text == self.bound_to)
             && remove_leftovers(&self.repository).is_ok()
@@ -241,7 +240,7 @@ impl Place {
         absent(fs::remove_dir_all(&self.repository)).map_err(RepositoryError::io("remove", &self.repository))
     }
 
-    /// Removes the directory unless it holds something else than the mirror.
+    /// Removes the directory if it is empty.
     fn remove_directory(&self) {
         let _ = fs::remove_dir(&self.directory);
     }
@@ -270,8 +269,8 @@ fn remove_leftovers(repository: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether every ref leads to a commit whose files can be listed. Listing refs leaves out damaged ones, so
-/// their files are looked at, too.
+/// Whether every ref leads to a commit with a readable tree. A list of refs omits damaged ones, so their files are
+/// checked, too.
 fn refs_are_readable(repository: &Repository) -> bool {
     let readable = |reference: Result<git2::Reference<'_>, git2::Error>| {
         reference.and_then(|reference| reference.peel_to_commit()?.tree()).is_ok()
@@ -285,7 +284,7 @@ fn refs_are_readable(repository: &Repository) -> bool {
     loose && repository.references().is_ok_and(|mut references| references.all(readable))
 }
 
-/// The files in a directory, those of its directories included if `deep`.
+/// Returns the files in a directory, including subdirectories if `deep`.
 fn files_in(directory: &Path, deep: bool) -> std::io::Result<Vec<PathBuf>> {
     let (mut files, mut pending) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(directory) = pending.pop() {

@@ -1,3 +1,5 @@
+//! Tests of mirrors.
+
 use std::time::Duration;
 
 use rstest::rstest;
@@ -130,7 +132,7 @@ fn a_force_push_is_followed_and_pins_survive_it() {
     assert!(!mirror.descends(&rewritten, &second).unwrap());
 }
 
-/// What an administrator, or Git itself, may do to the mirror.
+/// Changes that an administrator, or Git itself, may make to the mirror.
 fn collect_garbage(repository: &Path) {
     let status = std::process::Command::new("git")
         .args(["gc", "--quiet", "--prune=now"])
@@ -155,7 +157,7 @@ fn pin_names_are_ref_names(#[case] name: &str) {
 }
 
 #[test]
-fn an_unknown_branch_is_named_and_changes_nothing() {
+fn the_error_names_an_unknown_branch_and_the_mirror_does_not_change() {
     let f = Fixture::new();
     let empty = f.fetch_branch("main").unwrap_err();
     assert_eq!(empty.category(), Category::NotFound);
@@ -171,7 +173,7 @@ fn an_unknown_branch_is_named_and_changes_nothing() {
 }
 
 #[test]
-fn a_branch_whose_name_was_a_directory_of_another_is_fetched() {
+fn a_branch_is_fetched_although_its_name_was_a_directory_of_an_earlier_one() {
     let f = Fixture::new();
     let first = f.origin.commit(&[], &[("a", "")]);
     f.origin.branch("x/y", &first);
@@ -231,7 +233,7 @@ fn another_binding_discards_the_mirror() {
 #[case::empty_ref(&[], Some(("git/refs/declarest/tip", "")))]
 #[case::ref_to_nothing(&[], Some(("git/refs/declarest/tip", "1111111111111111111111111111111111111111\n")))]
 #[case::config(&[], Some(("git/config", "[core\n")))]
-fn a_damaged_mirror_is_made_again(#[case] removed: &[&str], #[case] written: Option<(&str, &str)>) {
+fn a_damaged_mirror_is_recreated(#[case] removed: &[&str], #[case] written: Option<(&str, &str)>) {
     let f = Fixture::new();
     f.origin.branch("main", &f.origin.commit(&[], &[("a", "")]));
     let first = f.fetch();
@@ -248,7 +250,7 @@ fn a_damaged_mirror_is_made_again(#[case] removed: &[&str], #[case] written: Opt
     assert_eq!(fetch_from(&mirror, &f.origin.url(), "main").unwrap(), first);
 }
 
-/// The pack files of the fixture's mirror, with this extension.
+/// Returns the pack files of the fixture's mirror that have this extension.
 fn packs(f: &Fixture, extension: &str) -> Vec<std::path::PathBuf> {
     let files = files_in(&f.directory.path().join("mirror/git/objects/pack"), false).unwrap();
     files.into_iter().filter(|file| file.extension().is_some_and(|found| found == extension)).collect()
@@ -261,9 +263,9 @@ type Harm = fn(&Fixture);
 #[case::truncated_index(|f: &Fixture| truncate(&packs(f, "idx")[0]))]
 #[case::overwritten(|f: &Fixture| overwrite(&packs(f, "pack")[0]))]
 #[case::removed(|f: &Fixture| fs::remove_dir_all(f.directory.path().join("mirror/git")).unwrap())]
-fn damage_while_it_is_open_is_an_error_until_it_is_opened_anew(#[case] harm: Harm) {
+fn damage_to_an_open_mirror_is_an_error_until_it_is_recreated(#[case] harm: Harm) {
     let f = Fixture::new();
-    // More than a page, so that a part of it can be beyond the end.
+    // Larger than a page, so that a part can be beyond the end of the file.
     let files: Vec<_> = (0..400).map(|n| (format!("d/{n}/resource.json"), format!("{n:0600}"))).collect();
     let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let first = f.origin.commit(&[], &files);
@@ -280,14 +282,14 @@ fn damage_while_it_is_open_is_an_error_until_it_is_opened_anew(#[case] harm: Har
     assert!(matches!(f.mirror.tree(&first), Err(RepositoryError::Damaged { .. })));
     assert!(matches!(f.fetch_branch("main"), Err(RepositoryError::Damaged { .. })));
     assert!(f.mirror.verify().is_err() && f.mirror.is_damaged());
-    let anew = Mirror::open_anew(&f.directory.path().join("mirror"), "binding").unwrap();
-    assert_eq!(fetch_from(&anew, &f.origin.url(), "main").unwrap(), first);
-    anew.verify().unwrap();
-    assert!(!anew.is_damaged());
+    let reopened = Mirror::open_anew(&f.directory.path().join("mirror"), "binding").unwrap();
+    assert_eq!(fetch_from(&reopened, &f.origin.url(), "main").unwrap(), first);
+    reopened.verify().unwrap();
+    assert!(!reopened.is_damaged());
 }
 
 #[test]
-fn an_examination_finds_what_was_damaged_before_the_mirror_was_opened() {
+fn an_examination_finds_damage_from_before_the_mirror_was_opened() {
     let f = Fixture::new();
     let files: Vec<_> = (0..400).map(|n| (format!("d/{n}/resource.json"), format!("{n:0600}"))).collect();
     let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -341,7 +343,7 @@ fn leftovers_of_a_killed_fetch_do_not_block_the_next() {
 }
 
 #[test]
-fn foreign_files_beside_the_mirror_are_left_alone() {
+fn other_files_beside_the_mirror_are_not_touched() {
     let f = Fixture::new();
     let foreign = f.directory.path().join("mirror/lost+found");
     fs::create_dir(&foreign).unwrap();
@@ -350,7 +352,7 @@ fn foreign_files_beside_the_mirror_are_left_alone() {
 }
 
 #[test]
-fn a_diff_tells_kinds_apart() {
+fn a_diff_distinguishes_kinds() {
     let f = Fixture::new();
     let before = [
         ("deleted", File::Text("1")),

@@ -1,12 +1,12 @@
-//! Desired state in Git: an immutable view of it, where things are in it, and how it changes.
+//! Desired state in Git: immutable views of it, its layout, and changes to it.
 //!
-//! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and
-//! [`read_payload`] find and read what it declares, and [`MetadataFiles`] what governs that.
-//! [`classify`] says what a change between two trees affects, and [`Mirror::undeclared`] what earlier
-//! revisions declared and a later one does not. A [`Store`] is a directory that desired state is also written to,
-//! and a [`Worktree`] the checkout in which a person edits it all.
+//! A [`Tree`] is one consistent view: a commit of a [`Mirror`], or a directory. [`resources`] and [`read_payload`]
+//! find and read the declared resources, [`MetadataFiles`] their metadata. [`classify`] returns what a change between
+//! two trees affects, and [`Mirror::undeclared`] the resources that earlier revisions declared and a later one does
+//! not. A [`Store`] is a directory to which desired state is written. A [`Worktree`] is the checkout in which a user
+//! edits desired state.
 //!
-//! Every call blocks; asynchronous callers use the blocking pool of their runtime.
+//! Every call blocks. Asynchronous callers use the blocking pool of their runtime.
 
 mod changes;
 mod connection;

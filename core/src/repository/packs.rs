@@ -1,7 +1,7 @@
-//! Notices that files of a mirror were changed by others, before libgit2 reads them.
+//! Detects that other programs have changed files of a mirror, before libgit2 reads them.
 //!
-//! libgit2 maps packs into memory, and it offers no other way. To read a page beyond the end of a file that was
-//! truncated meanwhile ends the process. So the packs are looked at before they are used.
+//! libgit2 always maps packs into memory. Reading a page beyond the end of a file that was truncated in the meantime
+//! would kill the process, so the packs are checked before each use.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,21 +11,21 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// For so long a look is enough. What happens to a file within this time is not noticed before its next use.
+/// The time for which a check is valid. A change within this time is not detected before the next use.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// Looking takes at most this part of the time.
+/// Checks take at most one part in `SHARE` of the time.
 const SHARE: u32 = 20;
 
-/// The packs of one repository, as they were seen last.
+/// The packs of one repository at the last check.
 #[derive(Debug, Default)]
 pub(super) struct Packs {
     seen: HashMap<OsString, Stamp>,
-    /// Until when the last look is enough.
+    /// The end of the validity of the last check.
     fresh_until: Option<Instant>,
 }
 
-/// What changes when a file is written to in place. Git never does that to a pack.
+/// Attributes that change when a file is overwritten in place. Git never does that to a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -33,19 +33,19 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-/// What a look found.
+/// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// All is as it was, or packs were added.
+    /// No pack changed, or packs were added.
     Sound,
-    /// A pack went away or was replaced, as by `git gc`. What is open must be opened again.
+    /// A pack was removed or replaced, for example by `git gc`. Open handles must be closed.
     Replaced,
-    /// Something that Git does not do.
+    /// A change that Git does not make.
     Damaged(String),
 }
 
 impl Packs {
-    /// Looks at the packs of the bare repository in `directory`, unless it did so just now.
+    /// Checks the packs of the bare repository in `directory`, unless the last check is still valid.
     pub fn look(&mut self, directory: &Path) -> Look {
         let started = Instant::now();
         if self.fresh_until.is_some_and(|until| started < until) {
@@ -61,7 +61,7 @@ impl Packs {
         for entry in fs::read_dir(directory.join("objects/pack"))? {
             let entry = entry?;
             let name = entry.file_name();
-            // libgit2 is still writing these.
+            // libgit2 is still writing these files.
             if name.to_string_lossy().contains("_git2_") {
                 continue;
             }
@@ -102,7 +102,7 @@ impl Stamp {
 mod tests {
     use super::*;
 
-    /// A look that is not put off.
+    /// A check that does not depend on the last one.
     fn look(packs: &mut Packs, directory: &Path) -> Look {
         packs.fresh_until = None;
         packs.look(directory)

@@ -1,6 +1,6 @@
-//! What a file name says by itself.
+//! The meaning of file names.
 
-/// Names starting like this are payloads; the extension decides nothing (case-sensitive).
+/// The prefix of payload files, case-sensitive. Any extension is allowed.
 const PREFIX: &str = "resource.";
 
 /// Whether a regular file of this name is the payload of its directory.
@@ -8,20 +8,20 @@ pub(crate) fn is_payload(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// The part from the last dot on, dot included.
+/// Returns the extension from the last dot on, dot included.
 pub(super) fn extension(name: &str) -> &str {
     name.rfind('.').map_or("", |at| &name[at..])
 }
 
-/// Whether this names a metadata document.
+/// Whether this is the name of a metadata document.
 pub(super) fn is_metadata(name: &str) -> bool {
     matches!(name, "metadata.yaml" | "metadata.json")
 }
 
-/// The extensions that a defaults file can have, without their dot.
+/// The extensions of defaults files, without their dot.
 pub const DEFAULTS_EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "properties"];
 
-/// Whether this names a defaults file: `defaults.<ext>` or `defaults-<profile>.<ext>`.
+/// Whether this is the name of a defaults file: `defaults.<ext>` or `defaults-<profile>.<ext>`.
 pub(crate) fn is_defaults(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("defaults") else { return false };
     let Some((profile, extension)) = rest.rsplit_once('.') else { return false };
@@ -31,15 +31,15 @@ pub(crate) fn is_defaults(name: &str) -> bool {
     profile.is_empty() || profile.strip_prefix('-').is_some_and(is_profile_name)
 }
 
-/// Whether a defaults profile can have this name: letters, digits, `.`, `_` and `-`, beginning with a letter
-/// or digit. It becomes part of a file name.
+/// Whether a defaults profile can have this name: letters, digits, `.`, `_` and `-`, beginning with a letter or
+/// digit. It becomes part of a file name.
 pub fn is_profile_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
-/// Whether a file of this name outside of any resource affects nothing: temporary files of our own, hidden
-/// files, and what repositories carry for people and tools.
+/// Whether a file of this name outside of a resource has no effect: our temporary files, hidden files, and common
+/// files for users and tools.
 pub(super) fn is_inert(name: &str) -> bool {
     name.starts_with('.')
         || ["README", "LICENSE", "CHANGELOG"].iter().any(|prefix| name.starts_with(prefix))
@@ -47,7 +47,7 @@ pub(super) fn is_inert(name: &str) -> bool {
         || extension(name) == ".md"
 }
 
-/// Whether a directory of this name holds no logical path: collection metadata, or Git's own files.
+/// Whether a directory of this name is not a logical path: collection metadata, or Git's own files.
 pub(crate) fn is_reserved_directory(name: &str) -> bool {
     name == "_" || name.eq_ignore_ascii_case(".git")
 }

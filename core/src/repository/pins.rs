@@ -1,22 +1,22 @@
-//! Commits that must stay readable whatever happens to the branch: refs of the mirror.
+//! Refs that keep commits of the mirror readable after changes of the branch.
 
 use git2::ErrorCode;
 
 use super::git_tree::root_of;
 use super::{Mirror, RepositoryError, Revision};
 
-/// Where the refs of pins are.
+/// The prefix of the refs of pins.
 const PINS: &str = "refs/declarest/pins/";
 
-/// Digits of a number in a series, so that names sort as numbers do.
+/// The digits of a number in a series. They make names sort like numbers.
 const WIDTH: usize = 8;
 
-/// A pin of a series: its number, its name, and what it keeps.
+/// A pin of a series: its number, its name and its commit.
 type Numbered = (u64, String, Revision);
 
 impl Mirror {
-    /// Keeps `revision` readable under `name`, whatever later fetches and garbage collections do. A pin of
-    /// that name moves.
+    /// Keeps `revision` readable under `name` during later fetches and garbage collections. An existing pin of this
+    /// name moves.
     pub fn pin(&self, name: &str, revision: &Revision) -> Result<(), RepositoryError> {
         let reference = pin_ref(name)?;
         self.with(|repository| {
@@ -28,7 +28,7 @@ impl Mirror {
         })
     }
 
-    /// Removes a pin; one that does not exist is fine.
+    /// Removes a pin. An absent pin is not an error.
     pub fn unpin(&self, name: &str) -> Result<(), RepositoryError> {
         let reference = pin_ref(name)?;
         self.with(|repository| {
@@ -42,14 +42,14 @@ impl Mirror {
         })
     }
 
-    /// All pins, sorted by name.
+    /// Returns all pins, sorted by name.
     pub fn pins(&self) -> Result<Vec<(String, Revision)>, RepositoryError> {
         self.pins_below("")
     }
 
-    /// The pins whose names begin with `prefix`, sorted by name.
+    /// Returns the pins whose names begin with `prefix`, sorted by name.
     fn pins_below(&self, prefix: &str) -> Result<Vec<(String, Revision)>, RepositoryError> {
-        // A name that is not valid must not get into the pattern either.
+        // An invalid name must not be part of the pattern, either.
         pin_ref(&format!("{prefix}x"))?;
         let glob = format!("{PINS}{prefix}*");
         self.with(|repository| {
@@ -67,8 +67,8 @@ impl Mirror {
         })
     }
 
-    /// Pins `revision` as the newest of a series. The `keep` newest of the series stay pinned; a revision that
-    /// is in the series already moves to its end.
+    /// Pins `revision` as the newest of a series. The `keep` newest revisions of the series stay pinned. A revision
+    /// that is already in the series moves to its end.
     pub fn pin_newest(&self, series: &str, revision: &Revision, keep: usize) -> Result<(), RepositoryError> {
         let pinned = self.numbered(series)?;
         if pinned.last().is_some_and(|(_, _, newest)| newest == revision) {
@@ -82,7 +82,7 @@ impl Mirror {
         again.iter().chain(others.iter().take(surplus)).try_for_each(|(_, name, _)| self.unpin(name))
     }
 
-    /// The revisions of a series, newest first.
+    /// Returns the revisions of a series, newest first.
     pub fn series(&self, series: &str) -> Result<Vec<Revision>, RepositoryError> {
         Ok(self.numbered(series)?.into_iter().rev().map(|(_, _, revision)| revision).collect())
     }
@@ -92,7 +92,7 @@ impl Mirror {
         self.pins_below(&format!("{prefix}/"))?.iter().try_for_each(|(name, _)| self.unpin(name))
     }
 
-    /// The pins of a series, oldest first.
+    /// Returns the pins of a series, oldest first.
     fn numbered(&self, series: &str) -> Result<Vec<Numbered>, RepositoryError> {
         let prefix = format!("{series}/");
         let pins = self.pins_below(&prefix)?.into_iter();
@@ -107,7 +107,7 @@ impl Mirror {
     }
 }
 
-/// The ref of a pin.
+/// Returns the ref of a pin.
 fn pin_ref(name: &str) -> Result<String, RepositoryError> {
     let reference = format!("{PINS}{name}");
     if git2::Reference::is_valid_name(&reference) {

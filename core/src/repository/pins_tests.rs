@@ -1,3 +1,5 @@
+//! Tests of pins.
+
 use std::time::{Duration, Instant};
 
 use super::super::fixtures::Origin;
@@ -25,7 +27,7 @@ fn newest_first(commits: &[&Revision]) -> Vec<Revision> {
 }
 
 #[test]
-fn a_series_keeps_the_newest_in_the_order_in_which_they_came() {
+fn a_series_keeps_the_newest_in_the_order_of_pinning() {
     let (_directory, mirror, commits) = mirror(4);
     let [a, b, c, d] = [0, 1, 2, 3].map(|number: usize| &commits[number]);
     assert_eq!(mirror.series("policy/seen").unwrap(), []);
@@ -40,7 +42,7 @@ fn a_series_keeps_the_newest_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn numbers_go_on_in_order_beyond_ten() {
+fn numbers_sort_in_order_beyond_ten() {
     let (_directory, mirror, commits) = mirror(12);
     for revision in &commits {
         mirror.pin_newest("seen", revision, 100).unwrap();
@@ -50,7 +52,7 @@ fn numbers_go_on_in_order_beyond_ten() {
 }
 
 #[test]
-fn only_what_is_below_a_name_is_unpinned() {
+fn only_pins_below_a_name_are_unpinned() {
     let (_directory, mirror, commits) = mirror(1);
     for name in ["one/base", "one/seen/x", "one-more/base"] {
         mirror.pin(name, &commits[0]).unwrap();

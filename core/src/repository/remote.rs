@@ -1,4 +1,4 @@
-//! Which repository, which branch, and with what credentials.
+//! A remote repository: URL, branch and credentials.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use crate::proxy::Proxy;
 use crate::secrets::Secret;
 use crate::transport::TlsConfig;
 
-/// What to fetch from or push to, and how to get in.
+/// A remote branch, with everything that is needed to connect to it.
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// The repository.
     pub url: RemoteUrl,
-    /// The one branch that is used.
+    /// The branch.
     pub branch: String,
     /// The credentials.
     pub auth: RemoteAuth,
-    /// Which certificates are trusted and which one is presented; https only.
+    /// The trusted CAs and the client certificate; https only.
     pub tls: TlsConfig,
-    /// The proxies, for http and https.
+    /// The proxies for http and https.
     pub proxy: Proxy,
 }
 
-/// The credentials for a remote. They are only ever sent to the host of its URL.
+/// The credentials for a remote. They are sent only to the host of its URL.
 #[derive(Clone, Debug)]
 pub enum RemoteAuth {
     /// A public repository.
@@ -51,18 +51,18 @@ pub enum RemoteAuth {
         user: Option<String>,
         /// The private key in PEM or OpenSSH format.
         private_key: Secret,
-        /// What the private key is encrypted with.
+        /// The passphrase of the private key.
         passphrase: Option<Secret>,
-        /// The text of a `known_hosts` file. Without it nothing is fetched, unless host keys are ignored.
+        /// The text of a `known_hosts` file. Without it connections fail, unless host keys are ignored.
         known_hosts: Option<String>,
-        /// Accepts any host key. Whoever can intercept the connection then decides the desired state.
+        /// Accepts any host key. An attacker on the path then controls the desired state.
         insecure_ignore_host_key: bool,
     },
 }
 
 /// The address of a repository.
 ///
-/// It displays without userinfo, query and fragment, so it may be shown anywhere.
+/// `Display` omits userinfo, query and fragment, so it may be shown anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteUrl {
     pub(super) kind: RemoteKind,
@@ -79,23 +79,23 @@ pub(super) enum RemoteKind {
     Local,
 }
 
-/// How the URL was written; `user@host:path` and `ssh://` differ in what the path is relative to.
+/// The syntax of the URL. The path is relative to another directory in `user@host:path` than in `ssh://`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
-    /// Without userinfo.
+    /// A URL without userinfo.
     Url(Box<Url>),
     /// The path of `user@host:path`.
     Scp(String),
 }
 
-/// An SSH key and known hosts in files, as a user of a terminal has them.
+/// An SSH key and known hosts in files.
 #[derive(Clone, Debug, Default)]
 pub struct SshFiles {
     /// The user; defaults to the one in the URL, then to `git`.
     pub user: Option<String>,
     /// The private key.
     pub private_key: PathBuf,
-    /// What the private key is encrypted with.
+    /// The passphrase of the private key.
     pub passphrase: Option<Secret>,
     /// A `known_hosts` file.
     pub known_hosts: Option<PathBuf>,
@@ -124,13 +124,12 @@ impl RemoteAuth {
 }
 
 impl RemoteUrl {
-    /// Parses `http://`, `https://` or `ssh://` with a host, or `user@host:path`. Passwords are refused.
+    /// Parses `http://`, `https://` or `ssh://` with a host, or `user@host:path`. Passwords are rejected.
     pub fn parse(text: &str) -> Result<Self, RepositoryError> {
         Self::parse_any(text, false)
     }
 
-    /// Like [`RemoteUrl::parse`], but also accepts `file:///` and absolute paths for a repository on this
-    /// machine.
+    /// Like [`RemoteUrl::parse`], but also accepts `file:///` and absolute paths for a local repository.
     pub fn parse_local_allowed(text: &str) -> Result<Self, RepositoryError> {
         match Url::from_file_path(text.trim()) {
             Ok(url) => Self::parse_any(url.as_str(), true),
@@ -144,7 +143,7 @@ impl RemoteUrl {
             return Self::parse_scp(text);
         }
         let Ok(url) = Url::parse(text) else {
-            // What does not parse may hold a password anywhere, so it is not shown.
+            // The text may contain a password anywhere, so it is not shown.
             return Err(invalid("(unreadable)", "it is not a URL"));
         };
         let shown = shown(&url);
@@ -203,8 +202,8 @@ impl RemoteUrl {
         self.user.as_deref()
     }
 
-    /// What a checkout records as the address of its remote, for other programs: with the user only over SSH,
-    /// where it is part of the address.
+    /// Returns the address that a checkout records for other programs. It contains the user only for SSH, where the
+    /// user is part of the address.
     pub(super) fn recorded_text(&self) -> String {
         match &self.form {
             Form::Url(url) if self.kind != RemoteKind::Ssh || self.user.is_none() => url.to_string(),
@@ -212,13 +211,13 @@ impl RemoteUrl {
         }
     }
 
-    /// What is handed to the Git library. Over HTTP it carries no user, as libgit2 would try that user with
-    /// an empty password first; over SSH it carries the one to log in as.
+    /// Returns the address for the Git library. For HTTP it has no user, because libgit2 would first try that user
+    /// with an empty password. For SSH it has the user to log in as.
     pub(super) fn transport_text(&self, user: &str) -> String {
         match &self.form {
             Form::Url(url) if self.kind == RemoteKind::Ssh => {
                 let mut url = url.clone();
-                // Refused only for URLs without host, which do not exist here.
+                // Fails only for URLs without a host, which are rejected before.
                 let _ = url.set_username(user);
                 url.to_string()
             }
@@ -234,7 +233,7 @@ fn invalid(url: &str, reason: &'static str) -> RepositoryError {
 }
 
 fn without_user(mut url: Url) -> Url {
-    // Refused only for URLs that cannot have a user, which then have none.
+    // Fails only for URLs that cannot have a user.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url
@@ -257,21 +256,22 @@ impl fmt::Display for RemoteUrl {
 }
 
 impl Remote {
-    /// A remote reached directly and trusted as the system does.
+    /// Returns a remote without a proxy, with the CAs of the system.
     pub fn new(url: RemoteUrl, branch: impl Into<String>, auth: RemoteAuth) -> Self {
         Self { url, branch: branch.into(), auth, tls: TlsConfig::default(), proxy: Proxy::default() }
     }
 
-    /// The address for a [`Relay`](super::relay::Relay), if the way there is one that libgit2 cannot go.
+    /// Returns the address for a [`Relay`](super::relay::Relay) if libgit2 does not support the connection.
     pub(super) fn relayed(&self) -> Option<&Url> {
         let Form::Url(target) = &self.url.form else { return None };
-        // Over OpenSSL, libgit2 presents no certificates and shows us no more of a server's chain than the first.
+        // With OpenSSL, libgit2 presents no client certificate and shows only the first certificate of the server's
+        // chain.
         let beyond_libgit2 = self.tls.presents() || self.tls.replaces_authorities();
         let needed = beyond_libgit2 || relay::is_proxied(&self.proxy, target);
         (self.url.kind == RemoteKind::Http && needed).then_some(target)
     }
 
-    /// The user to authenticate as.
+    /// Returns the user to authenticate as.
     pub(super) fn user(&self) -> &str {
         let (configured, default) = match &self.auth {
             RemoteAuth::None => (None, "git"),

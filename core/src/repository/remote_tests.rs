@@ -1,3 +1,5 @@
+//! Tests of remotes and their URLs.
+
 use rstest::rstest;
 
 use super::*;
@@ -45,7 +47,7 @@ fn refuses(#[case] text: &str, #[case] reason: &str) {
 }
 
 #[test]
-fn local_repositories_need_permission() {
+fn local_repositories_must_be_allowed() {
     assert_eq!(RemoteUrl::parse_local_allowed("file:///srv/a").unwrap().to_string(), "file:///srv/a");
     assert_eq!(RemoteUrl::parse_local_allowed(" /srv/a b ").unwrap().to_string(), "file:///srv/a%20b");
     assert!(RemoteUrl::parse_local_allowed("srv/a").is_err());
@@ -81,7 +83,7 @@ fn users_of_tokens(#[case] url: &str, #[case] user: Option<&str>, #[case] expect
 #[case("git@h:a", "git@h:a")]
 #[case("git@[::1]:a", "git@[::1]:a")]
 #[case("file:///srv/a", "file:///srv/a")]
-fn what_a_checkout_records(#[case] text: &str, #[case] expected: &str) {
+fn the_address_that_a_checkout_records(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(RemoteUrl::parse_local_allowed(text).unwrap().recorded_text(), expected);
 }
 
@@ -106,7 +108,7 @@ fn proxied_remotes_are_relayed(#[case] url: &str, #[case] expected: bool) {
 }
 
 #[test]
-fn unreadable_keys_are_credentials_that_fail() {
+fn unreadable_key_files_are_an_auth_error() {
     let directory = tempfile::tempdir().unwrap();
     let (private_key, known_hosts) = (directory.path().join("key"), directory.path().join("hosts"));
     let files =

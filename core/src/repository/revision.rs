@@ -1,3 +1,5 @@
+//! Commit ids.
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,7 +11,7 @@ use super::RepositoryError;
 pub struct Revision(String);
 
 impl Revision {
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_commit_ids_parse() {
+    fn only_complete_commit_ids_are_parsed() {
         let text = "0123456789abcdef0123456789ABCDEF01234567";
         let revision: Revision = text.parse().unwrap();
         assert_eq!(revision.as_str(), text.to_lowercase());

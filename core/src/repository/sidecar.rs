@@ -5,17 +5,17 @@ use super::tree::join;
 use super::{RepositoryError, Tree};
 use crate::path::LogicalPath;
 
-/// The text of one attribute, kept in a file of its own.
+/// The text of one attribute, stored in a separate file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sidecar {
     /// The file relative to the directory of the payload.
     pub file: String,
-    /// What it holds.
+    /// The content.
     pub content: Vec<u8>,
 }
 
-/// What a sidecar of the resource at `path` holds; `None` if there is no such file. `file` is relative to the
-/// directory of the payload and must be one that [`sidecar_file`] accepts.
+/// Returns the content of a sidecar of the resource at `path`; `None` if there is no such file. `file` is relative to
+/// the directory of the payload and must be one that [`sidecar_file`] accepts.
 pub fn read_sidecar(
     tree: &dyn Tree,
     path: &LogicalPath,
@@ -24,7 +24,7 @@ pub fn read_sidecar(
     tree.read(&beside(path, file)?)
 }
 
-/// The name of a sidecar relative to the root.
+/// Returns the name of a sidecar relative to the root.
 pub(super) fn beside(path: &LogicalPath, file: &str) -> Result<String, RepositoryError> {
     let clean = sidecar_file(file).map_err(|reason| RepositoryError::SidecarName {
         path: path.clone(),
@@ -34,9 +34,8 @@ pub(super) fn beside(path: &LogicalPath, file: &str) -> Result<String, Repositor
     Ok(join(path.relative(), &clean))
 }
 
-/// The path of a sidecar file relative to its payload: trimmed, without `.`, `..` and empty segments. `Err`
-/// says why the file cannot be one: it leaves the directory, or the layout of the repository gives its name
-/// another meaning.
+/// Returns the path of a sidecar relative to its payload: trimmed, without `.`, `..` and empty segments. `Err` is the
+/// reason why it is rejected: it leaves the directory, or its name is reserved in the repository.
 pub fn sidecar_file(file: &str) -> Result<String, &'static str> {
     let file = file.trim();
     if file.is_empty() {
@@ -59,7 +58,7 @@ pub fn sidecar_file(file: &str) -> Result<String, &'static str> {
             _ => segments.push(segment),
         }
     }
-    let base = segments.last().ok_or("names no file")?.to_ascii_lowercase();
+    let base = segments.last().ok_or("is not the name of a file")?.to_ascii_lowercase();
     if base.starts_with("resource.") || base.starts_with("defaults") {
         return Err("is named like a payload or a defaults file");
     }

@@ -1,22 +1,23 @@
+//! The view of desired state that all sources of files share.
+
 use super::{RepositoryError, Revision};
 
 /// An immutable view of desired state.
 ///
 /// Names are relative to the root of the view, separated by `/`; the root itself is the empty string.
-/// Names that are absolute or contain `..` are refused. Calls block.
+/// Names that are absolute or contain `..` are rejected. Calls block.
 pub trait Tree: Send + Sync {
-    /// What `directory` holds, sorted by name bytes. `None`: there is no such directory (nothing, or
-    /// something else than a directory).
+    /// Returns the entries of `directory`, sorted by name bytes; `None` if it is absent or not a directory.
     fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError>;
 
-    /// The content of a regular file. `None`: there is no such file (nothing, or something else).
+    /// Returns the content of a regular file; `None` if it is absent or not a regular file.
     fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError>;
 
-    /// The commit seen here; `None` where the view is not of a commit.
+    /// Returns the commit of this view; `None` if the view is not of a commit.
     fn revision(&self) -> Option<&Revision>;
 }
 
-/// A view of nothing, for those who have no repository.
+/// An empty view, for callers without a repository.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmptyTree;
 
@@ -39,11 +40,11 @@ impl Tree for EmptyTree {
 pub struct Entry {
     /// The name; bytes that are not UTF-8 are replaced by U+FFFD.
     pub name: String,
-    /// What it names.
+    /// The kind of the entry.
     pub kind: EntryKind,
 }
 
-/// What a name in a directory stands for.
+/// The kind of an entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A directory.
@@ -52,7 +53,7 @@ pub enum EntryKind {
     File,
     /// A symbolic link, a submodule, or a special file. Never followed.
     Other,
-    /// A directory or regular file that cannot be addressed, as its name is not UTF-8.
+    /// A directory or regular file that cannot be addressed, because its name is not UTF-8.
     NotUtf8 {
         /// Whether it is a directory.
         directory: bool,
@@ -60,7 +61,7 @@ pub enum EntryKind {
 }
 
 impl Entry {
-    /// The entry for a name as Git or the system knows it.
+    /// Returns the entry for a name from Git or the system.
     pub(super) fn new(name: &[u8], kind: EntryKind) -> Self {
         let kind = match kind {
             EntryKind::Directory if std::str::from_utf8(name).is_err() => {
@@ -73,7 +74,7 @@ impl Entry {
     }
 }
 
-/// Checks a name given to a tree and returns its segments.
+/// Checks a name for a tree and returns its segments.
 pub(super) fn segments(file: &str) -> Result<Vec<&str>, RepositoryError> {
     if file.is_empty() {
         return Ok(Vec::new());
@@ -85,7 +86,7 @@ pub(super) fn segments(file: &str) -> Result<Vec<&str>, RepositoryError> {
     Ok(segments)
 }
 
-/// `directory/name`, where the root adds nothing.
+/// Returns `directory/name`, or `name` for the root.
 pub(super) fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { [directory, "/", name].concat() }
 }

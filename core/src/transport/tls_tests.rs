@@ -1,3 +1,5 @@
+//! Tests of TLS settings.
+
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rstest::rstest;
 

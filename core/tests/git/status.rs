@@ -166,5 +166,5 @@ fn a_passed_deadline_ends_a_status() {
     checkout.remote_commits("second");
     let (category, text) = failure(checkout.worktree().status(Instant::now()));
     assert_eq!(category, "TransportError");
-    assert!(text.ends_with("fetching branch \"main\" took too long and was given up"), "{text}");
+    assert!(text.ends_with("fetching branch \"main\" was cancelled because it took too long"), "{text}");
 }

@@ -1,3 +1,5 @@
+//! Tests of formats, extensions and media types.
+
 use proptest::prelude::*;
 use rstest::rstest;
 

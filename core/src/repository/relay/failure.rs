@@ -1,4 +1,4 @@
-//! Why a request could not be forwarded.
+//! The errors of forwarded requests.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::transport::{Refusal, causes, is_proxy_refusal, refusal};
 pub(super) struct FirstFailure(Mutex<Option<RepositoryError>>);
 
 impl FirstFailure {
-    /// Later failures follow from the first.
+    /// Stores the error unless there is one. Later failures are consequences of the first.
     pub fn keep(&self, error: RepositoryError) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
@@ -20,18 +20,18 @@ impl FirstFailure {
     }
 }
 
-/// Which way a request took, for what its failure means.
+/// The connection of a request, for its errors.
 pub(super) struct Way {
-    /// The remote, as it may be shown.
+    /// The remote, without credentials.
     pub url: String,
-    /// The proxy, as it may be shown.
+    /// The proxy, without credentials.
     pub proxy: Option<String>,
-    /// Whether a client certificate is presented.
+    /// Whether a client certificate is configured.
     pub certified: bool,
 }
 
 impl Way {
-    /// What it means that no answer came.
+    /// Returns the error of a request without an answer.
     pub fn explain(&self, error: &reqwest::Error) -> RepositoryError {
         let url = self.url.clone();
         if self.proxy.is_some() && is_proxy_refusal(error) {
@@ -39,7 +39,7 @@ impl Way {
         }
         match refusal(error) {
             Some(Refusal::Theirs(why)) => {
-                RepositoryError::Network { url, reason: format!("its certificate: {why}") }
+                RepositoryError::Network { url, reason: format!("its certificate is not trusted: {why}") }
             }
             Some(Refusal::Ours(alert)) => {
                 let alert = format!("{alert:?}");
@@ -53,9 +53,9 @@ impl Way {
         }
     }
 
-    /// What it means that an answer ended too early.
+    /// Returns the error of an incomplete answer.
     pub fn broken_off(&self, error: &reqwest::Error) -> RepositoryError {
-        self.network(&format!("its answer broke off: {}", causes(error)))
+        self.network(&format!("its answer is incomplete: {}", causes(error)))
     }
 
     pub fn network(&self, reason: &str) -> RepositoryError {

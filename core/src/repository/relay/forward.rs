@@ -1,4 +1,4 @@
-//! One request to the relay, and what it becomes on its way to the remote and back.
+//! Forwards one request of libgit2 to the remote, and the answer back.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::error::with_causes;
 use crate::proxy::Proxy;
 use crate::transport::client_builder;
 
-/// What of a request goes on. The body's framing is that of each connection, and an `Expect` is answered here.
+/// The request headers that are forwarded. Each connection has its own framing of the body, and `Expect` is answered
+/// by the relay.
 const REQUEST_HEADERS: [HeaderName; 6] = [
     ACCEPT,
     AUTHORIZATION,
@@ -29,15 +30,15 @@ const REQUEST_HEADERS: [HeaderName; 6] = [
     USER_AGENT,
 ];
 
-/// What of an answer goes back; the location of a redirect is translated.
+/// The answer headers that are forwarded. The location of a redirect is translated.
 const ANSWER_HEADERS: [HeaderName; 4] = [CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE];
 
-/// An origin that requests may go to. To the relay it is `/TOKEN/SCHEME`: all have the remote's host, and the
-/// scheme tells them apart.
+/// An origin that requests may go to. The relay addresses it as `/TOKEN/SCHEME`: all origins have the remote's host,
+/// so the scheme distinguishes them.
 pub(super) struct Origin {
-    /// Only scheme, host and port.
+    /// Contains only scheme, host and port.
     url: Url,
-    /// The proxy on the way there, as it may be shown.
+    /// The proxy for this origin, without credentials.
     proxy: Option<String>,
 }
 
@@ -46,27 +47,27 @@ impl Origin {
         self.url.scheme()
     }
 
-    /// Without a slash at the end.
+    /// Returns the origin without a trailing slash.
     fn text(&self) -> &str {
         &self.url[..Position::BeforePath]
     }
 }
 
-/// Sends requests on to one remote.
+/// Forwards requests to one remote.
 pub(super) struct Forwarder {
     client: reqwest::Client,
     base: String,
-    /// Compared as digests, whose comparison tells nothing about the token however long it takes.
+    /// Compared as a digest, so that the duration of the comparison reveals nothing about the token.
     token: [u8; 32],
     origins: Vec<Origin>,
-    /// The remote, as it may be shown.
+    /// The remote, without credentials.
     shown: String,
     certified: bool,
     pub failure: Arc<FirstFailure>,
 }
 
 impl Forwarder {
-    /// `base` is the address of the relay, up to and including the token.
+    /// Returns a forwarder. `base` is the address of the relay, up to and including the token.
     pub fn new(remote: &Remote, target: &Url, base: &str) -> Result<Self, String> {
         let origin = |url: Url| {
             let proxy = remote.proxy.serving(&url).map(ToString::to_string);
@@ -84,7 +85,7 @@ impl Forwarder {
         })
     }
 
-    /// Answers 404 to whom does not know the token, and 502 where the remote gave no answer that may go back.
+    /// Answers 404 to requests without the token, and 502 if the remote has no answer that may be forwarded.
     pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let Some((origin, target)) = self.target(request.uri()) else {
             return empty(StatusCode::NOT_FOUND);
@@ -98,7 +99,7 @@ impl Forwarder {
         }
     }
 
-    /// Where a request to the relay leads.
+    /// Returns the target of a request to the relay.
     fn target(&self, uri: &Uri) -> Option<(&Origin, Url)> {
         let path = uri.path_and_query()?.as_str().strip_prefix('/')?;
         let (token, path) = path.split_once('/')?;
@@ -117,6 +118,7 @@ impl Forwarder {
         origin: &Origin,
         target: Url,
     ) -> Result<Response<Body>, RepositoryError> {
+        // Stage 1: send the request to the remote.
         let (head, body) = request.into_parts();
         let mut sent = reqwest::Request::new(head.method, target.clone());
         copy(&head.headers, sent.headers_mut(), &REQUEST_HEADERS);
@@ -127,13 +129,14 @@ impl Forwarder {
         if head.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && origin.proxy.is_some() {
             return Err(RepositoryError::ProxyCredentials { url: self.shown.clone() });
         }
+        // Stage 2: translate the answer.
         let mut headers = HeaderMap::new();
         copy(&head.headers, &mut headers, &ANSWER_HEADERS);
         if let Some(location) = head.headers.get(LOCATION).filter(|_| head.status.is_redirection()) {
             let to = location.to_str().ok().and_then(|location| target.join(location).ok());
-            let to = to.ok_or_else(|| way.network("it redirects to what is no URL"))?;
+            let to = to.ok_or_else(|| way.network("it redirects to an invalid URL"))?;
             let translated = self.translated(origin.scheme(), &to)?.try_into();
-            headers.insert(LOCATION, translated.map_err(|_| way.network("it redirects to what is no URL"))?);
+            headers.insert(LOCATION, translated.map_err(|_| way.network("it redirects to an invalid URL"))?);
         }
         let failure = Arc::clone(&self.failure);
         let mut back = Response::new(Body::wrap(body.map_err(move |error| {
@@ -144,8 +147,8 @@ impl Forwarder {
         Ok(back)
     }
 
-    /// The location of a redirect as the relay's address. Only the remote's host is served, and never by
-    /// http after https.
+    /// Returns the location of a redirect as an address of the relay. Other hosts, and http after https, are an
+    /// error.
     pub fn translated(&self, from: &str, to: &Url) -> Result<String, RepositoryError> {
         let downgrade = from == "https" && to.scheme() != "https";
         let origin = self.origins.iter().find(|origin| origin.url.origin() == to.origin() && !downgrade);
@@ -166,12 +169,12 @@ impl Forwarder {
         Way { url: self.shown.clone(), proxy: origin.proxy.clone(), certified: self.certified }
     }
 
-    /// A failure of the connection between libgit2 and the relay.
+    /// Returns the error of the connection between libgit2 and the relay.
     pub fn network(&self, reason: &str) -> RepositoryError {
         RepositoryError::Network { url: self.shown.clone(), reason: format!("the relay to it: {reason}") }
     }
 
-    /// Replaces the relay's addresses by those of the remote.
+    /// Replaces the relay's addresses with those of the remote.
     pub fn hide(&self, text: &str) -> String {
         let hidden = self.origins.iter().fold(text.to_owned(), |text, origin| {
             text.replace(&format!("{}/{}", self.base, origin.scheme()), origin.text())
@@ -181,8 +184,7 @@ impl Forwarder {
     }
 }
 
-/// The origins that a remote may be at: its own, and the one of an upgrade from http to https, each at its
-/// standard port.
+/// Returns the origins of a remote: its own, and that of an upgrade from http to https, each at its standard port.
 fn origins(target: &Url) -> Vec<Url> {
     let mut own = target.clone();
     own.set_path("");
@@ -193,18 +195,18 @@ fn origins(target: &Url) -> Vec<Url> {
     if upgrades { vec![own, upgraded] } else { vec![own] }
 }
 
-/// Whether a proxy serves any origin that `target` may be at.
+/// Whether a proxy serves any origin of `target`.
 pub(in super::super) fn is_proxied(proxy: &Proxy, target: &Url) -> bool {
     origins(target).iter().any(|origin| proxy.serving(origin).is_some())
 }
 
-/// Answers are passed on as they are: nothing is unpacked, no redirect is followed.
+/// Returns a client that forwards answers unchanged: without decompression and without following redirects.
 fn client(remote: &Remote) -> Result<reqwest::Client, String> {
     let builder = client_builder(&remote.tls, &remote.proxy)
         .redirect(reqwest::redirect::Policy::none())
         .no_gzip()
         .no_brotli()
-        // As libgit2 does, whose requests these are.
+        // libgit2, which makes these requests, uses HTTP/1 only.
         .http1_only();
     builder.build().map_err(|error| with_causes(&error))
 }

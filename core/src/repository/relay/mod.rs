@@ -1,9 +1,9 @@
-//! A way to http and https remotes for what libgit2 cannot do over OpenSSL: present a client certificate, check
-//! a chain of certificates against authorities of our own, and reach plain http through a proxy.
+//! A relay to http and https remotes, for features that libgit2 lacks with OpenSSL: a client certificate, configured
+//! CAs for the server's certificate chain, and plain http through a proxy.
 //!
-//! libgit2 talks plain HTTP to a [`Relay`] on the loopback interface, which talks to the remote. A relay serves
-//! one fetch or push. Every request has to carry its random token in the path, so that nobody else on this
-//! machine can use the credentials that it adds.
+//! libgit2 talks plain HTTP to a [`Relay`] on the loopback interface, which talks to the remote. A relay serves one
+//! fetch or push. Its random token must be in the path of every request, so that other users of the machine cannot
+//! use the credentials that the relay adds.
 
 mod failure;
 mod forward;
@@ -27,12 +27,12 @@ use self::forward::Forwarder;
 pub(super) use self::forward::is_proxied;
 use super::{Remote, RepositoryError};
 
-/// Bytes of randomness in the token: 128 bits.
+/// The length of the random token in bytes: 128 bits.
 const TOKEN_BYTES: usize = 16;
 
 /// Forwards the requests of one fetch or push to its remote, until it is dropped or its deadline passes.
 pub(super) struct Relay {
-    /// What the remote's origins become, see [`forward::Origin`]: `http://127.0.0.1:PORT/TOKEN`.
+    /// The address in place of the remote's origins, see [`forward::Origin`]: `http://127.0.0.1:PORT/TOKEN`.
     base: String,
     target: Url,
     forwarder: Arc<Forwarder>,
@@ -40,7 +40,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Starts a relay to `remote`, whose URL is `target`. `timeout` is what a passed deadline means.
+    /// Starts a relay to `remote`, whose URL is `target`. `timeout` is the error for an expired deadline.
     pub fn start(
         remote: &Remote,
         target: &Url,
@@ -69,20 +69,20 @@ impl Relay {
         Ok(Self { base, target: target.clone(), forwarder, running: Some((stop, thread)) })
     }
 
-    /// What stands for the remote's address towards libgit2.
+    /// Returns the address of the remote for libgit2.
     pub fn address(&self) -> Url {
         let path = &self.target[Position::BeforePath..];
         let address = format!("{}/{}{path}", self.base, self.target.scheme());
-        // Both parts come from URLs, so it is one.
+        // Both parts come from URLs, so the result is a URL.
         Url::parse(&address).unwrap_or_else(|_| self.target.clone())
     }
 
-    /// Why a request could not be forwarded: the first reason, once.
+    /// Returns the first error of a forwarded request, once.
     pub fn failure(&self) -> Option<RepositoryError> {
         self.forwarder.failure.take()
     }
 
-    /// Replaces the relay's addresses by those of the remote in a text of libgit2.
+    /// Replaces the relay's addresses with those of the remote in a text of libgit2.
     pub fn hide(&self, text: &str) -> String {
         self.forwarder.hide(text)
     }
@@ -91,14 +91,14 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.running.take() {
-            // The thread has ended by itself if the deadline passed.
+            // After the deadline the thread has already ended.
             let _ = stop.send(());
             let _ = thread.join();
         }
     }
 }
 
-/// Serves until told to stop, at the latest until the deadline. Connections end with it.
+/// Serves until `stopped` or the deadline. All connections end then.
 fn run(
     runtime: Runtime,
     listener: TcpListener,
@@ -118,7 +118,7 @@ fn run(
             () = tokio::time::sleep_until(deadline.into()) => forwarder.failure.keep(timeout),
         }
     });
-    // Without waiting for names that are still being resolved.
+    // Does not wait for running DNS lookups.
     runtime.shutdown_background();
 }
 
@@ -133,7 +133,7 @@ async fn accept(listener: TcpListener, forwarder: &Arc<Forwarder>) -> std::io::R
             async move { Ok::<_, std::convert::Infallible>(forwarder.answer(request).await) }
         });
         tokio::spawn(async move {
-            // Broken connections are libgit2's to report.
+            // libgit2 reports broken connections.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -1,3 +1,5 @@
+//! Tests of the relay.
+
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -21,11 +23,11 @@ use crate::error::{Categorized, Category};
 #[derive(Default)]
 struct Seen {
     requests: Mutex<Vec<(Method, String, HeaderMap)>>,
-    /// What every request is answered with; nothing: an echo of its body, as it comes.
+    /// The answer to every request; if absent, the body is echoed as it arrives.
     answer: Mutex<Option<(StatusCode, HeaderMap, &'static [u8])>>,
 }
 
-/// A remote that notes what it is asked, on the runtime of the test.
+/// A remote that records its requests, on the runtime of the test.
 struct Upstream {
     seen: Arc<Seen>,
     url: String,
@@ -77,14 +79,14 @@ fn relay(url: &str) -> Relay {
     relay_until(url, Instant::now() + Duration::from_mins(1))
 }
 
-/// What libgit2 would be; it unpacks nothing and follows nothing.
+/// A client in place of libgit2, without decompression and redirects.
 fn client() -> reqwest::Client {
     let builder = reqwest::Client::builder().no_proxy().no_gzip();
     builder.redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
 #[tokio::test]
-async fn only_the_token_opens() {
+async fn requests_without_the_token_are_not_found() {
     let upstream = Upstream::start().await;
     let (relay, other) = (relay(&upstream.url), relay(&upstream.url));
     let (own, foreign) = (relay.address(), other.address());
@@ -114,7 +116,7 @@ async fn only_the_token_opens() {
 }
 
 #[tokio::test]
-async fn requests_and_answers_pass_as_they_are() {
+async fn requests_and_answers_are_forwarded_unchanged() {
     let upstream = Upstream::start().await;
     let relay = relay(&upstream.url);
     let packed: &[u8] = &[0x1f, 0x8b, 0, 1, 2];
@@ -199,7 +201,7 @@ fn redirects(#[case] url: &str, #[case] from: &str, #[case] to: &str, #[case] ex
 }
 
 #[tokio::test]
-async fn what_went_wrong_is_kept_aside() {
+async fn the_first_failure_is_stored() {
     let upstream = Upstream::start().await;
     let relay_to = relay(&upstream.url);
     upstream.answers(StatusCode::FOUND, &[(LOCATION, "http://evil.test/?x=hunter2")], b"");
@@ -223,7 +225,7 @@ async fn what_went_wrong_is_kept_aside() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_told() {
+async fn an_incomplete_answer_is_reported() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -239,7 +241,7 @@ async fn an_answer_that_breaks_off_is_told() {
     assert_eq!(answer.status(), StatusCode::OK);
     assert!(answer.bytes().await.is_err());
     let text = relay.failure().unwrap().to_string();
-    assert!(text.starts_with(&format!("repository {url}: its answer broke off: ")), "{text}");
+    assert!(text.starts_with(&format!("repository {url}: its answer is incomplete: ")), "{text}");
 }
 
 #[test]
@@ -254,7 +256,7 @@ fn a_passed_deadline_ends_the_relay() {
 }
 
 #[test]
-fn a_dropped_relay_listens_no_more() {
+fn a_dropped_relay_stops_listening() {
     let relay = relay("http://h.test/a");
     let address = relay.address().socket_addrs(|| None).unwrap()[0];
     assert!(std::net::TcpStream::connect(address).is_ok());
@@ -276,7 +278,7 @@ fn texts_of_the_library_name_the_remote() {
 }
 
 #[tokio::test]
-async fn answers_have_no_body_of_their_own() {
+async fn answers_of_the_relay_have_no_body() {
     let upstream = Upstream::start().await;
     let relay = relay(&upstream.url);
     upstream.answers(StatusCode::NOT_FOUND, &[], b"nothing here");

@@ -1,3 +1,5 @@
+//! Deletes resources from a store.
+
 use super::Store;
 use super::disk::remove;
 use crate::path::LogicalPath;
@@ -6,13 +8,13 @@ use crate::repository::sidecar::beside;
 use crate::repository::{RepositoryError, read_payload};
 
 impl Store {
-    /// Deletes what [`Store::list`] finds in `scope`, and returns its paths, sorted. Nothing there is fine.
+    /// Deletes the resources that [`Store::list`] finds in `scope`, and returns their paths, sorted. An empty scope
+    /// is not an error.
     ///
-    /// Of each resource its payload goes, and the sidecars that `sidecars` names when given the stored
-    /// payload; metadata and defaults stay, and so do child resources that are not listed themselves.
-    /// Directories that become empty go as well. Everything is found before anything is deleted, so an
-    /// ambiguous directory or an error of `sidecars` deletes nothing. A payload that does not decode has no
-    /// sidecars that are known, and is deleted alone.
+    /// Of each resource the payload is deleted, and the sidecars that `sidecars` returns for the stored payload.
+    /// Metadata, defaults and child resources that are not listed stay. Directories that become empty are removed.
+    /// Everything is found before anything is deleted, so after an ambiguous directory or an error of `sidecars`
+    /// nothing is deleted. If a payload cannot be decoded, its sidecars are unknown and stay.
     pub fn delete<E: From<RepositoryError>>(
         &self,
         scope: &LogicalPath,
@@ -36,7 +38,7 @@ impl Store {
             }
             deleted.push(file.path);
         }
-        // No payload may be left without its sidecars.
+        // Payloads are deleted first, so that none is left without its sidecars.
         payloads.append(&mut others);
         remove(self.tree(), &payloads)?;
         Ok(deleted)

@@ -1,3 +1,5 @@
+//! Tests of deleting resources.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -23,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("regions/eu/shops/x/resource.json", "{"),
 ];
 
-/// The sidecars of everything but plain text.
+/// The sidecars of all resources except plain text.
 fn sidecars(path: &LogicalPath, payload: &Value) -> Vec<String> {
     match payload {
         Value::Object(_) => vec!["scripts/open.sh".to_owned()],
@@ -69,16 +71,16 @@ fn deleting(#[case] scope: &str, #[case] recursive: bool, #[case] paths: &[&str]
     for file in removed {
         expected.remove(*file).unwrap();
     }
-    // Empty directories would show.
+    // Empty directories would be listed.
     assert_eq!(files(&store), expected);
 }
 
 #[test]
-fn everything_leaves_the_root_alone() {
+fn deleting_everything_keeps_the_root() {
     let (root, store) = store(&[("a/b/c/resource.json", "{}"), ("d/resource.yaml", ""), ("e/f/x", "")]);
     fs::create_dir(root.path().join("empty")).unwrap();
     store.delete(&LogicalPath::root(), true, |_, _| Ok::<_, RepositoryError>(Vec::new())).unwrap();
-    // What was empty before is nobody's business.
+    // A directory that was empty before stays.
     assert_eq!(files(&store).into_keys().collect::<Vec<_>>(), ["e/f/x", "empty/"]);
     assert_eq!(store.check(), Ok(()));
 }
@@ -88,7 +90,7 @@ fn everything_leaves_the_root_alone() {
 #[case::no_metadata(Category::Auth)]
 #[case::bad_sidecar(Category::Validation)]
 #[case::sidecar_outside(Category::Validation)]
-fn an_error_deletes_nothing(#[case] expected: Category) {
+fn after_an_error_nothing_is_deleted(#[case] expected: Category) {
     let several = [("shops/two/resource.yaml", ""), ("shops/two/resource.json", "")];
     let files_before =
         if expected == Category::Conflict { [FILES, &several].concat() } else { FILES.to_vec() };

@@ -1,4 +1,4 @@
-//! What a store does to the disk. All places come from [`DirTree::place`], so they are inside of the root.
+//! The writes of a store to the disk. All places come from [`DirTree::place`], so they are inside the root.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::repository::{DirTree, Mode, RepositoryError, write_atomically};
 
-/// A file that will be written, checked before anything is.
+/// A file to write. It is checked before any file is written.
 #[derive(Debug)]
 pub(super) struct Pending<'c> {
     place: PathBuf,
@@ -18,7 +18,7 @@ impl<'c> Pending<'c> {
         Ok(Self { place: tree.place(file)?, content })
     }
 
-    /// Writes the file and the directories above it, unless it holds that content already.
+    /// Writes the file and its directories, unless it already has this content.
     pub(super) fn write(&self) -> Result<(), RepositoryError> {
         if self.is_written() {
             return Ok(());
@@ -36,7 +36,7 @@ impl<'c> Pending<'c> {
     }
 }
 
-/// Makes a directory and those above it, with 0755 less the umask.
+/// Creates a directory and its parents, with 0755 less the umask.
 pub(super) fn create_directory(directory: &Path) -> Result<(), RepositoryError> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -44,8 +44,7 @@ pub(super) fn create_directory(directory: &Path) -> Result<(), RepositoryError> 
     builder.recursive(true).create(directory).map_err(RepositoryError::io("create", directory))
 }
 
-/// Removes files; those that do not exist are fine. Then removes the directories below the root that became
-/// empty.
+/// Removes files. Absent files are not an error. Then removes the directories below the root that became empty.
 pub(super) fn remove(tree: &DirTree, places: &[PathBuf]) -> Result<(), RepositoryError> {
     for place in places {
         match fs::remove_file(place) {
@@ -65,7 +64,7 @@ fn remove_empty_parents(root: &Path, place: &Path) -> Result<(), RepositoryError
             Ok(()) => {}
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::NotADirectory => {}
-                // POSIX allows both answers.
+                // POSIX allows both error codes.
                 ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists => break,
                 _ => return Err(RepositoryError::io("remove", directory)(error)),
             },

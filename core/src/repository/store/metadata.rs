@@ -1,4 +1,4 @@
-//! Metadata documents, and the defaults files beside them. What they say is for others to know.
+//! Stores metadata documents, and the defaults files beside them, without interpreting them.
 
 use super::Store;
 use super::disk::{Pending, remove};
@@ -8,37 +8,37 @@ use crate::repository::payload_name::is_defaults;
 use crate::repository::tree::join;
 use crate::repository::{RepositoryError, Tree};
 
-/// A metadata document as it is stored.
+/// A stored metadata document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentFile {
     /// The file relative to the root.
     pub file: String,
-    /// YAML or JSON, as the extension says.
+    /// YAML or JSON, by the extension.
     pub format: PayloadType,
-    /// What it holds.
+    /// The content.
     pub content: Vec<u8>,
 }
 
-/// A file of defaults that a document includes.
+/// A defaults file that a document includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultsFile {
-    /// The name beside the document.
+    /// The name of the file, which is in the directory of the document.
     pub name: String,
-    /// What it holds.
+    /// The content.
     pub content: Vec<u8>,
 }
 
-/// What a change of a document means for the defaults files beside it.
+/// The changes to defaults files that belong to a change of their document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultsEdit {
-    /// What to write before the document that includes it.
+    /// The file to write before the document that includes it.
     pub write: Option<DefaultsFile>,
-    /// Names of files to remove once nothing includes them; they need not exist.
+    /// Names of files to remove after the document no longer includes them. They may be absent.
     pub obsolete: Vec<String>,
 }
 
 impl Store {
-    /// The document of a selector; `metadata.yaml` wins over `metadata.json`. Fails with
+    /// Reads the document of a selector. `metadata.yaml` takes precedence over `metadata.json`. Fails with
     /// [`RepositoryError::MetadataMissing`] if there is none.
     pub fn read_metadata(&self, selector: &Selector) -> Result<DocumentFile, RepositoryError> {
         let stem = selector.document_stem();
@@ -51,14 +51,14 @@ impl Store {
         Err(RepositoryError::MetadataMissing { stem })
     }
 
-    /// What a defaults file beside the document of a selector holds; `None` if there is none.
+    /// Reads a defaults file beside the document of a selector; `None` if it is absent.
     pub fn read_defaults(&self, selector: &Selector, name: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
         self.tree().read(&defaults_beside(selector, name)?)
     }
 
-    /// Writes the document of a selector as `metadata.yaml` and does to defaults files what `edit` says. The
-    /// defaults file comes first and the removals, a `metadata.json` among them, last. `yaml` gets a
-    /// newline at its end if it has none. Returns the file.
+    /// Writes the document of a selector as `metadata.yaml` and applies `edit` to the defaults files. The defaults
+    /// file is written first, and files are removed last, including `metadata.json`. `yaml` gets a final newline if
+    /// it has none. Returns the file.
     pub fn write_metadata(
         &self,
         selector: &Selector,
@@ -86,8 +86,8 @@ impl Store {
         Ok(file)
     }
 
-    /// Deletes the document of a selector, whatever its format, then the defaults files of these names. Fails
-    /// with [`RepositoryError::MetadataMissing`] if there is no document.
+    /// Deletes the document of a selector in any format, then the defaults files with these names. Fails with
+    /// [`RepositoryError::MetadataMissing`] if there is no document.
     pub fn delete_metadata(&self, selector: &Selector, defaults: &[String]) -> Result<(), RepositoryError> {
         self.read_metadata(selector)?;
         let stem = selector.document_stem();
@@ -102,7 +102,7 @@ impl Store {
     }
 }
 
-/// The name, relative to the root, of a defaults file beside the document of a selector.
+/// Returns the name, relative to the root, of a defaults file beside the document of a selector.
 fn defaults_beside(selector: &Selector, name: &str) -> Result<String, RepositoryError> {
     if !is_defaults(name) {
         return Err(RepositoryError::DefaultsName { name: name.to_owned() });

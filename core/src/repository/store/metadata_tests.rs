@@ -1,3 +1,5 @@
+//! Tests of stored metadata documents and defaults files.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -26,7 +28,7 @@ fn defaults(name: &str, content: &str, obsolete: &[&str]) -> DefaultsEdit {
 #[case("/shops/rio", "shops/rio/metadata.yaml")]
 #[case("/shops/_/tills", "shops/_/tills/_/metadata.yaml")]
 #[case("/shops/r*", "shops/r*/_/metadata.yaml")]
-fn a_document_goes_where_its_selector_says(#[case] text: &str, #[case] file: &str) {
+fn a_document_is_written_to_the_place_of_its_selector(#[case] text: &str, #[case] file: &str) {
     let (_root, store) = store(&[]);
     let selector = selector(text);
     let missing = store.read_metadata(&selector).unwrap_err();
@@ -45,7 +47,7 @@ fn a_document_goes_where_its_selector_says(#[case] text: &str, #[case] file: &st
 }
 
 #[test]
-fn yaml_wins_over_json_and_replaces_it() {
+fn yaml_takes_precedence_over_json_and_replaces_it() {
     let (_root, store) = store(&[("a/metadata.json", "{}"), ("a/metadata.yml", "inert")]);
     let a = selector("/a");
     assert_eq!(store.read_metadata(&a).unwrap().format, PayloadType::Json);
@@ -85,7 +87,7 @@ fn defaults_files_follow_the_document() {
 #[case("metadata.yaml")]
 #[case("resource.yaml")]
 #[case("")]
-fn other_files_are_no_defaults(#[case] name: &str) {
+fn other_files_are_not_defaults(#[case] name: &str) {
     let (_root, store) = store(&[("a/metadata.yaml", "")]);
     let (a, before) = (selector("/a"), files(&store));
     let obsolete = DefaultsEdit { write: None, obsolete: vec![name.to_owned()] };
@@ -103,7 +105,7 @@ fn other_files_are_no_defaults(#[case] name: &str) {
 }
 
 #[test]
-fn a_link_that_leads_outside_is_refused() {
+fn a_link_that_leads_outside_is_rejected() {
     let (outside, _) = store(&[("metadata.yaml", "secret")]);
     let (root, store) = store(&[("a/resource.json", "{}")]);
     symlink(outside.path().join("metadata.yaml"), root.path().join("a/metadata.yaml")).unwrap();

@@ -1,4 +1,4 @@
-//! A directory that desired state is read from and written to.
+//! A directory from which desired state is read, and to which it is written.
 
 mod delete;
 mod disk;
@@ -21,48 +21,47 @@ use super::{
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
-/// Desired state in a directory, for whoever authors it.
+/// Desired state in a directory, for callers that change it.
 ///
-/// Payloads are read and written as they are stored: nothing is merged, expanded or compacted here. Each
-/// file is written atomically, so an interrupted write leaves the old file. What takes several files is
-/// ordered such that no file ever names one that is not there; an interruption can leave files that nothing
-/// names any more, or a resource with its old and its new payload file.
+/// Payloads are read and written as they are stored: nothing is merged, expanded or compacted. Each file is written
+/// atomically, so an interrupted write leaves the old file. A change of several files is ordered such that no file
+/// ever refers to an absent one. An interrupted change can leave files that no other file refers to, or a resource
+/// with its old and its new payload file.
 ///
-/// Links are resolved in every name, and refused if they lead out of the directory. A link in the place of a
-/// file that is written is replaced by that file. Two writers at the same time can undo each other's
-/// changes. All calls block.
+/// Links in names are resolved, and rejected if they lead out of the directory. Writing a file replaces a link of the
+/// same name. Concurrent writers can undo each other's changes. All calls block.
 #[derive(Debug)]
 pub struct Store {
     tree: DirTree,
 }
 
 impl Store {
-    /// The store in the directory `root`, which must exist.
+    /// Opens the store in the directory `root`, which must exist.
     pub fn open(root: &Path) -> Result<Self, RepositoryError> {
         DirTree::open(root).map(|tree| Self { tree })
     }
 
-    /// The store in the directory `root`, which is made if it does not exist.
+    /// Opens the store in the directory `root`, and creates the directory if it is absent.
     pub fn init(root: &Path) -> Result<Self, RepositoryError> {
         match fs::metadata(root) {
-            // Opening tells what is wrong with it.
+            // If the root is not a directory, opening it fails with the cause.
             Ok(_) => {}
             Err(_) => disk::create_directory(root)?,
         }
         Self::open(root)
     }
 
-    /// Whether the directory is still there: an error says what became of it.
+    /// Fails if the directory no longer exists or is not usable.
     pub fn check(&self) -> Result<(), RepositoryError> {
         DirTree::open(self.tree.root()).map(|_| ())
     }
 
-    /// The view for reading.
+    /// Returns the view for reading.
     pub fn tree(&self) -> &DirTree {
         &self.tree
     }
 
-    /// The stored payload of a resource. Fails with [`RepositoryError::ResourceMissing`] if there is none.
+    /// Returns the stored payload of a resource. Fails with [`RepositoryError::ResourceMissing`] if there is none.
     pub fn get(&self, path: &LogicalPath) -> Result<(ResourceFile, Value), RepositoryError> {
         let missing = || RepositoryError::ResourceMissing { path: path.clone() };
         let file = self.resource_file(path)?.ok_or_else(missing)?;
@@ -73,7 +72,7 @@ impl Store {
         }
     }
 
-    /// The payload file of a resource, if it has one.
+    /// Returns the payload file of a resource, if any.
     fn resource_file(&self, path: &LogicalPath) -> Result<Option<ResourceFile>, RepositoryError> {
         if path.is_root() {
             return Err(RepositoryError::RootResource);
@@ -81,20 +80,19 @@ impl Store {
         resource_file(&self.tree, path)
     }
 
-    /// Whether there is a resource or any directory at `path`. A guard against overwriting wants
-    /// [`Store::get`] instead, as a directory alone declares nothing.
+    /// Whether there is a resource or a directory at `path`. To protect a resource from being overwritten use
+    /// [`Store::get`], because a directory alone is not a declaration.
     pub fn exists(&self, path: &LogicalPath) -> Result<bool, RepositoryError> {
         Ok(self.tree.entries(path.relative())?.is_some())
     }
 
-    /// What is declared in `scope`, as [`resources`] says.
+    /// Returns the resources in `scope`, like [`resources`].
     pub fn list(&self, scope: &LogicalPath, recursive: bool) -> Result<Listing, RepositoryError> {
         resources(&self.tree, scope, recursive)
     }
 
-    /// All directories, relative to the root and sorted by bytes, for people to look at. Directories of
-    /// metadata (`_`) and those whose name starts with a dot are left out with all they hold, and links are
-    /// not followed.
+    /// Returns all directories for display, relative to the root and sorted by bytes. Directories of metadata (`_`)
+    /// and those whose name starts with a dot are left out with their content, and links are not followed.
     pub fn directories(&self) -> Result<Vec<String>, RepositoryError> {
         let (mut found, mut pending) = (Vec::new(), vec![String::new()]);
         while let Some(directory) = pending.pop() {
@@ -105,7 +103,7 @@ impl Store {
                 let below = join(&directory, &name);
                 match kind {
                     EntryKind::Directory => pending.push(below.clone()),
-                    // Shown, but there is no name to look into it by.
+                    // The directory is shown, but its content cannot be addressed.
                     EntryKind::NotUtf8 { directory: true } => {}
                     _ => continue,
                 }
@@ -116,7 +114,8 @@ impl Store {
         Ok(found)
     }
 
-    /// What a sidecar of the resource at `path` holds. `file` is relative to the directory of the resource.
+    /// Returns the content of a sidecar of the resource at `path`. `file` is relative to the directory of the
+    /// resource.
     pub fn read_sidecar(&self, path: &LogicalPath, file: &str) -> Result<Vec<u8>, RepositoryError> {
         let name = beside(path, file)?;
         let content = self.tree.read(&name)?;

@@ -1,3 +1,5 @@
+//! Saves payloads in a store.
+
 use super::Store;
 use super::disk::{Pending, remove};
 use crate::path::LogicalPath;
@@ -8,42 +10,43 @@ use crate::repository::tree::join;
 use crate::repository::{RepositoryError, ResourceFile, Sidecar, Tree};
 use crate::secrets::{decode_file, encode_file};
 
-/// How a payload is saved. The default decides the format by what is there already.
+/// The options of a save. By default the existing file determines the format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Save<'a> {
-    /// The format that was asked for.
+    /// The requested format.
     pub descriptor: Option<&'a Descriptor>,
-    /// The format that metadata demands. An existing payload file of this format keeps its extension.
+    /// The format that metadata requires. An existing payload file of this format keeps its extension.
     pub format: Option<PayloadType>,
     /// Files to write before the payload that includes them.
     pub sidecars: &'a [Sidecar],
-    /// Sidecars that only the old payload included. They are removed at the end, except for those that are
-    /// written.
+    /// Sidecars that only the old payload included. They are removed at the end, except for those in `sidecars`.
     pub stale: &'a [String],
 }
 
 impl Store {
-    /// Stores `value` as the payload of `path` and returns its file; `None` if null was saved, which removes
-    /// the payload file. A payload file in another format is superseded: it is removed at last.
+    /// Stores `value` as the payload of `path` and returns its file. Null removes the payload file and returns
+    /// `None`. A payload file in another format is removed at the end.
     ///
-    /// The format is the one asked for, else the one metadata demands, else the one of the existing file,
-    /// else plain bytes for bytes and JSON for the rest. An extension that stands for another format gives
-    /// way to the canonical one, as the extension alone decides what a file is when it is read. If the
-    /// existing file means the same value in the same format, its bytes stay.
+    /// The format is the requested one, else that of the metadata, else that of the existing file, else plain bytes
+    /// for bytes and JSON for other values. An extension of another format is replaced by the canonical one, because
+    /// the extension alone determines the format when the file is read. If the existing file has the same value in
+    /// the same format, its bytes stay.
     ///
-    /// Nothing is written if the value does not fit the format, or if a file cannot be where it should.
+    /// No file is written if the value cannot be encoded in the format, or if a file cannot be created at its place.
     pub fn save(
         &self,
         path: &LogicalPath,
         value: &Value,
         save: &Save<'_>,
     ) -> Result<Option<ResourceFile>, RepositoryError> {
+        // Stage 1: determine file and content.
         let existing = self.resource_file(path)?;
         let stored =
             if value.is_null() { None } else { Some(save.target(path, value, existing.as_ref())?) };
         let content =
             stored.as_ref().map(|stored| self.content(stored, value, existing.as_ref())).transpose()?;
 
+        // Stage 2: check all files before any is written.
         let mut pending = Vec::new();
         for sidecar in save.sidecars {
             pending.push(Pending::new(self.tree(), &beside(path, &sidecar.file)?, &sidecar.content)?);
@@ -62,12 +65,13 @@ impl Store {
                 obsolete.push(self.tree().place(&name)?);
             }
         }
+        // Stage 3: write, then remove what is obsolete.
         pending.iter().try_for_each(Pending::write)?;
         remove(self.tree(), &obsolete)?;
         Ok(stored)
     }
 
-    /// The file that [`Store::save`] would write `value` to.
+    /// Returns the file to which [`Store::save`] would write `value`.
     pub fn target(
         &self,
         path: &LogicalPath,
@@ -77,7 +81,7 @@ impl Store {
         save.target(path, value, self.resource_file(path)?.as_ref())
     }
 
-    /// The bytes to write; `None` if the existing file says the same.
+    /// Returns the bytes to write; `None` if the existing file has the same value.
     fn content(
         &self,
         stored: &ResourceFile,
@@ -91,7 +95,7 @@ impl Store {
             return Ok(Some(content));
         }
         let before = self.tree().read(&stored.file)?.and_then(|bytes| decode_file(payload_type, &bytes).ok());
-        // Formats of strings only give a number back as its text.
+        // Formats that hold only strings decode a number as its text.
         let same = before.is_some_and(|before| {
             before == *value || decode_file(payload_type, &content).is_ok_and(|after| before == after)
         });
@@ -100,7 +104,7 @@ impl Store {
 }
 
 impl Save<'_> {
-    /// The file that the payload goes to.
+    /// Returns the file of the payload.
     fn target(
         &self,
         path: &LogicalPath,
@@ -120,7 +124,7 @@ impl Save<'_> {
         };
         let name = format!("resource{}", descriptor.extension);
         let file = join(path.relative(), &name);
-        // Where case does not distinguish files, these two are one.
+        // On a file system that ignores case these are the same file.
         match existing.filter(|old| old.file.eq_ignore_ascii_case(&file)) {
             Some(old) => Ok(old.clone()),
             None => Ok(ResourceFile { path: path.clone(), file, descriptor }),

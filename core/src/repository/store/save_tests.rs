@@ -1,3 +1,5 @@
+//! Tests of saving payloads.
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -49,7 +51,7 @@ fn the_format_of_a_write(
     let save = Save { descriptor: descriptor.as_ref(), format, ..Save::default() };
     let saved = store.save(&path("/shops/rio"), &yaml(value), &save).unwrap().unwrap();
     assert_eq!(saved.file, format!("shops/rio/{expected}"));
-    // Nothing but the new file is left.
+    // Only the new file is left.
     assert!(files(&store).into_keys().eq([saved.file.clone()]));
     assert_eq!(store.get(&path("/shops/rio")).unwrap(), (saved, yaml(value)));
 }
@@ -64,7 +66,7 @@ fn the_format_of_a_write(
 )]
 #[case::several_dots(Value::Bytes(b"x".to_vec()), Some(Descriptor::from_extension(".tar.gz")), "resource.tar.gz")]
 #[case::text(Value::from("a,b"), Some(Descriptor::from_extension(".csv")), "resource.csv")]
-fn what_is_written_is_what_is_read(
+fn a_written_payload_is_read_back(
     #[case] value: Value,
     #[case] descriptor: Option<Descriptor>,
     #[case] expected: &str,
@@ -106,7 +108,7 @@ fn what_is_written_is_what_is_read(
     "/file/x",
     "{}",
     None,
-    "\"file\" is in the way: it is no directory, and a directory is needed"
+    "\"file\" is in the way: it is not a directory, and a directory is needed"
 )]
 #[case::a_directory_in_the_way(
     "/dir",
@@ -114,7 +116,7 @@ fn what_is_written_is_what_is_read(
     None,
     "\"dir/resource.json\" is in the way: it is a directory, and a file is needed"
 )]
-fn refused_payloads_change_nothing(
+fn rejected_payloads_do_not_change_the_store(
     #[case] at: &str,
     #[case] value: &str,
     #[case] format: Option<&str>,
@@ -159,7 +161,7 @@ fn extensions_stay_in_the_directory(#[case] extension: &str) {
 #[case::properties("resource.properties", "a : 1\n", "{a: '1'}", true)]
 #[case::nothing_left("resource.ini", "; by hand\n", "{}", true)]
 #[case::undecodable("resource.json", "{", "{a: 1}", false)]
-fn equal_values_leave_bytes_alone(
+fn equal_values_keep_the_bytes(
     #[case] name: &str,
     #[case] content: &str,
     #[case] value: &str,
@@ -202,7 +204,7 @@ fn null_removes_the_payload_and_its_sidecars_only() {
 }
 
 #[test]
-fn sidecars_come_with_the_payload_and_stale_ones_go() {
+fn sidecars_are_written_with_the_payload_and_stale_ones_removed() {
     let (_root, store) = store(&[
         ("a/resource.json", "{}"),
         ("a/run-0.sh", "old"),
@@ -231,7 +233,7 @@ fn sidecars_come_with_the_payload_and_stale_ones_go() {
 #[case("_/x")]
 #[case(".git/config")]
 #[case("")]
-fn a_sidecar_of_another_meaning_is_refused(#[case] file: &str) {
+fn a_sidecar_with_a_reserved_name_is_rejected(#[case] file: &str) {
     let (_root, store) = store(&[("a/resource.json", "{}")]);
     let before = files(&store);
     let sidecars = [sidecar("first.sh", ""), sidecar(file, "x")];
@@ -270,7 +272,7 @@ fn with_links() -> (tempfile::TempDir, Store) {
 fn nothing_outside_is_written_or_read(#[case] at: &str, #[case] file: Option<&str>) {
     let (outer, store) = with_links();
     let sidecars: Vec<_> = file.map(|file| sidecar(file, "x")).into_iter().collect();
-    // Another extension, so that only the sidecar is at fault where there is one.
+    // The payload has another extension, so that only the sidecar, if any, is rejected.
     let format = file.map(|_| PayloadType::Yaml);
     let save = Save { format, sidecars: &sidecars, ..Save::default() };
     assert_eq!(failure(&store, at, &yaml("{a: 1}"), &save).0, Category::Validation);
@@ -296,7 +298,7 @@ fn links_inside_are_resolved_for_directories_and_replaced_for_files() {
 }
 
 #[test]
-fn permissions_stay_and_new_ones_are_ours() {
+fn permissions_stay_and_new_files_get_the_default_ones() {
     let (root, store) = store(&[("a/resource.json", "{}"), ("plain", "")]);
     let old = root.path().join("a/resource.json");
     fs::set_permissions(&old, Permissions::from_mode(0o600)).unwrap();
@@ -305,12 +307,12 @@ fn permissions_stay_and_new_ones_are_ours() {
     let mode = |name: &str| fs::metadata(root.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("a/resource.json"), 0o600);
     assert_eq!(mode("b/resource.json"), mode("plain") & 0o644);
-    // `fs::create_dir` makes directories with 0777 less the umask.
+    // `fs::create_dir` creates directories with 0777 less the umask.
     fs::create_dir(root.path().join("c")).unwrap();
     assert_eq!(mode("b"), mode("c") & 0o755);
 }
 
-/// A name too long for the disk fails where a full disk would, after the first sidecar.
+/// A name that is too long for the disk fails at the same stage as a full disk, after the first sidecar.
 #[test]
 fn a_failed_write_leaves_the_old_payload_and_no_temporary_file() {
     let (_root, store) = store(&[("a/resource.json", "{\"old\": true}"), ("a/first.sh", "old")]);
@@ -351,10 +353,10 @@ fn any_payload() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// In every format that can hold it, what is saved is what is got, whatever was there before; and a
-    /// format that cannot leaves what was there.
+    /// In every format that can encode it, a saved payload is read back, regardless of the previous file. Otherwise
+    /// the previous file stays.
     #[test]
-    fn what_is_saved_is_got_again(first in any_payload(), second in any_payload()) {
+    fn a_saved_payload_is_read_back(first in any_payload(), second in any_payload()) {
         for payload_type in PayloadType::ALL {
             let (_root, store) = store(&[]);
             let save = Save { format: Some(payload_type), ..Save::default() };
@@ -366,7 +368,7 @@ proptest! {
                         prop_assert_eq!(saved.unwrap().descriptor.payload_type, payload_type);
                         stored = Some(value);
                         let got = store.get(&path("/a")).unwrap().1;
-                        // Formats of strings give scalars back as their text.
+                        // Formats that hold only strings decode scalars as their text.
                         if matches!(payload_type, PayloadType::Ini | PayloadType::Properties) {
                             store.save(&path("/a"), &got, &save).unwrap();
                             prop_assert_eq!(store.get(&path("/a")).unwrap().1, got);

@@ -1,4 +1,4 @@
-//! Reading, and what all tests of stores use.
+//! Tests of reading, and helpers for all tests of stores.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -88,7 +88,7 @@ fn getting(#[case] resource: &str, #[case] expected: Result<&str, Category>) {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn the_error_names_the_missing_resource() {
     let (_root, store) = store(FILES);
     let error = store.get(&path("/none")).unwrap_err();
     insta::assert_snapshot!(error, @"resource /none not found in the repository");
@@ -124,7 +124,7 @@ fn listing(#[case] scope: &str, #[case] recursive: bool, #[case] expected: &[&st
 }
 
 #[test]
-fn directories_are_those_that_people_made() {
+fn directories_exclude_hidden_and_reserved_ones() {
     let (root, store) = store(FILES);
     symlink("shops", root.path().join("link")).unwrap();
     let expected = [
@@ -174,7 +174,7 @@ fn the_root_must_be_a_directory() {
 }
 
 #[test]
-fn initialising_makes_the_root_once() {
+fn initialising_creates_the_root_once() {
     let outer = tempfile::tempdir().unwrap();
     let root = outer.path().join("a/b");
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Keeping what changed, or discarding it.
+//! Commits or discards changes.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use git2::{IndexAddOption, Repository, ResetType, Signature};
 use super::super::{RepositoryError, Revision};
 use super::{FileState, Worktree};
 
-/// Who commits: the tool, not the person, whose identity it does not know.
+/// The author of commits. It is the tool, because the identity of the user is not known.
 const AUTHOR: (&str, &str) = ("declarest", "declarest@local");
 
 const DEFAULT_MESSAGE: &str = "declarest: update repository resources";
 
 impl Worktree {
-    /// Commits everything that differs from HEAD: changed, removed and untracked files, but no ignored ones.
-    /// `None`: nothing differs. A blank message is replaced by a general one.
+    /// Commits all differences from HEAD: changed, removed and untracked files, but not ignored ones. Returns `None`
+    /// if there are no differences. A blank message is replaced by a default one.
     pub fn commit(&self, message: &str) -> Result<Option<Revision>, RepositoryError> {
         let repository = self.repository()?;
         if self.uncommitted(&repository)?.is_empty() {
@@ -35,7 +35,7 @@ impl Worktree {
         id.map(|id| Some(Revision::of(id))).map_err(failed())
     }
 
-    /// Makes the index what HEAD has; with `hard` also the tracked files. The remote plays no part.
+    /// Resets the index to HEAD; with `hard` also the tracked files. The remote is not contacted.
     pub fn reset(&self, hard: bool) -> Result<(), RepositoryError> {
         self.reset_in(&self.repository()?, hard)
     }
@@ -56,13 +56,13 @@ impl Worktree {
         index.clear().and_then(|()| index.write()).map_err(failed())
     }
 
-    /// Makes the checkout what HEAD has: a hard reset that also removes untracked files and the directories
-    /// that this leaves empty. Ignored files stay, and so do repositories inside of the checkout.
+    /// Resets the checkout to HEAD, like a hard reset that also removes untracked files and directories that become
+    /// empty. Ignored files and nested repositories stay.
     pub fn clean(&self) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
         self.reset_in(&repository, true)?;
         for file in self.uncommitted(&repository)? {
-            // A directory here is a repository of its own.
+            // A directory here is a nested repository.
             if file.worktree == FileState::Untracked && !file.path.ends_with('/') {
                 let file = self.directory.join(&file.path);
                 fs::remove_file(&file).map_err(RepositoryError::io("remove", &file))?;
@@ -71,8 +71,7 @@ impl Worktree {
         self.remove_empty_directories(&repository, Path::new("")).map(|_| ())
     }
 
-    /// Removes the empty directories below `directory`, which is relative, and says whether nothing is left
-    /// in it.
+    /// Removes the empty directories below the relative `directory`, and returns whether it is empty now.
     fn remove_empty_directories(
         &self,
         repository: &Repository,

@@ -1,4 +1,4 @@
-//! Looking back.
+//! Lists commits.
 
 use std::path::Path;
 
@@ -7,34 +7,34 @@ use git2::{Commit, Repository, Signature, Sort};
 use super::super::{RepositoryError, Revision};
 use super::Worktree;
 
-/// Which commits to list. Everything that is set has to fit.
+/// A filter for commits. All conditions that are set must be true.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryFilter {
-    /// Part of `name email` of the author, whatever its case.
+    /// A part of `name email` of the author, in any letter case.
     pub author: Option<String>,
-    /// Part of the message, whatever its case.
+    /// A part of the message, in any letter case.
     pub grep: Option<String>,
     /// The earliest time of the commit, in seconds since 1970-01-01T00:00:00Z, inclusive.
     pub since: Option<i64>,
-    /// The latest time of the commit, likewise.
+    /// The latest time of the commit, inclusive, in the same unit.
     pub until: Option<i64>,
-    /// Files or directories, relative to the checkout, of which the commit changed any. The empty path and
+    /// Files or directories, relative to the checkout; the commit must have changed one of them. The empty path and
     /// `/` are the whole checkout.
     pub paths: Vec<String>,
-    /// At most so many, the newest ones that fit the rest.
+    /// The largest number of commits. The newest ones are listed.
     pub max_count: Option<usize>,
-    /// Lists the oldest of them first.
+    /// Lists the oldest commit first.
     pub reverse: bool,
 }
 
-/// A commit as it is listed.
+/// A listed commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedCommit {
-    /// Its id.
+    /// The id.
     pub revision: Revision,
-    /// Who wrote it, and when.
+    /// The author and the time of authoring.
     pub author: Author,
-    /// When it was committed, in seconds since 1970-01-01T00:00:00Z; what the list is sorted by.
+    /// The time of the commit, in seconds since 1970-01-01T00:00:00Z. The list is sorted by it.
     pub committed_at: i64,
     /// The first paragraph of the message, on one line.
     pub subject: String,
@@ -42,22 +42,21 @@ pub struct LoggedCommit {
     pub body: String,
 }
 
-/// Who wrote a commit, and when.
+/// The author of a commit, and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
     /// The name.
     pub name: String,
-    /// The address.
+    /// The email address.
     pub email: String,
     /// Seconds since 1970-01-01T00:00:00Z.
     pub at: i64,
-    /// The offset of the author's clock from UTC, in minutes.
+    /// The author's offset from UTC, in minutes.
     pub offset_minutes: i32,
 }
 
 impl Worktree {
-    /// The commits that HEAD leads to, the newest first by the time of the commit. Empty before the first
-    /// one.
+    /// Returns the commits that are reachable from HEAD, newest first by commit time; empty before the first commit.
     pub fn history(&self, filter: &HistoryFilter) -> Result<Vec<LoggedCommit>, RepositoryError> {
         let repository = self.repository()?;
         let Some(head) = self.head_commit(&repository)? else { return Ok(Vec::new()) };
@@ -115,14 +114,14 @@ impl<'f> Selection<'f> {
         Ok(fits && self.touches(repository, commit)?)
     }
 
-    /// Whether the commit changed any of the paths. A merge did only where it differs from all its parents.
+    /// Whether the commit changed any of the paths. A merge commit must differ from all its parents.
     fn touches(&self, repository: &Repository, commit: &Commit<'_>) -> Result<bool, git2::Error> {
         if self.paths.is_empty() {
             return Ok(true);
         }
         let tree = commit.tree()?;
         let parents: Vec<_> = commit.parent_ids().collect();
-        // A shallow clone lacks the parents of its oldest commits; those count as the first ones.
+        // In a shallow clone the parents of the oldest commits are absent; these count as first commits.
         let parents: Vec<_> = parents.iter().filter_map(|id| repository.find_commit(*id).ok()).collect();
         let parents = parents.iter().map(Commit::tree).collect::<Result<Vec<_>, _>>()?;
         Ok(self.paths.iter().any(|path| {
@@ -132,7 +131,7 @@ impl<'f> Selection<'f> {
     }
 }
 
-/// What a tree has at a path: its id, which stands for everything below, and its mode.
+/// Returns the id and the mode of a path in a tree. The id covers everything below the path.
 fn entry(tree: &git2::Tree<'_>, path: &str) -> Option<(git2::Oid, i32)> {
     if path.is_empty() {
         return (!tree.is_empty()).then(|| (tree.id(), 0));

@@ -1,5 +1,4 @@
-//! What a person at a terminal does to a checkout: see where it stands, take what the remote has, commit,
-//! push, discard, look back.
+//! The operations of a user on a checkout: status, refresh, commit, push, reset and history.
 
 mod commit;
 mod history;
@@ -21,25 +20,24 @@ pub use status::{FileState, FileStatus, SyncState, WorktreeStatus};
 
 use super::{Remote, RepositoryError, Revision};
 
-/// The branch of a repository whose configuration names none.
+/// The branch if no remote is configured.
 const DEFAULT_BRANCH: &str = "main";
 
-/// Which checkout, and what it is connected to.
+/// The settings of a checkout.
 #[derive(Clone, Debug)]
 pub struct WorktreeSettings {
-    /// The directory that holds `.git`; directories above it are not searched.
+    /// The directory with `.git`; parent directories are not searched.
     pub directory: PathBuf,
-    /// Whether [`Worktree::open`] may make a repository where there is none.
+    /// Whether [`Worktree::open`] may create a repository.
     pub auto_init: bool,
-    /// What it is compared with, refreshed from and pushed to, under the name `origin`. A new repository
-    /// starts on its branch.
+    /// The remote to compare with, refresh from and push to, named `origin`. A new repository starts on its branch.
     pub remote: Option<Remote>,
 }
 
-/// A checkout with its repository.
+/// A checkout and its repository.
 ///
-/// It holds no lock and no open file; every call looks at the disk anew. Calls that talk to the remote take a
-/// deadline, at which they give up.
+/// It holds neither locks nor open files; every call reads the disk again. Calls that contact the remote have a
+/// deadline.
 #[derive(Clone, Debug)]
 pub struct Worktree {
     directory: PathBuf,
@@ -47,7 +45,7 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Opens the repository, or makes an empty one if the settings allow that.
+    /// Opens the repository, or creates an empty one if the settings allow that.
     pub fn open(settings: WorktreeSettings) -> Result<Self, RepositoryError> {
         let WorktreeSettings { directory, auto_init, remote } = settings;
         let worktree = Self { directory, remote };
@@ -61,25 +59,25 @@ impl Worktree {
         Ok(worktree)
     }
 
-    /// Opens the repository or makes an empty one, whatever the settings say about doing so by itself, and
-    /// records the address of the remote in it. Doing it again changes nothing.
+    /// Opens the repository or creates an empty one, regardless of `auto_init`, and records the address of the
+    /// remote. A second call changes nothing.
     pub fn init(settings: WorktreeSettings) -> Result<Self, RepositoryError> {
         let worktree = Self::open(WorktreeSettings { auto_init: true, ..settings })?;
         worktree.record_origin(&worktree.repository()?)?;
         Ok(worktree)
     }
 
-    /// The directory of the checkout.
+    /// Returns the directory of the checkout.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The remote, if one is configured.
+    /// Returns the remote, if one is configured.
     pub fn remote(&self) -> Option<&Remote> {
         self.remote.as_ref()
     }
 
-    /// The branch that the checkout is meant to be on.
+    /// Returns the configured branch.
     fn branch(&self) -> &str {
         self.remote.as_ref().map_or(DEFAULT_BRANCH, |remote| &remote.branch)
     }
@@ -106,15 +104,15 @@ impl Worktree {
             return Err(RepositoryError::InvalidBranch { branch: self.branch().to_owned() });
         }
         let mut options = RepositoryInitOptions::new();
-        // The user's templates could bring hooks and excludes that differ from machine to machine.
+        // Templates of the user could add hooks and excludes that differ between machines.
         options.mkpath(true).external_template(false).initial_head(self.branch());
         Repository::init_opts(&self.directory, &options)
             .map_err(RepositoryError::git(format!("initialise {}", self.shown())))?;
         Ok(())
     }
 
-    /// Opens the repository with the user's Git configuration, so that ignored files and line endings are
-    /// what they are for `git` on this machine.
+    /// Opens the repository with the user's Git configuration, so that ignored files and line endings are the same as
+    /// for `git`.
     fn repository(&self) -> Result<Repository, RepositoryError> {
         let repository = Repository::open(&self.directory).map_err(self.git("open"))?;
         if repository.is_bare() {
@@ -123,12 +121,12 @@ impl Worktree {
         Ok(repository)
     }
 
-    /// A local Git failure while doing `action` to the checkout.
+    /// Returns a converter for a local failure of Git during `action`.
     fn git(&self, action: &str) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
         RepositoryError::git(format!("{action} {}", self.shown()))
     }
 
-    /// The commit that HEAD is at; `None` before the first one.
+    /// Returns the commit of HEAD; `None` before the first commit.
     pub fn head(&self) -> Result<Option<Revision>, RepositoryError> {
         Ok(self.head_commit(&self.repository()?)?.map(|commit| Revision::of(commit.id())))
     }
@@ -144,7 +142,7 @@ impl Worktree {
         }
     }
 
-    /// The files of HEAD; none before the first commit.
+    /// Returns the files of HEAD; none before the first commit.
     fn head_tree<'r>(&self, repository: &'r Repository) -> Result<Tree<'r>, RepositoryError> {
         let tree = match self.head_commit(repository)? {
             Some(commit) => commit.tree(),
@@ -156,7 +154,7 @@ impl Worktree {
         tree.map_err(self.git("read HEAD of"))
     }
 
-    /// The branch that HEAD is on, as `refs/heads/…`; `None` if it is detached.
+    /// Returns the branch of HEAD as `refs/heads/…`; `None` if HEAD is detached.
     fn head_branch(&self, repository: &Repository) -> Result<Option<String>, RepositoryError> {
         let head = repository.find_reference("HEAD").map_err(self.git("read HEAD of"))?;
         let target = head.symbolic_target_bytes().map(|name| String::from_utf8_lossy(name).into_owned());

@@ -1,4 +1,4 @@
-//! The remote as the checkout records it: its address, and where its branch was last seen.
+//! The remote in the repository's configuration, and the last known commit of its branch.
 
 use std::time::Instant;
 
@@ -10,13 +10,13 @@ use super::Worktree;
 
 const ORIGIN: &str = "origin";
 
-/// The ref that remembers where a branch of the remote was last seen.
+/// Returns the ref with the last known commit of a branch of the remote.
 pub(super) fn tracking_ref(branch: &str) -> String {
     format!("refs/remotes/{ORIGIN}/{branch}")
 }
 
 impl Worktree {
-    /// Makes `origin` the configured remote. Without one, what is there stays.
+    /// Sets `origin` to the configured remote. If none is configured, `origin` stays.
     pub(super) fn record_origin(&self, repository: &Repository) -> Result<(), RepositoryError> {
         let Some(remote) = &self.remote else { return Ok(()) };
         let url = remote.url.recorded_text();
@@ -29,8 +29,8 @@ impl Worktree {
         recorded.map_err(self.git("record the remote of"))
     }
 
-    /// Fetches the branch of the remote by force, and returns where it is. `None`: the remote does not have
-    /// it, and the trace of an earlier time is removed.
+    /// Fetches the branch of the remote by force, and returns its commit. If the remote does not have the branch,
+    /// removes its tracking ref and returns `None`.
     pub(super) fn fetch_origin(
         &self,
         repository: &Repository,
@@ -41,7 +41,7 @@ impl Worktree {
         let tracking = tracking_ref(&remote.branch);
         let (directory, job, tip) = (repository.commondir().to_owned(), remote.clone(), tracking.clone());
         let fetched = connection::until(deadline, remote, Purpose::Fetch, move || {
-            // Without the user's configuration, which could lead elsewhere (`url.insteadOf`).
+            // Opened without the user's configuration, which could redirect the fetch (`url.insteadOf`).
             fetch::fetch(&handles::open(&directory)?, &job, &tip, deadline)
         });
         match fetched {
@@ -59,7 +59,7 @@ impl Worktree {
         }
     }
 
-    /// Where a ref leads; `None` if it does not exist.
+    /// Returns the commit of a ref; `None` if the ref does not exist.
     pub(super) fn tip(&self, repository: &Repository, name: &str) -> Result<Option<Oid>, RepositoryError> {
         match repository.find_reference(name).and_then(|found| found.peel_to_commit()) {
             Ok(commit) => Ok(Some(commit.id())),

@@ -1,4 +1,4 @@
-//! Giving the remote what the checkout has.
+//! Pushes the checkout to the remote.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -11,19 +11,19 @@ use super::super::{Remote, RepositoryError, Revision, handles};
 use super::Worktree;
 use super::origin::tracking_ref;
 
-/// A push that the remote took.
+/// A successful push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// The commit that the remote's branch is at now.
+    /// The commit of the remote's branch.
     pub revision: Revision,
-    /// Whether it was there already.
+    /// Whether the remote already had this commit.
     pub up_to_date: bool,
 }
 
 impl Worktree {
-    /// Pushes the branch that HEAD is on to the branch of the remote, whatever each is called.
+    /// Pushes the branch of HEAD to the configured branch of the remote; the names may differ.
     ///
-    /// A push that would lose commits of the remote is refused, unless `force` is set.
+    /// Without `force`, a push that would lose commits of the remote is rejected.
     pub fn push(&self, force: bool, deadline: Instant) -> Result<Pushed, RepositoryError> {
         let repository = self.repository()?;
         let directory = self.shown();
@@ -47,7 +47,7 @@ impl Worktree {
     }
 }
 
-/// Pushes the ref `branch` of a repository, and says whether the remote had it already.
+/// Pushes the ref `branch` of a repository, and returns whether the remote already had its commit.
 fn push(
     directory: &Path,
     remote: &Remote,
@@ -56,7 +56,7 @@ fn push(
     deadline: Instant,
 ) -> Result<bool, RepositoryError> {
     let connection = Connection::new(remote, Purpose::Push, deadline)?;
-    // Without the user's configuration, which could lead elsewhere (`url.insteadOf`).
+    // Opened without the user's configuration, which could redirect the push (`url.insteadOf`).
     let repository = handles::open(directory)?;
     let mut git_remote = repository
         .remote_anonymous(&connection.address())
@@ -68,8 +68,7 @@ fn push(
             up_to_date.set(updates.iter().all(|update| update.src() == update.dst()));
             if connection.in_time() { Ok(()) } else { Err(git2::Error::from_str("out of time")) }
         })
-        // Protocols report here, reference by reference, what the remote did not take; the push itself
-        // succeeds all the same.
+        // The remote reports rejected refs here, while the push itself succeeds.
         .push_update_reference(|_, refusal| {
             *rejected.borrow_mut() = refusal.map(str::to_owned);
             Ok(())

@@ -1,4 +1,4 @@
-//! Taking what the remote has, where that loses nothing.
+//! Fast-forwards the checkout to the remote.
 
 use std::time::Instant;
 
@@ -8,40 +8,40 @@ use git2::{Oid, Repository};
 use super::super::{RepositoryError, Revision};
 use super::Worktree;
 
-/// What a refresh did.
+/// The result of a refresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refreshed {
-    /// No remote is configured; nothing was fetched.
+    /// No remote is configured; there was no fetch.
     NoRemote,
-    /// The remote has no such branch, or no commit at all.
+    /// The remote does not have the branch, or has no commits.
     BranchMissing,
-    /// The checkout is at the remote's commit already.
+    /// The checkout already has the remote's commit.
     UpToDate,
     /// Branch and files moved to the remote's commit.
     FastForwarded {
-        /// Where the branch was; `None`: it had no commit.
+        /// The previous commit; `None` if there was none.
         from: Option<Revision>,
-        /// Where it is now.
+        /// The new commit.
         to: Revision,
     },
-    /// The remote's commits were fetched, but branch and files stayed as they are.
+    /// The remote's commits were fetched, but branch and files did not change.
     Kept(Kept),
 }
 
-/// Why a refresh left branch and files alone.
+/// The reason why a refresh did not change branch and files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The checkout has uncommitted changes.
     Uncommitted,
     /// HEAD is detached or on another branch than the configured one.
     OtherBranch,
-    /// The local branch has commits that the remote lacks, and all of the remote's.
+    /// The local branch has commits that the remote lacks, and all commits of the remote.
     Ahead,
-    /// Both branches have commits that the other lacks.
+    /// Both branches have commits that the other one lacks.
     Diverged,
 }
 
-/// What to do about a fetched branch.
+/// The decision about a fetched branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
     UpToDate,
@@ -49,7 +49,7 @@ enum Decision {
     Keep(Kept),
 }
 
-/// Fast-forwards only what loses nothing: a clean checkout of a branch that has no commit of its own.
+/// Returns a fast-forward only if nothing is lost: the checkout is clean and the branch has no commits of its own.
 fn decide(on_branch: bool, clean: bool, ahead: usize, behind: usize) -> Decision {
     match (ahead, behind) {
         _ if !on_branch => Decision::Keep(Kept::OtherBranch),
@@ -62,14 +62,16 @@ fn decide(on_branch: bool, clean: bool, ahead: usize, behind: usize) -> Decision
 }
 
 impl Worktree {
-    /// Fetches the branch of the remote by force, and fast-forwards the checkout if that loses nothing: it is
-    /// on the branch, clean, and without commits that the remote lacks. It never merges.
+    /// Fetches the branch of the remote by force. Fast-forwards the checkout if it is on the branch, clean, and
+    /// without commits that the remote lacks. It never merges.
     pub fn refresh(&self, deadline: Instant) -> Result<Refreshed, RepositoryError> {
         let repository = self.repository()?;
         let Some(remote) = &self.remote else { return Ok(Refreshed::NoRemote) };
+        // Stage 1: fetch.
         let Some(target) = self.fetch_origin(&repository, remote, deadline)? else {
             return Ok(Refreshed::BranchMissing);
         };
+        // Stage 2: compare and decide.
         let branch = format!("refs/heads/{}", remote.branch);
         let on_branch = self.head_branch(&repository)?.is_some_and(|head| head == branch);
         let local = self.tip(&repository, &branch)?;
@@ -78,6 +80,7 @@ impl Worktree {
         match decide(on_branch, clean, ahead, behind) {
             Decision::UpToDate => Ok(Refreshed::UpToDate),
             Decision::Keep(reason) => Ok(Refreshed::Kept(reason)),
+            // Stage 3: move branch and files.
             Decision::FastForward => {
                 self.move_to(&repository, &branch, target)?;
                 Ok(Refreshed::FastForwarded { from: local.map(Revision::of), to: Revision::of(target) })
@@ -85,7 +88,7 @@ impl Worktree {
         }
     }
 
-    /// Files first: should one not be writable, the branch still tells where they came from.
+    /// Updates the files first. If one is not writable, the branch still has their commit.
     fn move_to(&self, repository: &Repository, branch: &str, target: Oid) -> Result<(), RepositoryError> {
         let failed = || self.git("fast-forward");
         let tree = repository.find_commit(target).and_then(|commit| commit.tree()).map_err(failed())?;
@@ -114,7 +117,7 @@ mod tests {
     #[case::diverged_and_dirty(true, false, 1, 1, Decision::Keep(Kept::Diverged))]
     #[case::elsewhere(false, true, 0, 3, Decision::Keep(Kept::OtherBranch))]
     #[case::elsewhere_and_equal(false, true, 0, 0, Decision::Keep(Kept::OtherBranch))]
-    fn only_what_loses_nothing_is_fast_forwarded(
+    fn only_a_clean_checkout_without_own_commits_is_fast_forwarded(
         #[case] on_branch: bool,
         #[case] clean: bool,
         #[case] ahead: usize,

@@ -1,4 +1,4 @@
-//! Where a checkout stands.
+//! The status of a checkout.
 
 use std::time::Instant;
 
@@ -9,44 +9,44 @@ use super::super::RepositoryError;
 use super::Worktree;
 use super::origin::tracking_ref;
 
-/// Where a checkout stands towards its remote and its last commit.
+/// The relation of a checkout to its remote and its last commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeStatus {
-    /// How the branch relates to that of the remote.
+    /// The relation of the branch to that of the remote.
     pub state: SyncState,
     /// Commits that only the local branch has.
     pub ahead: usize,
     /// Commits that only the remote's branch has.
     pub behind: usize,
-    /// What is not committed, sorted by path. Ignored files do not count, untracked ones do.
+    /// Uncommitted files, sorted by path. Untracked files are included, ignored ones are not.
     pub files: Vec<FileStatus>,
 }
 
 impl WorktreeStatus {
-    /// Whether anything is not committed.
+    /// Whether there are uncommitted files.
     pub fn has_uncommitted(&self) -> bool {
         !self.files.is_empty()
     }
 }
 
-/// How a branch relates to the same branch of the remote. A missing branch counts as one without commits.
+/// The relation of a branch to the same branch of the remote. A missing branch counts as one without commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncState {
     /// Both are at the same commit.
     UpToDate,
-    /// Only the local branch has commits of its own.
+    /// Only the local branch has further commits.
     Ahead,
-    /// Only the remote's branch has commits of its own.
+    /// Only the remote's branch has further commits.
     Behind,
-    /// Both have.
+    /// Both branches have further commits.
     Diverged,
-    /// There is nothing to compare with.
+    /// No remote is configured.
     NoRemote,
 }
 
 impl SyncState {
-    /// The state's name, as status output spells it.
+    /// Returns the name of the state, as status output spells it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UpToDate => "up_to_date",
@@ -72,33 +72,33 @@ impl SyncState {
 pub struct FileStatus {
     /// The file relative to the checkout; bytes that are not UTF-8 are replaced by U+FFFD.
     pub path: String,
-    /// How the index differs from HEAD.
+    /// The difference between index and HEAD.
     pub staging: FileState,
-    /// How the file on disk differs from the index.
+    /// The difference between the file on disk and the index.
     pub worktree: FileState,
 }
 
-/// How a file differs. It serialises as its [`code`](FileState::code).
+/// The kind of a difference. It is serialised as its [`code`](FileState::code).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
-    /// Not at all.
+    /// There is no difference.
     Unmodified,
-    /// In its content or mode.
+    /// Content or mode changed.
     Modified,
-    /// It is new.
+    /// The file was added.
     Added,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
-    /// It became a link, or a link became a file.
+    /// A file became a link, or a link became a file.
     TypeChanged,
-    /// Git does not know it.
+    /// The file is not tracked.
     Untracked,
-    /// A merge left it undecided.
+    /// The file has an unresolved merge conflict.
     Unmerged,
 }
 
 impl FileState {
-    /// The letter of git-status(1), short format.
+    /// Returns the letter of git-status(1), short format.
     pub const fn code(self) -> char {
         match self {
             Self::Unmodified => ' ',
@@ -111,7 +111,7 @@ impl FileState {
         }
     }
 
-    /// Index and disk. Rename detection is off, so a rename is a removed and an added file.
+    /// Returns the states in index and checkout. Rename detection is off, so a rename is a removed and an added file.
     fn of(status: Status) -> (Self, Self) {
         let first = |states: [(Status, Self); 4]| {
             let found = states.into_iter().find(|(flag, _)| status.contains(*flag));
@@ -146,8 +146,8 @@ impl Serialize for FileState {
 }
 
 impl Worktree {
-    /// Fetches the branch of the remote, if there is one, and says where the checkout stands. Neither files
-    /// nor local branches change.
+    /// Fetches the branch of the remote, if there is one, and returns the status. Neither files nor local branches
+    /// change.
     pub fn status(&self, deadline: Instant) -> Result<WorktreeStatus, RepositoryError> {
         let repository = self.repository()?;
         if let Some(remote) = &self.remote {
@@ -156,20 +156,20 @@ impl Worktree {
         self.compare(&repository)
     }
 
-    /// Like [`Worktree::status`] without a fetch: compares with where the remote was last seen.
+    /// Like [`Worktree::status`] without a fetch: compares with the last known commit of the remote.
     pub fn status_offline(&self) -> Result<WorktreeStatus, RepositoryError> {
         let repository = self.repository()?;
         self.record_origin(&repository)?;
         self.compare(&repository)
     }
 
-    /// Whether everything is committed or ignored. Looks at the disk only.
+    /// Whether everything is committed or ignored. The remote is not contacted.
     pub fn is_clean(&self) -> Result<bool, RepositoryError> {
         Ok(self.uncommitted(&self.repository()?)?.is_empty())
     }
 
-    /// Fails if something is not committed, unless nothing was ever committed. To be called before a change
-    /// that is committed by itself, so that the commit holds nothing else. Looks at the disk only.
+    /// Fails if there are uncommitted changes, unless there is no commit yet. Call it before a change that is
+    /// committed automatically, so that the commit contains nothing else. The remote is not contacted.
     pub fn require_clean(&self) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
         if self.head_commit(&repository)?.is_none() {
@@ -197,7 +197,7 @@ impl Worktree {
         Ok(WorktreeStatus { state: SyncState::of(ahead, behind), ahead, behind, files })
     }
 
-    /// How many commits each side has that the other lacks.
+    /// Returns the numbers of commits that only `local` and only `remote` has.
     pub(super) fn distance(
         &self,
         repository: &Repository,
@@ -218,7 +218,7 @@ impl Worktree {
         distance.map_err(self.git("compare with its remote"))
     }
 
-    /// What is not committed, sorted by path.
+    /// Returns the uncommitted files, sorted by path.
     pub(super) fn uncommitted(&self, repository: &Repository) -> Result<Vec<FileStatus>, RepositoryError> {
         let mut options = StatusOptions::new();
         options.include_untracked(true).recurse_untracked_dirs(true).include_ignored(false);

@@ -1,3 +1,5 @@
+//! Tests of secret files.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 

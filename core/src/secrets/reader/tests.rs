@@ -1,3 +1,5 @@
+//! Tests of the resolution of placeholders.
+
 use rstest::rstest;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the gate.
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,3 +1,5 @@
+//! Tests of loading `OpenAPI` documents.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;

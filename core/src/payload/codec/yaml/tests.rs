@@ -1,3 +1,5 @@
+//! Tests of the YAML codec.
+
 use insta::assert_snapshot;
 use rstest::rstest;
 

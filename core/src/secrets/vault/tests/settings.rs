@@ -1,3 +1,5 @@
+//! Tests of paths and settings.
+
 use rstest::rstest;
 
 use super::*;
