@@ -140,7 +140,7 @@ fn each_mistake_is_told_with_its_place() {
     line 1, column 1: the document: expected an object, found an array
     line 1, column 1: unknown key "currentcontext" in the document; did you mean "currentContext"?
     line 1, column 1: unknown key "current-ctx" in the document; use currentContext, defaultEditor, credentials, contexts
-    cannot decode yaml, line 2, column 1: the key "currentContext" is there twice; keep one of them
+    cannot decode yaml, line 2, column 1: duplicate key "currentContext"; keep one of them
     line 1, column 1: contexts: expected a list, found an object
     line 1, column 12: contexts[0]: expected an object, found a string
     line 1, column 1: currentContext: is empty; name one of the contexts
@@ -201,7 +201,7 @@ fn each_mistake_is_told_with_its_place() {
     line 7, column 27: contexts[0].secretStore.vault.address: is not a URL; write it like https://api.example.com/v1
     line 7, column 54: contexts[0].secretStore.vault.kvVersion: must be 1 or 2
     line 7, column 54: contexts[0].secretStore.vault.mount: must not have empty, "." or ".." segments
-    line 7, column 72: unknown key in contexts[0].secretStore.vault.auth.password, not shown as it may be part of a value; put text with a comma, a colon or braces in quotes; use credentialsRef, mount
+    line 7, column 72: unknown key in contexts[0].secretStore.vault.auth.password, not shown because it may be part of a value; put text with a comma, a colon or braces in quotes; use credentialsRef, mount
     line 7, column 5: contexts[0].metadata: has bundle and bundleFile; keep one of them
     "#);
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a payload, or with the description of one.
+//! The errors of payloads and their descriptors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,41 +7,41 @@ use super::codec::{NOT_FINITE, WIDE_INTEGER};
 use super::{PayloadType, pointer::Pointer};
 use crate::error::{Categorized, Category};
 
-/// Why a payload could not be described, decoded or encoded.
+/// A failure to describe, decode or encode a payload.
 ///
-/// Errors name types, keys and places, never a scalar of the document: it may be a secret. The file is
+/// Messages name types, keys and places, but never a scalar of the document, because it may be a secret. The file is
 /// not known here; callers add it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// A payload type that does not exist.
+    /// The payload type does not exist.
     #[error(
         "payload type \"{0}\" is not supported; use json, yaml, ini, properties, xml, hcl, text or octet-stream"
     )]
     UnsupportedType(String),
-    /// The bytes are not a document of the format, or say something outside of the value model.
+    /// The bytes are not a document of the format, or contain a value outside of the value model.
     #[error("cannot decode {payload_type}, {position}: {reason}")]
     Decode {
-        /// The format that was expected.
+        /// The expected format.
         payload_type: PayloadType,
-        /// Where reading stopped.
+        /// The place where decoding stopped.
         position: Position,
-        /// What is wrong there.
+        /// The fault.
         reason: Cow<'static, str>,
     },
-    /// The value has a part that the format cannot hold, or would give back as something else.
+    /// The format cannot represent a part of the value, or would decode it as another value.
     #[error("cannot encode as {payload_type}, {}: {reason}", place(.at))]
     Encode {
-        /// The format that was wanted.
+        /// The requested format.
         payload_type: PayloadType,
-        /// The part that does not fit.
+        /// The part that cannot be represented.
         at: Pointer,
-        /// Why it does not fit.
+        /// The reason.
         reason: Cow<'static, str>,
     },
-    /// A JSON number outside of the value model, met while converting a parsed JSON value.
+    /// A number in a parsed JSON value that is outside of the value model.
     #[error("the number at {} is outside of the 64-bit signed integers", place(.at))]
     WideInteger {
-        /// Where the number is.
+        /// The place of the number.
         at: Pointer,
     },
 }
@@ -60,7 +60,7 @@ impl PayloadError {
         Self::Encode { payload_type, at: Pointer::default(), reason: reason.into() }
     }
 
-    /// Whether a number is the reason that no value can hold. It would be no less wrong for being read as text.
+    /// Whether the cause is a number outside of the value model. Decoding the payload as text would not correct it.
     pub fn is_number_out_of_range(&self) -> bool {
         match self {
             Self::Decode { reason, .. } => matches!(reason.as_ref(), WIDE_INTEGER | NOT_FINITE),
@@ -69,7 +69,7 @@ impl PayloadError {
         }
     }
 
-    /// Says that the failing part lies below `token`; called while an encoder unwinds.
+    /// Prefixes the place of the failing part with `token`. Encoders call it while they return.
     pub(super) fn below(mut self, token: &str) -> Self {
         if let Self::Encode { at, .. } | Self::WideInteger { at } = &mut self {
             at.prepend(token);
@@ -84,12 +84,12 @@ impl Categorized for PayloadError {
     }
 }
 
-/// A place in a text, counted from 1. The column counts characters or bytes, as the format's parser does.
+/// A place in a text, counted from 1. Depending on the parser of the format, the column counts characters or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The line.
     pub line: usize,
-    /// The column, where the format gives one.
+    /// The column, if the format's parser reports it.
     pub column: Option<usize>,
 }
 

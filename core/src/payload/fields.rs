@@ -1,4 +1,4 @@
-//! Strict access to the fields of a document that people write: every mistake is told with its place.
+//! Strict access to the fields of configuration documents. Every mistake is reported with its place.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,35 +8,35 @@ use super::{Located, Object, Part, PayloadError, PayloadType, Position, Value, d
 use crate::error::{Categorized, Category};
 use crate::secrets::is_secret_name;
 
-/// What is wrong with a document or one of its fields. Values are not shown, but for misspelt keywords, and neither
-/// are keys that may be pieces of one.
+/// A fault of a document or one of its fields. Messages do not show values, except misspelt keywords, nor keys that
+/// may be a part of a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// The bytes are not exactly one document of the format.
     #[error(transparent)]
     Syntax(#[from] PayloadError),
-    /// A key that means nothing at its place.
+    /// A key that is not allowed at its place.
     #[error("{position}: {}{}", unknown(.key.as_deref(), .parent), hint(*.suggestion, .known))]
     UnknownKey {
-        /// Where the key stands.
+        /// The place of the key.
         position: Position,
-        /// The field it stands in.
+        /// The field that contains the key.
         parent: String,
-        /// The key as written; `None` if it may be a piece of a value, which would be told with it.
+        /// The key as written; `None` if it may be a part of a value, which must not be shown.
         key: Option<String>,
-        /// The known key that is most like it.
+        /// The known key that is most similar.
         suggestion: Option<&'static str>,
-        /// All keys that it could have been.
+        /// All allowed keys.
         known: &'static [&'static str],
     },
-    /// A field whose value is of the wrong kind or says something impossible.
+    /// A field whose value has the wrong type or is not allowed.
     #[error("{position}: {field}: {reason}")]
     Value {
-        /// Where the field's key stands, or the item of a list.
+        /// The place of the field's key, or of the item of a list.
         position: Position,
         /// The field.
         field: String,
-        /// What is wrong.
+        /// The fault.
         reason: Cow<'static, str>,
     },
 }
@@ -51,19 +51,19 @@ fn unknown(key: Option<&str>, parent: &str) -> String {
     match key {
         Some(key) => format!("unknown key \"{key}\" in {parent}"),
         None => format!(
-            "unknown key in {parent}, not shown as it may be part of a value; \
+            "unknown key in {parent}, not shown because it may be part of a value; \
              put text with a comma, a colon or braces in quotes"
         ),
     }
 }
 
-/// Objects with more keys than this do not list them.
+/// The largest number of keys that a message lists.
 const LISTED: usize = 9;
 
-/// Keys longer than this are no misspelt names.
+/// The longest key, in bytes, that is treated as a misspelt name.
 const LONGEST_NAME: usize = 64;
 
-/// From so many characters on the start of a known key is meant to be it.
+/// The shortest start of a known key, in bytes, that is recognised as this key.
 const SHORTEST_START: usize = 3;
 
 fn hint(suggestion: Option<&'static str>, known: &[&'static str]) -> String {
@@ -74,19 +74,19 @@ fn hint(suggestion: Option<&'static str>, known: &[&'static str]) -> String {
     }
 }
 
-/// The root of a YAML or JSON document; `None` if it is empty or null. Equal keys in one object and a second
-/// document are errors.
+/// Returns the root of a YAML or JSON document; `None` if it is empty or null. Duplicate keys in one object and a
+/// second document are errors.
 pub fn read_document(format: PayloadType, bytes: &[u8]) -> Result<Option<Field>, FieldError> {
     let root = decode_located(format, bytes)?;
     Ok(root.filter(|root| !root.is_null()).map(|node| Field { name: String::new(), node }))
 }
 
-/// A closed set of words that stand for values.
+/// A closed set of words with their values.
 pub trait Keyword: Copy + 'static {
-    /// All words and what they stand for.
+    /// All words and their values.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// The word for this value.
+    /// Returns the word for this value.
     fn word(self) -> &'static str
     where
         Self: PartialEq,
@@ -95,14 +95,14 @@ pub trait Keyword: Copy + 'static {
     }
 }
 
-/// A value, the name of its field, and where it stands.
+/// A value, the name of its field, and its place.
 #[derive(Clone, Debug)]
 pub struct Field {
     name: String,
     node: Located,
 }
 
-/// The members of an object whose keys are all known.
+/// The members of an object with only known keys.
 #[derive(Debug)]
 pub struct Fields {
     name: String,
@@ -111,7 +111,7 @@ pub struct Fields {
 }
 
 impl Field {
-    /// An error about this field.
+    /// Returns an error about this field.
     pub fn fail(&self, reason: impl Into<Cow<'static, str>>) -> FieldError {
         failure(self.node.at, &self.name, reason)
     }
@@ -121,7 +121,7 @@ impl Field {
         self.node.is_null()
     }
 
-    /// Whether this is a scalar, and so may stand for a list of itself.
+    /// Whether this is a scalar, which may replace a list with one item.
     pub fn is_scalar(&self) -> bool {
         matches!(self.node.part, Part::Scalar { .. })
     }
@@ -131,7 +131,7 @@ impl Field {
         matches!(self.node.part, Part::Sequence(_))
     }
 
-    /// A string: in YAML the source text of any scalar.
+    /// Returns a string; in YAML the source text of any scalar.
     pub fn text(self) -> Result<String, FieldError> {
         let unwanted = self.fail(format!("expected a string, found {}", self.node.kind()));
         match self.node.part {
@@ -140,7 +140,7 @@ impl Field {
         }
     }
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     pub fn boolean(self) -> Result<bool, FieldError> {
         match self.node.part {
             Part::Scalar { value: Ok(Value::Bool(value)), .. } => Ok(value),
@@ -148,7 +148,7 @@ impl Field {
         }
     }
 
-    /// An integer.
+    /// Returns an integer.
     pub fn integer(self) -> Result<i64, FieldError> {
         match self.node.part {
             Part::Scalar { value: Ok(Value::Int(value)), .. } => Ok(value),
@@ -156,7 +156,7 @@ impl Field {
         }
     }
 
-    /// A number.
+    /// Returns a number.
     #[expect(clippy::cast_precision_loss, reason = "numbers beyond 2^53 mean no more than their neighbours")]
     pub fn number(self) -> Result<f64, FieldError> {
         match self.node.part {
@@ -171,7 +171,7 @@ impl Field {
         matches!(&self.node.part, Part::Mapping(members) if members.contains_key(key))
     }
 
-    /// The text of the member `key`, if this is an object that has one.
+    /// Returns the text of the member `key`, if this is an object that has one.
     pub fn member_text(&self, key: &str) -> Option<&str> {
         let Part::Mapping(members) = &self.node.part else { return None };
         match &members.get(key)?.part {
@@ -180,27 +180,27 @@ impl Field {
         }
     }
 
-    /// Where everything stands, by the names that errors use.
+    /// Returns the places of all parts, by the names that errors use.
     pub fn places(&self) -> BTreeMap<String, Position> {
         let mut places = BTreeMap::new();
         collect_places(&self.name, &self.node, &mut places);
         places
     }
 
-    /// This with every string replaced by what `replace` makes of it, if anything. Keys stay.
+    /// Returns the field with every string replaced for which `replace` returns a text. Keys stay.
     #[must_use]
     pub fn with_texts(mut self, replace: &dyn Fn(&str) -> Option<String>) -> Self {
         replace_texts(&mut self.node, replace);
         self
     }
 
-    /// Any value of the payload model.
+    /// Returns any value of the payload model.
     pub fn value(self) -> Result<Value, FieldError> {
         let Self { name, node } = self;
         node.into_value().map_err(|(at, reason)| failure(at, &name, reason))
     }
 
-    /// An object of the payload model.
+    /// Returns an object of the payload model.
     pub fn object(self) -> Result<Object, FieldError> {
         let unwanted = self.fail(format!("expected an object, found {}", self.node.kind()));
         match self.value()? {
@@ -209,7 +209,7 @@ impl Field {
         }
     }
 
-    /// One of the words of `K`.
+    /// Returns the value of one of the words of `K`.
     pub fn keyword<K: Keyword>(self) -> Result<K, FieldError> {
         let Self { name, node } = self;
         let at = node.at;
@@ -221,13 +221,13 @@ impl Field {
         })
     }
 
-    /// Parses the text of a string; the parser says what is wrong with it.
+    /// Parses the text of a string. The error of `parse` is reported with the place.
     pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, FieldError> {
         let (at, name) = (self.node.at, self.name.clone());
         parse(&self.text()?).map_err(|reason| failure(at, &name, reason))
     }
 
-    /// A pointer to a part of a payload, never to the whole of it.
+    /// Returns a pointer to a part of a payload, but not to the whole payload.
     pub fn pointer(self) -> Result<Pointer, FieldError> {
         self.parsed(|text| {
             if !text.starts_with('/') {
@@ -237,17 +237,17 @@ impl Field {
         })
     }
 
-    /// A list of pointers.
+    /// Returns a list of pointers.
     pub fn pointers(self) -> Result<Vec<Pointer>, FieldError> {
         self.items()?.into_iter().map(Self::pointer).collect()
     }
 
-    /// A list of pointers, or one that stands for a list of itself.
+    /// Returns a list of pointers; a single pointer is allowed in place of a list.
     pub fn pointers_or_one(self) -> Result<Vec<Pointer>, FieldError> {
         if self.is_scalar() { Ok(vec![self.pointer()?]) } else { self.pointers() }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn items(self) -> Result<Vec<Self>, FieldError> {
         let Part::Sequence(items) = self.node.part else {
             return Err(self.fail(format!("expected a list, found {}", self.node.kind())));
@@ -256,8 +256,8 @@ impl Field {
         Ok(items.into_iter().enumerate().map(named).collect())
     }
 
-    /// The members of an object with keys of its author's choice, without those that are null. `None` if all
-    /// are: null is absent and clears nothing, so such an object is not an empty one.
+    /// Returns the members of an object with arbitrary keys, without null members. Returns `None` if all members are
+    /// null: null means absent, so such an object is not an empty one.
     pub fn entries(self) -> Result<Option<Vec<(String, Self)>>, FieldError> {
         let Part::Mapping(members) = self.node.part else {
             return Err(self.fail(format!("expected an object, found {}", self.node.kind())));
@@ -273,7 +273,7 @@ impl Field {
         Ok(Some(named.collect()))
     }
 
-    /// [`Self::entries`], each as `read` reads it.
+    /// Like [`Self::entries`], with each member converted by `read`.
     pub fn map<T>(
         self,
         read: impl Fn(&str, Self) -> Result<T, FieldError>,
@@ -286,7 +286,7 @@ impl Field {
         read.collect::<Result<_, _>>().map(Some)
     }
 
-    /// The members of an object that has no keys but `known`.
+    /// Returns the members of an object; an error if it has other keys than `known`.
     pub fn fields(self, known: &'static [&'static str]) -> Result<Fields, FieldError> {
         let Part::Mapping(members) = self.node.part else {
             return Err(self.fail(format!("expected an object, found {}", self.node.kind())));
@@ -305,17 +305,17 @@ impl Field {
 }
 
 impl Fields {
-    /// Whether the field `key` is there and not null. False once it was read.
+    /// Whether the field `key` exists and is not null. False after it was read.
     pub fn has(&self, key: &str) -> bool {
         self.members.get(key).is_some_and(|node| !node.is_null())
     }
 
-    /// An error about the object as a whole.
+    /// Returns an error about the whole object.
     pub fn fail(&self, reason: impl Into<Cow<'static, str>>) -> FieldError {
         failure(self.at, &self.name, reason)
     }
 
-    /// The field `key` as `read` reads it; a null one is absent.
+    /// Reads the field `key` with `read`; null means absent.
     pub fn read<T>(
         &mut self,
         key: &str,
@@ -325,7 +325,7 @@ impl Fields {
         node.map(|node| read(Field { name: member_name(&self.name, key), node })).transpose()
     }
 
-    /// The field `key`, which must not be absent.
+    /// Reads the field `key`, which must not be absent.
     pub fn require<T>(
         &mut self,
         key: &str,
@@ -335,15 +335,15 @@ impl Fields {
     }
 }
 
-/// Whether a key looks like one that somebody made up or misspelt.
+/// Whether a key looks like a name, possibly an invented or misspelt one.
 fn is_name(key: &str) -> bool {
     let name = key.strip_prefix('$').unwrap_or(key);
     key.len() <= LONGEST_NAME
         && name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | '.'))
 }
 
-/// Whether the unknown key of `node`, a member of `parent`, may be a piece of a value that should be in quotes: YAML
-/// makes a mapping of `{text}`, and of `{id: 1, secret: some,text}` one with the key `text`.
+/// Whether the unknown key of `node`, a member of `parent`, may be a part of an unquoted value. YAML parses `{text}`
+/// as a mapping, and `{id: 1, secret: some,text}` as one with the key `text`.
 fn may_be_value(
     node: &Located,
     parent: &str,
@@ -352,7 +352,7 @@ fn may_be_value(
 ) -> bool {
     let name = parent.rsplit('.').next().unwrap_or_default();
     let in_secret = is_secret_name(name.split('[').next().unwrap_or_default());
-    // With a key that belongs there it is the object that is expected, not a text with braces.
+    // If there is also a known key, the author wrote an object and not a text with braces.
     let expected = || members.keys().any(|key| known.contains(&key.as_str()));
     let behind_secret = || {
         members.iter().any(|(key, member)| {
@@ -402,8 +402,8 @@ fn failure(position: Position, field: &str, reason: impl Into<Cow<'static, str>>
     FieldError::Value { position, field: field.to_owned(), reason: reason.into() }
 }
 
-/// The known key that somebody who wrote `key` probably meant: the same in another case, else one a few
-/// edits away, else one that begins with it.
+/// Returns the known key that the author of `key` probably meant: the same in another case, else one with few edits,
+/// else one that begins with it.
 fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     let distance = |candidate: &str| {
         strsim::damerau_levenshtein(&key.to_ascii_lowercase(), &candidate.to_ascii_lowercase())
@@ -428,7 +428,7 @@ mod tests {
     const KNOWN: &[&str] = &["grantType", "clientId", "clientSecret", "tokenURL"];
     const BENEATH: &[&str] = &["prompt", "persistInSession"];
 
-    /// Reads `oauth2` and in it `password`.
+    /// Reads `oauth2` and `password`, and returns the error.
     fn refusal(text: &str) -> String {
         let format = if text.starts_with("{\"") { PayloadType::Json } else { PayloadType::Yaml };
         let root = read_document(format, text.as_bytes()).unwrap().unwrap();
@@ -439,7 +439,7 @@ mod tests {
     }
 
     const HIDDEN: &str =
-        "not shown as it may be part of a value; put text with a comma, a colon or braces in quotes";
+        "not shown because it may be part of a value; put text with a comma, a colon or braces in quotes";
 
     #[rstest]
     #[case::colon("oauth2: {clientId: a, clientSecret:CANARY}", "line 1, column 23", "oauth2")]
@@ -452,7 +452,7 @@ mod tests {
     #[case::braces_and_value("password: {CANARY: 1}", "line 1, column 12", "password")]
     #[case::no_name("oauth2:\n  'CANARY/+=': x", "line 2, column 3", "oauth2")]
     #[case::of_json("{\"password\": {\"CANARY\": 1}}", "line 1, column 15", "password")]
-    fn keys_that_may_be_values_are_not_told(#[case] text: &str, #[case] at: &str, #[case] parent: &str) {
+    fn keys_that_may_be_values_are_not_shown(#[case] text: &str, #[case] at: &str, #[case] parent: &str) {
         let hint = hint(None, if parent == "oauth2" { KNOWN } else { BENEATH });
         assert_eq!(refusal(text), format!("{at}: unknown key in {parent}, {HIDDEN}{hint}"));
     }
@@ -491,7 +491,7 @@ mod tests {
         "{\"oauth2\": {\"$schema\": 1}}",
         "\"$schema\" in oauth2; use grantType, clientId, clientSecret, tokenURL"
     )]
-    fn keys_that_somebody_misspelt_are_told(#[case] text: &str, #[case] expected: &str) {
+    fn misspelt_keys_are_shown(#[case] text: &str, #[case] expected: &str) {
         let message = refusal(text);
         assert!(message.ends_with(&format!("unknown key {expected}")), "{message}");
     }

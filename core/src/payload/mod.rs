@@ -1,7 +1,7 @@
-//! Payloads: the value model, what formats there are, and one codec per format.
+//! Payloads: the value model, the formats, and one codec per format.
 //!
-//! [`Descriptor`] says what a payload is; [`decode`] and [`encode`] translate between bytes and [`Value`].
-//! Nothing here knows files or servers.
+//! A [`Descriptor`] describes the format of a payload. [`decode`] and [`encode`] convert between bytes and [`Value`].
+//! This module does not access files or servers.
 //!
 //! ```
 //! use declarest_core::payload::{Descriptor, PayloadType, decode, encode};

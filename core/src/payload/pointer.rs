@@ -6,13 +6,13 @@ use std::str::FromStr;
 use super::{MAX_DEPTH, Object, Value};
 use crate::error::{Categorized, Category};
 
-/// Why a text is not a JSON Pointer.
+/// The reason why a text is not a JSON Pointer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
     /// Not empty, and the first character is not a slash.
     #[error("JSON Pointer \"{0}\" must be empty or start with \"/\"")]
     Relative(String),
-    /// A `~` that escapes nothing.
+    /// A `~` without `0` or `1` after it.
     #[error("JSON Pointer \"{0}\" has a \"~\" that is not \"~0\" (tilde) or \"~1\" (slash)")]
     BadEscape(String),
     /// More tokens than arrays and objects may nest.
@@ -33,8 +33,8 @@ pub struct Pointer {
 }
 
 impl Pointer {
-    /// Parses the string form of RFC 6901, section 3. Pointers that lead deeper than [`MAX_DEPTH`] address
-    /// nothing, and [`Pointer::put`] would make of them what nothing else could handle.
+    /// Parses the string form of RFC 6901, section 3. Pointers deeper than [`MAX_DEPTH`] are rejected: they address
+    /// nothing, and [`Pointer::put`] would create values that cannot be encoded.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -50,18 +50,18 @@ impl Pointer {
         tokens.map(|tokens| Self { tokens }).ok_or_else(|| PointerError::BadEscape(text.to_owned()))
     }
 
-    /// The address of the member `token` of the document.
+    /// Returns the pointer to the member `token` of the document.
     pub fn from_token(token: &str) -> Self {
         Self { tokens: vec![token.to_owned()] }
     }
 
-    /// The address of the member `token` of what is at this address.
+    /// Returns the pointer to the member `token` of the part at this pointer.
     #[must_use]
     pub fn child(&self, token: &str) -> Self {
         self.tokens.iter().cloned().chain([token.to_owned()]).collect()
     }
 
-    /// The reference tokens from the top, unescaped.
+    /// Returns the reference tokens from the root, unescaped.
     pub fn tokens(&self) -> &[String] {
         &self.tokens
     }
@@ -71,7 +71,7 @@ impl Pointer {
         self.tokens.is_empty()
     }
 
-    /// The part of `value` at this address. `None` for a missing member or index, for `-`, and when a token
+    /// Returns the part of `value` at this pointer; `None` for a missing member or index, for `-`, and if a token
     /// would descend into a scalar.
     pub fn get<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         self.tokens.iter().try_fold(value, |value, token| match value {
@@ -81,8 +81,8 @@ impl Pointer {
         })
     }
 
-    /// `value` with `part` at this address, replacing what is there; missing objects on the way are made.
-    /// Unchanged where a token would descend into a scalar, null or missing array element.
+    /// Returns `value` with `part` at this pointer, replacing an existing part and creating missing objects above it.
+    /// Unchanged if a token would descend into a scalar, null or a missing array element.
     #[must_use]
     pub fn put(&self, mut value: Value, part: Value) -> Value {
         let mut place = &mut value;
@@ -103,7 +103,7 @@ impl Pointer {
         value
     }
 
-    /// `value` without the object member at this address; unchanged where there is none.
+    /// Returns `value` without the object member at this pointer; unchanged if there is none.
     #[must_use]
     pub fn remove(&self, mut value: Value) -> Value {
         if let Some((last, above)) = self.tokens.split_last() {
@@ -115,7 +115,7 @@ impl Pointer {
         value
     }
 
-    /// Like [`Pointer::get`], for changing the part.
+    /// Like [`Pointer::get`], but mutable.
     pub fn get_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         self.tokens.iter().try_fold(value, |value, token| match value {
             Value::Object(members) => members.get_mut(token),
@@ -129,12 +129,12 @@ impl Pointer {
     }
 }
 
-/// A member's name as it stands in a pointer (RFC 6901 §3).
+/// Returns the name of a member, escaped for a pointer (RFC 6901 §3).
 pub fn escape(token: &str) -> String {
     token.replace('~', "~0").replace('/', "~1")
 }
 
-/// The index that a token means on an array: decimal digits without a leading zero (RFC 6901, section 4).
+/// Returns the array index of a token: decimal digits without a leading zero (RFC 6901, section 4).
 pub fn array_index(token: &str) -> Option<usize> {
     let canonical = token == "0" || !token.starts_with('0');
     (canonical && token.bytes().all(|byte| byte.is_ascii_digit())).then(|| token.parse().ok()).flatten()
@@ -162,7 +162,7 @@ impl fmt::Display for Pointer {
 }
 
 impl FromIterator<String> for Pointer {
-    /// The pointer with these reference tokens, unescaped.
+    /// Returns the pointer with these unescaped reference tokens.
     fn from_iter<I: IntoIterator<Item = String>>(tokens: I) -> Self {
         Self { tokens: tokens.into_iter().collect() }
     }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn leads_no_deeper_than_payloads_do() {
+    fn pointers_are_not_deeper_than_payloads() {
         let deepest = Pointer::parse(&"/a".repeat(MAX_DEPTH)).unwrap();
         let value = deepest.put(Value::Object(Object::new()), Value::Int(1));
         let bytes = encode(PayloadType::Json, &value).unwrap();

@@ -1,4 +1,4 @@
-//! The payload types: their names, media types, extensions, and how the three describe one payload.
+//! The payload types with their names, media types and extensions, and the descriptors of payloads.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,11 +22,11 @@ pub enum PayloadType {
     Hcl,
     /// Any other text.
     Text,
-    /// Bytes without meaning to us.
+    /// Bytes of an unknown format.
     OctetStream,
 }
 
-/// What operations a format allows.
+/// The kind of values that a format holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Decodes into objects, arrays and scalars.
@@ -50,7 +50,7 @@ impl PayloadType {
         Self::OctetStream,
     ];
 
-    /// The short name, as in metadata and messages.
+    /// Returns the short name, as in metadata and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -64,7 +64,7 @@ impl PayloadType {
         }
     }
 
-    /// What operations the format allows.
+    /// Returns the kind of values that the format holds.
     pub const fn class(self) -> Class {
         match self {
             Self::Json | Self::Yaml | Self::Ini | Self::Properties => Class::Structured,
@@ -73,7 +73,7 @@ impl PayloadType {
         }
     }
 
-    /// The type with this short name, or the alias `binary` or `txt`; case and outer white space are ignored.
+    /// Returns the type with this short name, or the alias `binary` or `txt`. Case and outer white space are ignored.
     pub fn parse_name(name: &str) -> Option<Self> {
         let name = name.trim();
         let is = |known: &str| known.eq_ignore_ascii_case(name);
@@ -86,17 +86,17 @@ impl PayloadType {
         Self::ALL.into_iter().find(|payload_type| is(payload_type.name()))
     }
 
-    /// The canonical media type.
+    /// Returns the canonical media type.
     pub fn media_type(self) -> &'static str {
         self.row().media_types[0]
     }
 
-    /// The canonical extension, with its dot.
+    /// Returns the canonical extension, with its dot.
     pub fn extension(self) -> &'static str {
         self.row().extensions[0]
     }
 
-    /// The first row of a type is the canonical one.
+    /// Returns the canonical row of the type.
     fn row(self) -> &'static Row {
         match self {
             Self::Json => &JSON,
@@ -123,7 +123,7 @@ impl serde::Serialize for PayloadType {
     }
 }
 
-/// Spellings that mean the same; the first of each list is canonical.
+/// Synonymous extensions and media types. The first of each list is canonical.
 struct Row {
     payload_type: PayloadType,
     extensions: &'static [&'static str],
@@ -166,7 +166,7 @@ static OCTETS: Row = row(PayloadType::OctetStream, &[".bin"], &["application/oct
 static ROWS: [&Row; 12] =
     [&JSON, &YAML, &INI, &PROPERTIES, &XML, &HCL, &PLAIN, &CSV, &HTML, &CSS, &JAVASCRIPT, &OCTETS];
 
-/// What one payload is: its type, the media type it travels as, and the extension of its file.
+/// The description of a payload: its type, its media type, and the extension of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -174,26 +174,26 @@ pub struct Descriptor {
     pub payload_type: PayloadType,
     /// A media type without parameters, in lower case.
     pub media_type: &'static str,
-    /// The extension with its dot, in the case of the file it came from.
+    /// The extension with its dot, in the letter case of the file.
     pub extension: Cow<'static, str>,
 }
 
 impl Descriptor {
-    /// The canonical descriptor of a type.
+    /// Returns the canonical descriptor of a type.
     pub fn of(payload_type: PayloadType) -> Self {
         Self::of_row(payload_type.row())
     }
 
-    /// The descriptor of a file with this extension, whose leading dot is optional. Case is ignored in the
-    /// look-up and kept in the result; an unknown extension is binary and kept.
+    /// Returns the descriptor of a file with this extension; the leading dot is optional. The search ignores case,
+    /// and the result keeps it. An unknown extension is binary and is kept, too.
     pub fn from_extension(extension: &str) -> Self {
         let extension = with_dot(extension);
         let row = row_of_extension(&extension).unwrap_or(&OCTETS);
         Self::of_row(row).with_extension(extension)
     }
 
-    /// The descriptor of a media type, or `None` if we do not know it. Parameters are dropped and case is
-    /// ignored; structured suffixes (RFC 6839) and short type names count.
+    /// Returns the descriptor of a media type; `None` if it is unknown. Parameters and case are ignored. Structured
+    /// suffixes (RFC 6839) and short type names are accepted.
     pub fn from_media_type(media_type: &str) -> Option<Self> {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if let Some(row) = ROWS.iter().find(|row| row.media_types.contains(&essence.as_str())) {
@@ -215,9 +215,9 @@ impl Descriptor {
         }
     }
 
-    /// Completes a partial description. The first that applies decides: a known extension that stands
-    /// alone, a known media type, the payload type, an unknown extension, plain bytes. The extension given
-    /// stays unless it belongs to another type. Blank texts and unknown media types count as absent.
+    /// Completes a partial description. The first of these that applies decides: a known extension without type and
+    /// media type, a known media type, the payload type, an unknown extension, plain bytes. The given extension stays
+    /// unless it belongs to another type. Blank texts and unknown media types are ignored.
     pub fn normalise(
         payload_type: Option<&str>,
         media_type: Option<&str>,

@@ -7,21 +7,21 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use super::pointer::Pointer;
 use super::{PayloadError, PayloadType, codec};
 
-/// Members of an object. Order carries no meaning; iteration is by key, bytewise.
+/// The members of an object. Their order has no meaning; iteration is by key, bytewise.
 pub type Object = BTreeMap<String, Value>;
 
 /// One payload, or a part of one.
 ///
-/// Equality is by meaning: numbers compare by mathematical value (`1` equals `1.0`), members in any
-/// order, arrays in order, bytes bytewise.
+/// Equality is semantic: numbers compare by mathematical value (`1` equals `1.0`), members in any order, arrays in
+/// order, bytes bytewise.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
-    /// Absence stated explicitly.
+    /// An explicit null.
     #[default]
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// An integer within 64 signed bits; literals outside do not decode.
+    /// A signed 64-bit integer. Literals outside of this range cannot be decoded.
     Int(i64),
     /// A finite float.
     Float(f64),
@@ -31,12 +31,12 @@ pub enum Value {
     Array(Vec<Value>),
     /// Named values.
     Object(Object),
-    /// Content that is not text; only binary payloads hold it.
+    /// Binary content; only binary payloads hold it.
     Bytes(Vec<u8>),
 }
 
 impl Value {
-    /// The member `key` of an object, if this is one and has it.
+    /// Returns the member `key`, if this is an object that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Self::Object(members) => members.get(key),
@@ -44,7 +44,7 @@ impl Value {
         }
     }
 
-    /// The members, if this is an object.
+    /// Returns the members, if this is an object.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Self::Object(members) => Some(members),
@@ -52,7 +52,7 @@ impl Value {
         }
     }
 
-    /// The items, if this is an array.
+    /// Returns the items, if this is an array.
     pub fn as_array(&self) -> Option<&[Value]> {
         match self {
             Self::Array(items) => Some(items),
@@ -60,7 +60,7 @@ impl Value {
         }
     }
 
-    /// The text, if this is a string.
+    /// Returns the text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -73,7 +73,7 @@ impl Value {
         matches!(self, Self::Null)
     }
 
-    /// What kind of value this is, with its article, for messages that must not show the value itself.
+    /// Returns the type with its article, for messages that must not show the value.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    /// Converts a parsed JSON value. Integers outside of `i64` are [`PayloadError::WideInteger`].
+    /// Converts a parsed JSON value. Integers outside of `i64` cause [`PayloadError::WideInteger`].
     pub fn from_json(json: &serde_json::Value) -> Result<Self, PayloadError> {
         use serde_json::Value as Json;
         Ok(match json {
@@ -115,15 +115,15 @@ impl Value {
         })
     }
 
-    /// Converts to a JSON value. Bytes, non-finite floats and nesting beyond
-    /// [`MAX_DEPTH`](super::MAX_DEPTH) are [`PayloadError::Encode`].
+    /// Converts to a JSON value. Bytes, non-finite floats and nesting beyond [`MAX_DEPTH`](super::MAX_DEPTH) cause
+    /// [`PayloadError::Encode`].
     pub fn to_json(&self) -> Result<serde_json::Value, PayloadError> {
         codec::check_tree(PayloadType::Json, self, 0)?;
         serde_json::to_value(self).map_err(|error| PayloadError::encode(PayloadType::Json, error.to_string()))
     }
 
-    /// A scalar as the text that stands for it in paths and queries: strings verbatim, integers decimal,
-    /// floats shortest without exponent, booleans `true`/`false`. `None` for everything else.
+    /// Returns a scalar as text for paths and queries: strings verbatim, integers decimal, floats in the shortest
+    /// form without exponent, booleans `true`/`false`. `None` for other values.
     pub fn scalar_text(&self) -> Option<String> {
         match self {
             Self::Bool(value) => Some(value.to_string()),
@@ -137,10 +137,11 @@ impl Value {
     }
 }
 
-/// The integer that a float is, exact also beyond 2^53; `None` with a fraction or outside of `i64`.
+/// Returns the integer that equals `float`, exactly also beyond 2^53; `None` if it has a fraction or is outside of
+/// `i64`.
 #[allow(clippy::cast_possible_truncation, clippy::float_cmp)]
 pub(super) fn exact_integer(float: f64) -> Option<i64> {
-    // 2^63 itself is not an i64, and every float in range with no fraction converts exactly.
+    // 2^63 is not an i64. Every float in the range without a fraction converts exactly.
     let in_range = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
     (in_range && float.trunc() == float).then_some(float as i64)
 }
@@ -163,13 +164,13 @@ impl PartialEq for Value {
 }
 
 impl Serialize for Value {
-    /// Bytes serialise as an array of numbers; formats that know better use the payload codecs.
+    /// Serialises bytes as an array of numbers. Formats with binary values use the payload codecs.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Int(value) => serializer.serialize_i64(*value),
-            // A float without a fraction is written as the integer it is, so `1.0` prints as `1`.
+            // A float without a fraction is written as an integer, so `1.0` becomes `1`.
             Self::Float(value) => match exact_integer(*value) {
                 Some(integer) => serializer.serialize_i64(integer),
                 None => serializer.serialize_f64(*value),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn json_values_outside_of_the_model_are_refused() {
+    fn json_values_outside_of_the_model_are_rejected() {
         let wide =
             Value::from_json(&serde_json::json!({"a": [0, 9_223_372_036_854_775_808_u64]})).unwrap_err();
         assert_eq!(wide.to_string(), "the number at \"/a/1\" is outside of the 64-bit signed integers");

@@ -145,7 +145,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "declarest: {",
     "name: b\ndeclarest: {",
-    "cannot decode yaml, line 7, column 1: the key \"name\" is there twice; keep one of them"
+    "cannot decode yaml, line 7, column 1: duplicate key \"name\"; keep one of them"
 )]
 #[case(
     "metadataRoot: metadata",

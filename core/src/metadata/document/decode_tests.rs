@@ -208,7 +208,7 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
 )]
 #[case(
     "resource: {id: /a}\nresource: {}",
-    "cannot decode yaml, line 2, column 1: the key \"resource\" is there twice; keep one of them"
+    "cannot decode yaml, line 2, column 1: duplicate key \"resource\"; keep one of them"
 )]
 #[case(
     "resource: {}\n---\nresource: {}",
@@ -310,7 +310,7 @@ fn yaml_mistakes_tell_their_place(#[case] text: &str, #[case] message: &str) {
 )]
 #[case(
     "{\"resource\": {},\n \"resource\": {}}",
-    "cannot decode json, line 2, column 2: the key \"resource\" is there twice; keep one of them"
+    "cannot decode json, line 2, column 2: duplicate key \"resource\"; keep one of them"
 )]
 #[case(
     "{}\n{}",

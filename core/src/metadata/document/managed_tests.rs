@@ -114,7 +114,7 @@ fn members_that_do_not_fit_the_file_change_nothing() {
     let before = document("{value: '{{include defaults.properties}}'}");
     let mut document = before.clone();
     let error = document.keep_defaults(None, object("{a: {b: 1}}"), ".yaml").unwrap_err();
-    assert_eq!(error.to_string(), "cannot encode as properties, \"/a\": an object has no place here");
+    assert_eq!(error.to_string(), "cannot encode as properties, \"/a\": an object is not allowed here");
     assert_eq!(document, before);
 }
 

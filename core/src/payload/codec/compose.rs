@@ -1,40 +1,40 @@
-//! What a parser composes a document into.
+//! The result types of a parser.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::payload::{Position, Value};
 
-/// What a parser knows about a scalar.
+/// A parsed scalar.
 pub struct Scalar<'t> {
     /// Its text without quotes and escapes.
     pub text: &'t str,
-    /// What it means, or why it means nothing in the value model.
+    /// Its value, or the reason why it is outside of the value model.
     pub value: Result<Value, Cow<'static, str>>,
-    /// Whether the document says what it means by a tag.
+    /// Whether a tag in the document determines its type.
     pub tagged: bool,
 }
 
-/// What a document can be composed into.
+/// A type that a document can be composed into.
 pub trait Compose: Clone {
-    /// A scalar; `Err` says why it cannot be one.
+    /// Returns a scalar; `Err` is the reason why it is not allowed.
     fn scalar(scalar: Scalar<'_>, at: Position) -> Result<Self, Cow<'static, str>>;
-    /// A list that begins `at`.
+    /// Returns a list that begins `at`.
     fn sequence(items: Vec<Self>, at: Position) -> Self;
-    /// A mapping that begins `at`.
+    /// Returns a mapping that begins `at`.
     fn mapping(members: BTreeMap<String, Self>, at: Position) -> Self;
-    /// A member under its key, or why the key cannot be one.
+    /// Returns a member with its key, or the reason why the key is not allowed.
     fn member(key: Self, value: Self) -> Result<(String, Self), Cow<'static, str>>;
-    /// The items of a list, or the node itself.
+    /// Returns the items of a list, or the node itself.
     fn into_items(self) -> Result<Vec<Self>, Self>;
-    /// What a key says, if it is a text.
+    /// Returns the text of a key, if it is a text.
     fn key_text(&self) -> Option<&str>;
-    /// A member's value that was left out, colon and all or not, in a mapping within braces.
+    /// Marks the omitted value of a key in a mapping within braces, as in `{key}` and `{key:}`.
     #[must_use]
     fn left_out(self) -> Self {
         self
     }
-    /// The members of a mapping.
+    /// Returns the members of a mapping.
     fn into_members(self) -> Option<BTreeMap<String, Self>>;
 }
 
@@ -77,17 +77,17 @@ impl Compose for Value {
     }
 }
 
-/// What is wrong with a key that is there twice. `None` is for one that may be part of a secret.
+/// Returns the error for a duplicate key; `None` for a key that may be part of a secret.
 pub fn repeated(key: Option<&str>) -> String {
     match key {
-        Some(key) => format!("the key \"{key}\" is there twice; keep one of them"),
-        None => "the key here, in what may be a secret, is there twice; put a text that holds braces in quotes, or \
-                 keep one of the keys"
+        Some(key) => format!("duplicate key \"{key}\"; keep one of them"),
+        None => "duplicate key, not shown because it may be part of a secret; put text with braces in quotes, or keep \
+                 one of the keys"
             .to_owned(),
     }
 }
 
-/// Why a value of this kind is no key.
+/// Returns the error for a key that is of this kind.
 pub fn no_key(kind: &str) -> Cow<'static, str> {
     format!("{kind} cannot be a key; put it in quotes").into()
 }

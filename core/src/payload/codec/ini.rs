@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use super::{flat_text, lines, utf8};
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
-/// Only at the beginning of a file; anywhere else it is a character like others.
+/// It is a mark only at the beginning of a file, and an ordinary character elsewhere.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// All values are strings; of equal keys the last wins.
+/// Decodes a file. All values are strings. The last of several equal keys applies.
 pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     let text = utf8(PayloadType::Ini, bytes)?;
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
@@ -39,8 +39,8 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     Ok(Value::Object(root))
 }
 
-/// Root keys, then the sections, each sorted and apart by a blank line. If the first of them begins with what
-/// looks like a byte order mark, one is put in front of it, as reading takes one off.
+/// Encodes root keys, then the sections, each sorted and separated by a blank line. If the text begins with a byte
+/// order mark, a second one is added, because decoding removes one.
 pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     let Value::Object(root) = value else {
         return Err(refuse(format!("ini holds an object, not {}", value.kind())));
@@ -67,7 +67,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
 
 #[derive(PartialEq)]
 enum Line<'t> {
-    /// Blank or a comment.
+    /// A blank line or a comment.
     Nothing,
     Section(&'t str),
     Entry(&'t str, &'t str),

@@ -16,7 +16,7 @@ pub use located::decode as decode_located;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One document: trailing content is an error, of equal keys the last wins.
+/// Decodes one document. Trailing content is an error. The last of several equal keys applies.
 pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     check(bytes)?;
     if bytes.trim_ascii().is_empty() {
@@ -28,7 +28,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     Ok(value.0)
 }
 
-/// Refuses what `serde_json` accepts or would explain badly.
+/// Rejects faults that `serde_json` accepts or describes badly.
 fn check(bytes: &[u8]) -> Result<(), PayloadError> {
     let fail = |line, column, reason| Err(PayloadError::decode(PayloadType::Json, line, column, reason));
     if bytes.starts_with(BYTE_ORDER_MARK) {
@@ -40,7 +40,7 @@ fn check(bytes: &[u8]) -> Result<(), PayloadError> {
     }
 }
 
-/// Two spaces of indentation, keys ascending bytewise, no newline at the end.
+/// Encodes with two spaces of indentation, keys ascending bytewise, and no final newline.
 pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     check_tree(PayloadType::Json, value, 0)?;
     let mut bytes = Vec::new();
@@ -52,8 +52,8 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     Ok(bytes)
 }
 
-/// `serde_json` ends its messages with the position, which ours carry apart. Its messages hold no content,
-/// because [`Decoded`] accepts every type.
+/// Converts an error of `serde_json`. Its position is removed from the message, because ours has it separately. The
+/// message quotes no content, because [`Decoded`] accepts every type.
 fn described(error: &serde_json::Error) -> PayloadError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
@@ -62,7 +62,7 @@ fn described(error: &serde_json::Error) -> PayloadError {
     PayloadError::decode(PayloadType::Json, line, Some(column), reason)
 }
 
-/// A clearer text for the mistakes that people make most.
+/// Returns a clearer text for common mistakes.
 fn explained(found: &str) -> Option<&'static str> {
     Some(match found {
         "trailing characters" => "more text after the document; a file holds exactly one",
@@ -70,7 +70,7 @@ fn explained(found: &str) -> Option<&'static str> {
             "expected a value: an object, an array, text in quotes, a number, true, false or null"
         }
         "key must be a string" => "expected a key in quotes; JSON has no comments and no bare keys",
-        "trailing comma" => "a comma behind the last member; remove it",
+        "trailing comma" => "a comma after the last member; remove it",
         "invalid escape" => "an unknown escape; write a backslash twice",
         "recursion limit exceeded" => TOO_DEEP,
         "number out of range" => NOT_FINITE,
@@ -83,9 +83,9 @@ fn explained(found: &str) -> Option<&'static str> {
     })
 }
 
-/// The place of the first integer literal that is not an `i64`.
+/// Returns the place of the first integer literal that is not an `i64`.
 ///
-/// A parser that has seen one gives back a float, which is indistinguishable from `1e20`.
+/// The parser would return it as a float, which cannot be distinguished from `1e20`.
 fn wide_integer(bytes: &[u8]) -> Option<(usize, usize)> {
     let (mut line, mut line_start, mut at) = (1, 0, 0);
     while let Some(byte) = bytes.get(at) {
@@ -110,7 +110,7 @@ fn wide_integer(bytes: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// The bytes of a string literal with both quotes, or the rest if it never ends.
+/// Returns the length of a string literal with both quotes; the whole length if it is not closed.
 fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
@@ -128,8 +128,7 @@ fn number_at(bytes: &[u8]) -> &str {
     std::str::from_utf8(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
 }
 
-/// Any JSON value. Kept apart from [`Value`] so that nobody deserialises that from a format whose types
-/// differ from ours.
+/// Any JSON value. It is separate from [`Value`], which must not be deserialised from formats with other types.
 struct Decoded(Value);
 
 impl<'de> Deserialize<'de> for Decoded {
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_keys_the_last_wins() {
+    fn the_last_of_several_equal_keys_applies() {
         let value = decode(br#"{"a": 1, "a": {"b": 2}}"#).unwrap();
         assert_eq!(value, decode(br#"{"a": {"b": 2}}"#).unwrap());
     }
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_show_nothing_of_the_document() {
+    fn errors_do_not_quote_the_document() {
         for text in ["{\"a\": \"s3cret\" \"b\"}", "[\"s3cret\\x\"]", "{\"a\": s3cret}", "\"s3cret"] {
             let message = decode(text.as_bytes()).unwrap_err().to_string();
             assert!(!message.contains("s3cret"), "{message}");

@@ -1,4 +1,4 @@
-//! Documents that remember where their parts stand, for files whose mistakes are worth a line number.
+//! Documents with the place of each part, for files whose errors show a line number.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use super::compose::{Compose, Scalar, no_key};
 use crate::payload::{Position, Value};
 
-/// A part of a document and where it stands.
+/// A part of a document and its place.
 #[derive(Clone, Debug)]
 pub struct Located {
-    /// Where it begins. A member of a mapping begins with its key.
+    /// The place where it begins. A member of a mapping begins with its key.
     pub at: Position,
-    /// What it is.
+    /// The content.
     pub part: Part,
-    /// What its key is, if that is no string and stands here only as its text.
+    /// The type of its key, if the key is not a string and only its text is stored.
     odd_key: Option<&'static str>,
-    /// Whether its key stands alone in a mapping within braces, as a piece of a text without quotes would.
+    /// Whether its key has no value in a mapping within braces, which may be a piece of an unquoted text.
     alone: bool,
 }
 
@@ -24,10 +24,10 @@ pub struct Located {
 pub enum Part {
     /// A scalar.
     Scalar {
-        /// The text to take where a string is wanted; `None` if the format tells strings from other
-        /// scalars by quotes and this is another.
+        /// The text to use if a string is expected; `None` if the format distinguishes strings by quotes and this is
+        /// another scalar.
         text: Option<String>,
-        /// What it means where any value is wanted, or why it is outside of the value model.
+        /// The value to use if any value is expected, or the reason why it is outside of the value model.
         value: Result<Value, Cow<'static, str>>,
     },
     /// A list.
@@ -46,13 +46,13 @@ impl Located {
         matches!(&self.part, Part::Scalar { value: Ok(Value::Null), .. })
     }
 
-    /// Whether this is what a key has in `{key}`, where YAML lets the value be left out. Somebody may have meant the
-    /// text `{key}`, or `a,key` in the member before it.
+    /// Whether this is the omitted value in `{key}`, which YAML allows. The author may have meant the text `{key}`,
+    /// or `a,key` in the member before it.
     pub fn is_left_out(&self) -> bool {
         self.alone
     }
 
-    /// What kind of value this is, with its article.
+    /// Returns the type of the value, with its article.
     pub fn kind(&self) -> &'static str {
         match &self.part {
             Part::Scalar { value: Ok(value), .. } => value.kind(),
@@ -62,7 +62,7 @@ impl Located {
         }
     }
 
-    /// As a value of the model; `Err` is where it leaves the model, and how.
+    /// Returns the value; `Err` is the place and the reason if a part is outside of the value model.
     pub fn into_value(self) -> Result<Value, (Position, Cow<'static, str>)> {
         match self.part {
             Part::Scalar { value, .. } => value.map_err(|reason| (self.at, reason)),
@@ -81,8 +81,8 @@ impl Located {
 }
 
 impl Compose for Located {
-    /// An untagged scalar outside of the value model is an error only where a value is wanted: a string may
-    /// be any run of digits.
+    /// An untagged scalar outside of the value model is an error only if a value is expected: a string may have any
+    /// digits.
     fn scalar(scalar: Scalar<'_>, at: Position) -> Result<Self, Cow<'static, str>> {
         let value = if scalar.tagged { Ok(scalar.value?) } else { scalar.value };
         Ok(Self::new(Part::Scalar { text: Some(scalar.text.to_owned()), value }, at))

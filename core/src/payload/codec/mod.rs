@@ -1,4 +1,4 @@
-//! One codec per format, and what the structured ones share.
+//! One codec per format, and shared parts of the structured ones.
 
 mod compose;
 mod ini;
@@ -14,19 +14,19 @@ use super::{PayloadError, PayloadType, Value};
 use compose::{Compose, Scalar};
 pub use located::{Located, Part};
 
-/// The deepest nesting of arrays and objects that structured formats read and write.
+/// The deepest nesting of arrays and objects that structured formats decode and encode.
 ///
-/// It is what `serde_json` accepts; one limit for all formats keeps every decoded value encodable.
+/// It is the limit of `serde_json`. With the same limit for all formats every decoded value can be encoded.
 pub const MAX_DEPTH: usize = 127;
 
 pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit signed range; write it as a string";
 pub(super) const NOT_FINITE: &str = "a number that is not finite as a 64-bit float";
 const TOO_DEEP: &str = "arrays and objects nested deeper than 127 levels";
 
-/// Reads a payload.
+/// Decodes a payload.
 ///
-/// Structured types give what their syntax says, text types a string (bytes if the content is not UTF-8,
-/// so that it survives unchanged), binary ones bytes. Fails with [`PayloadError::Decode`], also for nesting
+/// Structured types return the value of their syntax. Text types return a string, or bytes if the content is not
+/// UTF-8, so that it is preserved. Binary types return bytes. Fails with [`PayloadError::Decode`], also for nesting
 /// beyond [`MAX_DEPTH`] and, in YAML, for aliases that expand to more than 64 MiB.
 pub fn decode(payload_type: PayloadType, bytes: &[u8]) -> Result<Value, PayloadError> {
     match payload_type {
@@ -39,8 +39,8 @@ pub fn decode(payload_type: PayloadType, bytes: &[u8]) -> Result<Value, PayloadE
     }
 }
 
-/// Reads a YAML or JSON document and keeps where everything stands in it; `None` for an empty document or
-/// another type. Equal keys are an error in both formats.
+/// Decodes a YAML or JSON document with the place of each part; `None` for an empty document or another type.
+/// Duplicate keys are an error in both formats.
 pub fn decode_located(payload_type: PayloadType, bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
     match payload_type {
         PayloadType::Json => json::decode_located(bytes),
@@ -49,8 +49,8 @@ pub fn decode_located(payload_type: PayloadType, bytes: &[u8]) -> Result<Option<
     }
 }
 
-/// Writes a payload; decoding the result gives the value back, except that ini and properties turn scalars
-/// into strings. The same value always gives the same bytes. Fails with [`PayloadError::Encode`].
+/// Encodes a payload. Decoding the result returns the same value, except that ini and properties turn scalars into
+/// strings. The same value always has the same bytes. Fails with [`PayloadError::Encode`].
 pub fn encode(payload_type: PayloadType, value: &Value) -> Result<Vec<u8>, PayloadError> {
     match payload_type {
         PayloadType::Json => json::encode(value),
@@ -62,7 +62,7 @@ pub fn encode(payload_type: PayloadType, value: &Value) -> Result<Vec<u8>, Paylo
     }
 }
 
-/// The content as UTF-8, or where it stops being so.
+/// Returns the content as text; an error with the line if it is not UTF-8.
 fn utf8(payload_type: PayloadType, bytes: &[u8]) -> Result<&str, PayloadError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
@@ -70,12 +70,12 @@ fn utf8(payload_type: PayloadType, bytes: &[u8]) -> Result<&str, PayloadError> {
     })
 }
 
-/// The lines of a text, ended by LF, CRLF or CR.
+/// Returns the lines of a text that end in LF, CRLF or CR.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
-/// Refuses what JSON and YAML cannot hold: bytes, non-finite floats, nesting too deep to be read again.
+/// Rejects values that JSON and YAML cannot represent: bytes, non-finite floats, and nesting too deep to decode.
 pub(super) fn check_tree(payload_type: PayloadType, value: &Value, depth: usize) -> Result<(), PayloadError> {
     let refuse = |reason: &'static str| Err(PayloadError::encode(payload_type, reason));
     match value {
@@ -92,14 +92,14 @@ pub(super) fn check_tree(payload_type: PayloadType, value: &Value, depth: usize)
     }
 }
 
-/// A value of a format that holds only strings: null is empty, booleans and numbers are their text.
+/// Returns a value as text for formats that hold only strings: null is empty, booleans and numbers are their text.
 fn flat_text(payload_type: PayloadType, value: &Value) -> Result<String, PayloadError> {
     match value {
         Value::Null => Ok(String::new()),
         Value::Float(number) if !number.is_finite() => Err(PayloadError::encode(payload_type, NOT_FINITE)),
-        _ => value
-            .scalar_text()
-            .ok_or_else(|| PayloadError::encode(payload_type, format!("{} has no place here", value.kind()))),
+        _ => value.scalar_text().ok_or_else(|| {
+            PayloadError::encode(payload_type, format!("{} is not allowed here", value.kind()))
+        }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bytes as they are.
+//! Binary payloads, unchanged.
 
 use crate::payload::{PayloadError, PayloadType, Value};
 

@@ -1,11 +1,11 @@
-//! Java properties, as `java.util.Properties.load` defines them, but in UTF-8.
+//! Java properties, as defined by `java.util.Properties.load`, but in UTF-8.
 
 use std::fmt::Write;
 
 use super::{flat_text, lines, utf8};
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
-/// A flat map of strings; of equal keys the last wins.
+/// Decodes a flat map of strings. The last of several equal keys applies.
 pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     let text = utf8(PayloadType::Properties, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -30,7 +30,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     Ok(Value::Object(members))
 }
 
-/// One `key=value` line each, sorted by key.
+/// Encodes one line `key=value` per member, sorted by key.
 pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     let Value::Object(members) = value else {
         let reason = format!("properties hold an object, not {}", value.kind());
@@ -47,7 +47,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     Ok(out.into_bytes())
 }
 
-/// White space within a line.
+/// Whether `char` is white space within a line.
 fn is_blank(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\u{c}')
 }
@@ -56,7 +56,7 @@ fn ends_in_continuation(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
 
-/// Splits at the first white space, `=` or `:` that is not escaped. Around one sign, white space is dropped.
+/// Splits at the first white space, `=` or `:` that is not escaped. White space around one separator is removed.
 fn split(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line.find(|char: char| {
@@ -92,11 +92,11 @@ fn unescape(text: &str) -> Result<String, &'static str> {
         };
         units.extend_from_slice(plain.encode_utf16(&mut buffer));
     }
-    // Escapes are UTF-16 code units, so that two of them may make one character.
+    // Escapes are UTF-16 code units, so two of them may be one character.
     String::from_utf16(&units).map_err(|_| "a \\u escape is half of a surrogate pair")
 }
 
-/// The four hexadecimal digits at the start of `text`.
+/// Returns the four hexadecimal digits at the start of `text` as a number.
 fn code_unit(text: &str) -> Result<u16, &'static str> {
     const BAD: &str = "a \\u escape needs four hexadecimal digits";
     let digits = text.get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -129,7 +129,7 @@ fn escape_char(out: &mut String, char: char) {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
         '\u{c}' => out.push_str("\\f"),
-        // A byte order mark at the start of the file would be dropped.
+        // Decoding would remove a byte order mark at the start of the file.
         '\u{feff}' => {
             // Writing to a string cannot fail.
             let _ = write!(out, "\\u{:04X}", u32::from(char));
@@ -197,8 +197,8 @@ mod tests {
         r#""a""#,
         "cannot encode as properties, the whole document: properties hold an object, not a string"
     )]
-    #[case(r#"{"a":{}}"#, "cannot encode as properties, \"/a\": an object has no place here")]
-    #[case(r#"{"a":[]}"#, "cannot encode as properties, \"/a\": an array has no place here")]
+    #[case(r#"{"a":{}}"#, "cannot encode as properties, \"/a\": an object is not allowed here")]
+    #[case(r#"{"a":[]}"#, "cannot encode as properties, \"/a\": an array is not allowed here")]
     fn refuses(#[case] value: &str, #[case] message: &str) {
         assert_eq!(encode_as(PayloadType::Properties, &json(value)).unwrap_err().to_string(), message);
     }

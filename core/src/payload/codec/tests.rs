@@ -1,4 +1,4 @@
-//! Laws that every format keeps.
+//! Properties of all formats.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -62,25 +62,25 @@ fn again(payload_type: PayloadType, value: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn json_and_yaml_give_every_tree_back(value in tree()) {
+    fn json_and_yaml_preserve_every_tree(value in tree()) {
         prop_assert_eq!(&again(PayloadType::Json, &value), &value);
         prop_assert_eq!(&again(PayloadType::Yaml, &value), &value);
     }
 
     #[test]
-    fn yaml_gives_every_string_back(text in text()) {
+    fn yaml_preserves_every_string(text in text()) {
         let value = Value::String(text);
         prop_assert_eq!(&again(PayloadType::Yaml, &value), &value);
     }
 
     #[test]
-    fn properties_give_every_flat_map_back(members in flat()) {
+    fn properties_preserve_every_flat_map(members in flat()) {
         let value = Value::Object(members);
         prop_assert_eq!(&again(PayloadType::Properties, &value), &value);
     }
 
     #[test]
-    fn ini_gives_back_what_it_accepts(root in flat(), sections in prop::collection::btree_map(text(), flat(), 0..3)) {
+    fn ini_preserves_what_it_accepts(root in flat(), sections in prop::collection::btree_map(text(), flat(), 0..3)) {
         let mut members = root;
         members.extend(sections.into_iter().map(|(name, section)| (name, Value::Object(section))));
         let value = Value::Object(members);
@@ -127,7 +127,7 @@ proptest! {
 #[case(PayloadType::Yaml)]
 #[case(PayloadType::Ini)]
 #[case(PayloadType::Properties)]
-fn structured_types_refuse_bytes_and_name_the_place(#[case] payload_type: PayloadType) {
+fn structured_types_reject_bytes_and_name_the_place(#[case] payload_type: PayloadType) {
     let value = Value::Object(Object::from([("a/b".to_owned(), Value::Bytes(vec![1]))]));
     let error = encode(payload_type, &value).unwrap_err();
     assert!(error.to_string().contains("\"/a~1b\""), "{error}");
@@ -138,7 +138,7 @@ fn structured_types_refuse_bytes_and_name_the_place(#[case] payload_type: Payloa
 #[case(PayloadType::Yaml)]
 #[case(PayloadType::Ini)]
 #[case(PayloadType::Properties)]
-fn structured_types_refuse_floats_that_are_not_finite(#[case] payload_type: PayloadType) {
+fn structured_types_reject_floats_that_are_not_finite(#[case] payload_type: PayloadType) {
     for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let value = Value::Object(Object::from([("a".to_owned(), Value::Float(number))]));
         assert!(matches!(encode(payload_type, &value), Err(PayloadError::Encode { .. })));
@@ -148,7 +148,7 @@ fn structured_types_refuse_floats_that_are_not_finite(#[case] payload_type: Payl
 #[rstest]
 #[case(PayloadType::Json)]
 #[case(PayloadType::Yaml)]
-fn nesting_is_bounded_alike_in_both_directions(#[case] payload_type: PayloadType) {
+fn encoding_and_decoding_have_the_same_nesting_limit(#[case] payload_type: PayloadType) {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     let deepest = decode(payload_type, nested(MAX_DEPTH).as_bytes()).unwrap();
     assert_eq!(again(payload_type, &deepest), deepest);
@@ -172,7 +172,7 @@ fn structured_types_are_utf8(#[case] payload_type: PayloadType) {
 #[case(PayloadType::Text, Value::Int(1))]
 #[case(PayloadType::Text, Value::Bytes(b"would become a string".to_vec()))]
 #[case(PayloadType::OctetStream, Value::from("text"))]
-fn unstructured_types_refuse_other_kinds(#[case] payload_type: PayloadType, #[case] value: Value) {
+fn unstructured_types_reject_other_kinds(#[case] payload_type: PayloadType, #[case] value: Value) {
     assert!(matches!(encode(payload_type, &value), Err(PayloadError::Encode { .. })));
 }
 

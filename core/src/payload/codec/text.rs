@@ -12,7 +12,7 @@ pub fn decode(bytes: &[u8]) -> Value {
 pub fn encode(payload_type: PayloadType, value: &Value) -> Result<Vec<u8>, PayloadError> {
     match value {
         Value::String(text) => Ok(text.clone().into_bytes()),
-        // What `decode` could not read as text goes back unchanged; other bytes would become a string.
+        // Bytes that `decode` could not convert to text are written unchanged. Other bytes would become a string.
         Value::Bytes(bytes) if std::str::from_utf8(bytes).is_err() => Ok(bytes.clone()),
         _ => Err(PayloadError::encode(
             payload_type,

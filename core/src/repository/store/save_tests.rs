@@ -96,7 +96,7 @@ fn a_written_payload_is_read_back(
     "/old",
     "{a: {b: 1}}",
     Some("properties"),
-    "\"old/resource.properties\": cannot encode as properties, \"/a\": an object has no place here"
+    "\"old/resource.properties\": cannot encode as properties, \"/a\": an object is not allowed here"
 )]
 #[case::not_bytes(
     "/new/at/all",

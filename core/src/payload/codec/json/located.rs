@@ -1,8 +1,7 @@
 //! JSON with the place of every member and item.
 //!
-//! `serde_json` reports places only with errors. But it reads its input byte by byte and looks ahead by one,
-//! to the first byte of a key or an item, before it hands over to us; so the last byte it has read is the
-//! place.
+//! `serde_json` reports places only in errors. It reads its input byte by byte, and looks ahead only to the first
+//! byte of a key or an item before it calls the visitor. The last byte that it has read is therefore the place.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +17,7 @@ use crate::payload::codec::Located;
 use crate::payload::{PayloadError, PayloadType, Position, Value};
 use crate::secrets::is_secret_name;
 
-/// One document, `None` if it is blank. Other than in payloads equal keys are an error.
+/// Decodes one document; `None` if it is blank. Unlike in payloads, duplicate keys are an error.
 pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
     check(bytes)?;
     if bytes.trim_ascii().is_empty() {
@@ -42,12 +41,12 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
 struct Cursor {
     lines_before: Cell<usize>,
     column: Cell<usize>,
-    /// Its key is not told if it may be part of a secret.
+    /// The place of a duplicate key. The key is `None` if it may be part of a secret.
     duplicate: RefCell<Option<(Position, Option<String>)>>,
 }
 
 impl Cursor {
-    /// What failed stands under the key `name`.
+    /// Removes the duplicate key from the error if `name`, which contains it, is the name of a secret.
     fn conceal_below(&self, name: &str) {
         if let Some((_, key)) = &mut *self.duplicate.borrow_mut()
             && is_secret_name(name)
@@ -67,7 +66,7 @@ struct Tracked<'b> {
 }
 
 impl io::Read for Tracked<'_> {
-    /// One byte at a time: what is read ahead would not be the place.
+    /// Reads one byte at a time, because the cursor must not be ahead of the parser.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (Some((byte, rest)), Some(target)) = (self.rest.split_first(), buffer.first_mut()) else {
             return Ok(0);
@@ -207,17 +206,17 @@ mod tests {
     }
 
     #[test]
-    fn keys_within_a_secret_are_not_told() {
+    fn keys_within_a_secret_are_not_shown() {
         let error = decode(b"{\"apiKey\": [{\"s3cret\": 1,\n \"s3cret\": 2}]}").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot decode json, line 2, column 2: the key here, in what may be a secret, is there twice; put a text \
-             that holds braces in quotes, or keep one of the keys"
+            "cannot decode json, line 2, column 2: duplicate key, not shown because it may be part of a secret; put text \
+             with braces in quotes, or keep one of the keys"
         );
     }
 
     #[test]
-    fn members_stand_at_their_key_and_items_at_their_start() {
+    fn the_place_of_a_member_is_its_key_and_that_of_an_item_its_start() {
         let text = "{\"a\" :\n [1, {\n  \"b\\\"\": null},\n\t\"x\"  , [ ]]\n , \"c\":\"d\"}\n";
         let mut found = Vec::new();
         places(&decode(text.as_bytes()).unwrap().unwrap(), "", &mut found);
@@ -230,7 +229,7 @@ mod tests {
     #[rstest]
     #[case(
         "{\"a\": 1,\n \"a\": 2}",
-        "cannot decode json, line 2, column 2: the key \"a\" is there twice; keep one of them"
+        "cannot decode json, line 2, column 2: duplicate key \"a\"; keep one of them"
     )]
     #[case(
         "{}\n {}",
@@ -247,7 +246,7 @@ mod tests {
     #[rstest]
     #[case("{\"a\":[null,true,-1,1.5,\"\\ud83d\\ude00\"],\"b\":{}}")]
     #[case("1e19")]
-    fn means_what_the_payload_codec_reads(#[case] text: &str) {
+    fn the_value_is_that_of_the_payload_codec(#[case] text: &str) {
         let located = decode(text.as_bytes()).unwrap().unwrap();
         assert_eq!(located.into_value().unwrap(), super::super::decode(text.as_bytes()).unwrap());
     }

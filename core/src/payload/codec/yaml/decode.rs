@@ -1,4 +1,4 @@
-//! From parser events to a value.
+//! Composes parser events into a value.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
@@ -12,21 +12,21 @@ use super::scalar;
 use crate::payload::{PayloadError, PayloadType, Position, Value};
 use crate::secrets::is_secret_name;
 
-/// How much anchors may copy, in bytes of text plus [`NODE_WEIGHT`] per node. Aliases let a short file
-/// describe a value of any size; this bounds it ("billion laughs").
+/// The most that anchors may copy, in bytes of text plus [`NODE_WEIGHT`] per node. Without a limit, aliases could
+/// expand a short file to a value of any size ("billion laughs").
 const MAX_COPIED: usize = 64 << 20;
-/// About what a node costs apart from its text.
+/// The approximate size of a node without its text.
 const NODE_WEIGHT: usize = 64;
 
 const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 const MERGE_KEY: &str = "<<";
 
-/// The tag is not told: it may be a password that begins with an exclamation mark.
+/// The tag is not shown, because it may be a password that begins with an exclamation mark.
 const UNKNOWN_TAG: &str =
-    "the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes";
+    "the tag is not one of the YAML core schema; put text that begins with \"!\" in quotes";
 
-/// One document, composed into `N`; `None` if there is nothing but comments and white space. Equal keys in
-/// one mapping are an error.
+/// Composes one document into `N`; `None` if it has only comments and white space. Duplicate keys in one mapping are
+/// an error.
 pub fn compose<N: Compose>(bytes: &[u8]) -> Result<Option<N>, PayloadError> {
     let text = utf8(PayloadType::Yaml, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -39,11 +39,11 @@ pub fn compose<N: Compose>(bytes: &[u8]) -> Result<Option<N>, PayloadError> {
 
 type Step<'i> = (Event<'i>, Span);
 
-/// A composed node with what aliases need to know about it.
+/// A composed node with the data that aliases need.
 #[derive(Clone)]
 struct Node<N> {
     content: N,
-    /// Collections nested in it, itself included.
+    /// The depth of nested collections, itself included.
     height: usize,
     weight: usize,
 }
@@ -52,7 +52,7 @@ struct Composer<'i, N> {
     parser: Parser<'i, StrInput<'i>>,
     anchors: HashMap<usize, Node<N>>,
     copied: usize,
-    /// Where a key is there for the second time.
+    /// The place of a duplicate key.
     repeated: Option<Span>,
 }
 
@@ -82,7 +82,7 @@ impl<'i, N: Compose> Composer<'i, N> {
         }
     }
 
-    /// Composes the node that begins with `step`, inside of `depth` collections.
+    /// Composes the node that begins with `step`, inside `depth` collections.
     fn node(&mut self, step: Step<'i>, depth: usize) -> Result<Node<N>, PayloadError> {
         let (event, span) = step;
         let (anchor, node) = match event {
@@ -181,15 +181,15 @@ impl<'i, N: Compose> Composer<'i, N> {
                 }
             };
         }
-        // The mapping's own keys win wherever they stand, then the earlier source.
+        // The mapping's own keys take precedence, then the earlier sources.
         for (key, member) in merged.into_iter().flatten().flatten() {
             members.entry(key).or_insert(member);
         }
         Ok(Node { content: N::mapping(members, position(start)), height: height + 1, weight })
     }
 
-    /// The error of a value that stands under `key`. Below the name of a secret a key that is there twice may be a
-    /// piece of the secret.
+    /// Hides the duplicate key in the error of a value whose `key` is the name of a secret, because it may be a piece
+    /// of the secret.
     fn concealed(&self, error: PayloadError, key: Option<&str>) -> PayloadError {
         match self.repeated {
             Some(span) if key.is_some_and(is_secret_name) => fail(span, repeated(None)),
@@ -213,12 +213,12 @@ fn check_depth(span: Span, depth: usize) -> Result<(), PayloadError> {
     if depth < MAX_DEPTH { Ok(()) } else { Err(fail(span, TOO_DEEP)) }
 }
 
-/// A value that is left out, for which the parser puts a tilde.
+/// Whether the value is omitted. The parser inserts a tilde for it.
 fn is_nothing(event: &Event<'_>) -> bool {
     matches!(event, Event::Scalar(text, ScalarStyle::Plain, _, None) if matches!(&**text, "" | "~"))
 }
 
-/// A plain `<<`, or any tagged `!!merge`; a quoted one is an ordinary key.
+/// Whether the key is a plain `<<`, or tagged `!!merge`. A quoted one is an ordinary key.
 fn is_merge_key(event: &Event<'_>) -> bool {
     match event {
         Event::Scalar(text, ScalarStyle::Plain, _, None) => text == MERGE_KEY,
@@ -272,7 +272,7 @@ fn expect_collection_tag(tag: Option<&Tag>, name: &str) -> Result<(), Cow<'stati
     }
 }
 
-/// The tag `!`, which only says that the content is not to be resolved.
+/// Whether this is the tag `!`, which prevents the resolution of the content.
 fn is_non_specific(tag: &Tag) -> bool {
     matches!((tag.handle(), tag.suffix()), ("", "!") | ("!", ""))
 }
@@ -286,7 +286,7 @@ fn fail(span: Span, reason: impl Into<Cow<'static, str>>) -> PayloadError {
     PayloadError::decode(PayloadType::Yaml, line, column, reason)
 }
 
-/// The messages of the parser are fixed texts that quote nothing of the document but brackets.
+/// Converts an error of the parser. Its messages are fixed texts that quote only brackets of the document.
 fn described(error: &ScanError) -> PayloadError {
     let (marker, found) = (error.marker(), error.kind().to_string());
     let reason = match advice(&found) {
@@ -296,7 +296,7 @@ fn described(error: &ScanError) -> PayloadError {
     PayloadError::decode(PayloadType::Yaml, marker.line(), Some(marker.col() + 1), reason)
 }
 
-/// What to write instead, for the mistakes that people make most.
+/// Returns the correction of common mistakes.
 fn advice(found: &str) -> Option<&'static str> {
     let advices = [
         (

@@ -1,4 +1,4 @@
-//! From a value to block-style text.
+//! Encodes a value as block-style text.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -9,11 +9,11 @@ use crate::payload::value::exact_integer;
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
 const INDENT: usize = 4;
-/// A key written as `key: value` may have at most 1024 characters (YAML 1.2.2, section 7.4); above this
-/// length keys take the `? key` form. Quoting is included.
+/// Longer keys have the form `? key`. A key in the form `key: value` may have at most 1024 characters including
+/// quotes (YAML 1.2.2, section 7.4).
 const MAX_SIMPLE_KEY: usize = 1000;
 
-/// Block style, keys in natural order, a newline at the end.
+/// Encodes in block style, keys in natural order, with a final newline.
 pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     check_tree(PayloadType::Yaml, value, 0)?;
     let mut writer = Writer { out: String::new() };
@@ -25,10 +25,10 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
     Ok(writer.out.into_bytes())
 }
 
-/// What stands before the first entry of a collection.
+/// The text before the first entry of a collection.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
-    /// The start of a line, so the entry has to be indented.
+    /// The start of a line; the entry must be indented.
     Line,
     /// The dash of a list item.
     Dash,
@@ -65,7 +65,7 @@ impl Writer {
     }
 
     fn sequence(&mut self, items: &[Value], indent: usize, start: Start) {
-        // A collection that starts behind the dash is aligned with its first entry.
+        // A collection after the dash is aligned with its first entry.
         let inner = indent + 2;
         for (at, item) in items.iter().enumerate() {
             if at > 0 || start == Start::Line {
@@ -93,7 +93,7 @@ impl Writer {
         self.out.push(':');
     }
 
-    /// A scalar or empty collection and the end of its line.
+    /// Writes a scalar or an empty collection, and the end of the line.
     fn leaf(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Null => self.out.push_str("null"),
@@ -101,19 +101,19 @@ impl Writer {
             Value::Int(value) => self.show(value),
             Value::Float(value) => match exact_integer(*value) {
                 Some(integer) => self.show(integer),
-                // The debug form has an exponent where the plain one would be hundreds of digits.
+                // The debug form has an exponent if the plain form has hundreds of digits.
                 None => self.show(format_args!("{value:?}")),
             },
             Value::String(text) if fits_literal(text) => return self.literal(text, indent),
             Value::String(text) => self.out.push_str(&flow_text(text)),
             Value::Array(_) => self.out.push_str("[]"),
-            // `check_tree` has refused bytes.
+            // `check_tree` has rejected bytes.
             Value::Object(_) | Value::Bytes(_) => self.out.push_str("{}"),
         }
         self.out.push('\n');
     }
 
-    /// A literal block; the header says how many of the newlines at the end belong to the text.
+    /// Writes a literal block. The header determines which of the final newlines belong to the text.
     fn literal(&mut self, text: &str, indent: usize) {
         let (body, chomping) = match text.strip_suffix('\n') {
             None => (text, "|-"),
@@ -141,13 +141,13 @@ impl Writer {
     }
 }
 
-/// The next multiple of the indentation. Behind the dash of a list item a collection starts two columns in,
-/// so what is nested there realigns.
+/// Returns the next multiple of the indentation. A collection after the dash of a list item starts two columns in, so
+/// the levels below it are realigned.
 fn deeper(indent: usize) -> usize {
     (indent / INDENT + 1) * INDENT
 }
 
-/// Runs of digits by their number, anything else before letters, the rest by code point.
+/// Compares runs of digits by their number, other characters before letters, and the rest by code point.
 fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -170,14 +170,14 @@ fn natural_order(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The leading digits without zeros in front, and what follows them.
+/// Returns the leading digits without leading zeros, and the rest.
 fn split_digits(text: &str) -> (&str, &str) {
     let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
     (digits.trim_start_matches('0'), rest)
 }
 
-/// Whether a text of several lines can stand in a literal block and be the same when read again.
+/// Whether a literal block with this text of several lines is decoded as the same text.
 fn fits_literal(text: &str) -> bool {
     let mut lines = text.split('\n');
     text.contains('\n')
@@ -187,7 +187,7 @@ fn fits_literal(text: &str) -> bool {
             .all(|line| !line.starts_with('\t') && (line.is_empty() || !line.trim_matches(' ').is_empty()))
 }
 
-/// A text on one line: plain if nothing in it is syntax or another type, quoted otherwise.
+/// Returns a text on one line: plain if it is neither syntax nor another type, quoted otherwise.
 fn flow_text(text: &str) -> String {
     if !text.chars().all(is_printable) || scalar::is_ambiguous(text) {
         return double_quoted(text);
@@ -198,7 +198,7 @@ fn flow_text(text: &str) -> String {
 fn is_plain(text: &str) -> bool {
     let mut chars = text.chars();
     let starts_plain = match chars.next() {
-        // A dash is syntax before a space, and three of them begin a document.
+        // A dash is syntax before a space, and three dashes begin a document.
         Some('-') => chars.next().is_some_and(char::is_alphanumeric),
         Some(first) => !"?:,[]{}#&*!|>'\"%@`".contains(first),
         None => false,
@@ -211,7 +211,7 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(" #")
 }
 
-/// Characters that YAML passes through unchanged in a quoted or plain text on one line.
+/// Whether YAML keeps the character unchanged in a quoted or plain text on one line.
 fn is_printable(char: char) -> bool {
     matches!(char, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
         || char >= '\u{10000}'

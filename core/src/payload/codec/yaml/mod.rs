@@ -1,7 +1,7 @@
-//! YAML: the core types, read through the events of `granit-parser` and written in block style.
+//! YAML: the core types, decoded from the events of `granit-parser`, and encoded in block style.
 //!
-//! Events instead of a serde front end, because the rules for scalars, keys and aliases are part of the
-//! contract of a repository and must not move with a library.
+//! Events are used instead of serde, because the rules for scalars, keys and aliases are part of the repository
+//! format and must not change with a library.
 
 mod decode;
 mod encode;
@@ -12,7 +12,7 @@ pub use encode::encode;
 
 use crate::payload::{PayloadError, Value};
 
-/// One document; an empty one is null. Equal keys in one mapping are an error.
+/// Decodes one document; an empty one is null. Duplicate keys in one mapping are an error.
 pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
     Ok(compose(bytes)?.unwrap_or_default())
 }

@@ -1,11 +1,11 @@
-//! What a plain scalar means: the YAML 1.2 core schema, plus the integer notations of YAML 1.1.
+//! Resolves plain scalars: the YAML 1.2 core schema, plus the integer notations of YAML 1.1.
 
 use std::num::IntErrorKind;
 
 use super::super::{NOT_FINITE, WIDE_INTEGER};
 use crate::payload::Value;
 
-/// Null, boolean, number or string; `Err` says why a number is outside of the value model.
+/// Returns null, a boolean, a number or a string; `Err` if a number is outside of the value model.
 pub fn resolve(text: &str) -> Result<Value, &'static str> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
@@ -33,8 +33,8 @@ pub fn resolve(text: &str) -> Result<Value, &'static str> {
     Ok(Value::from(text))
 }
 
-/// Whether a plain scalar with this text would be read as something else than this string, by us or by a
-/// reader that follows YAML 1.1 (`yes`, dates, sexagesimal numbers).
+/// Whether a plain scalar with this text would not be decoded as this string, by us or by a YAML 1.1 parser (`yes`,
+/// dates, sexagesimal numbers).
 pub fn is_ambiguous(text: &str) -> bool {
     const LEGACY_BOOLEANS: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
     let date_or_time = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-'))
@@ -64,14 +64,14 @@ fn integer(text: &str) -> Option<Result<i64, &'static str>> {
     match i64::from_str_radix(&format!("{sign}{digits}"), radix) {
         Ok(integer) => Some(Ok(integer)),
         Err(error) if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
-            // Overflow is reported before a later character turns out to be no digit.
+            // Overflow is reported before a later character is checked.
             digits.chars().all(|digit| digit.is_digit(radix)).then_some(Err(WIDE_INTEGER))
         }
         Err(_) => None,
     }
 }
 
-/// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, the core schema's rule.
+/// Matches `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, the rule of the core schema.
 fn is_float(text: &str) -> bool {
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);

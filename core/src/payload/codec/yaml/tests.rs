@@ -54,17 +54,11 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case::duplicate_key(
-    "a: 1\nb: 2\na: 3\n",
-    "line 3, column 1: the key \"a\" is there twice; keep one of them"
-)]
-#[case::duplicate_by_quoting(
-    "{a: 1, 'a': 2}",
-    "line 1, column 8: the key \"a\" is there twice; keep one of them"
-)]
+#[case::duplicate_key("a: 1\nb: 2\na: 3\n", "line 3, column 1: duplicate key \"a\"; keep one of them")]
+#[case::duplicate_by_quoting("{a: 1, 'a': 2}", "line 1, column 8: duplicate key \"a\"; keep one of them")]
 #[case::duplicate_merge(
     "a: &a {}\nb:\n  <<: *a\n  <<: *a\n",
-    "line 4, column 3: the key \"<<\" is there twice; keep one of them"
+    "line 4, column 3: duplicate key \"<<\"; keep one of them"
 )]
 #[case::second_document(
     "a: 1\n---\nb: 2\n",
@@ -95,16 +89,16 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
 )]
 #[case::unknown_tag(
     "a: !Ref s3cret",
-    "line 1, column 9: the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes"
+    "line 1, column 9: the tag is not one of the YAML core schema; put text that begins with \"!\" in quotes"
 )]
 #[case::binary(
     "!!binary czNjcmV0",
-    "line 1, column 10: the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes"
+    "line 1, column 10: the tag is not one of the YAML core schema; put text that begins with \"!\" in quotes"
 )]
 #[case::tag_of_another_kind("!!int s3cret", "line 1, column 7: the tag \"!!int\" does not fit a string")]
 #[case::collection_tag_of_another_kind(
     "!!seq {a: 1}",
-    "line 1, column 7: the tag here has no meaning, only those of the YAML core do; put text that begins with \"!\" in quotes"
+    "line 1, column 7: the tag is not one of the YAML core schema; put text that begins with \"!\" in quotes"
 )]
 fn rejects(#[case] yaml: &str, #[case] message: &str) {
     let error = decode(yaml.as_bytes()).unwrap_err();
@@ -115,12 +109,12 @@ fn rejects(#[case] yaml: &str, #[case] message: &str) {
 #[case::flow("apiKey: {s3cret: 1, s3cret: 2}", "line 1, column 21")]
 #[case::deeper("client_secret:\n  - a: {s3cret, s3cret}", "line 2, column 17")]
 #[case::anchored("a: &b {password: {s3cret: 1, s3cret: 2}}", "line 1, column 30")]
-fn keys_within_a_secret_are_not_told(#[case] yaml: &str, #[case] place: &str) {
+fn keys_within_a_secret_are_not_shown(#[case] yaml: &str, #[case] place: &str) {
     assert_eq!(
         decode(yaml.as_bytes()).unwrap_err().to_string(),
         format!(
-            "cannot decode yaml, {place}: the key here, in what may be a secret, is there twice; put a text that \
-             holds braces in quotes, or keep one of the keys"
+            "cannot decode yaml, {place}: duplicate key, not shown because it may be part of a secret; put text \
+             with braces in quotes, or keep one of the keys"
         )
     );
 }
@@ -138,7 +132,7 @@ fn keys_within_a_secret_are_not_told(#[case] yaml: &str, #[case] place: &str) {
 #[case("a: [s3cret")]
 #[case("a: \"s3cret\\q\"")]
 #[case("a: 'b' s3cret")]
-fn syntax_errors_show_nothing_of_the_document(#[case] yaml: &str) {
+fn syntax_errors_do_not_quote_the_document(#[case] yaml: &str) {
     let message = decode(yaml.as_bytes()).unwrap_err().to_string();
     assert!(!message.contains("s3cret"), "{message}");
 }
@@ -155,7 +149,7 @@ fn alias_bombs_are_bounded() {
 }
 
 #[test]
-fn aliases_cannot_nest_deeper_than_the_text_could() {
+fn aliases_do_not_exceed_the_nesting_limit() {
     let half = "[".repeat(100) + &"]".repeat(100);
     let yaml = format!("a: &a {half}\nb: {}*a{}\n", "[".repeat(100), "]".repeat(100));
     let message = decode(yaml.as_bytes()).unwrap_err().to_string();
@@ -267,7 +261,7 @@ fn several_lines() {
 }
 
 #[test]
-fn keys_too_long_for_one_line_are_explicit() {
+fn too_long_keys_are_explicit() {
     let key = "k".repeat(1100);
     let value = json(&format!(r#"{{"a":{{"{key}":{{"b":1}},"{key}2":"x\ny"}}}}"#));
     let bytes = encode(&value).unwrap();
