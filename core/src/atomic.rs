@@ -1,41 +1,41 @@
-//! Writing a file so that readers see the old content or the new one, and never a part of it.
+//! Writes files atomically: readers see the old or the new content, never a part of it.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// How the names of unfinished files start. They are never part of desired state.
+/// The prefix of temporary files. They are never part of desired state.
 const TEMPORARY: &str = ".declarest-";
 
-/// How those of files with secrets start.
+/// The prefix of temporary files with secrets.
 const TEMPORARY_SECRET: &str = ".declarest-secret-";
 
-/// Who may read a file that is written.
+/// The access rights of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// An existing file keeps its permissions; a new one gets 0644 less the umask.
     Shared,
-    /// Only the owner (0600), whatever the file allowed before.
+    /// Only the owner has access (0600), regardless of the previous mode.
     Private,
 }
 
-/// Replaces `file` by `content`, or makes it.
+/// Replaces or creates `file` with `content`.
 ///
-/// The content goes to a temporary file in the same directory, which must exist, is flushed to the disk and
-/// then renamed. A failure removes the temporary file and leaves `file` as it was; so does the end of the
-/// process, except that a file `.declarest-*` stays. A symbolic link is replaced, not followed. Blocks.
+/// The content is written to a temporary file in the same directory, which must exist, flushed to the disk, and
+/// renamed. After a failure the temporary file is removed and `file` is unchanged. If the process is killed, `file`
+/// is unchanged, too, but a file `.declarest-*` may stay. A symbolic link is replaced, not followed. Blocks.
 pub fn write_atomically(file: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
     replace(file, TEMPORARY, mode, |temporary| temporary.write_all(content))
 }
 
-/// [`write_atomically`] for a file that only the owner may read and that must not be lost once this returns,
-/// also if the power fails: the directory is flushed, too. Temporary files are called `.declarest-secret-*`.
+/// Like [`write_atomically`], for a file that only the owner may read and that must survive a power failure after
+/// this returns: the directory is flushed, too. Temporary files are named `.declarest-secret-*`.
 pub(crate) fn write_secret_file(file: &Path, content: &[u8]) -> io::Result<()> {
     replace(file, TEMPORARY_SECRET, Mode::Private, |temporary| temporary.write_all(content))?;
     File::open(directory_of(file))?.sync_all()
 }
 
-/// Where temporary files go, so that they can be renamed.
+/// Returns the directory for temporary files, on the same file system as `file`.
 fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -55,7 +55,7 @@ fn replace(
     if mode == Mode::Shared {
         share(&mut builder);
     }
-    // Dropping it, as every `?` does, removes the file.
+    // Every error drops it, which removes the file.
     let mut temporary = builder.tempfile_in(directory_of(file))?;
     if let Some(permissions) = kept {
         temporary.as_file().set_permissions(permissions)?;
@@ -66,7 +66,7 @@ fn replace(
     Ok(())
 }
 
-/// The permissions to keep; `None` if there is no such file.
+/// Returns the permissions to keep; `None` if the file does not exist.
 fn permissions_of(file: &Path) -> io::Result<Option<Permissions>> {
     match fs::symlink_metadata(file) {
         Ok(metadata) => Ok(metadata.is_file().then(|| metadata.permissions())),
@@ -75,14 +75,14 @@ fn permissions_of(file: &Path) -> io::Result<Option<Permissions>> {
     }
 }
 
-/// Temporary files are private unless told otherwise; the system takes the umask off.
+/// Makes the temporary file readable, which is private by default. The system applies the umask.
 #[cfg(unix)]
 fn share(builder: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt;
     builder.permissions(Permissions::from_mode(0o644));
 }
 
-/// Other systems give a file the permissions of its directory.
+/// On other systems a file inherits the permissions of its directory.
 #[cfg(not(unix))]
 fn share(_builder: &mut tempfile::Builder<'_, '_>) {}
 
@@ -106,7 +106,7 @@ mod tests {
     #[rstest]
     #[case::new(None)]
     #[case::existing(Some("old and longer than the new content"))]
-    fn the_new_content_is_all_there_is(#[case] old: Option<&str>) {
+    fn only_the_new_content_is_left(#[case] old: Option<&str>) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a");
         old.inspect(|old| fs::write(&file, old).unwrap());
@@ -138,7 +138,7 @@ mod tests {
         let (ours, private) = (directory.path().join("ours"), directory.path().join("private"));
         write_atomically(&ours, b"", Mode::Shared).unwrap();
         write_atomically(&private, b"", Mode::Private).unwrap();
-        // The system makes files with 0666 less the umask.
+        // The system creates files with 0666 less the umask.
         let plain = directory.path().join("plain");
         fs::write(&plain, "").unwrap();
         assert_eq!(mode_of(&ours), mode_of(&plain) & 0o644);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_half_way_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_write_keeps_the_old_file_and_no_temporary_one() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a");
         fs::write(&file, "old").unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rename_that_fails_leaves_nothing() {
+    fn a_failed_rename_leaves_no_temporary_file() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("a/b")).unwrap();
         write_atomically(&directory.path().join("a"), b"new", Mode::Shared).unwrap_err();

@@ -1,19 +1,19 @@
-//! Control characters of texts that servers and files give: a terminal would obey them, and a log would take what
-//! follows a line break for a line of ours.
+//! Control characters in texts from servers and files. A terminal would execute them, and a line break could forge a
+//! line in a log.
 
 use std::borrow::Cow;
 
-/// `text` with escapes (`\u{1b}`) for its control characters but line feeds and tabs.
+/// Returns `text` with escapes (`\u{1b}`) for its control characters, except line feeds and tabs.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |character| !matches!(character, '\n' | '\t'))
 }
 
-/// `text` as one line: with escapes for all of its control characters.
+/// Returns `text` as one line, with escapes for all of its control characters.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| true)
 }
 
-/// With escapes for the control characters (C0, DEL and C1) and line separators that are `meant`.
+/// Escapes the control characters (C0, DEL and C1) and line separators for which `meant` is true.
 fn escaped(text: &str, meant: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_escaped = |character: char| {
         (character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')) && meant(character)
@@ -42,7 +42,7 @@ mod tests {
     #[case("a\tb\nc é", "a\tb\nc é", "a\\tb\\nc é")]
     #[case("\x1b[2J\r\0", "\\u{1b}[2J\\r\\u{0}", "\\u{1b}[2J\\r\\u{0}")]
     #[case("\u{7f}\u{9b}31m\u{2028}", "\\u{7f}\\u{9b}31m\\u{2028}", "\\u{7f}\\u{9b}31m\\u{2028}")]
-    fn control_characters_are_seen(#[case] text: &str, #[case] shown: &str, #[case] line: &str) {
+    fn control_characters_are_made_visible(#[case] text: &str, #[case] shown: &str, #[case] line: &str) {
         assert_eq!(visible(text), shown);
         assert_eq!(one_line(text), line);
     }

@@ -1,10 +1,10 @@
-//! Digests as people and registries write them.
+//! Digests as text.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// The bytes in lower case hexadecimal digits.
+/// Returns the bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string does not fail.
@@ -13,7 +13,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// `sha256:` and the digest of what was hashed, the form that registries use.
+/// Returns `sha256:` and the digest, the form that registries use.
 pub fn sha256(hashed: Sha256) -> String {
     format!("sha256:{}", hex(&hashed.finalize()))
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_nothing() {
+    fn the_digest_of_empty_input() {
         let expected = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(sha256(Sha256::new()), expected);
     }

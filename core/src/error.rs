@@ -1,30 +1,30 @@
-//! The bounded classification that every error of this crate carries.
+//! The categories of errors.
 //!
-//! Modules own their error enums (variant = failed action + object); what a caller may *decide* on is
-//! only the [`Category`]: exit code, condition reason, metric label and whether trying again can help.
+//! Modules define their own error enums (variant = failed action + object). Callers decide only by the [`Category`]:
+//! exit code, condition reason, metric label, and whether to retry.
 
 use std::fmt;
 
-/// What kind of failure happened. The set is closed: callers match it exhaustively.
+/// The category of a failure. The set is closed: callers match it exhaustively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
-    /// Input that can never work until somebody changes it: a bad path, an undecodable file, a 4xx.
+    /// Input that is always rejected: an invalid path, an undecodable file, a status 4xx.
     Validation,
-    /// The named thing does not exist.
+    /// The named object does not exist.
     NotFound,
-    /// Credentials are missing, refused or insufficient.
+    /// Credentials are missing, rejected or insufficient.
     Auth,
-    /// Two truths compete: an ambiguous match, a 409, a rejected push, a full queue.
+    /// A conflict: an ambiguous match, a status 409, a rejected push, a full queue.
     Conflict,
-    /// The other side could not be reached or did not answer usefully; trying later may work.
+    /// The other side could not be reached, or its answer was not usable. A later attempt may succeed.
     Transport,
-    /// Everything else: local I/O, a broken repository, a bug.
+    /// Any other failure: local I/O, a damaged repository, a bug.
     Internal,
 }
 
 impl Category {
-    /// The exit code of a command that ended with this category.
+    /// Returns the exit code of a command that fails with this category.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Internal => 1,
@@ -36,12 +36,12 @@ impl Category {
         }
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Whether the same call may succeed later without any change.
     pub const fn is_transient(self) -> bool {
         matches!(self, Self::Transport)
     }
 
-    /// The CamelCase spelling used in status fields.
+    /// Returns the CamelCase spelling for status fields.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Validation => "ValidationError",
@@ -60,8 +60,8 @@ impl fmt::Display for Category {
     }
 }
 
-/// An error's text with those of its causes, for places that have room for one text only. A cause that the
-/// text already tells is not repeated.
+/// Returns the text of an error with its causes, for places with a single text. A cause that the text already
+/// contains is not repeated.
 pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| {
@@ -70,8 +70,8 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     })
 }
 
-/// An error that knows its [`Category`].
+/// An error with a [`Category`].
 pub trait Categorized: std::error::Error {
-    /// The category of the outermost failure.
+    /// Returns the category of the outermost failure.
     fn category(&self) -> Category;
 }

@@ -1,10 +1,10 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
-//! Data flows through the modules in this order; each may use only those before it:
+//! Data flows through the modules in this order; each may use only the modules before it:
 //! [`path`] → [`payload`] → [`secrets`] → [`proxy`] → [`transport`] → [`repository`] → [`metadata`] → [`server`] →
 //! [`sync`].
-//! Only the secret store in [`secrets::vault`] reaches ahead, as its Vault is behind HTTP.
-//! Nothing here knows Kubernetes or a terminal.
+//! The only exception is [`secrets::vault`], whose Vault is reached over HTTP.
+//! The crate does not depend on Kubernetes or a terminal.
 #![warn(missing_docs)]
 
 mod atomic;

@@ -185,7 +185,7 @@ fn each_mistake_is_told_with_its_place() {
     line 10, column 9: contexts[0].managedServer.http.healthCheck: must be a path, or a URL with the scheme, host and port of url
     line 10, column 9: contexts[0].managedServer.http.openapi: must be a local file or an https URL
     line 10, column 17: contexts[0].managedServer.http.proxy.http: must be an http:// or https:// URL with a host
-    line 10, column 17: contexts[0].managedServer.http.proxy.http: holds credentials beside the auth block; remove one of them
+    line 10, column 17: contexts[0].managedServer.http.proxy.http: contains credentials in addition to the auth block; remove one of them
     line 10, column 9: contexts[0].managedServer.http.requestThrottling: has none of maxConcurrentRequests, requestsPerSecond; set at least one
     line 10, column 29: contexts[0].managedServer.http.requestThrottling.maxConcurrentRequests: must be an integer from 1 to 4294967295
     line 10, column 29: contexts[0].managedServer.http.requestThrottling.requestsPerSecond: must be a number above 0

@@ -111,7 +111,10 @@ fn certificates_that_cannot_be_used() {
     assert!(run.stderr.contains("tls.caCertFile <home>/ca.pem: No such file"), "{run}");
     home.write("ca.pem", "nothing");
     let run = home.run(&["server", "check"]);
-    assert!(run.stderr.contains("tls.caCertFile <home>/ca.pem: it holds no PEM certificate"), "{run}");
+    assert!(
+        run.stderr.contains("tls.caCertFile <home>/ca.pem: it does not contain a PEM certificate"),
+        "{run}"
+    );
 }
 
 #[test]

@@ -123,7 +123,7 @@ async fn certificates_are_checked() {
             settings("caCertFile: <home>/none.crt"),
             2,
             "",
-            "tls.caCertFile <home>/none.crt: it holds no PEM certificate",
+            "tls.caCertFile <home>/none.crt: it does not contain a PEM certificate",
         ),
         (settings("caCertFile: <home>/missing.crt"), 2, "", "tls.caCertFile <home>/missing.crt: "),
         (plain, 2, "", "Vault answers auth/userpass/login/ops with status 400"),

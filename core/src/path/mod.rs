@@ -1,4 +1,4 @@
-//! Logical paths: the address of a resource or collection, parsed once into a type.
+//! Logical paths: the validated address of a resource or collection.
 
 mod selector;
 
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::error::{Categorized, Category};
 pub use selector::Selector;
 
-/// Why a text is not a logical path.
+/// The reason why a text is not a logical path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing but white space.
+    /// The text is blank.
     #[error("logical path must not be blank")]
     Blank,
     /// The first character is not a slash.
@@ -20,21 +20,21 @@ pub enum PathError {
     /// A `..` segment.
     #[error("logical path \"{0}\": logical path must not contain traversal segments (\"..\")")]
     Traversal(String),
-    /// A `_` segment where only resources may be named.
+    /// A `_` segment in the path of a resource.
     #[error("logical path \"{0}\" must not contain the reserved segment \"_\"")]
     Reserved(String),
     /// A NUL character, or a segment that is `.git` in any case.
     #[error("logical path \"{0}\" contains a forbidden segment (\".git\" or a NUL character)")]
     Forbidden(String),
-    /// An alias or remote id that is not one plain segment.
+    /// An alias or remote id that is not a single plain segment.
     #[error("\"{0}\" is not a single path segment (empty, \".\", \"..\", \"_\" and slashes are not allowed)")]
     NotASegment(String),
-    /// A glob that does not compile.
+    /// An invalid glob.
     #[error("selector \"{selector}\": bad pattern: {reason}")]
     BadPattern {
         /// The selector as written.
         selector: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }
@@ -54,22 +54,22 @@ impl Categorized for PathError {
 #[serde(transparent)]
 pub struct LogicalPath(Arc<str>);
 
-/// A path as a person typed it: normalised like [`LogicalPath`], but `_` segments are legal (selectors
-/// use them) and a trailing slash is remembered.
+/// A path from user input: normalised like [`LogicalPath`], but with `_` segments, which selectors use, and the
+/// information whether it ended in a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawPath {
     text: String,
-    /// The input ended in `/` and was not the root: a collection is meant.
+    /// Whether the input ended in `/` and was not the root: it addresses a collection.
     pub explicit_collection: bool,
 }
 
 impl LogicalPath {
-    /// The root, `/`.
+    /// Returns the root, `/`.
     pub fn root() -> Self {
         Self(Arc::from("/"))
     }
 
-    /// Normalises `text` into the path of a resource or collection.
+    /// Parses and normalises the path of a resource or collection.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.trim().is_empty() {
             return Err(PathError::Blank);
@@ -81,7 +81,7 @@ impl LogicalPath {
         Ok(Self(path.into()))
     }
 
-    /// Like [`LogicalPath::parse`] for the `source.path` of a `SyncPolicy`, whose leading slash is optional.
+    /// Like [`LogicalPath::parse`], for the `source.path` of a `SyncPolicy`, whose leading slash is optional.
     pub fn parse_scope(text: &str) -> Result<Self, PathError> {
         let text = text.trim();
         if text.is_empty() || text.starts_with(['/', '\\']) {
@@ -90,8 +90,8 @@ impl LogicalPath {
         Self::parse(&format!("/{text}"))
     }
 
-    /// The path one level down, as when walking a tree: the name of a directory is a segment verbatim, so
-    /// unlike in [`check_segment`] its outer white space counts.
+    /// Returns the path of a child. The name of a directory is used unchanged as the segment, so unlike in
+    /// [`check_segment`] its outer white space counts.
     pub fn child(&self, segment: &str) -> Result<Self, PathError> {
         if !is_single_segment(segment) {
             return Err(PathError::NotASegment(segment.to_owned()));
@@ -102,7 +102,7 @@ impl LogicalPath {
         Ok(Self(if self.is_root() { format!("/{segment}") } else { format!("{}/{segment}", self.0) }.into()))
     }
 
-    /// Joins `text`, whose inner slashes add levels: `/shops` + `eu/rio` is `/shops/eu/rio`.
+    /// Joins `text`, which may have several segments: `/shops` + `eu/rio` is `/shops/eu/rio`.
     pub fn join(&self, text: &str) -> Result<Self, PathError> {
         let text = text.trim();
         if text.is_empty() {
@@ -111,12 +111,12 @@ impl LogicalPath {
         Self::parse(&format!("{}/{text}", self.0))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The path relative to the root: `shops/rio`, empty for the root itself.
+    /// Returns the path relative to the root: `shops/rio`; empty for the root itself.
     pub fn relative(&self) -> &str {
         self.0.trim_start_matches('/')
     }
@@ -126,17 +126,17 @@ impl LogicalPath {
         &*self.0 == "/"
     }
 
-    /// The segments from the top; none for the root.
+    /// Returns the segments from the root; none for the root.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.relative().split('/').filter(|segment| !segment.is_empty())
     }
 
-    /// The last segment; empty for the root.
+    /// Returns the last segment; empty for the root.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The collection that holds this path; `None` for the root.
+    /// Returns the collection that holds this path; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -147,17 +147,17 @@ impl LogicalPath {
         }
     }
 
-    /// All proper ancestors, nearest first, the root last.
+    /// Returns all proper ancestors, nearest first, the root last.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(self.parent(), Self::parent)
     }
 
-    /// The last segment of `path`, if it is exactly one level below this one.
+    /// Returns the last segment of `path`, if it is exactly one level below this one.
     pub fn child_of<'a>(&self, path: &'a Self) -> Option<&'a str> {
         (path.parent().as_ref() == Some(self)).then(|| path.name())
     }
 
-    /// Whether this path is `scope` or lies below it.
+    /// Whether this path is `scope` or below it.
     pub fn is_within(&self, scope: &Self) -> bool {
         scope.is_root()
             || self.0.strip_prefix(&*scope.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -189,7 +189,7 @@ impl<'de> serde::Deserialize<'de> for LogicalPath {
 }
 
 impl RawPath {
-    /// Normalises what a person typed; a `/` inside balanced `{{ }}` does not separate segments.
+    /// Normalises user input. A `/` inside balanced `{{ }}` does not separate segments.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let text = text.trim();
         if text.is_empty() {
@@ -200,13 +200,13 @@ impl RawPath {
         Ok(Self { text: path, explicit_collection })
     }
 
-    /// The normalised text, without trailing slash.
+    /// Returns the normalised text, without trailing slash.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// Checks that a rendered alias or remote id is one plain segment and returns it trimmed.
+/// Checks that a rendered alias or remote id is a single plain segment, and returns it trimmed.
 pub fn check_segment(text: &str) -> Result<&str, PathError> {
     let segment = text.trim();
     if !is_single_segment(segment) {
@@ -225,7 +225,7 @@ enum Split {
     OutsideTemplates,
 }
 
-/// Steps shared by strict and raw parsing: slashes, traversal, cleaning, forbidden names, in that order.
+/// Performs the steps of strict and raw parsing in this order: slashes, traversal, cleaning, forbidden names.
 fn normalise(text: &str, split: Split) -> Result<String, PathError> {
     let text = text.replace('\\', "/");
     if !text.starts_with('/') {
@@ -250,7 +250,7 @@ fn split_outside_templates(text: &str) -> Vec<&str> {
     while at < text.len() {
         let rest = &text[at..];
         if rest.starts_with("{{") {
-            // An unbalanced opening is plain text, so its slashes separate.
+            // Unbalanced opening braces are plain text, so the slashes after them separate.
             at += rest.find("}}").map_or(2, |end| end + 2);
         } else if rest.starts_with('/') {
             segments.push(&text[start..at]);

@@ -4,17 +4,17 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::{LogicalPath, PathError, RawPath, Split, normalise};
 
-/// Which paths a metadata document speaks about.
+/// The paths that a metadata document describes.
 ///
-/// Matching is segment by segment: `_` stands for any one segment, a glob (`*`, `?`, `[…]`) matches
-/// within one segment, anything else matches literally.
+/// Segments are matched one by one: `_` matches any segment, a glob (`*`, `?`, `[…]`) matches within one segment, and
+/// other segments match literally.
 #[derive(Clone, Debug)]
 pub struct Selector {
     segments: Vec<Segment>,
     collection: bool,
 }
 
-/// The longest glob, in bytes; no file system has longer names. What matching costs grows with it.
+/// The longest glob in bytes. File systems do not have longer names, and the cost of matching grows with the length.
 const MAX_GLOB: usize = 255;
 
 #[derive(Clone, Debug)]
@@ -25,11 +25,11 @@ enum Segment {
 }
 
 impl Selector {
-    /// Parses a selector as typed. It addresses a collection when it is the root, ends in `/` or `/_`, or
-    /// contains `_` or a glob segment; one trailing `_` is dropped.
+    /// Parses a selector from user input. It addresses a collection if it is the root, ends in `/` or `/_`, or
+    /// contains `_` or a glob segment. One trailing `_` is dropped.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let raw = RawPath::parse(text)?;
-        // A directory's name holds no slash, so here templates keep nothing together.
+        // The name of a directory has no slash, so templates are split here, too.
         let path = normalise(raw.as_str(), Split::Plain)?;
         let mut names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
         let collection = names.is_empty()
@@ -42,18 +42,18 @@ impl Selector {
         Ok(Self { segments, collection })
     }
 
-    /// The selector of the collection document in `<directory>/_/`, by the directory's path on disk.
+    /// Returns the selector of the collection document in `<directory>/_/`, by the directory's path on disk.
     pub fn of_directory(directory: &str) -> Result<Self, PathError> {
-        // The `_` is what parsing drops again; without it, a directory called `_` would be dropped.
+        // Parsing drops the last `_`. Without the appended one, a directory called `_` would be dropped.
         Self::parse(&format!("/{directory}/_"))
     }
 
-    /// Whether a collection is addressed rather than one resource.
+    /// Whether the selector addresses a collection and not a resource.
     pub fn is_collection(&self) -> bool {
         self.collection
     }
 
-    /// The file of the document relative to the metadata root, without its extension:
+    /// Returns the file of the document relative to the metadata root, without its extension:
     /// `shops/_/tills/_/metadata` or `shops/rio/metadata`.
     pub fn document_stem(&self) -> String {
         let mut stem: String = self.segments.iter().flat_map(|segment| [segment.text(), "/"]).collect();
@@ -61,7 +61,7 @@ impl Selector {
         stem
     }
 
-    /// The longest leading path without wildcards.
+    /// Returns the longest leading path without wildcards.
     pub fn literal_prefix(&self) -> Result<LogicalPath, PathError> {
         self.segments
             .iter()
@@ -72,7 +72,7 @@ impl Selector {
             .try_fold(LogicalPath::root(), |path, name| path.child(name))
     }
 
-    /// Whether every segment matches the one of `path` at its place.
+    /// Whether all segments match those of `path`.
     pub fn matches(&self, path: &LogicalPath) -> bool {
         let mut names = path.segments();
         self.segments.iter().all(|segment| names.next().is_some_and(|name| segment.matches(name)))
@@ -119,7 +119,7 @@ impl Segment {
     }
 }
 
-/// Puts braces outside of a class into one: `globset` reads `{a,b}` as alternatives, selectors do not.
+/// Puts braces outside of a class into a class, because `globset` would treat `{a,b}` as alternatives.
 fn without_alternates(pattern: &str) -> String {
     let mut literal = String::with_capacity(pattern.len());
     let mut rest = pattern;
@@ -135,7 +135,7 @@ fn without_alternates(pattern: &str) -> String {
     literal
 }
 
-/// The bytes of the class that `text` starts with; a `]` in its first place is a member.
+/// Returns the length of the class at the start of `text`. A `]` in its first place is a member.
 fn class_length(text: &str) -> usize {
     let negated = usize::from(text[1..].starts_with(['!', '^']));
     let first = 1 + negated;

@@ -120,7 +120,7 @@ fn selector_matches(#[case] selector: &str, #[case] path: &str, #[case] expected
 #[case("shops", "shops/_/metadata")]
 #[case("shops/_", "shops/_/_/metadata")]
 #[case("shops/r*", "shops/r*/_/metadata")]
-fn a_directory_has_the_selector_that_leads_back_to_it(#[case] directory: &str, #[case] stem: &str) {
+fn the_selector_of_a_directory_addresses_the_document_in_it(#[case] directory: &str, #[case] stem: &str) {
     assert_eq!(Selector::of_directory(directory).unwrap().document_stem(), stem);
 }
 
@@ -130,7 +130,7 @@ fn bad_glob_is_an_error() {
 }
 
 #[test]
-fn templates_hide_nothing_in_selectors() {
+fn templates_are_split_in_selectors() {
     let leaves = Selector::parse("/shops/{{/../../etc}}/x");
     assert!(matches!(leaves, Err(PathError::Traversal(_))), "{leaves:?}");
     assert!(matches!(Selector::parse("/{{/.git}}/{{/.git/x}}"), Err(PathError::Forbidden(_))));
@@ -138,7 +138,7 @@ fn templates_hide_nothing_in_selectors() {
 }
 
 #[test]
-fn a_glob_is_as_long_as_a_file_name_at_most() {
+fn the_longest_glob_is_as_long_as_a_file_name() {
     let name = format!("/{}", "a".repeat(10_000));
     let selector = Selector::parse(&format!("/{}b", "*a".repeat(127))).unwrap();
     assert!(!selector.matches(&LogicalPath::parse(&name).unwrap()));

@@ -1,9 +1,8 @@
-//! The proxy between this process and the servers it talks to: where its settings come from, and which
-//! targets it serves.
+//! Proxy settings: their sources, and the targets that use a proxy.
 //!
 //! Settings are layers of the same type, [`Proxy`]: the environment, and one block per component over it.
-//! [`Proxy::resolve`] makes of them what each component uses. All of it is pure; nothing connects here, and
-//! the environment is read through a function that the caller passes.
+//! [`Proxy::resolve`] returns the effective settings of each component. The module neither connects nor reads the
+//! environment; the caller passes a function for that.
 
 mod no_proxy;
 
@@ -20,12 +19,12 @@ pub use no_proxy::{NoProxy, NoProxyError};
 use crate::error::{Categorized, Category};
 use crate::secrets::Secret;
 
-/// Proxy settings: one layer of them, or what became of several.
+/// Proxy settings: one layer, or the result of several.
 ///
-/// `A` is how credentials are given; a caller that asks for them late keeps a reference to them here and
-/// exchanges it by [`Proxy::try_map_auth`] when [`Proxy::serving`] says that the proxy is needed.
+/// `A` is the type of the credentials. A caller that reads credentials late uses a reference to them here, and
+/// replaces it by [`Proxy::try_map_auth`] if [`Proxy::serving`] shows that the proxy is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "`no_proxy` is what everybody calls this setting")]
+#[expect(clippy::struct_field_names, reason = "`no_proxy` is the usual name of this setting")]
 pub struct Proxy<A = ProxyCredentials> {
     http: Option<ProxyUrl>,
     https: Option<ProxyUrl>,
@@ -33,12 +32,12 @@ pub struct Proxy<A = ProxyCredentials> {
     auth: Option<A>,
 }
 
-/// The address of a proxy, and the credentials that were written into it.
+/// The address of a proxy, and the credentials in it.
 ///
-/// It displays without them, so it may be shown anywhere.
+/// `Display` omits the credentials, so it may be shown anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyUrl {
-    /// Without userinfo.
+    /// A URL without userinfo.
     url: Url,
     userinfo: Option<ProxyCredentials>,
 }
@@ -52,41 +51,41 @@ pub struct ProxyCredentials {
     pub password: Secret,
 }
 
-/// How a target is reached through a proxy.
+/// The connection to a target through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Via<'a> {
     /// The proxy, without userinfo.
     pub url: &'a Url,
-    /// What it is told, if anything.
+    /// The credentials for the proxy, if any.
     pub credentials: Option<&'a ProxyCredentials>,
 }
 
-/// Why proxy settings cannot be used. Values are not shown where they may hold a password.
+/// Proxy settings that cannot be used. Values are not shown if they may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
-    /// A proxy URL is not one.
+    /// A proxy URL is not a valid URL.
     #[error("{field} must be an http:// or https:// URL with a host")]
     Url {
         /// The field or environment variable.
         field: String,
     },
-    /// A proxy URL goes on behind the address: a proxy has no path, so that is the rest of a user or password with
-    /// a `/`, `?` or `#` in it, of which the beginning would be taken for a host.
+    /// A proxy URL has a path, query or fragment. It may be the rest of a user or password with a `/`, `?` or `#`,
+    /// whose beginning would be used as the host.
     #[error(
-        "{field} has something behind host and port, where a proxy has nothing; \
-         percent-encode user and password (/ is %2F, ? is %3F, # is %23, @ is %40), and remove a path"
+        "{field} must not have a path, query or fragment; \
+         percent-encode user and password (/ is %2F, ? is %3F, # is %23, @ is %40)"
     )]
     Beyond {
         /// The field or environment variable.
         field: String,
     },
-    /// A block has credentials twice.
-    #[error("{field} holds credentials beside the auth block; remove one of them")]
+    /// A block has credentials in a URL and in `auth`.
+    #[error("{field} contains credentials in addition to the auth block; remove one of them")]
     CredentialsTwice {
         /// The field with the URL.
         field: String,
     },
-    /// A list of exceptions holds something else.
+    /// An entry of the list of exceptions is invalid.
     #[error("{field}: {source}")]
     NoProxy {
         /// The field.
@@ -107,25 +106,25 @@ impl Categorized for ProxyError {
 }
 
 impl<A> Default for Proxy<A> {
-    /// No proxy at all.
+    /// Returns settings without a proxy.
     fn default() -> Self {
         Self { http: None, https: None, no_proxy: None, auth: None }
     }
 }
 
-/// The text fields of a proxy block; blank ones count as not set.
+/// The text fields of a proxy block. Blank ones count as not set.
 #[derive(Clone, Copy, Default)]
 pub struct ProxyFields<'a> {
     /// The proxy for http targets.
     pub http: Option<&'a str>,
     /// The proxy for https targets.
     pub https: Option<&'a str>,
-    /// The targets to reach directly, see [`NoProxy`].
+    /// The targets without a proxy, see [`NoProxy`].
     pub no_proxy: Option<&'a str>,
 }
 
 impl<A> Proxy<A> {
-    /// Reads the block of a component. `name` is where it is written, for errors.
+    /// Parses the block of a component. `name` is the field of the block, for errors.
     pub fn parse(name: &str, fields: ProxyFields<'_>, auth: Option<A>) -> Result<Self, ProxyError> {
         let url = |key: &str, text: Option<&str>| -> Result<Option<ProxyUrl>, ProxyError> {
             let field = format!("{name}.{key}");
@@ -143,10 +142,10 @@ impl<A> Proxy<A> {
         Ok(Self { http, https, no_proxy, auth })
     }
 
-    /// What the environment says: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY` and their lower-case spellings,
-    /// where upper case wins and blank variables count as not set. `variable` reads one of them.
+    /// Returns the settings of the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY` and their lower-case
+    /// spellings. Upper case takes precedence, and blank variables count as not set. `variable` reads one of them.
     ///
-    /// A proxy without scheme is spoken to over http, as is the custom for these variables.
+    /// A proxy without a scheme is an http proxy, as usual for these variables.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
         let read = |name: &str| {
             let spellings = [name.to_owned(), name.to_lowercase()];
@@ -164,17 +163,17 @@ impl<A> Proxy<A> {
         Ok(Self { http: url("HTTP_PROXY")?, https: url("HTTPS_PROXY")?, no_proxy, auth: None })
     }
 
-    /// Whether nothing is set. An empty block turns proxying off for its component.
+    /// Whether no field is set. An empty block disables proxies for its component.
     pub fn is_empty(&self) -> bool {
         self.no_proxy.is_none() && self.auth.is_none() && !self.has_url()
     }
 
-    /// Whether any target is served.
+    /// Whether there is a proxy for any target.
     pub fn has_url(&self) -> bool {
         self.http.is_some() || self.https.is_some()
     }
 
-    /// The proxy that serves a target; `None`: it is reached directly. That is always so for loopback.
+    /// Returns the proxy for a target; `None` if the connection is direct. Loopback is always direct.
     pub fn serving(&self, target: &Url) -> Option<&ProxyUrl> {
         let proxy = match target.scheme() {
             "http" => self.http.as_ref(),
@@ -185,14 +184,14 @@ impl<A> Proxy<A> {
         (!excepted && !no_proxy::is_loopback(target)).then_some(proxy)
     }
 
-    /// The same without the credentials beside the URLs.
+    /// Returns the settings without the credentials of `auth`.
     #[must_use]
     pub fn without_auth<B>(self) -> Proxy<B> {
         let Self { http, https, no_proxy, auth: _ } = self;
         Proxy { http, https, no_proxy, auth: None }
     }
 
-    /// Exchanges how the credentials are given.
+    /// Converts the credentials of `auth`.
     pub fn try_map_auth<B, E>(self, map: impl FnOnce(A) -> Result<B, E>) -> Result<Proxy<B>, E> {
         let Self { http, https, no_proxy, auth } = self;
         Ok(Proxy { http, https, no_proxy, auth: auth.map(map).transpose()? })
@@ -200,8 +199,8 @@ impl<A> Proxy<A> {
 }
 
 impl<A: Clone> Proxy<A> {
-    /// These settings laid over `base`, field by field; empty ones turn proxying off. Credentials of these
-    /// settings also replace the ones in the URLs of `base`.
+    /// Returns these settings over `base`, field by field. Empty settings disable proxies. Credentials of these
+    /// settings also replace those in the URLs of `base`.
     #[must_use]
     pub fn over(&self, base: &Self) -> Self {
         if self.is_empty() {
@@ -219,10 +218,10 @@ impl<A: Clone> Proxy<A> {
         }
     }
 
-    /// What each component uses, given the environment and the components' own blocks in their order of
-    /// precedence. A component without block shares the settings of the first one whose block leads to a
-    /// proxy, else those of the environment. A block that leads to none, though it is not empty, is laid over
-    /// these settings.
+    /// Returns the effective settings of each component, from the environment and the components' blocks in their
+    /// order of precedence. A component without a block uses the settings of the first component whose block results
+    /// in a proxy, else those of the environment. A block that is not empty but results in no proxy is put over these
+    /// settings.
     pub fn resolve(environment: &Self, blocks: &[Option<Self>]) -> Vec<Self> {
         let own: Vec<Option<Self>> =
             blocks.iter().map(|block| block.as_ref().map(|block| block.over(environment))).collect();
@@ -238,7 +237,7 @@ impl<A: Clone> Proxy<A> {
 }
 
 impl Proxy {
-    /// How a target is reached; `None`: directly.
+    /// Returns the connection to a target; `None` if it is direct.
     pub fn route(&self, target: &Url) -> Option<Via<'_>> {
         let proxy = self.serving(target)?;
         Some(Via { url: &proxy.url, credentials: proxy.userinfo.as_ref().or(self.auth.as_ref()) })
@@ -246,8 +245,7 @@ impl Proxy {
 }
 
 impl Proxy {
-    /// The secrets in these settings, for the redactor; also the text that basic authentication makes of user and
-    /// password.
+    /// Returns the secrets in these settings, for the redactor, including the encoded values of basic authentication.
     pub fn secrets(&self) -> Vec<Secret> {
         let urls = [&self.http, &self.https].into_iter().flatten();
         let credentials = urls.filter_map(|url| url.userinfo.as_ref()).chain(self.auth.as_ref());
@@ -257,7 +255,7 @@ impl Proxy {
     }
 }
 
-/// User and password as basic authentication encodes them (RFC 7617 section 2).
+/// Returns user and password in the encoding of basic authentication (RFC 7617 section 2).
 pub(crate) fn basic_pair(username: &str, password: &Secret) -> Secret {
     let pair = Zeroizing::new(format!("{username}:{}", password.expose()));
     Secret::from(STANDARD.encode(pair.as_bytes()))
@@ -265,7 +263,7 @@ pub(crate) fn basic_pair(username: &str, password: &Secret) -> Secret {
 
 impl ProxyUrl {
     fn parse(field: &str, text: &str) -> Result<Self, ProxyError> {
-        // What the parser says does not matter here: it takes what stands before a `/` for the host and its port.
+        // Checked before parsing: the URL parser would use the text before a `/` as host and port.
         let authority = text.split_once("://").map(|(_, rest)| rest.trim_end_matches('/'));
         if authority.is_some_and(|authority| authority.contains(['/', '\\', '?', '#'])) {
             return Err(ProxyError::Beyond { field: field.to_owned() });
@@ -289,7 +287,7 @@ impl ProxyUrl {
         Some(Self { url, userinfo })
     }
 
-    /// The address without userinfo.
+    /// Returns the address without userinfo.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -301,7 +299,7 @@ impl fmt::Display for ProxyUrl {
     }
 }
 
-/// A value that is not blank.
+/// Returns the trimmed text, if it is not blank.
 fn set(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }

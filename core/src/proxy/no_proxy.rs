@@ -1,4 +1,4 @@
-//! Which targets are reached without the proxy.
+//! The targets without a proxy.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,24 +7,24 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use url::{Host, Url};
 
-/// A list of targets that are reached directly, as in `NO_PROXY`.
+/// A list of targets with a direct connection, as in `NO_PROXY`.
 ///
-/// It is separated by commas; blanks around entries do not matter, nor does case. An entry is one of
+/// Entries are separated by commas. White space around entries and letter case are ignored. An entry is one of
 ///
 /// - `*`: every target,
-/// - an IP address or a network such as `10.0.0.0/8`: targets written as such an address; names are not
-///   resolved to compare them,
-/// - `example.com`: that name and every name below it,
+/// - an IP address or a network such as `10.0.0.0/8`: targets with such an address in the URL; names are not resolved
+///   for the comparison,
+/// - `example.com`: this name and all names below it,
 /// - `.example.com` or `*.example.com`: only the names below it,
 ///
-/// where names and single addresses may end in `:port` (IPv6 addresses then stand in brackets) and so apply
-/// to that port only. [`Proxy`](super::Proxy) reaches loopback directly whatever the list says.
+/// where names and single addresses may end in `:port` (IPv6 addresses are then in brackets) and so apply only to
+/// that port. [`Proxy`](super::Proxy) connects to loopback directly regardless of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoProxy {
     entries: Vec<Entry>,
 }
 
-/// A text that is no entry of a [`NoProxy`] list.
+/// A text that is not a valid entry of a [`NoProxy`] list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{entry}\" is not `*`, an IP address, a network in CIDR notation, host[:port] or .domain")]
 pub struct NoProxyError {
@@ -40,13 +40,12 @@ enum Entry {
 }
 
 impl NoProxy {
-    /// Reads a list and leaves out what is no entry. For `NO_PROXY`, which other programs read, too, and
-    /// which may hold forms that only they know.
+    /// Parses a list and ignores invalid entries. It is for `NO_PROXY`, which may contain entries for other programs.
     pub fn parse_known(text: &str) -> Self {
         Self { entries: texts(text).filter_map(|entry| entry.parse().ok()).collect() }
     }
 
-    /// Whether the list names the target.
+    /// Whether the list contains the target.
     pub fn matches(&self, target: &Url) -> bool {
         let port = target.port_or_known_default();
         target.host().is_some_and(|host| self.entries.iter().any(|entry| entry.matches(&host, port)))
@@ -97,7 +96,7 @@ impl Entry {
         }
         let below = host.strip_prefix("*.").or_else(|| host.strip_prefix('.'));
         let name = below.unwrap_or(host).trim_end_matches('.').to_lowercase();
-        // Compares as `url` writes hosts: international names in their ASCII form.
+        // Host names are compared in the form of `url`: international names in ASCII.
         let Ok(Host::Domain(name)) = Host::parse(&name) else { return None };
         let plain = name.split('.').all(|label| !label.is_empty() && !label.contains('*'));
         plain.then_some(Self::Domain { name, itself: below.is_none(), port })
@@ -123,7 +122,8 @@ impl Entry {
     }
 }
 
-/// Without host bits; networks of IPv4 addresses mapped into IPv6 (RFC 4291 section 2.5.5.2) as the former.
+/// Returns the network without host bits. Networks of IPv4-mapped IPv6 addresses (RFC 4291 section 2.5.5.2) become
+/// IPv4 networks.
 fn canonical(network: IpNet) -> IpNet {
     let network = network.trunc();
     let mapped = network.prefix_len().checked_sub(96);
@@ -135,7 +135,7 @@ fn canonical(network: IpNet) -> IpNet {
     }
 }
 
-/// Whether the target is this machine by its name: `localhost` or a loopback address.
+/// Whether the URL names this machine: `localhost` or a loopback address.
 pub(super) fn is_loopback(target: &Url) -> bool {
     match target.host() {
         Some(Host::Domain(name)) => name.trim_end_matches('.').eq_ignore_ascii_case("localhost"),
@@ -144,7 +144,7 @@ pub(super) fn is_loopback(target: &Url) -> bool {
     }
 }
 
-/// The address that a host is written as; an IPv4 address mapped into IPv6 counts as the former.
+/// Returns the address in a URL. An IPv4-mapped IPv6 address becomes an IPv4 address.
 fn address_of(host: &Host<&str>) -> Option<IpAddr> {
     match host {
         Host::Domain(_) => None,

@@ -24,7 +24,7 @@ fn environment(variables: &[(&str, &str)]) -> Result<Proxy, ProxyError> {
     })
 }
 
-/// Where a target goes: the proxy with the user it is told, or `direct`.
+/// Returns the route of a target: the proxy with its user, or `direct`.
 fn way(proxy: &Proxy, target: &str) -> String {
     let Some(via) = proxy.route(&url(target)) else { return "direct".to_owned() };
     let user = via.credentials.map(|credentials| format!("{}@", credentials.username));
@@ -85,7 +85,7 @@ fn exceptions(#[case] list: &str, #[case] target: &str, #[case] direct: bool) {
 #[case("*.")]
 #[case(".")]
 #[case("http://example.com")]
-fn what_is_no_exception(#[case] entry: &str) {
+fn invalid_exceptions(#[case] entry: &str) {
     let fields = ProxyFields { no_proxy: Some(entry), ..ProxyFields::default() };
     let error = Proxy::<ProxyCredentials>::parse("git.proxy", fields, None).unwrap_err();
     assert_eq!(error.category(), Category::Validation);
@@ -135,7 +135,7 @@ fn the_environment(#[case] variables: &[(&str, &str)], #[case] http: &str, #[cas
 #[case::host("http://")]
 #[case::port("http://p:pw12")]
 #[case::text("http://user:pw12@[")]
-fn what_is_no_proxy(#[case] text: &str) {
+fn invalid_proxy_urls(#[case] text: &str) {
     let error = environment(&[("https_proxy", text)]).unwrap_err();
     assert_eq!(error.to_string(), "https_proxy must be an http:// or https:// URL with a host");
     let fields = ProxyFields { https: Some(text), ..ProxyFields::default() };
@@ -154,9 +154,9 @@ fn what_is_no_proxy(#[case] text: &str) {
 #[case::empty_fragment("http://u:CANARY@proxy.test:3128/#")]
 #[case::port_of_a_password("http://u:CANARY/1@proxy.test")]
 #[case::without_scheme("u:p@CANARY#1@proxy.test:3128")]
-fn nothing_stands_behind_the_address(#[case] text: &str) {
-    let advice = "has something behind host and port, where a proxy has nothing; percent-encode user and password \
-                  (/ is %2F, ? is %3F, # is %23, @ is %40), and remove a path";
+fn paths_queries_and_fragments_are_rejected(#[case] text: &str) {
+    let advice = "must not have a path, query or fragment; percent-encode user and password \
+                  (/ is %2F, ? is %3F, # is %23, @ is %40)";
     let error = environment(&[("HTTP_PROXY", text)]).unwrap_err();
     assert_eq!(error.to_string(), format!("HTTP_PROXY {advice}"));
     assert_eq!(error.category(), Category::Validation);
@@ -184,12 +184,12 @@ fn a_block_needs_a_scheme() {
 }
 
 #[test]
-fn credentials_twice_are_refused() {
+fn credentials_in_url_and_auth_are_rejected() {
     let fields = ProxyFields { https: Some("http://user:pw12@p:1"), ..ProxyFields::default() };
     let error = Proxy::parse("vault.proxy", fields, Some(login("other"))).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "vault.proxy.https holds credentials beside the auth block; remove one of them"
+        "vault.proxy.https contains credentials in addition to the auth block; remove one of them"
     );
 }
 
@@ -254,7 +254,7 @@ fn exceptions_are_shared_with_the_proxy() {
 }
 
 #[test]
-fn credentials_may_come_late() {
+fn credentials_may_be_read_late() {
     let fields = ProxyFields { http: Some("http://p:1"), ..ProxyFields::default() };
     let reference = Proxy::parse("proxy", fields, Some("ops")).unwrap();
     assert_eq!(reference.serving(&url("http://a.test")).unwrap().to_string(), "http://p:1");
@@ -265,7 +265,7 @@ fn credentials_may_come_late() {
 }
 
 #[test]
-fn nothing_shows_a_password() {
+fn passwords_are_never_shown() {
     let proxy = environment(&[("HTTP_PROXY", "http://user:hunter2@p:1/")]).unwrap();
     assert_eq!(proxy.serving(&url("http://a.test")).unwrap().to_string(), "http://p:1");
     let fields = ProxyFields { http: Some("http://user:hunter2@p:1"), ..ProxyFields::default() };
@@ -275,7 +275,7 @@ fn nothing_shows_a_password() {
 
 proptest! {
     #[test]
-    fn a_list_reads_back_as_it_displays(
+    fn a_displayed_list_is_parsed_again(
         hosts in prop::collection::vec("[a-z]{1,5}(\\.[a-z]{1,5}){0,2}(:[1-9][0-9]{0,3})?|\\.[a-z]{1,5}|\\*", 0..4),
         addresses in prop::collection::vec(any::<std::net::IpAddr>(), 0..3),
         network in (any::<std::net::Ipv6Addr>(), 0..=128u8),

@@ -203,7 +203,8 @@ impl Client {
         let request = Request::new(Method::GET, check);
         let target = if check.contains("://") {
             let target = self.wire().base_url.same_origin(check);
-            target.ok_or_else(|| refuse("must be a path, or a URL of the base URL's origin without a query"))?
+            target
+                .ok_or_else(|| refuse("must be a path, or a URL of the base URL's origin without a query"))?
         } else if check.contains('?') {
             return Err(refuse("must not have a query"));
         } else {

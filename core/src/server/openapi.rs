@@ -130,9 +130,7 @@ impl OpenApiSource {
             Err(error) => return refuse(format!("not a URL: {error}")),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse(
-                "must not contain user and password; configure authentication".to_owned(),
-            );
+            return refuse("must not contain user and password; configure authentication".to_owned());
         }
         Ok(Self(Place::Url(url)))
     }

@@ -82,7 +82,8 @@ impl Request {
     /// Returns the request for `reference` in an answer from `base` (RFC 3986, section 5).
     pub fn following(&self, base: &Url, reference: &str) -> Result<Self, ServerError> {
         let joined = base.join(reference.trim());
-        let mut url = joined.map_err(|error| self.refused(format!("the link to the next page is not a URL: {error}")))?;
+        let mut url = joined
+            .map_err(|error| self.refused(format!("the link to the next page is not a URL: {error}")))?;
         url.set_fragment(None);
         Ok(Self { link: Some(Box::new(url)), ..self.clone() })
     }
@@ -130,9 +131,7 @@ impl BaseUrl {
             return refuse(format!("scheme \"{}\" is not http or https", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse(
-                "must not contain user and password; configure authentication".to_owned(),
-            );
+            return refuse("must not contain user and password; configure authentication".to_owned());
         }
         if url.fragment().is_some() {
             return refuse("a fragment (#…) is never sent; remove it".to_owned());
@@ -193,7 +192,8 @@ impl BaseUrl {
         shown.set_query(None);
         let _ = (shown.set_username(""), shown.set_password(None));
         let leaves = |why: &str| {
-            let advice = "correct the external URL in the server's configuration, or set operations.list.pagination";
+            let advice =
+                "correct the external URL in the server's configuration, or set operations.list.pagination";
             Err(request.refused(format!("the next page, {shown}, is {why} {self}; {advice}")))
         };
         if !url.username().is_empty() || url.password().is_some() {

@@ -1,4 +1,4 @@
-//! What it takes to be let in at one origin.
+//! The access data for one origin.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use url::Url;
 use super::{TlsConfig, client_builder};
 use crate::proxy::Proxy;
 
-/// How one origin is asked by somebody it knows: the headers of a request, and what connections are made with.
+/// The access data for one origin: request headers, TLS settings and proxy.
 ///
-/// For what is fetched beside the API of a server; nothing of it is told to another origin.
+/// It is for documents beside the API of a server. Nothing of it is sent to another origin.
 #[derive(Clone)]
 pub struct Access {
     origin: Url,
@@ -29,12 +29,12 @@ impl Access {
         self.origin.origin() == url.origin()
     }
 
-    /// What a request carries.
+    /// Returns the headers of a request.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// Begins a client.
+    /// Returns a builder for a client.
     pub(crate) fn client_builder(&self) -> reqwest::ClientBuilder {
         client_builder(&self.tls, &self.proxy)
     }

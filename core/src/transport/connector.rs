@@ -1,4 +1,4 @@
-//! Clients that notice when the files behind their TLS settings are replaced.
+//! HTTP clients that are renewed when the files of their TLS settings are replaced.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -10,12 +10,12 @@ use super::{TlsConfig, TlsFiles, TransportError, client_builder};
 use crate::error::with_causes;
 use crate::proxy::Proxy;
 
-/// Where TLS settings come from.
+/// The source of TLS settings.
 #[derive(Clone, Debug)]
 pub enum TlsSettings {
-    /// They stay as they are.
+    /// Settings that do not change.
     Given(TlsConfig),
-    /// From files, which may be replaced at any time.
+    /// Settings from files, which may be replaced at any time.
     Files(TlsFiles),
 }
 
@@ -30,7 +30,7 @@ impl TlsSettings {
 }
 
 impl TlsSettings {
-    /// They as they are now.
+    /// Returns the current settings.
     pub(crate) fn read(&self) -> Result<TlsConfig, TransportError> {
         match self {
             Self::Given(config) => Ok(config.clone()),
@@ -38,7 +38,7 @@ impl TlsSettings {
         }
     }
 
-    /// Where they come from, in words.
+    /// Returns a description of the source.
     pub(crate) fn origin(&self) -> String {
         const SYSTEM: &str = "the system's authorities";
         let files = match self {
@@ -61,7 +61,7 @@ impl TlsSettings {
 }
 
 impl Default for TlsSettings {
-    /// The system's authorities and no client certificate.
+    /// Returns settings with the CAs of the system and without a client certificate.
     fn default() -> Self {
         Self::Given(TlsConfig::default())
     }
@@ -81,12 +81,12 @@ impl From<TlsFiles> for TlsSettings {
 
 type Configure = dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync;
 
-/// Makes the HTTP client of one purpose and keeps it.
+/// Creates and caches the HTTP client for one purpose.
 ///
-/// TLS settings from files are watched: when one of them changed (by modification time, size or inode), the next
-/// [`Connector::client`] has connections with the new ones, and idle connections made with the old ones are closed.
-/// While a new set cannot be used, for example because only the certificate and not yet its key was replaced, the
-/// old one serves on and a warning is logged.
+/// TLS settings from files are checked for changes (modification time, size or inode). After a change the next
+/// [`Connector::client`] has connections with the new settings, and idle connections with the old ones are closed.
+/// While new settings are not usable, for example because only the certificate and not yet its key was replaced, the
+/// old ones stay in use and a warning is logged.
 pub struct Connector {
     proxy: Proxy,
     configure: Box<Configure>,
@@ -97,11 +97,11 @@ pub struct Connector {
 
 struct Current {
     client: reqwest::Client,
-    /// What the files looked like when they were read last, whether or not they could be used.
+    /// The state of the files when they were last read, usable or not.
     seen: Seen,
 }
 
-/// What tells whether files were replaced; `None` for one that cannot be seen.
+/// The state of files, to detect changes; `None` for a file that cannot be read.
 type Seen = Vec<Option<Stamp>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +112,8 @@ struct Stamp {
 }
 
 impl Connector {
-    /// Reads `tls` and makes the first client; nothing is contacted. `configure` says what else a client needs
-    /// (redirects, pool, protocol), and is asked again whenever there is a new one.
+    /// Reads `tls` and creates the first client without connecting. `configure` sets further properties of a client
+    /// (redirects, pool, protocol), and is called for every new one.
     pub fn new(
         tls: impl Into<TlsSettings>,
         proxy: Proxy,
@@ -123,7 +123,7 @@ impl Connector {
             TlsSettings::Given(config) => (None, Some(config)),
             TlsSettings::Files(files) => (Some(files), None),
         };
-        // Before they are read: what is replaced in between is read again.
+        // Checked before the files are read, so that a change in between is detected.
         let seen = files.as_ref().map(look).unwrap_or_default();
         let config = match (&files, given) {
             (Some(files), _) => TlsConfig::from_files(files)?,
@@ -139,10 +139,10 @@ impl Connector {
         })
     }
 
-    /// The client for the next request. It shares its connections with those given before, unless a file behind
-    /// the TLS settings was replaced meanwhile. To be asked for each request; that costs a look at the files.
+    /// Returns the client for the next request. It shares connections with earlier ones, unless a file of the TLS
+    /// settings was replaced. Call it for each request; it only checks the files.
     pub fn client(&self) -> reqwest::Client {
-        // Nobody panics while holding the lock.
+        // No thread panics while it holds the lock.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = &self.files {
             let seen = look(files);
@@ -154,7 +154,7 @@ impl Connector {
         current.client.clone()
     }
 
-    /// The client for anybody but those whom the TLS settings are for: it trusts the system's authorities, and
+    /// Returns the client for other servers than the one of the TLS settings. It trusts the CAs of the system, and
     /// presents no certificate.
     pub fn stranger(&self) -> Result<reqwest::Client, TransportError> {
         if let Some(client) = self.stranger.get() {
@@ -164,7 +164,7 @@ impl Connector {
         Ok(self.stranger.get_or_init(|| client).clone())
     }
 
-    /// The proxy that connections go through where it serves their target.
+    /// Returns the proxy settings of the connections.
     pub fn proxy(&self) -> &Proxy {
         &self.proxy
     }
@@ -206,7 +206,7 @@ fn look(files: &TlsFiles) -> Seen {
 }
 
 impl Stamp {
-    /// Of what the path leads to: a symbolic link may be what is replaced.
+    /// Returns the stamp of the target of `file`, because a symbolic link may be replaced.
     fn of(file: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(file).ok()?;
         Some(Self { modified: metadata.modified().ok()?, size: metadata.len(), inode: metadata.ino() })

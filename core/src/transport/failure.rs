@@ -1,4 +1,4 @@
-//! Why an HTTP request of ours failed, beneath what the client library says.
+//! The causes of failed HTTP requests, below the errors of the client library.
 
 use std::error::Error;
 use std::io;
@@ -7,13 +7,13 @@ use rustls::AlertDescription;
 
 use crate::error::with_causes;
 
-/// The causes of an error without its own text: that one names the URL, which may carry a query with a key.
+/// Returns the causes of an error without its own text, which contains the URL and so possibly a key in its query.
 pub(crate) fn causes(error: &reqwest::Error) -> String {
     error.source().map_or_else(|| "the request failed".to_owned(), with_causes)
 }
 
-/// The TLS error in the causes of another one. An IO error does not name the error inside it as its cause, but
-/// that one's cause.
+/// Returns the TLS error among the causes of an error. An IO error skips the error inside it and names that error's
+/// cause.
 pub(crate) fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(cause) = next {
@@ -26,16 +26,16 @@ pub(crate) fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     None
 }
 
-/// What certificates have to do with a failure. None of it mends itself, so no such request is repeated.
+/// A certificate that was rejected. Such requests are not repeated, because the cause is permanent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Refusal<'a> {
-    /// We do not trust the other side's certificate.
+    /// The certificate of the other side is not trusted.
     Theirs(&'a rustls::CertificateError),
-    /// The other side does not take our certificate, or misses one.
+    /// The other side rejected our certificate, or requires one.
     Ours(AlertDescription),
 }
 
-/// The refused certificate behind a failure, if that is its cause.
+/// Returns the rejected certificate that caused a failure, if any.
 pub(crate) fn refusal(error: &reqwest::Error) -> Option<Refusal<'_>> {
     match tls_error(error)? {
         rustls::Error::InvalidCertificate(why) => Some(Refusal::Theirs(why)),
@@ -44,8 +44,8 @@ pub(crate) fn refusal(error: &reqwest::Error) -> Option<Refusal<'_>> {
     }
 }
 
-/// Whether a server sends this alert because of a client's certificate or the lack of one (RFC 8446 section
-/// 6.2; our own refusals of its certificate are no alerts that we receive).
+/// Whether a server sends this alert because of the client's certificate or its absence (RFC 8446 section 6.2). A
+/// rejection of the server's certificate is not an alert that we receive.
 fn concerns_client(alert: AlertDescription) -> bool {
     matches!(
         alert,
@@ -61,11 +61,11 @@ fn concerns_client(alert: AlertDescription) -> bool {
     )
 }
 
-/// What hyper-util says, in a type that it does not export, when a proxy refuses a tunnel with status 407.
+/// The message of hyper-util, whose type is private, when a proxy rejects a tunnel with status 407.
 const TUNNEL_REFUSED: &str = "proxy authorization required";
 
-/// Whether a proxy wants other credentials before it opens a tunnel. Its refusal of a request without tunnel is
-/// an answer with status 407.
+/// Whether a proxy requires other credentials for a tunnel. Without a tunnel, a proxy rejects a request with an
+/// ordinary answer 407.
 pub(crate) fn is_proxy_refusal(error: &reqwest::Error) -> bool {
     causes(error).contains(TUNNEL_REFUSED)
 }

@@ -1,9 +1,9 @@
-//! HTTP clients: what trust, client certificates and proxies make of them, the same for managed servers, token
-//! endpoints, documents and secret stores.
+//! HTTP clients with trusted CAs, client certificates and proxies, for managed servers, token endpoints, documents
+//! and secret stores.
 //!
-//! A [`Connector`] makes clients and keeps them fit while the files behind their TLS settings are replaced.
-//! [`client_builder`] is for whoever needs one client once. Both take the proxy from their caller; the environment
-//! counts only as far as [`Proxy::from_environment`] was asked.
+//! A [`Connector`] creates clients, and renews them when the files of their TLS settings are replaced.
+//! [`client_builder`] is for a single client. Both get the proxy from their caller. The environment is used only
+//! through [`Proxy::from_environment`].
 
 mod access;
 mod connector;
@@ -24,10 +24,10 @@ pub use tls::{Pem, TlsConfig, TlsError, TlsFiles};
 use crate::error::{Categorized, Category};
 use crate::proxy::Proxy;
 
-/// How long connecting may take, with the TLS handshake and a proxy's tunnel.
+/// The time limit of connecting, including the TLS handshake and the tunnel of a proxy.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no HTTP client.
+/// The reason why there is no HTTP client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
     /// The TLS settings cannot be used.
@@ -36,7 +36,7 @@ pub enum TransportError {
     /// The client cannot be built.
     #[error("cannot prepare an HTTP client: {reason}")]
     Client {
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
 }
@@ -50,13 +50,13 @@ impl Categorized for TransportError {
     }
 }
 
-/// Begins a client: at least TLS 1.2, trust and client certificate of `tls`, connections through `proxy` where it
-/// serves their target, and [`CONNECT_TIMEOUT`].
+/// Returns a builder with at least TLS 1.2, the CAs and the client certificate of `tls`, the `proxy` for the targets
+/// that use it, and [`CONNECT_TIMEOUT`].
 pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder {
-    // Refused if the process has chosen one already, which then counts.
+    // Fails if the process has already chosen a provider, which is then used.
     let _ = ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
-        // Not the one of the environment.
+        // Do not use the proxy of the environment.
         .no_proxy()
         .tls_version_min(reqwest::tls::Version::TLS_1_2)
         .connect_timeout(CONNECT_TIMEOUT);
@@ -64,7 +64,7 @@ pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder 
     if proxy.has_url() { builder.proxy(through(proxy.clone())) } else { builder }
 }
 
-/// `proxy` as the HTTP library takes it. It is asked for each connection, with its credentials as userinfo, which
+/// Converts `proxy` for the HTTP library, which asks for it per connection. The credentials are its userinfo, and
 /// become `Proxy-Authorization` (RFC 9110 section 11.7.2).
 pub fn through(proxy: Proxy) -> reqwest::Proxy {
     reqwest::Proxy::custom(move |target| address(&proxy, target))
@@ -74,7 +74,7 @@ fn address(proxy: &Proxy, target: &Url) -> Option<Url> {
     let via = proxy.route(target)?;
     let mut address = via.url.clone();
     if let Some(credentials) = via.credentials {
-        // Refused only for URLs without host, which no proxy has.
+        // Fails only for URLs without a host, and proxies have one.
         let _ = address.set_username(&credentials.username);
         let _ = address.set_password(Some(credentials.password.expose()));
     }

@@ -1,46 +1,46 @@
-//! When a failed attempt is worth another one, and how long to wait for it.
+//! Whether to repeat a failed attempt, and after which pause.
 
 use std::time::{Duration, SystemTime};
 
 use http::header::{HeaderMap, RETRY_AFTER};
 use http::{Method, StatusCode};
 
-/// Attempts in all, the first included.
+/// The number of attempts, including the first.
 pub(crate) const ATTEMPTS: u32 = 4;
 
-/// A server that asks for more patience than this gets its next request from a later sync.
+/// The longest wait that a server may ask for. For longer ones the request fails, and a later sync repeats it.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// As long as the longest pause between attempts: a server that stumbles costs a request no more than if every
-/// attempt had contacted it.
+/// The longest wait for a probe of the breaker. It equals the longest pause between attempts, so the breaker does not
+/// delay a request more than real attempts would.
 const LONGEST_WAIT_FOR_PROBE: Duration = Duration::from_secs(2);
 
 const BASE_DELAY: Duration = Duration::from_millis(250);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 
-/// How an attempt failed.
+/// The kind of failure of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
-    /// Our breaker is open, so nothing was sent; the probe is due in this time.
+    /// The breaker is open, so nothing was sent. The next probe is after this time.
     NotContacted(Duration),
     /// No connection was made, so nothing was sent.
     Connect,
-    /// The server is not who we trust. That does not mend itself.
+    /// A certificate was rejected, which is permanent.
     Certificate,
     /// The connection broke or timed out; the request may have been received.
     Interrupted,
-    /// Another server, to which a redirect of a read led, did not answer.
+    /// Another server, the target of a redirect of a read, did not answer.
     Elsewhere,
-    /// The server answered with this status and, perhaps, with `Retry-After`.
+    /// The server answered with this status and, if present, this `Retry-After`.
     Status(StatusCode, Option<Duration>),
-    /// Nothing that another attempt could mend.
+    /// A failure that another attempt cannot correct.
     Final,
 }
 
-/// The pause before the next attempt after the `attempt`-th (from 1) failed; `None` gives up.
+/// Returns the pause after the failure of the `attempt`-th attempt (from 1); `None` if it is the last one.
 ///
-/// What is not `repeatable` is repeated only where the server cannot have acted: nothing was sent, or it said 429
-/// (RFC 6585 §4).
+/// A request that is not `repeatable` is repeated only if the server cannot have acted on it: it was not sent, or the
+/// answer was 429 (RFC 6585 §4).
 pub(crate) fn pause(repeatable: bool, attempt: u32, failure: &Failure) -> Option<Duration> {
     if attempt >= ATTEMPTS {
         return None;
@@ -61,22 +61,22 @@ pub(crate) fn pause(repeatable: bool, attempt: u32, failure: &Failure) -> Option
         | Failure::Final => return None,
     };
     let ceiling = BASE_DELAY.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST_BACKOFF);
-    // Full jitter: clients that failed together do not come back together.
+    // Full jitter keeps clients that failed together from returning together.
     let delay = ceiling.mul_f64(fastrand::f64()).max(asked.unwrap_or_default());
     (delay <= LONGEST_WAIT).then_some(delay)
 }
 
-/// Whether a request that arrived twice does no more than one that arrived once.
+/// Whether a request that arrives twice has the same effect as one that arrives once.
 pub(crate) fn is_idempotent(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE)
 }
 
-/// `Retry-After`, if there is one that can be read.
+/// Returns the wait of `Retry-After`, if it is valid.
 pub(crate) fn asked_patience(headers: &HeaderMap) -> Option<Duration> {
     retry_after(headers, SystemTime::now())
 }
 
-/// `Retry-After` as seconds or as a date (RFC 9110 §10.2.3).
+/// Parses `Retry-After`, which is seconds or a date (RFC 9110 §10.2.3).
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
@@ -114,14 +114,14 @@ mod tests {
             let pauses: Vec<_> = (0..200).map(|_| pause(true, attempt, &Failure::Connect).unwrap()).collect();
             let longest = Duration::from_millis(longest);
             assert!(pauses.iter().all(|pause| *pause <= longest), "{attempt}: {pauses:?}");
-            // Of 200 even ones, all in one half would be a wonder.
+            // It is practically impossible that 200 even pauses are all in one half.
             assert!(pauses.iter().any(|pause| *pause > longest / 2), "{attempt}: {pauses:?}");
             assert!(pauses.iter().any(|pause| *pause < longest / 2), "{attempt}: {pauses:?}");
         }
     }
 
     #[test]
-    fn a_post_is_never_sent_twice_once_it_may_have_arrived() {
+    fn a_post_that_may_have_arrived_is_not_repeated() {
         assert_eq!(pause(false, 1, &Failure::Interrupted), None);
         assert!(pause(false, 1, &Failure::Connect).is_some());
         assert!(pause(false, 1, &Failure::NotContacted(Duration::ZERO)).is_some());

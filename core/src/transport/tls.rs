@@ -1,4 +1,4 @@
-//! Which certificates are trusted, and which one is presented.
+//! TLS settings: trusted certificates and the client certificate.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ const CA_FIELD: &str = "tls.caCertFile";
 const CERT_FIELD: &str = "tls.clientCertFile";
 const KEY_FIELD: &str = "tls.clientKeyFile";
 
-/// Whose word about the identity of a server counts, and who we are to it. TLS 1.2 is the least.
+/// The trusted certificates, and the client certificate. The minimum version is TLS 1.2.
 ///
-/// By default that of the system's authorities, and nobody.
+/// By default the CAs of the system are trusted, and there is no client certificate.
 #[derive(Clone, Debug, Default)]
 pub struct TlsConfig {
     trust: Trust,
@@ -47,20 +47,20 @@ impl fmt::Debug for Trust {
 /// TLS settings that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// Certificates of authorities cannot be used.
+    /// CA certificates cannot be used.
     #[error("{origin}: {reason}")]
     Authorities {
-        /// Where they come from.
+        /// Their source.
         origin: String,
-        /// What is wrong with them.
+        /// The fault.
         reason: String,
     },
     /// A client certificate or its key cannot be used.
     #[error("{origin}: {reason}")]
     ClientCertificate {
-        /// Where it comes from.
+        /// Its source.
         origin: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }
@@ -73,50 +73,50 @@ impl Categorized for TlsError {
     }
 }
 
-/// A PEM text and where it comes from, for errors.
+/// A PEM text and its source, for errors.
 #[derive(Clone, Copy)]
 pub struct Pem<'a> {
-    /// Such as the name of a setting and its file, or of a key of a Secret.
+    /// The source, such as a setting with its file, or a key of a Secret.
     pub origin: &'a str,
     /// The text.
     pub text: &'a [u8],
 }
 
-/// TLS settings in files, as a user of a terminal has them.
+/// TLS settings in files.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFiles {
-    /// PEM certificates that replace the system's authorities.
+    /// PEM certificates that replace the CAs of the system.
     pub ca_cert_file: Option<PathBuf>,
-    /// A client certificate in PEM format, with the certificates between it and its authority; needs its key.
+    /// A client certificate in PEM format, with its intermediate certificates. It needs its key.
     pub client_cert_file: Option<PathBuf>,
-    /// The key of the client certificate, in PEM format and not encrypted.
+    /// The unencrypted key of the client certificate, in PEM format.
     pub client_key_file: Option<PathBuf>,
-    /// Accepts any certificate: whoever sits in between can read and change everything.
+    /// Accepts any certificate: an attacker on the path can read and change everything.
     pub insecure_skip_verify: bool,
 }
 
 impl TlsConfig {
-    /// Accepts any certificate: whoever sits in between can read and change everything.
+    /// Returns settings that accept any certificate: an attacker on the path can read and change everything.
     pub fn insecure() -> Self {
         Self { trust: Trust::Anybody, identity: None }
     }
 
-    /// Trusts only these authorities, one or more PEM certificates, for whatever chain the server presents.
+    /// Returns settings that trust only the chains of these CAs, one or more PEM certificates.
     pub fn trusting(pem: Pem<'_>) -> Result<Self, TlsError> {
         let authorities = authorities(pem.text)
             .map_err(|reason| TlsError::Authorities { origin: pem.origin.to_owned(), reason })?;
         Ok(Self { trust: Trust::Authorities(authorities), identity: None })
     }
 
-    /// Presents a client certificate: its chain, itself first, and its key, which must not be encrypted.
+    /// Adds a client certificate: its chain, itself first, and its unencrypted key.
     pub fn presenting(mut self, certificate: Pem<'_>, key: Pem<'_>) -> Result<Self, TlsError> {
         let refused = |pem: &Pem<'_>, reason: String| TlsError::ClientCertificate {
             origin: pem.origin.to_owned(),
             reason,
         };
         let chain = certificates(certificate.text).map_err(|reason| refused(&certificate, reason))?;
-        // What is wrong is not told in detail: parsers may quote what they read.
-        let unreadable = |_| refused(&key, "it holds no PEM private key that is not encrypted".to_owned());
+        // The parser's error is dropped, because it may quote the key.
+        let unreadable = |_| refused(&key, "it does not contain an unencrypted PEM private key".to_owned());
         let parsed = PrivateKeyDer::from_pem_slice(key.text).map_err(unreadable)?;
         let provider = ring::default_provider();
         let signing = provider.key_provider.load_private_key(parsed.clone_key());
@@ -134,7 +134,7 @@ impl TlsConfig {
         Ok(self)
     }
 
-    /// Reads the settings from their files. A client certificate and its key need each other.
+    /// Reads the settings from files. Client certificate and key must be set together.
     pub fn from_files(files: &TlsFiles) -> Result<Self, TlsError> {
         let authorities = files.ca_cert_file.as_deref().map(Self::from_ca_file).transpose()?;
         let tls = if files.insecure_skip_verify { Self::insecure() } else { authorities.unwrap_or_default() };
@@ -172,7 +172,7 @@ impl TlsConfig {
         self.presenting(certificate, Pem { origin: &key_origin, text: key.expose().as_bytes() })
     }
 
-    /// Whether anything differs from the default.
+    /// Whether any setting differs from the default.
     pub(crate) fn is_set(&self) -> bool {
         self.identity.is_some() || !matches!(self.trust, Trust::System)
     }
@@ -181,7 +181,7 @@ impl TlsConfig {
         matches!(self.trust, Trust::Anybody)
     }
 
-    /// Whether only certain authorities are trusted.
+    /// Whether only the configured CAs are trusted.
     pub(crate) fn replaces_authorities(&self) -> bool {
         matches!(self.trust, Trust::Authorities(_))
     }
@@ -191,7 +191,7 @@ impl TlsConfig {
         self.identity.is_some()
     }
 
-    /// A client with these settings.
+    /// Applies these settings to a client.
     pub(super) fn apply(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
         let builder = builder.tls_danger_accept_invalid_certs(self.trusts_anybody());
         let builder = match &self.trust {
@@ -205,17 +205,17 @@ impl TlsConfig {
     }
 }
 
-/// Reads one or more PEM certificates.
+/// Parses one or more PEM certificates.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates = certificates.map_err(|error| format!("it is not PEM: {error}"))?;
     if certificates.is_empty() {
-        return Err("it holds no PEM certificate".to_owned());
+        return Err("it does not contain a PEM certificate".to_owned());
     }
     Ok(certificates)
 }
 
-/// Reads PEM certificates as authorities.
+/// Parses PEM certificates as CAs.
 fn authorities(pem: &[u8]) -> Result<Vec<Certificate>, String> {
     let unusable = |error: &dyn fmt::Display| format!("a certificate does not parse: {error}");
     let mut roots = RootCertStore::empty();

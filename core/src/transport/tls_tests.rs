@@ -12,7 +12,7 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A client's certificate and key, in PEM.
+/// Returns a client certificate and its key, in PEM.
 fn client() -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let certificate =
@@ -21,8 +21,8 @@ fn client() -> (String, String) {
 }
 
 #[rstest]
-#[case::empty("", "tls.caCertFile FILE: it holds no PEM certificate")]
-#[case::text("certificate", "tls.caCertFile FILE: it holds no PEM certificate")]
+#[case::empty("", "tls.caCertFile FILE: it does not contain a PEM certificate")]
+#[case::text("certificate", "tls.caCertFile FILE: it does not contain a PEM certificate")]
 #[case::cut("-----BEGIN CERTIFICATE-----\nAAAA", "tls.caCertFile FILE: it is not PEM: ")]
 #[case::other_content(
     "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
@@ -40,7 +40,7 @@ fn unusable_bundles(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn files_say_whom_to_trust() {
+fn trusted_authorities_are_read_from_files() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("ca.pem");
     let files =
@@ -60,7 +60,7 @@ fn files_say_whom_to_trust() {
 #[rstest]
 #[case(false)]
 #[case(true)]
-fn files_say_who_we_are(#[case] insecure: bool) {
+fn client_certificates_are_read_from_files(#[case] insecure: bool) {
     let directory = tempfile::tempdir().unwrap();
     let (certificate, key) = (directory.path().join("c.pem"), directory.path().join("k.pem"));
     let pems = client();
@@ -86,7 +86,7 @@ fn files_say_who_we_are(#[case] insecure: bool) {
     Some("/none/k"),
     "tls.clientCertFile /none/c: No such file or directory (os error 2)"
 )]
-fn client_certificates_in_files_that_cannot_be_had(
+fn client_certificates_in_unreadable_files(
     #[case] certificate: Option<&str>,
     #[case] key: Option<&str>,
     #[case] expected: &str,
@@ -108,10 +108,10 @@ fn unusable_client_certificates() {
     let locked = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     let noise = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
     let cases = [
-        ("", key.as_str(), "cert: it holds no PEM certificate"),
+        ("", key.as_str(), "cert: it does not contain a PEM certificate"),
         (broken, &key, "cert: the certificate cannot be used: "),
-        (&certificate, "", "key: it holds no PEM private key that is not encrypted"),
-        (&certificate, locked, "key: it holds no PEM private key that is not encrypted"),
+        (&certificate, "", "key: it does not contain an unencrypted PEM private key"),
+        (&certificate, locked, "key: it does not contain an unencrypted PEM private key"),
         (&certificate, noise, "key: the private key cannot be used: "),
         (&certificate, &other, "key: it is not the key of the certificate"),
     ];

@@ -179,10 +179,7 @@ mod tests {
     #[rstest]
     #[case(Limit::adaptive(), MAX_CONCURRENCY)]
     #[case(Limit::configured(40), 40)]
-    fn the_limit_recovers_after_a_second_up_to_its_ceiling(
-        #[case] limit: Limit,
-        #[case] ceiling: usize,
-    ) {
+    fn the_limit_recovers_after_a_second_up_to_its_ceiling(#[case] limit: Limit, #[case] ceiling: usize) {
         let mut world = Simulation::new(limit);
         let start = world.limit.now();
         world.limit.overloaded(world.now, world.now);
