@@ -295,9 +295,9 @@ impl Field {
         if let Some((key, node)) = unknown.min_by_key(|(_, node)| (node.at.line, node.at.column)) {
             let parent = if self.name.is_empty() { "the document".to_owned() } else { self.name };
             let suggestion = nearest(key, known);
-            let told =
+            let shown =
                 is_name(key) && (suggestion.is_some() || !may_be_value(node, &parent, &members, known));
-            let key = told.then(|| key.clone());
+            let key = shown.then(|| key.clone());
             return Err(FieldError::UnknownKey { position: node.at, parent, key, suggestion, known });
         }
         Ok(Fields { name: self.name, at: self.node.at, members })

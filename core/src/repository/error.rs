@@ -138,7 +138,7 @@ pub enum RepositoryError {
         extension: String,
     },
     /// An existing entry prevents the creation of a directory or a regular file.
-    #[error("\"{file}\" is in the way: {reason}")]
+    #[error("\"{file}\" cannot be used: {reason}")]
     InTheWay {
         /// Its name relative to the root.
         file: String,

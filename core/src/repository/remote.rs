@@ -163,7 +163,7 @@ impl RemoteUrl {
         };
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         if host.is_empty() != (kind == RemoteKind::Local) {
-            return Err(invalid(&shown, "it must name a host (and a file URL none)"));
+            return Err(invalid(&shown, "it must have a host, or none if it is a file URL"));
         }
         let user = percent_decode_str(url.username()).decode_utf8_lossy().into_owned();
         let user = (!user.is_empty()).then_some(user);

@@ -32,7 +32,7 @@ fn parses(
 #[case("ssh://git:hunter2@h/a", "password")]
 #[case("git:hunter2@h:a", "password")]
 #[case("https://", "not a URL")]
-#[case("ssh:///a", "must name a host")]
+#[case("ssh:///a", "must have a host")]
 #[case("ftp://h/a", "scheme")]
 #[case("file:///srv/hunter2", "not allowed")]
 #[case("/srv/a", "user@host:path")]

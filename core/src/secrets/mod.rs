@@ -2,7 +2,6 @@
 //!
 //! A [`SecretReader`] replaces placeholders with values. [`DeclaredSecrets`] and the [`Redactor`] remove values from
 //! texts that are shown.
-//! out of what is shown.
 
 mod bare;
 mod declared;

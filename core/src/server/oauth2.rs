@@ -168,7 +168,7 @@ impl Tokens {
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| refuse("must be an http or https URL with a host"))?;
         if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-            return Err(refuse("must not hold user, password or fragment"));
+            return Err(refuse("must not contain a user, a password or a fragment"));
         }
         if let Grant::Password { username, password } = &settings.grant
             && (username.expose().is_empty() || password.expose().is_empty())

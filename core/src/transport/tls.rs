@@ -217,7 +217,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
 
 /// Parses PEM certificates as CAs.
 fn authorities(pem: &[u8]) -> Result<Vec<Certificate>, String> {
-    let unusable = |error: &dyn fmt::Display| format!("a certificate does not parse: {error}");
+    let unusable = |error: &dyn fmt::Display| format!("a certificate cannot be parsed: {error}");
     let mut roots = RootCertStore::empty();
     let parsed = certificates(pem)?.into_iter().map(|certificate| {
         roots.add(certificate.clone()).map_err(|error| unusable(&error))?;

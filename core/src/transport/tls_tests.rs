@@ -26,7 +26,7 @@ fn client() -> (String, String) {
 #[case::cut("-----BEGIN CERTIFICATE-----\nAAAA", "tls.caCertFile FILE: it is not PEM: ")]
 #[case::other_content(
     "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-    "tls.caCertFile FILE: a certificate does not parse: "
+    "tls.caCertFile FILE: a certificate cannot be parsed: "
 )]
 fn unusable_bundles(#[case] text: &str, #[case] expected: &str) {
     let directory = tempfile::tempdir().unwrap();

@@ -124,7 +124,7 @@ async fn a_redirect_to_another_origin_takes_no_credentials_along() {
 #[case::file("file:///etc/passwd", "leads to neither http nor https")]
 #[case::script("javascript:alert(1)", "leads to neither http nor https")]
 #[case::credentials("http://user:pass@127.0.0.1:1/", "leads to a URL with credentials")]
-#[case::no_url("http://", "names no usable location")]
+#[case::no_url("http://", "has no usable Location header")]
 #[tokio::test]
 async fn redirects_that_are_not_followed(#[case] location: &str, #[case] reason: &str) {
     let server = redirecting(302, location.to_owned()).await;

@@ -69,7 +69,9 @@ fn explained(found: &str) -> Option<&'static str> {
         "expected value" => {
             "expected a value: an object, an array, text in quotes, a number, true, false or null"
         }
-        "key must be a string" => "expected a key in quotes; JSON has no comments and no bare keys",
+        "key must be a string" => {
+            "expected a key in quotes; JSON has neither comments nor keys without quotes"
+        }
         "trailing comma" => "a comma after the last member; remove it",
         "invalid escape" => "an unknown escape; write a backslash twice",
         "recursion limit exceeded" => TOO_DEEP,

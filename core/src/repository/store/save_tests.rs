@@ -108,13 +108,13 @@ fn a_written_payload_is_read_back(
     "/file/x",
     "{}",
     None,
-    "\"file\" is in the way: it is not a directory, and a directory is needed"
+    "\"file\" cannot be used: it is not a directory, and a directory is needed"
 )]
 #[case::a_directory_in_the_way(
     "/dir",
     "{}",
     None,
-    "\"dir/resource.json\" is in the way: it is a directory, and a file is needed"
+    "\"dir/resource.json\" cannot be used: it is a directory, and a file is needed"
 )]
 fn rejected_payloads_do_not_change_the_store(
     #[case] at: &str,

@@ -303,7 +303,7 @@ pub(super) fn redirect_target(from: &Url, answer: &reqwest::Response) -> Result<
     let to = location
         .and_then(|location| from.join(location).ok())
         .filter(|to| matches!(to.scheme(), "http" | "https"))
-        .ok_or_else(|| refuse("names no usable location"))?;
+        .ok_or_else(|| refuse("has no usable Location header"))?;
     if from.scheme() == "https" && to.scheme() != "https" {
         return Err(refuse("leads from https to http and is not followed"));
     }

@@ -104,7 +104,7 @@ pub(super) fn redirection(request: &Request, from: &Url, answer: &reqwest::Respo
     let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
     let to = location
         .and_then(|location| from.join(location).ok())
-        .ok_or_else(|| refuse("names no usable location"))?;
+        .ok_or_else(|| refuse("has no usable Location header"))?;
     if !matches!(to.scheme(), "http" | "https") {
         return Err(refuse("leads to neither http nor https and is not followed"));
     }

@@ -85,8 +85,8 @@ async fn redirects_of_a_standby_are_followed() {
     "a redirect with status 302 is not followed; configure its target as the address",
     1
 )]
-#[case::nowhere(308, "", "a redirect with status 308 names no usable location", 1)]
-#[case::elsewhere(307, "file:///etc/passwd", "a redirect with status 307 names no usable location", 1)]
+#[case::nowhere(308, "", "a redirect with status 308 has no usable Location header", 1)]
+#[case::elsewhere(307, "file:///etc/passwd", "a redirect with status 307 has no usable Location header", 1)]
 #[tokio::test]
 async fn some_redirects_are_not_followed(
     #[case] status: u16,
