@@ -121,7 +121,7 @@ fn what_cannot_be_pushed_says_why() {
     checkout.git(&["checkout", "--quiet", "--detach"]);
     let (category, text) = failure(checkout.worktree().push(false, deadline()));
     assert_eq!(category, "ValidationError");
-    assert!(text.ends_with("HEAD is detached; check a branch out first"), "{text}");
+    assert!(text.ends_with("HEAD is detached; check out a branch first"), "{text}");
     let (category, text) = failure(checkout.without_remote().push(false, deadline()));
     assert_eq!(category, "ValidationError");
     assert!(text.ends_with("no remote is configured"), "{text}");

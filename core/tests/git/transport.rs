@@ -348,7 +348,7 @@ fn a_proxy_that_refuses(
     let worktree = way.worktree(&format!("{scheme}://git.test/desired.git"), via(&proxy, userinfo, ""));
     let (category, text) = failure(worktree.status(deadline()));
     assert_eq!(category, "AuthError", "{text}");
-    assert!(text.contains("the proxy on the way there") && !text.contains("hunter"), "{text}");
+    assert!(text.contains("the proxy rejected the credentials") && !text.contains("hunter"), "{text}");
     assert_eq!((proxy.requests(), way.server.requests()), (Vec::new(), 0));
 }
 

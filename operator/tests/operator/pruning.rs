@@ -381,7 +381,7 @@ async fn a_directory_of_another_kind_is_not_absence(#[case] kind: InPlace) {
     let (status, message) = scene.world.policy_reason("PartialFailure").await;
     assert_eq!(status.failed_resources[0].path, "/items", "{message}");
     assert!(message.contains("\"/items\" is now a "), "{message}");
-    assert!(message.contains("restore what was there, or remove"), "{message}");
+    assert!(message.contains("restore the previous file, or remove"), "{message}");
     // The next change concerns something else.
     scene.git.write("shops/d/resource.json", r#"{"id": "d"}"#);
     scene.push("add d").await;

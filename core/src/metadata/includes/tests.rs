@@ -152,7 +152,7 @@ fn unusable_entries(#[case] payload: &str, #[case] entries: &str, #[case] messag
 #[case::refused(
     "escape.txt",
     "/a: cannot include escape.txt: \"escape.txt\" leads outside of the repository through a symbolic link; \
-     replace it by a file"
+     replace it with a file"
 )]
 fn unusable_sidecars(#[case] file: &str, #[case] message: &str) {
     let payload = format!("{{a: '{{{{include {file}}}}}'}}");

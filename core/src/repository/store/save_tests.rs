@@ -79,7 +79,7 @@ fn a_written_payload_is_read_back(
 }
 
 #[rstest]
-#[case::root("/", "{}", None, "\"/\" cannot be a resource; name a path below it")]
+#[case::root("/", "{}", None, "\"/\" cannot be a resource; use a path below it")]
 #[case::several(
     "/two",
     "{}",

@@ -94,7 +94,7 @@ fn the_error_names_the_missing_resource() {
     insta::assert_snapshot!(error, @"resource /none not found in the repository");
     let error = store.read_sidecar(&path("/shops/rio"), "close.sh").unwrap_err();
     insta::assert_snapshot!(error, @r#"resource /shops/rio: file "shops/rio/close.sh" not found"#);
-    insta::assert_snapshot!(store.get(&path("/")).unwrap_err(), @r#""/" cannot be a resource; name a path below it"#);
+    insta::assert_snapshot!(store.get(&path("/")).unwrap_err(), @r#""/" cannot be a resource; use a path below it"#);
 }
 
 #[rstest]
