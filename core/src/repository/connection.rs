@@ -152,7 +152,7 @@ impl<'a> Connection<'a> {
         in_time
     }
 
-    // libgit2 asks for the user name first, and again for credentials that were rejected.
+    /// Returns the credentials that libgit2 asks for. A second request for them means that they were rejected.
     fn credentials(&self, url: &str, kinds: CredentialType) -> Result<Cred, RepositoryError> {
         self.check_host(url)?;
         let user = self.remote.user();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// The time for which a check is valid. A change within this time is not detected before the next use.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// Checks take at most one part in `SHARE` of the time.
+/// The time between two checks is at least this multiple of the duration of a check.
 const SHARE: u32 = 20;
 
 /// The packs of one repository at the last check.

@@ -3,8 +3,8 @@
 //! Configured limits hold exactly. A limit that is not configured adapts to the server's answers (`gate/limit.rs`).
 //! `Retry-After` and the circuit breaker (`gate/breaker.rs`) apply to every client that shares the gate.
 //!
-//! A request passes three stages: the queue for a slot, the rate limit, and `settle`, which returns the slot and
-//! evaluates the outcome.
+//! A request passes these stages: the queue for a slot, the rate limit, a second check of the gate, and
+//! [`Pass::settle`], which returns the slot and evaluates the outcome.
 
 mod breaker;
 mod limit;
@@ -235,13 +235,13 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Whether the request waited because of the configuration or of the server's requests to slow down. A wait for a
-    /// slot below an adaptive limit that the server never reduced does not count.
+    /// Whether the request waited because of the configuration, or because the server asked to slow down. A wait for a
+    /// slot counts only if the limit is configured or currently reduced.
     pub(super) fn held_back(&self) -> bool {
         self.held_back
     }
 
-    /// Returns the slot and evaluates the outcome of the attempt.
+    /// Stage 4: returns the slot and evaluates the outcome of the attempt.
     pub(super) fn settle(mut self, outcome: Outcome<'_>) {
         self.settled = true;
         let now = Instant::now();

@@ -185,8 +185,7 @@ impl fmt::Debug for VaultStore {
     }
 }
 
-/// Whether a rejected value was too long. Vault answers with a status of its own errors when a string exceeds its
-/// limit for JSON.
+/// Whether a rejected value was too long. Vault answers 400 or 500 if a string exceeds its limit for JSON.
 fn is_size(status: StatusCode, length: usize) -> bool {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => true,
