@@ -1,4 +1,5 @@
-//! The gate that every request to one managed server passes: how many at once, how fast, and whether at all.
+//! The gate for all requests to one managed server. It limits their number and rate, and stops them while the server
+//! is unavailable.
 //!
 //! Configured limits hold exactly. A limit that is not configured adapts to the server's answers (`gate/limit.rs`).
 //! `Retry-After` and the circuit breaker (`gate/breaker.rs`) apply to every client that shares the gate.

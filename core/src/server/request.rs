@@ -64,7 +64,7 @@ impl fmt::Debug for Body {
 }
 
 impl Request {
-    /// A request without query, headers or body.
+    /// Returns a request without query, headers and body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,

@@ -175,7 +175,7 @@ async fn retry_after_closes_the_gate_for_new_and_waiting_requests() {
     assert_eq!(gate.status().in_flight, 0, "no request holds a slot while the gate is closed");
     advance(Duration::from_millis(6900)).await;
     assert!((&mut early).now_or_never().is_none() && (&mut late).now_or_never().is_none());
-    // Polled in the other order, still let in in theirs.
+    // Polled in reverse order, but admitted in the order of arrival.
     let late = async {
         let pass = late.await.unwrap();
         assert!(pass.held_back());
@@ -299,7 +299,7 @@ async fn a_new_client_closes_the_breaker() {
     assert!(at_once(&gate).is_ok(), "new trust or credentials may reach it");
 }
 
-/// Requests that run for random times, fail, are pushed back or are given up in between.
+/// Sends requests that run for random times, fail, are pushed back or are abandoned.
 #[rstest]
 #[case::adaptive(Throttling::default())]
 #[case::configured(Throttling { max_concurrent_requests: Some(7), ..Throttling::default() })]
