@@ -255,7 +255,7 @@ fn an_emptied_target_is_dropped() {
 }
 
 #[test]
-fn a_recursive_target_absorbs_what_is_below_but_not_beside() {
+fn a_recursive_target_covers_paths_below_but_not_beside_it() {
     let extra = ["shops/rio-b/resource.json", "shops/rio-b/_/metadata.yaml"];
     let edits = [
         "M shops/rio/metadata.yaml",

@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_differences_are_those_of_git(
+    fn the_differences_are_those_of_libgit2(
         old in nodes(),
         new in nodes(),
         scope in prop::sample::select(vec!["", "a", "a-b", "a/b", "b/a/a"]),

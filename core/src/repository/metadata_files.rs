@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undocumented_path_has_none() {
+    fn a_path_without_metadata_has_no_documents() {
         assert_eq!(found(&[("shops/rio/resource.yaml", "")], "/shops/rio"), []);
     }
 }

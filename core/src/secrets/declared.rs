@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn learnt_values_are_hidden_wherever_they_are() {
+    fn learnt_values_are_hidden_at_any_place() {
         let mut secrets = secrets(&["/token", "/on"]);
         secrets.learn(&yaml("{token: s3cret, on: yes}"));
         let moved = yaml("{wrapped: [{value: s3cret}], other: yes}");

@@ -208,13 +208,23 @@ mod tests {
     }
 
     #[rstest]
-    #[case::said_goes_first(Some("application/yaml"), "a: 1", PayloadType::Json, Ok(r#"{"a":1}"#))]
-    #[case::expected_goes_second(Some("application/json"), "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
-    #[case::text_around_what_is_structured(Some("text/plain"), "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
+    #[case::declared_type_is_tried_first(
+        Some("application/yaml"),
+        "a: 1",
+        PayloadType::Json,
+        Ok(r#"{"a":1}"#)
+    )]
+    #[case::expected_type_is_tried_second(
+        Some("application/json"),
+        "a: 1",
+        PayloadType::Yaml,
+        Ok(r#"{"a":1}"#)
+    )]
+    #[case::structured_data_as_plain_text(Some("text/plain"), "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
     #[case::text_after_all(Some("text/plain"), "a", PayloadType::Json, Ok("\"a\""))]
     #[case::no_type(None, "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
     #[case::unknown_type(Some("application/x-shop"), "[1]", PayloadType::Json, Ok("[1]"))]
-    #[case::unknown_type_of_what_is_not_expected(
+    #[case::unknown_type_and_unexpected_content(
         Some("application/x-shop"),
         "hello",
         PayloadType::Json,
@@ -223,7 +233,7 @@ mod tests {
     #[case::no_type_at_all(Some("json"), "[1]", PayloadType::Json, Ok("[1]"))]
     #[case::text_is_expected(None, "[1]", PayloadType::Text, Ok("\"[1]\""))]
     #[case::bytes_are_expected(Some("application/json"), "[1", PayloadType::OctetStream, Ok("bytes"))]
-    #[case::white_space_is_no_text(Some("text/plain"), " ", PayloadType::Json, Ok("null"))]
+    #[case::white_space_is_not_text(Some("text/plain"), " ", PayloadType::Json, Ok("null"))]
     #[case::white_space_in_a_text(Some("text/plain"), " ", PayloadType::Text, Ok("\" \""))]
     #[case::all_fail(None, "{", PayloadType::Json, Err("EOF while parsing an object"))]
     #[case::wide_integer(
@@ -244,7 +254,7 @@ mod tests {
         PayloadType::Text,
         Err("a number that is not finite")
     )]
-    fn what_is_said_and_what_is_expected(
+    fn declared_and_expected_types(
         #[case] content_type: Option<&str>,
         #[case] body: &str,
         #[case] expected: PayloadType,
@@ -262,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_no_value_holds_is_no_text_either() {
+    fn a_number_outside_of_the_model_is_not_decoded_as_text() {
         let error = response(Some("text/plain"), "{\"n\": 9223372036854775808}").decode(None).unwrap_err();
         assert!(error.to_string().contains("outside of the 64-bit signed range"), "{error}");
     }
@@ -290,7 +300,7 @@ mod tests {
     #[case(Some(PayloadType::Json), "[1]", Some(Value::Array(vec![Value::Int(1)])))]
     #[case(None, "[1]", Some(Value::Array(vec![Value::Int(1)])))]
     #[case(Some(PayloadType::Text), "<p>Ours</p>", Some(Value::from("<p>Ours</p>")))]
-    fn a_page_is_no_resource_but_where_text_is_expected(
+    fn an_html_page_is_decoded_only_if_text_is_expected(
         #[case] expected: Option<PayloadType>,
         #[case] body: &str,
         #[case] value: Option<Value>,
@@ -301,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_told_to_be_one() {
+    fn the_error_identifies_an_html_page() {
         let error = response(Some("text/html"), "<p>Log in</p>").decode(None).unwrap_err().to_string();
         assert_eq!(
             error,
@@ -311,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_what_it_claims_is_an_error() {
+    fn an_answer_that_does_not_match_its_content_type_is_an_error() {
         let error = response(Some("application/json"), "{\"a\":").decode(None).unwrap_err().to_string();
         assert!(error.starts_with("GET /x: cannot decode the answer (application/json)"), "{error}");
     }

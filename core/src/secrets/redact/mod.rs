@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_lose_values_and_members() {
+    fn values_and_members_of_bodies_are_redacted() {
         let body = r#"{"note": "p\"ss w/rd!?~é", "apiKey": "k1", "id": 7}"#;
         let expected = r#"{"note": "<redacted>", "apiKey": "<redacted>", "id": 7}"#;
         assert_eq!(redactor().redact_body(body, &Confidential::default()), expected);

@@ -138,7 +138,7 @@ async fn the_rate_holds_back_requests_that_have_a_slot() {
 }
 
 #[tokio::test]
-async fn taking_turns_is_not_being_held_back_until_the_server_pushes_back() {
+async fn a_wait_counts_as_held_back_only_after_a_push_back() {
     let gate = unconfigured();
     let mut running: Vec<_> = (0..DEFAULT_CONCURRENCY).map(|_| at_once(&gate).unwrap()).collect();
     let pipelined = waiter(&gate);
