@@ -241,7 +241,11 @@ fn refused_client_certificates() {
     assert!(text.ends_with("none is configured (TLS alert CertificateRequired)"), "{text}");
     let own = clients.identity("client", &[]);
     let (category, text) = chained.refusal(presenting(trusting(&Authority::new()), &own));
-    assert_eq!((category, text.contains("its certificate is not trusted: ")), ("TransportError", true), "{text}");
+    assert_eq!(
+        (category, text.contains("its certificate is not trusted: ")),
+        ("TransportError", true),
+        "{text}"
+    );
 }
 
 /// The remote takes the connection and stays silent.

@@ -75,10 +75,7 @@ async fn https_goes_through_a_tunnel() {
     let error = try_out(settings(LOGIN, &Authority::new())).await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("cannot be reached: through the proxy http://127.0.0.1:"), "{text}");
-    assert!(
-        text.ends_with("its certificate is not trusted: UnknownIssuer; add its CA to tls"),
-        "{text}"
-    );
+    assert!(text.ends_with("its certificate is not trusted: UnknownIssuer; add its CA to tls"), "{text}");
     assert!(!text.contains("canary"), "{text}");
 }
 
