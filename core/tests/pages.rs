@@ -285,7 +285,7 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
         ("GET /orders", 200, "<?page=2>; rel=next", r#"[{"id":1}]"#),
         ("GET /orders?page=2", 200, "", "{}"),
     ],
-    "ValidationError: list of /orders: page 2: list of /orders: the answer is an object without an array"
+    "ValidationError: list of /orders: page 2: list of /orders: the response is an object without an array"
 )]
 #[case::no_url(
     "operations: {list: {pagination: {style: next, pointer: /rest}}}",
@@ -295,7 +295,7 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
 #[case::uncounted(
     "operations: {list: {transforms: [{jqExpression: .data.all}], pagination: {style: page, parameter: page, size: 1}}}",
     &[("GET /orders?page=1", 200, "", r#"{"data":{"all":[]}}"#)],
-    "ValidationError: list of /orders: operations.list.pagination (orders/_/metadata.yaml): entries are counted before transforms, where the answer is not a list; state in items where its array is"
+    "ValidationError: list of /orders: operations.list.pagination (orders/_/metadata.yaml): the response before transforms is not a list, so its entries cannot be counted; set items to its array"
 )]
 #[tokio::test]
 async fn a_list_fails_as_a_whole(

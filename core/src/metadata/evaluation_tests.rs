@@ -117,7 +117,7 @@ resource: {remoteCollectionPath: \"/kv/{{/region}}{{/descendantCollectionPath}}\
 #[case("path: \"./{{/dots}}\"", "/shops/rio: operations.update.path (shops/_/metadata.yaml): ")]
 #[case(
     "method: \"{{/spaced}}\"",
-    "/shops/rio: operations.update.method (shops/_/metadata.yaml): \"A B\" is no HTTP method"
+    "/shops/rio: operations.update.method (shops/_/metadata.yaml): \"A B\" is not an HTTP method"
 )]
 fn updates(#[case] operation: &str, #[case] expected: &str) {
     let document = format!("operations: {{update: {{{operation}}}}}");
@@ -214,7 +214,7 @@ fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
     "resource: {requiredAttributes: [/a, /n], id: /uid, alias: \"{{/x}}-{{/n}}\"}",
     Some("json"),
     "{a: null, n: 1}",
-    "/shops/rio: update needs /a, /x, /uid in the payload; add what is missing"
+    "/shops/rio: update requires /a, /x, /uid in the payload; add the missing attributes"
 )]
 #[case::unknown_type_keeps_the_format(
     "operations: {update: {headers: {Content-Type: application/x-shop}}}",
@@ -268,13 +268,13 @@ fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
     "operations: {update: {validate: {requiredAttributes: /a}}}",
     Some("xml"),
     "<a/>",
-    "/shops/rio: operations.update: validate needs a structured request body, and this one is text or bytes"
+    "/shops/rio: operations.update: validate requires a structured request body, but this one is text or bytes"
 )]
 #[case::the_payload_goes_before_what_is_sent(
     "resource: {requiredAttributes: [/a]}\noperations: {update: {validate: {requiredAttributes: /b}}}",
     Some("json"),
     "{c: 1}",
-    "/shops/rio: update needs /a in the payload; add what is missing"
+    "/shops/rio: update requires /a in the payload; add the missing attributes"
 )]
 fn bodies(
     #[case] document: &str,
