@@ -128,9 +128,10 @@ impl<'a> Evaluation<'a> {
         rendered: &mut Rendered,
     ) {
         let own = self.body_descriptor();
-        let told = self.subject.descriptor.is_some_and(|own| own.payload_type.class() != Class::Structured)
-            || self.rules.format.is_some();
-        let format = told.then_some(own.payload_type);
+        let is_stated =
+            self.subject.descriptor.is_some_and(|own| own.payload_type.class() != Class::Structured)
+                || self.rules.format.is_some();
+        let format = is_stated.then_some(own.payload_type);
         if rendered.accept.is_empty() {
             let described = described.and_then(|described| described.response_media_type(format));
             described.unwrap_or(own.media_type).clone_into(&mut rendered.accept);

@@ -9,8 +9,8 @@ use crate::metadata::openapi::OpenApi;
 use crate::metadata::{Api, Metadata};
 use crate::payload::PayloadType;
 
-/// What `operation` on `target`, known to its server as `remote_id`, becomes under the document of its
-/// collection: method, path and query, or the error.
+/// Renders `operation` on `target`, whose remote id is `remote_id`, with `document` as the metadata of its collection.
+/// Returns method, path and query, or the error.
 fn line(document: &str, operation: OperationName, target: &str, remote_id: &str, payload: &str) -> String {
     let target = path(target);
     let file = match operation {
@@ -57,7 +57,7 @@ fn conventions(#[case] operation: OperationName, #[case] target: &str, #[case] e
 #[case("style: offset, parameter: view, sizeParameter: max, size: 5", "GET /shops?max=5&view=0")]
 #[case("style: offset, parameter: from, size: 5, start: 1", "GET /shops?from=1&view=brief")]
 #[case("style: cursor, pointer: /next, parameter: after", "GET /shops?view=brief")]
-fn the_request_of_a_list_is_that_for_its_first_page(#[case] pagination: &str, #[case] expected: &str) {
+fn a_list_requests_its_first_page(#[case] pagination: &str, #[case] expected: &str) {
     let document = format!("operations: {{list: {{query: {{view: brief}}, pagination: {{{pagination}}}}}}}");
     assert_eq!(line(&document, OperationName::List, "/shops", "", "{}"), expected);
 }
@@ -338,7 +338,7 @@ const API: &str = "paths:
     OperationName::Compare,
     "PUT application/json|application/json"
 )]
-fn what_the_document_of_the_server_says(
+fn openapi_defines_methods_and_media_types(
     #[case] document: &str,
     #[case] extension: &str,
     #[case] operation: OperationName,
@@ -367,7 +367,7 @@ fn what_the_document_of_the_server_says(
 }
 
 #[test]
-fn what_the_path_tells_is_validated_and_not_sent() {
+fn fields_of_the_path_are_validated_but_not_sent() {
     let document = "resource: {remoteCollectionPath: '/shops/{{/shop}}/tills'}
 operations: {create: {validate: {requiredAttributes: [/shop, /a]}}}";
     let target = path("/shops/rio/tills/t1");
@@ -382,7 +382,7 @@ operations: {create: {validate: {requiredAttributes: [/shop, /a]}}}";
 }
 
 #[test]
-fn bytes_pass_untouched() {
+fn bytes_are_sent_unchanged() {
     let document =
         "operations: {update: {headers: {Accept: application/json}, transforms: [{jqExpression: .a}]}}";
     let sent = sent(document, Some("key"), &Value::Bytes(b"raw".to_vec()));
@@ -390,14 +390,14 @@ fn bytes_pass_untouched() {
 }
 
 #[test]
-fn a_create_may_lack_the_id_that_the_server_gives() {
+fn a_create_may_lack_an_id_that_the_server_assigns() {
     let rules = rules(&[("shops/_/metadata.yaml", "resource: {id: /uid, alias: /name}")], "/shops/rio");
     let missing = |operation| rules.missing_in(&yaml("{name: Rio}"), operation);
     assert_eq!(missing(OperationName::Create), Vec::<String>::new());
     assert_eq!(missing(OperationName::Update), ["/uid"]);
 }
 
-/// What comparing two JSON payloads finds under `document`.
+/// Returns the differences of two JSON payloads with the metadata `document`.
 fn compared(document: &str, desired: &str, observed: &str) -> Vec<String> {
     let target = path("/shops/rio");
     let rules = rules(&[("shops/_/metadata.yaml", document)], "/shops/rio");

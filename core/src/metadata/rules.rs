@@ -229,8 +229,8 @@ impl Rules {
 
     /// Applies the rules to the collection at `path` itself.
     pub fn on_collection<'a>(&'a self, path: &'a LogicalPath) -> Result<Evaluation<'a>, MetadataError> {
-        static NOBODY: Identity = Identity { alias: String::new(), remote_id: String::new() };
-        let subject = Subject { path, identity: &NOBODY, payload: None, descriptor: None };
+        static UNNAMED: Identity = Identity { alias: String::new(), remote_id: String::new() };
+        let subject = Subject { path, identity: &UNNAMED, payload: None, descriptor: None };
         Evaluation::new(self, subject, path.clone())
     }
 

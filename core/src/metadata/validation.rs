@@ -50,8 +50,8 @@ pub enum ValidationError {
         /// The fault.
         source: ExpressionError,
     },
-    /// The body does not fit its schema.
-    #[error("the request body does not fit {schema}: {violation}")]
+    /// The body does not match its schema.
+    #[error("the request body does not match {schema}: {violation}")]
     Schema {
         /// The reference to the schema.
         schema: SchemaRef,
@@ -105,8 +105,8 @@ impl Validation {
     /// Checks a transformed body: required attributes, then assertions, then the schema.
     ///
     /// For the check only, fields that the body lacks are added from `path_fields`, which are derived from the logical
-    /// path. For the schema, only those that its top level names are added, so that they cannot violate
-    /// `additionalProperties` or `maxProperties`. Blocks while assertions run.
+    /// path. For the schema, only those that its top level names are added, because others could be forbidden. Blocks
+    /// while assertions run.
     pub fn check(&self, body: &Value, path_fields: &Object) -> Result<(), ValidationError> {
         if self.is_empty() {
             return Ok(());
