@@ -318,7 +318,7 @@ fn named(operation: &str) -> OperationName {
 fn alone(document: &str) -> String {
     let document = Document::decode(PayloadType::Yaml, document.as_bytes()).unwrap();
     let mut layers = Layers::default();
-    layers.push(&document, &|file| Err(format!("{file} is not here").into())).unwrap();
+    layers.push(&document, &|file| Err(format!("cannot include {file}").into())).unwrap();
     format!("{:#?}", layers.resolve().unwrap())
 }
 

@@ -134,7 +134,7 @@ fn rules_are_compiled_once_per_set_of_documents() {
 )]
 #[case(
     "resource: {defaults: {useProfiles: [x]}}",
-    "shops/_/metadata.yaml: line 1, column 23: resource.defaults.useProfiles: there is no profile \"x\""
+    "shops/_/metadata.yaml: line 1, column 23: resource.defaults.useProfiles: unknown profile \"x\""
 )]
 #[case(
     "resource: {defaults: {value: \"{{include defaults.yaml}}\"}}",
@@ -142,7 +142,7 @@ fn rules_are_compiled_once_per_set_of_documents() {
 )]
 #[case(
     "operations: {get: {headers: {\"X Y\": \"1\"}}}",
-    "shops/_/metadata.yaml: line 1, column 30: operations.get.headers.X Y: is no header name"
+    "shops/_/metadata.yaml: line 1, column 30: operations.get.headers.X Y: is not a header name"
 )]
 fn an_invalid_document_fails_the_paths_that_it_governs(#[case] content: &str, #[case] expected: &str) {
     let (_root, tree) = tree(&[("shops/_/metadata.yaml", content)]);
