@@ -9,7 +9,7 @@ use super::*;
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, PayloadType, Value, decode};
 
-/// A resource to render templates for: `/shops/rio/tills/t1`, known to its server as 7.
+/// A resource to render templates for: `/shops/rio/tills/t1` with the remote id 7.
 struct Resource {
     path: LogicalPath,
     collection: LogicalPath,
@@ -40,7 +40,7 @@ impl Resource {
         }
     }
 
-    /// The collection itself, as lists are rendered for.
+    /// Returns the collection itself, as the target of lists.
     fn list(path: &str) -> Self {
         let collection = LogicalPath::parse(path).unwrap();
         Self {
