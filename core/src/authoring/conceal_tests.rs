@@ -1,3 +1,5 @@
+//! Tests of taking secrets out of drafts.
+
 use std::fs;
 
 use rstest::rstest;

@@ -1,3 +1,5 @@
+//! Tests of drafts and lists, and the fixture of all tests of authoring.
+
 use std::fs;
 
 use rstest::rstest;

@@ -1,3 +1,5 @@
+//! Tests of rendered requests, bodies and comparisons.
+
 use std::sync::Arc;
 
 use rstest::rstest;

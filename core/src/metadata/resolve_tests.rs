@@ -1,3 +1,5 @@
+//! Tests of finding and merging documents, and the fixtures of other tests of rules.
+
 use std::fs;
 
 use rstest::rstest;

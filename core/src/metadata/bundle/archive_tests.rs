@@ -1,3 +1,5 @@
+//! Tests of unpacking archives: content, forbidden entries, limits.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};

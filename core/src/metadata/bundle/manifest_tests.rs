@@ -1,3 +1,5 @@
+//! Tests of reading bundle manifests.
+
 use rstest::rstest;
 use semver::Version;
 

@@ -1,3 +1,5 @@
+//! Tests of bundle references and their names in the cache.
+
 use std::path::PathBuf;
 
 use proptest::prelude::*;

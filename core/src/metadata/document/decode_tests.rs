@@ -1,3 +1,5 @@
+//! Tests of decoding metadata documents.
+
 use rstest::rstest;
 
 use super::*;

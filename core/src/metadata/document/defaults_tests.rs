@@ -1,3 +1,5 @@
+//! Tests of merging and compacting defaults.
+
 use proptest::prelude::*;
 use rstest::rstest;
 

@@ -1,3 +1,5 @@
+//! Tests of encoding metadata documents.
+
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use rstest::rstest;

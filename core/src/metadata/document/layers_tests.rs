@@ -1,3 +1,5 @@
+//! Tests of merging metadata documents.
+
 use rstest::rstest;
 
 use super::decode_tests::{pointers, yaml};

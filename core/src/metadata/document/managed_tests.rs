@@ -1,3 +1,5 @@
+//! Tests of defaults files, and of inferring defaults.
+
 use proptest::prelude::*;
 use rstest::rstest;
 

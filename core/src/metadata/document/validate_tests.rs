@@ -1,3 +1,5 @@
+//! Tests of the validation of metadata documents.
+
 use std::cell::RefCell;
 
 use rstest::rstest;

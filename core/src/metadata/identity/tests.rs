@@ -1,3 +1,5 @@
+//! Tests of identity templates and rules.
+
 use proptest::prelude::*;
 use rstest::rstest;
 

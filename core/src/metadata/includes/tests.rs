@@ -1,3 +1,5 @@
+//! Tests of externalized attributes.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Tests of inferred metadata.
+
 use insta::assert_snapshot;
 use rstest::rstest;
 

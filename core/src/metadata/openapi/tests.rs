@@ -1,3 +1,5 @@
+//! Tests of reading and looking up `OpenAPI` documents.
+
 use http::Method;
 use proptest::prelude::*;
 use rstest::rstest;

@@ -1,4 +1,4 @@
-//! `print`, `println` and `printf`.
+//! Formats operands: `print`, `println` and `printf`.
 
 use super::error::Fault;
 use super::escape;

@@ -1,3 +1,5 @@
+//! Tests of transform pipelines.
+
 use std::sync::Mutex;
 
 use rstest::rstest;

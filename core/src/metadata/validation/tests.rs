@@ -1,3 +1,5 @@
+//! Tests of the validation of request bodies.
+
 use http::Method;
 use rstest::rstest;
 

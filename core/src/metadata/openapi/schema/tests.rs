@@ -1,3 +1,5 @@
+//! Tests of schemas.
+
 use rstest::rstest;
 
 use super::*;

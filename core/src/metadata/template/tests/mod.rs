@@ -1,3 +1,5 @@
+//! Tests of templates.
+
 mod derived;
 mod functions;
 mod guards;

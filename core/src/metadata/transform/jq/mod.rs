@@ -11,7 +11,8 @@
 //! - *Time*: an evaluation runs for at most [`TIME_LIMIT`], plus the time of one native function for one value.
 //! - *Stack*: expressions run with a stack of known size; tolls compare its use to a limit.
 //! - *Memory*: each created value is charged with its size, up to [`VOLUME_LIMIT`] per evaluation. Shared parts are
-//!   charged each time they occur, so a value that is small in memory cannot become huge when it is printed or compared.
+//!   charged each time they occur, so a value that is small in memory cannot become huge when it is printed or
+//!   compared.
 //! - *Output*: results are converted one by one, up to [`OUTPUT_LIMIT`].
 //!
 //! Expressions have no access to the environment, files, modules or further input, and `debug` prints nothing.

@@ -1,3 +1,5 @@
+//! Tests of jq expressions and their limits.
+
 use std::time::Instant;
 
 use proptest::prelude::*;
