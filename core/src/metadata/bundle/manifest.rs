@@ -171,7 +171,7 @@ fn managed_server_versions(field: Field) -> Result<ManagedServerVersions, FieldE
                     return Ok(product.to_owned());
                 }
                 Err(format!(
-                    "\"{text}\" is not a product name;  use lower case letters, digits and \"-\", but not \"-\" first"
+                    "\"{text}\" is not a product name; use lower case letters, digits and \"-\", but not \"-\" first"
                 ))
             })
         })?,

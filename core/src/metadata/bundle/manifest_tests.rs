@@ -187,7 +187,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "metadataRoot: metadata",
     "metadataRoot: metadata, compatibleManagedServer: {product: -t, versions: '*'}",
-    "line 7, column 63: declarest.compatibleManagedServer.product: \"-t\" is not a product name;  use lower case letters, digits and \"-\", but not \"-\" first"
+    "line 7, column 63: declarest.compatibleManagedServer.product: \"-t\" is not a product name; use lower case letters, digits and \"-\", but not \"-\" first"
 )]
 #[case(
     "metadataRoot: metadata",

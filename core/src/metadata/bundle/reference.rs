@@ -78,9 +78,9 @@ impl Reference {
             }
             None => Ok(Self::Path(PathBuf::from(text))),
             Some((scheme, _)) => match scheme.to_ascii_lowercase().as_str() {
-                "http" | "https" => Url::parse(text)
-                    .map(Self::Url)
-                    .map_err(|error| refuse(&format!("is not a URL:  {error}"))),
+                "http" | "https" => {
+                    Url::parse(text).map(Self::Url).map_err(|error| refuse(&format!("is not a URL: {error}")))
+                }
                 "file" => local(text).map(Self::Path).ok_or_else(|| {
                     refuse("must be file:///<absolute path>; files of other hosts cannot be read")
                 }),
@@ -156,19 +156,19 @@ impl OciReference {
             || Url::parse(&format!("https://{registry}/")).is_err()
             || registry.contains('@')
         {
-            return Err(format!("\"{registry}\" is not a registry;  {FORM}"));
+            return Err(format!("\"{registry}\" is not a registry; {FORM}"));
         }
         let (name, digest) = rest.split_once('@').map_or((rest, None), |(name, digest)| (name, Some(digest)));
         let (repository, tag) = name.split_once(':').map_or((name, None), |(name, tag)| (name, Some(tag)));
         if !repository.split('/').all(is_repository_segment) {
-            return Err(format!("\"{repository}\" is not a repository;  {FORM}"));
+            return Err(format!("\"{repository}\" is not a repository; {FORM}"));
         }
         if let Some(tag) = tag.filter(|tag| !is_tag(tag)) {
-            return Err(format!("\"{tag}\" is not a tag;  {FORM}"));
+            return Err(format!("\"{tag}\" is not a tag; {FORM}"));
         }
         let version = match (digest, tag) {
             (Some(digest), _) if is_sha256(digest) => OciVersion::Digest(digest.to_owned()),
-            (Some(digest), _) => return Err(format!("\"{digest}\" is not a SHA-256 digest;  {FORM}")),
+            (Some(digest), _) => return Err(format!("\"{digest}\" is not a SHA-256 digest; {FORM}")),
             (None, Some(tag)) => OciVersion::Tag(tag.to_owned()),
             (None, None) => return Err(format!("tag and digest are missing; {FORM}")),
         };

@@ -65,16 +65,16 @@ fn the_first_matching_form_applies(#[case] text: &str, #[case] expected: Referen
 #[case("", "is empty; give name:version, an oci or https URL, or a path")]
 #[case("s3://bucket/till", "the scheme \"s3\" is not supported; use oci, https, http or file")]
 #[case("ssh://a.test/x", "the scheme \"ssh\" is not supported; use oci, https, http or file")]
-#[case("https://", "is not a URL:  empty host")]
+#[case("https://", "is not a URL: empty host")]
 #[case("file://other/srv/x", "must be file:///<absolute path>; files of other hosts cannot be read")]
 #[case("oci://r.test", "write oci://registry/repository:tag or oci://registry/repository@sha256:digest")]
 #[case(
     "oci:///a:1",
-    "\"\" is not a registry;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"\" is not a registry; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://u@r.test/a:1",
-    "\"u@r.test\" is not a registry;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"u@r.test\" is not a registry; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a",
@@ -82,27 +82,27 @@ fn the_first_matching_form_applies(#[case] text: &str, #[case] expected: Referen
 )]
 #[case(
     "oci://r.test/A:1",
-    "\"A\" is not a repository;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"A\" is not a repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a//b:1",
-    "\"a//b\" is not a repository;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"a//b\" is not a repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/../b:1",
-    "\"../b\" is not a repository;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"../b\" is not a repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a:",
-    "\"\" is not a tag;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"\" is not a tag; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a:-1",
-    "\"-1\" is not a tag;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"-1\" is not a tag; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a@sha256:12",
-    "\"sha256:12\" is not a SHA-256 digest;  write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"sha256:12\" is not a SHA-256 digest; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 fn invalid_references(#[case] text: &str, #[case] reason: &str) {
     let error = Reference::parse(text).unwrap_err();
