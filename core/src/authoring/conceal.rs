@@ -72,16 +72,19 @@ pub fn conceal(
     batches: Vec<Batch>,
     options: &SecretOptions,
 ) -> Result<Concealed, AuthoringError> {
+    // Determine the secrets of each batch.
     let batches: Vec<_> = batches
         .into_iter()
         .map(|batch| Candidates::of(metadata, batch, options))
         .collect::<Result<_, _>>()?;
+    // Reject the drafts if an undeclared secret would be written in plain text.
     if !options.allow_plaintext {
         let found: Vec<String> = batches.iter().flat_map(Candidates::readable).collect();
         if !found.is_empty() {
             return Err(AuthoringError::Plaintext { found });
         }
     }
+    // Replace the secrets with placeholders.
     let mut concealed = Concealed::default();
     for batch in batches {
         batch.conceal(store, metadata, options, &mut concealed)?;

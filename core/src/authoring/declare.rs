@@ -90,6 +90,7 @@ pub(super) fn attributes(
         let own = handled.map(|(path, attributes)| Declaration::attributes(metadata, &path, attributes));
         return own.collect();
     };
+    // A resource whose own document has a list needs its own declaration.
     let (mut all, mut declarations) = (BTreeSet::new(), Vec::new());
     for (path, attributes) in handled {
         let own = metadata.stored(&selector(path.as_str())?)?;
@@ -104,6 +105,7 @@ pub(super) fn attributes(
     if all.is_empty() {
         return Ok(declarations);
     }
+    // The document of the collection declares the attributes of all items.
     all.extend(metadata.rules(collection)?.resolved().secret_attributes.iter().cloned());
     let selector = of_collection(metadata, collection)?;
     declarations.push(Declaration { selector, what: What::Attributes(all) });

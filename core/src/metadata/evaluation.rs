@@ -89,9 +89,11 @@ impl<'a> Evaluation<'a> {
     pub fn render(&self, operation: OperationName) -> Result<Rendered, MetadataError> {
         let compiled = self.rules.operation(operation);
         let field = |key: &str| format!("operations.{operation}.{key}");
+        // The path, and its description in the `OpenAPI` document.
         let path = self.text(&compiled.path, &|| field("path"))?;
         let path = self.address(&path).map_err(|reason| self.unusable(field("path"), &path, reason))?;
         let item = self.rules.api.as_ref().and_then(|api| api.path(&path));
+        // The query, in which the parameters of the first page take precedence.
         let mut query = Vec::with_capacity(compiled.query.len());
         for (name, value) in &compiled.query {
             query.push((name.clone(), self.text(value, &|| field(&format!("query.{name}")))?));
@@ -99,6 +101,7 @@ impl<'a> Evaluation<'a> {
         if let Some(pagination) = self.rules.pagination().filter(|_| operation == OperationName::List) {
             replace_parameters(&mut query, pagination.first_page());
         }
+        // Method and headers.
         let mut rendered = Rendered {
             method: self.method(operation, compiled, item)?,
             path,
@@ -108,6 +111,7 @@ impl<'a> Evaluation<'a> {
             content_type: String::new(),
         };
         self.headers(operation, compiled, &mut rendered)?;
+        // The media types, which require that the document describes the method.
         let described = match item.filter(|_| operation != OperationName::Compare) {
             Some(item) => Some(item.require(&rendered.method).map_err(|source| MetadataError::Api {
                 path: self.subject.path.clone(),

@@ -169,6 +169,7 @@ impl Metadata {
     }
 
     fn compile(&self, path: &LogicalPath, applied: &[Applied]) -> Result<Rules, MetadataError> {
+        // Merge the documents, then the overrides.
         let mut layers = Layers::default();
         for document in applied {
             let source = &self.sources[document.source];
@@ -180,6 +181,7 @@ impl Metadata {
         let pushed = layers.push(&self.overrides, &|file| Err(format!("cannot include {file} here").into()));
         let resolved =
             pushed.and_then(|()| layers.resolve()).map_err(|error| self.unresolved(path, applied, error))?;
+        // Compile the result, with the documents for messages.
         let documents = applied.iter().map(|document| {
             let source = &self.sources[document.source];
             Ok((source.shown(&document.file), source.document(&document.file)?))

@@ -139,6 +139,7 @@ impl Slot {
 
     /// Replaces the entry with the staging directory.
     fn publish(&self, staging: &Path) -> Result<(), BundleError> {
+        // Move the entry aside first, because a rename cannot replace a directory that is not empty.
         let (directory, retired) = (self.directory(), self.beside("old"));
         remove(&retired)?;
         match fs::rename(&directory, &retired) {

@@ -173,12 +173,14 @@ impl BundleSource {
         // The content of a release never changes.
         let is_final = identity.is_some() || !self.shared.options.revalidates;
         let expected = self.expected(text.clone(), identity);
+        // Use the cached copy if it cannot change.
         let slot = Slot::new(&self.shared.options.cache, reference);
         let (lock, kept) = locked(&slot, &expected).await?;
         let kept = match kept {
             Some(ready) if is_final => return Ok(bundle(ready.content, ready.provenance.digest, None)),
             kept => kept,
         };
+        // Otherwise download the archive. If this fails, use the cached copy with a warning.
         match (self.download(url, &slot, &lock, &expected, kept.as_ref()).await, kept) {
             (Ok(Some(ready)), _) | (Ok(None), Some(ready)) => {
                 Ok(bundle(ready.content, ready.provenance.digest, None))
@@ -219,13 +221,15 @@ impl BundleSource {
     async fn open_artifact(&self, reference: &Reference, oci: &OciReference) -> Result<Bundle, BundleError> {
         let text = reference.to_string();
         let expected = self.expected(text.clone(), None);
+        // Use the cached copy if it cannot change, or if the tag was already resolved.
         let slot = Slot::new(&self.shared.options.cache, reference);
         let (lock, kept) = locked(&slot, &expected).await?;
         let is_final = matches!(oci.version, OciVersion::Digest(_)) || self.is_resolved(&text);
         if let Some(ready) = kept.filter(|_| is_final) {
             return Ok(bundle(ready.content, ready.provenance.digest, None));
         }
-        // The cached copy is only replaced by a complete and valid one, so it still exists after an error.
+        // Otherwise request the artifact from the registry. The cached copy is only replaced by a complete and valid
+        // one, so it still exists after an error.
         let refreshed = self.refresh(oci, &slot, &lock, &expected).await;
         if refreshed.is_ok() {
             self.shared.resolved.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());

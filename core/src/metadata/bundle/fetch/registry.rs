@@ -108,11 +108,13 @@ impl<'c> Registry<'c> {
         let version = match &self.reference.version {
             OciVersion::Tag(version) | OciVersion::Digest(version) => version,
         };
+        // Fetch the manifest.
         let url = self.url(&format!("manifests/{version}"))?;
         let deadline = self.deadline;
         let answer = deadline.keep(&url, self.get(&url, Some(&MANIFEST_TYPES.join(", ")))).await?;
         let headers = answer.headers().clone();
         let body = deadline.keep(&url, read(answer, &url, MANIFEST_LIMIT)).await?;
+        // Verify its digest with the requested and the announced one.
         let digest = sha256(Sha256::new_with_prefix(&body));
         let announced = headers.get("docker-content-digest").and_then(|value| value.to_str().ok());
         let wanted = match &self.reference.version {
