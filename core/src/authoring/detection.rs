@@ -31,7 +31,7 @@ pub fn detect_stored(
     let mut found = Vec::new();
     for file in listing.resources {
         let payload = match read_payload(tree, &file) {
-            // Removed since it was listed.
+            // The file was removed after it was listed.
             Err(RepositoryError::PayloadMissing { .. }) => continue,
             read => read?,
         };

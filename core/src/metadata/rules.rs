@@ -206,7 +206,7 @@ impl Rules {
     }
 
     /// Returns `payload` with its id set to `remote_id`, so that a stale id in a file cannot address another resource;
-    /// `None` if nothing changes, or if the id template is not a single pointer.
+    /// `None` if nothing changes, or if metadata does not state `resource.id` as a single pointer.
     pub fn with_remote_id(&self, payload: &Value, remote_id: &str) -> Option<Value> {
         let pointer = self.identity.id().simple().filter(|_| self.resolved.id.is_some())?;
         let stated = pointer.get(payload).and_then(Value::scalar_text);

@@ -298,7 +298,7 @@ mod tests {
                 other => panic!("{document}: {other:?}"),
             }
         });
-        // Eight of the document, four of each operation, and the pagination of list.
+        // Eight objects of the document, four of each operation, and the pagination of list.
         assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 1);
     }
 

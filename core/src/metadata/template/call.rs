@@ -161,7 +161,8 @@ fn length<'r>(of: &Operand<'r>, scope: &Scope<'r>) -> Result<Operand<'r>, Fault>
     Ok(Operand::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
-/// Returns a part of a string or array. `len` and `slice` count bytes of strings, as in Go templates.
+/// Returns a part of a string or array. `len` and `slice` count bytes of strings, as in the
+/// language that this one is derived from.
 fn slice<'r>(of: &Operand<'r>, bounds: &[Operand<'r>]) -> Result<Operand<'r>, Fault> {
     let bound = |index: usize, default: usize| match bounds.get(index) {
         None => Ok(default),

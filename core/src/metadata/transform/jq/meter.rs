@@ -142,7 +142,7 @@ impl<'a> Meter<'a> {
 /// Returns the CPU time of this thread, so the result does not depend on the load of the machine.
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither is negative.
+    // Seconds and nanoseconds are never negative.
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
