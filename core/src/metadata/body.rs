@@ -10,7 +10,7 @@ use crate::payload::{Class, Descriptor, Value, encode};
 pub struct Body {
     /// The `Content-Type`.
     pub media_type: String,
-    /// The bytes on the wire.
+    /// The encoded bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use super::document::Document;
 use crate::payload::Value;
 
-/// A field of metadata as messages name it.
+/// A field of metadata and its document, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The field: `operations.get.query.view`.

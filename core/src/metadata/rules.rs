@@ -154,7 +154,7 @@ impl Rules {
         Ok((identity, collection, operations.collect::<Result<_, _>>()?))
     }
 
-    /// The files of the documents that these rules are compiled from, from low to high precedence.
+    /// The files of the compiled documents, from low to high precedence.
     pub fn documents(&self) -> &[String] {
         &self.documents
     }

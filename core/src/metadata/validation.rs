@@ -8,7 +8,7 @@ use crate::error::{Categorized, Category};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
-/// The compiled `validate` of an operation. Checking a body parses nothing.
+/// The compiled `validate` of an operation. It is parsed once, and checks any number of bodies.
 #[derive(Clone, Debug, Default)]
 pub struct Validation {
     required: Vec<Pointer>,

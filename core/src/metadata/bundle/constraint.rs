@@ -25,7 +25,7 @@ struct Alternative {
 
 /// A version whose trailing parts may be missing or wildcards.
 struct Partial {
-    /// Major, minor and patch, as far as they are given.
+    /// Major, minor and patch; trailing ones may be missing.
     numbers: Vec<u64>,
     pre: Prerelease,
 }

@@ -15,7 +15,7 @@ use url::Url;
 pub struct Asked {
     /// Method and target, `GET /a?b=c`.
     pub line: String,
-    /// The path alone.
+    /// The path without the query.
     pub path: String,
     pub authorization: Option<String>,
     pub headers: HeaderMap,
