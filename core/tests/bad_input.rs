@@ -1,6 +1,5 @@
-//! What users are told about broken input. Each file or directory in `fixtures/bad` is broken in one way and
-//! goes through the door of the library that its user would meet; a snapshot for each group of them shows every
-//! message.
+//! Messages for broken input. Each file or directory in `fixtures/bad` has one fault, and is read by the function of
+//! the library that a user would call. A snapshot for each group contains all messages.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where it cannot go on")]
 
 #[path = "support/session.rs"]
@@ -30,10 +29,10 @@ use tempfile::TempDir;
 const GROUPS: [&str; 8] =
     ["payload", "collection", "resource", "tree", "list", "openapi", "manifest", "archive"];
 
-/// Where no server is; nothing is sent.
+/// An address without a server; no requests are sent.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// The fixtures of a group, sorted.
+/// Returns the fixtures of a group, sorted.
 fn fixtures(group: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bad").join(group);
     let mut found: Vec<PathBuf> =
@@ -42,12 +41,12 @@ fn fixtures(group: &str) -> Vec<PathBuf> {
     found
 }
 
-/// An error as users read it: its category and its text with all causes.
+/// Returns an error as users see it: its category, and its text with all causes.
 fn shown<E: Categorized + 'static>(error: &E) -> String {
     format!("{}: {}", error.category(), with_causes(error))
 }
 
-/// A directory that holds `files`.
+/// Returns a directory with `files`.
 fn directory(files: &[(&str, &[u8])]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (file, content) in files {
@@ -62,36 +61,36 @@ fn extension(fixture: &Path) -> &str {
     fixture.extension().unwrap().to_str().unwrap()
 }
 
-/// A payload: the fixture is `/shops/rio`.
+/// Returns the errors of a payload: the fixture is `/shops/rio`.
 fn payload(fixture: &Path) -> Vec<String> {
     let file = format!("shops/rio/resource.{}", extension(fixture));
     tree(directory(&[(&file, &fs::read(fixture).unwrap())]).path())
 }
 
-/// A metadata document: the fixture governs `/shops/rio`, from `place`.
+/// Returns the errors of a metadata document: the fixture is in the directory `place`, and governs `/shops/rio`.
 fn document(fixture: &Path, place: &str) -> Vec<String> {
     let file = format!("{place}/metadata.{}", extension(fixture));
     let content = fs::read(fixture).unwrap();
     tree(directory(&[("shops/rio/resource.yaml", b"name: Rio"), (&file, &content)]).path())
 }
 
-/// A repository: all that a plan of everything that it declares says, with each resource both absent and
-/// different on the server, and then deleted.
+/// Returns the errors of a repository when all its resources are planned: as absent and as different on the server, and
+/// as deleted.
 fn tree(root: &Path) -> Vec<String> {
     let session = session::session(root, NOWHERE);
     let listing = resources(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-    let mut told: Vec<String> = listing.broken.iter().map(|(_, error)| shown(error)).collect();
+    let mut errors: Vec<String> = listing.broken.iter().map(|(_, error)| shown(error)).collect();
     for file in listing.resources {
         match desired(&session, file) {
-            Ok(resource) => told.extend(refusals(&resource)),
-            Err(error) => told.push(shown(&error)),
+            Ok(resource) => errors.extend(refusals(&resource)),
+            Err(error) => errors.push(shown(&error)),
         }
     }
-    told.dedup();
-    told
+    errors.dedup();
+    errors
 }
 
-/// Why `resource` can be neither created, updated nor deleted.
+/// Returns the errors of creating, updating, reading and deleting `resource`.
 fn refusals(resource: &Resource) -> Vec<String> {
     let observed = |payload| Observed::new(resource.clone(), payload);
     let create = decide(resource, &observed(None), false).map(drop);
@@ -104,7 +103,7 @@ fn refusals(resource: &Resource) -> Vec<String> {
     outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).map(shown).collect()
 }
 
-/// The answer to the list of `/shops`, in which `/shops/rio` is looked for.
+/// Returns the errors of looking up `/shops/rio` in a list response for `/shops`.
 fn list(fixture: &Path) -> Vec<String> {
     let answer = match decode(PayloadType::Json, &fs::read(fixture).unwrap()) {
         Ok(answer) => answer,
@@ -116,15 +115,15 @@ fn list(fixture: &Path) -> Vec<String> {
         Err(error) => return vec![shown(&error)],
     };
     let paths = entries.named.iter().filter_map(|entry| entry.path(&shops).err());
-    let mut told: Vec<String> = paths.map(|error| shown(&error)).collect();
+    let mut errors: Vec<String> = paths.map(|error| shown(&error)).collect();
     let list = ListAnswer::Listed { listing: Listing::new(entries.named), doubt: None };
     let wanted = Wanted { name: "rio", one_name: true, by_members: true, ..Wanted::default() };
     let question = Question { wanted, ..Question::default() };
     if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list) {
         let path = shops.join("rio").unwrap();
-        told.push(shown(&SyncError::Undecided(path, doubt)));
+        errors.push(shown(&SyncError::Undecided(path, doubt)));
     }
-    told
+    errors
 }
 
 fn openapi(fixture: &Path) -> Vec<String> {
@@ -134,14 +133,15 @@ fn openapi(fixture: &Path) -> Vec<String> {
 const MANIFEST: &str = "{apiVersion: declarest.io/v1alpha1, kind: MetadataBundle, name: till-bundle, \
     version: 1.2.0, description: Till API., declarest: {metadataRoot: metadata}}";
 
-/// A manifest of a bundle that is a directory.
+/// Returns the errors of a bundle manifest; the bundle is a directory.
 fn manifest(fixture: &Path) -> Vec<String> {
     let content = fs::read(fixture).unwrap();
     let bundle = directory(&[("bundle.yaml", &content), ("metadata/tills/_/metadata.yaml", b"")]);
     open(bundle.path())
 }
 
-/// An archive, described by a line for each entry: what it is, its name, and where a link leads.
+/// Returns the errors of an archive. The fixture has a line for each entry: its kind, its name, and the target of a
+/// link.
 fn archive(fixture: &Path) -> Vec<String> {
     let described = fs::read_to_string(fixture).unwrap();
     let mut entries = Vec::new();
@@ -154,7 +154,7 @@ fn archive(fixture: &Path) -> Vec<String> {
             ["symlink", name, target] => entry(EntryType::Symlink, name, target, ""),
             ["link", name, target] => entry(EntryType::Link, name, target, ""),
             ["device", name] => entry(EntryType::Char, name, "", ""),
-            ["plain"] => return open_archive(b"this is no archive"),
+            ["plain"] => return open_archive(b"this is not an archive"),
             _ => panic!("{}: {line}", fixture.display()),
         });
     }
@@ -166,7 +166,7 @@ fn archive(fixture: &Path) -> Vec<String> {
 
 fn entry(kind: EntryType, name: &str, target: &str, content: &str) -> Vec<u8> {
     let mut header = Header::new_ustar();
-    // Directly, since the writers of the library refuse such names.
+    // Write the names directly, because the functions of the library reject such names.
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
     header.as_old_mut().linkname[..target.len()].copy_from_slice(target.as_bytes());
     header.set_entry_type(kind);
@@ -188,11 +188,11 @@ fn open(bundle: &Path) -> Vec<String> {
     let reference = Reference::parse(bundle.to_str().unwrap()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let opened = runtime.block_on(BundleSource::new(Options::new(cache.path())).open(&reference));
-    let told = opened.err().map(|error| shown(&error));
-    told.into_iter().map(|text| text.replace(bundle.to_str().unwrap(), "<bundle>")).collect()
+    let error = opened.err().map(|error| shown(&error));
+    error.into_iter().map(|text| text.replace(bundle.to_str().unwrap(), "<bundle>")).collect()
 }
 
-fn told(group: &str, fixture: &Path) -> Vec<String> {
+fn errors(group: &str, fixture: &Path) -> Vec<String> {
     match group {
         "payload" => payload(fixture),
         "collection" => document(fixture, "shops/_"),
@@ -212,23 +212,23 @@ fn broken_input_is_explained(
 ) {
     let (mut table, mut accepted) = (String::new(), Vec::new());
     for fixture in fixtures(group) {
-        let told = told(group, &fixture);
+        let errors = errors(group, &fixture);
         let name = fixture.file_name().unwrap().to_str().unwrap();
-        if told.is_empty() {
+        if errors.is_empty() {
             accepted.push(name.to_owned());
         }
         writeln!(table, "{name}").unwrap();
-        for text in told {
+        for text in errors {
             writeln!(table, "    {}", text.replace('\n', "\n    ")).unwrap();
         }
     }
-    assert!(accepted.is_empty(), "nothing is wrong with {accepted:?}");
+    assert!(accepted.is_empty(), "{accepted:?} were accepted");
     insta::with_settings!({ snapshot_path => "fixtures/bad", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(group, table);
     });
 }
 
-/// A fixture in a directory that no group reads would prove nothing.
+/// A fixture in a directory without a group would not be tested.
 #[test]
 fn every_fixture_belongs_to_a_group() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bad");

@@ -1,26 +1,26 @@
-//! The examples of the user documentation, executed.
+//! Executes the examples of the user documentation.
 //!
-//! A comment `<!-- example: KIND ARGUMENTS -->` before a fenced block says what the block is. `tree` and
-//! `observed` are what the blocks after them are about; every other kind shows what the library makes of it:
+//! A comment `<!-- example: KIND ARGUMENTS -->` before a fenced block states the kind of the block. `tree` and
+//! `observed` are the input of the blocks after them; all other kinds show a result of the library:
 //!
 //! | kind | shows |
 //! |---|---|
 //! | `tree` | files, as `tail -n +1` prints several: each after a line `==> NAME <==` |
-//! | `observed` | a value: the server's answer, or a payload to be stored |
-//! | `resources` | what the tree declares: path and file |
-//! | `payload PATH` | what the payload file decodes to |
+//! | `observed` | a value: the server's response, or a payload to be stored |
+//! | `resources` | the declared resources: path and file |
+//! | `payload PATH` | the decoded payload file |
 //! | `desired PATH` | the payload with defaults and the text of its sidecars |
-//! | `metadata PATH` | a document that alone says what all of them together say |
+//! | `metadata PATH` | a document that is equivalent to all documents of the path |
 //! | `identity PATH` | alias and remote id |
-//! | `request OPERATION PATH` | the request with the headers that metadata decides, and its body |
-//! | `error PATH` | why the resource cannot be synced, or the tree's bundle not be opened |
-//! | `differences PATH` | how the observed payload departs |
+//! | `request OPERATION PATH` | the request with the headers that metadata defines, and its body |
+//! | `error PATH` | the error of syncing the resource, or of opening the tree's bundle |
+//! | `differences PATH` | the differences of the observed payload |
 //! | `transformed OPERATION PATH` | the observed payload after the steps of an operation |
-//! | `compacted PATH` | what is stored of the observed payload |
-//! | `entries PATH` | what a list answer is taken for: path and remote id |
-//! | `next PATH` | what comes after the observed answer as the first page of a list |
-//! | `file EXTENSION` | the file that the observed value becomes |
-//! | `rendered PATH` | templates and what they give in a request, with `=>` between them |
+//! | `compacted PATH` | the observed payload as it is stored |
+//! | `entries PATH` | the entries of a list response: path and remote id |
+//! | `next PATH` | the page after the observed response, which is the first page of a list |
+//! | `file EXTENSION` | the observed value as a file |
+//! | `rendered PATH` | templates and their results in a request, with `=>` between them |
 //! | `identities PATH` | the same for identity templates |
 //! | `bundle` | name and version of the tree as a bundle |
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where it cannot go on")]
@@ -45,7 +45,7 @@ use declarest_core::sync::{Observed, Resource, Session, SyncError, decide, desir
 use rstest::rstest;
 use tempfile::TempDir;
 
-/// Where no server is; nothing is sent.
+/// An address without a server; no requests are sent.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 /// A fenced block with a marker.
@@ -60,7 +60,7 @@ fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
 }
 
-/// The marked blocks of a page.
+/// Returns the marked blocks of a page.
 fn blocks(page: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut lines = page.lines().zip(1..).peekable();
@@ -82,7 +82,7 @@ fn blocks(page: &str) -> Vec<Block> {
     found
 }
 
-/// What the blocks of a page are about.
+/// The input of the blocks of a page.
 #[derive(Default)]
 struct Reader {
     tree: Option<TempDir>,
@@ -90,7 +90,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Executes a block: `None` if there is nothing to compare, else what it should show and what it shows.
+    /// Executes a block. Returns the actual and the expected text; `None` if the block is an input.
     fn execute(&mut self, block: &Block) -> Option<(String, String)> {
         match block.kind.as_str() {
             "tree" => self.tree = Some(directory(&block.text)),
@@ -100,7 +100,7 @@ impl Reader {
         None
     }
 
-    /// What a block should show, and what it shows.
+    /// Returns the actual and the expected text of a block.
     fn compare(&self, block: &Block) -> (String, String) {
         let path = || LogicalPath::parse(block.arguments.last().unwrap()).unwrap();
         let text = block.text.as_str();
@@ -169,7 +169,7 @@ impl Reader {
         read_payload(tree.as_ref(), &file).unwrap()
     }
 
-    /// The resource at `path`; one that is not declared is known by its path alone.
+    /// Returns the resource at `path`; if it is not declared, only its path is known.
     fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
         let session = self.session();
         match resource_file(session.tree.as_ref(), path)? {
@@ -263,7 +263,7 @@ impl Reader {
         }
     }
 
-    /// What `template` gives as a query parameter of a read of the resource.
+    /// Renders `template` as a query parameter of a read of the resource.
     fn rendered(&self, template: &str, path: &LogicalPath) -> String {
         let stored = fs::read(self.root().join(path.relative()).join("resource.yaml")).unwrap();
         let root = tempfile::tempdir().unwrap();
@@ -288,7 +288,7 @@ impl Reader {
     }
 }
 
-/// The files of a `tree` block.
+/// Writes the files of a `tree` block to a directory.
 fn directory(text: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     let mut files: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -314,11 +314,11 @@ fn named(operation: &str) -> OperationName {
     OperationName::ALL.into_iter().find(|name| name.key() == operation).unwrap()
 }
 
-/// What a document says when there is no other.
+/// Returns the effective metadata of a single document.
 fn alone(document: &str) -> String {
     let document = Document::decode(PayloadType::Yaml, document.as_bytes()).unwrap();
     let mut layers = Layers::default();
-    layers.push(&document, &|file| Err(format!("{file} is not here").into())).unwrap();
+    layers.push(&document, &|file| Err(format!("cannot include {file}").into())).unwrap();
     format!("{:#?}", layers.resolve().unwrap())
 }
 
@@ -327,7 +327,7 @@ fn identity(template: &str, payload: &Value) -> String {
     name.unwrap_or_else(|_| "error".to_owned())
 }
 
-/// Lines `TEMPLATE => RESULT`, with the results that `result` gives.
+/// Returns lines `TEMPLATE => RESULT`, with the results of `result`.
 fn each(text: &str, result: impl Fn(&str) -> String) -> String {
     lines(text.lines().map(|line| {
         let (template, _) = line.split_once("=>").unwrap();
@@ -343,12 +343,12 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Equal but for white space at the end.
+/// Returns texts to compare without white space at the end.
 fn texts(actual: &str, expected: &str) -> (String, String) {
     (actual.trim_end().to_owned(), expected.trim_end().to_owned())
 }
 
-/// Equal but for line breaks.
+/// Returns texts to compare without regard to line breaks.
 fn words(actual: &str, expected: &str) -> (String, String) {
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     (joined(actual), joined(expected))
@@ -366,7 +366,7 @@ fn examples_are_true(
         if let Some((actual, expected)) = reader.execute(&block) {
             checked += 1;
             if actual != expected {
-                writeln!(wrong, "--- line {}: says\n{expected}\n--- and it is\n{actual}", block.line)
+                writeln!(wrong, "--- line {}: expected\n{expected}\n--- actual\n{actual}", block.line)
                     .unwrap();
             }
         }
@@ -375,7 +375,7 @@ fn examples_are_true(
     assert!(checked > 0, "docs/{name} has no example");
 }
 
-/// A page that nobody can find is not read, and one that no test reads goes stale.
+/// A page that is not in the summary is not part of the book.
 #[test]
 fn pages_are_in_the_summary() {
     let summary = fs::read_to_string(page("SUMMARY.md")).unwrap();

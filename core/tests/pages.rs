@@ -1,4 +1,4 @@
-//! Lists in pages, from a server on the loopback that gives fixed answers.
+//! Lists with several pages, from a server on loopback with fixed responses.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where it cannot go on")]
 
 #[path = "support/session.rs"]
@@ -20,7 +20,7 @@ use rstest::rstest;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// A request with what is answered: a status, a `Link` and a body, in which `SERVER` is the server's URL.
+/// A request, and the status, the `Link` and the body of its response. `SERVER` stands for the server's URL.
 type Route = (&'static str, u16, &'static str, &'static str);
 
 struct Server {
@@ -37,7 +37,7 @@ struct Script {
 }
 
 impl Server {
-    /// A server at `/api`, and a repository with this metadata of `/orders` and `/orders/blue` in it.
+    /// Starts a server at `/api`, and creates a repository with `/orders/blue` and this metadata of `/orders`.
     async fn new(metadata: &str, routes: &'static [Route]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -57,7 +57,7 @@ impl Server {
         Self { session, origin, log, _directory: directory }
     }
 
-    /// The ids on the list of `/orders` in the order of their paths, or why there is no list.
+    /// Returns the ids in the list of `/orders`, sorted by path, or the error.
     async fn ids(&self) -> Result<String, String> {
         let members = Remote::new(&self.session).list(&path("/orders")).await;
         let members = members.map_err(|error| format!("{}: {error}", error.category()))?;
@@ -114,7 +114,7 @@ const OFFSETS: &[Route] = &[
     ("GET /orders?first=2&max=2", 200, "", r#"[{"id":3},{"id":4}]"#),
     ("GET /orders?first=4&max=2", 200, "", "[]"),
 ];
-/// The server gives less than it is asked for, and says so.
+/// The server returns fewer entries than requested, and states that there are more.
 const CAPPED: &[Route] = &[
     ("GET /orders?first=0&max=9", 200, "", r#"{"items":[{"id":1}],"hasMore":true}"#),
     ("GET /orders?first=1&max=9", 200, "</api/elsewhere>; rel=next", r#"{"items":[{"id":2}]}"#),
@@ -175,7 +175,7 @@ const NUMBERS: &[Route] = &[
     ],
     "1 2"
 )]
-/// The second page repeats what moved there from the first one.
+/// An entry of the first page moves to the second page between the requests.
 #[case::moved(
     "{}",
     &[
@@ -285,7 +285,7 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
         ("GET /orders", 200, "<?page=2>; rel=next", r#"[{"id":1}]"#),
         ("GET /orders?page=2", 200, "", "{}"),
     ],
-    "ValidationError: list of /orders: page 2: list of /orders: the answer is an object without an array"
+    "ValidationError: list of /orders: page 2: list of /orders: the response is an object without an array"
 )]
 #[case::no_url(
     "operations: {list: {pagination: {style: next, pointer: /rest}}}",
@@ -295,17 +295,17 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
 #[case::uncounted(
     "operations: {list: {transforms: [{jqExpression: .data.all}], pagination: {style: page, parameter: page, size: 1}}}",
     &[("GET /orders?page=1", 200, "", r#"{"data":{"all":[]}}"#)],
-    "ValidationError: list of /orders: operations.list.pagination (orders/_/metadata.yaml): entries are counted before transforms, where the answer is not a list; state in items where its array is"
+    "ValidationError: list of /orders: operations.list.pagination (orders/_/metadata.yaml): the response before transforms is not a list, so its entries cannot be counted; set items to its array"
 )]
 #[tokio::test]
 async fn a_list_fails_as_a_whole(
     #[case] metadata: &str,
     #[case] routes: &'static [Route],
-    #[case] told: &str,
+    #[case] expected: &str,
 ) {
     let server = Server::new(metadata, routes).await;
     let message = server.ids().await.unwrap_err();
-    assert_eq!(message.replace(&server.origin, "SERVER"), told);
+    assert_eq!(message.replace(&server.origin, "SERVER"), expected);
 }
 
 #[tokio::test]
@@ -339,7 +339,7 @@ const SOUND: &[Route] = &[
     ("DELETE /orders/4", 204, "", ""),
 ];
 
-/// `/orders/blue` is declared, and `/orders/old` was. The list knows them by ids that only the server gives.
+/// `/orders/blue` is declared, and `/orders/old` was declared before. Their ids are assigned by the server.
 async fn run(server: &Server) -> sync::Report {
     let tree = server.session.tree.as_ref();
     let file = resource_file(tree, &path("/orders/blue")).unwrap().unwrap();
@@ -354,18 +354,18 @@ fn writes(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_list_that_breaks_off_leads_to_no_creation_and_no_deletion() {
+async fn an_incomplete_list_leads_to_no_creation_and_no_deletion() {
     let server = Server::new(NAMED, BROKEN).await;
     let report = run(&server).await;
     assert_eq!(writes(&server), Vec::<String>::new());
-    // Both are tried again.
+    // Both fail, so the next run tries them again.
     assert_eq!((report.stats.failed, report.stats.pruned), (2, 0), "{report:?}");
     let failure = format!("{:?}", report.failures);
     assert!(failure.contains("page 3: GET /orders: remote request failed with status 404"), "{failure}");
 }
 
 #[tokio::test]
-async fn what_is_on_the_last_page_is_known() {
+async fn resources_on_the_last_page_are_found() {
     let server = Server::new(NAMED, SOUND).await;
     let report = run(&server).await;
     assert_eq!(writes(&server), ["DELETE /orders/4"]);

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets, fed to the same functions, so that neither can rot between two runs of a fuzzer.
+//! Runs the fuzz targets on their seeds, so that both stay valid between two runs of a fuzzer.
 #![allow(
     clippy::expect_used,
     clippy::missing_panics_doc,
@@ -27,7 +27,7 @@ fn stems(directory: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_target_takes_its_seeds() {
+fn every_target_accepts_its_seeds() {
     for (name, check) in targets::TARGETS {
         let seeds = files(&fuzz().join("seeds").join(name));
         assert!(seeds.len() > 1, "{name} has too few seeds");
@@ -38,9 +38,9 @@ fn every_target_takes_its_seeds() {
     }
 }
 
-/// Fuzzers make long inputs seldom. The stack of a test is that of a thread of the operator.
+/// Fuzzers rarely create long inputs. The stack of a test has the size of that of an operator thread.
 #[test]
-fn no_target_minds_repetition() {
+fn targets_accept_repeated_parts() {
     const PARTS: [&str; 24] = [
         "[",
         "{",

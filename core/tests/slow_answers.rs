@@ -1,4 +1,4 @@
-//! A create whose answer takes longer than a request may take.
+//! A create whose response takes longer than the timeout of a request.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -38,7 +38,7 @@ async fn run(root: &Path, server: &ApiServer) -> Report {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_that_takes_long_is_sent_once() {
-    // The list shows what was created only once the server is done with it.
+    // The list shows the created resource only after the server has completed the request.
     let server = ApiServer::start(&["/issues"], |request, store| match request.method.as_str() {
         "POST" if store.mode == "slow" => Answer::json(201, &json!({})).after(10 * PATIENCE),
         _ => request.rest(store, Ids::Given),
@@ -51,7 +51,7 @@ async fn a_create_that_takes_long_is_sent_once() {
     assert_eq!(server.count("POST"), 1, "{:?}", server.writes());
     let failed: Vec<&str> = report.failures.iter().map(|failure| failure.path.as_str()).collect();
     assert_eq!(failed, ["/issues/zeta"]);
-    // Done at last: a later run finds it.
+    // After the server has completed the request, the next run finds the resource.
     server.mode("");
     server.put("/issues/n7", json!({"id": "n7", "name": "zeta"}));
     tokio::time::sleep(2 * PATIENCE).await;

@@ -112,7 +112,7 @@ fn check_warns_about_what_has_no_effect() {
     [WARNING] resource /shops/rio has several payload files (shops/rio/resource.json, shops/rio/resource.yaml); keep one of them
     [WARNING] resource.yaml has no effect: the root is never a resource; move it into a directory of its own
     [WARNING] shops/_/metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it
-    [WARNING] shops/rio/defaults.yaml has no effect: no metadata beside it includes it; include it, or remove it
+    [WARNING] shops/rio/defaults.yaml has no effect: no metadata document next to it includes it; include it, or remove it
     ");
     let quiet = home.run(&["repository", "check", "--ignore-warnings"]);
     assert_eq!(quiet.to_string(), "exit 0\n--- stdout\n--- stderr\n");

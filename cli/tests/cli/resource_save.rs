@@ -64,7 +64,7 @@ fn the_content_is_that_of_the_server() {
 #[rstest]
 #[case::absent(&["/shops/none"], 3, "/shops/none not found")]
 #[case::wildcard_for_nothing(&["/shops/_/tills/none"], 3, "/shops/_/tills/none not found")]
-#[case::no_list(&["/shops/rio", "--mode", "items"], 2, "is no list")]
+#[case::no_list(&["/shops/rio", "--mode", "items"], 2, "is not a list")]
 #[case::wildcard_with_input(&["/shops/_", "-f", "a=b"], 2, "\"_\"")]
 #[case::single_and_exclude(&["/shops/", "--mode", "single", "--exclude", "a"], 2, "--exclude")]
 #[case::secret_and_items(&["/shops/", "--secret", "--mode", "items"], 2, "remove --mode items")]
@@ -127,7 +127,7 @@ fn likely_secrets_are_not_saved() {
     exit 2
     --- stdout
     --- stderr
-    [ERROR] command execution failed: potential plaintext secrets detected in /shops/lima: /apiKey, /retryToken; --secret-attributes keeps them in the secret store, --allow-plaintext saves them readably.
+    [ERROR] command execution failed: potential plaintext secrets detected in /shops/lima: /apiKey, /retryToken; --secret-attributes keeps them in the secret store, --allow-plaintext saves them in plain text.
     ");
     assert_eq!(files(&world), Vec::<String>::new());
     assert_eq!(world.run(&["resource", "save", "/shops/", "--allow-plaintext"]).code, 0);

@@ -28,7 +28,7 @@ fn guards_come_before_every_write() {
     exit 2
     --- stdout
     --- stderr
-    [ERROR] command execution failed: potential plaintext secrets detected in /apps/a: /apiKey, /retryToken; --secret-attributes keeps them in the secret store, --allow-plaintext saves them readably.
+    [ERROR] command execution failed: potential plaintext secrets detected in /apps/a: /apiKey, /retryToken; --secret-attributes keeps them in the secret store, --allow-plaintext saves them in plain text.
     ");
     let listed = world.run_with(&["resource", "save", "/apps/a", "--secret-attributes=/apiKey"], PAYLOAD);
     assert!(listed.stderr.contains("detected in /apps/a: /retryToken; "), "{listed}");

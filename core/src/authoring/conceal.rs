@@ -1,4 +1,4 @@
-//! Keeping secrets out of files: finding them in drafts and putting placeholders in their place.
+//! Keeps secrets out of files: finds them in drafts and replaces them with placeholders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,73 +14,77 @@ use crate::secrets::{
     PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, whole_placeholder, whole_secret,
 };
 
-/// Which attributes of payloads go to the secret store.
+/// The attributes of payloads that are moved to the secret store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Attributes {
-    /// Those that metadata declares.
+    /// The attributes that metadata declares as secret.
     #[default]
     Declared,
-    /// Those, and all that look like secrets. They are declared from then on.
+    /// The declared attributes, and all that look like secrets. The latter are then declared in metadata.
     Likely,
-    /// The declared ones and these, each of which must look like a secret. They are declared from then on.
+    /// The declared attributes and these. Each must look like a secret, and is then declared in metadata.
     Listed(Vec<Pointer>),
 }
 
-/// What becomes of the secrets of drafts.
+/// How the secrets of drafts are handled.
 #[derive(Clone, Debug, Default)]
 pub struct SecretOptions {
-    /// Whether each draft is a secret as a whole, whatever metadata says.
+    /// Whether each draft is a secret as a whole, regardless of metadata.
     pub whole: bool,
-    /// Which of its attributes are secrets.
+    /// The attributes of a draft that are secrets.
     pub attributes: Attributes,
-    /// Whether what else looks like a secret may be written readably.
+    /// Whether other values that look like secrets may be written in plain text.
     pub allow_plaintext: bool,
-    /// Whether there is a store that secrets can go to.
+    /// Whether a secret store is configured.
     pub has_store: bool,
 }
 
-/// Drafts without their secrets, and what has to be done with these.
+/// Drafts without their secrets, and the steps that store and declare these secrets.
 ///
-/// To be carried out in this order: store the secrets, declare attributes, write the drafts, declare whole
-/// resources. So no file ever names a secret that is not there, and no metadata hides a file that is readable.
+/// Carry the steps out in this order: store the secrets, declare attributes, write the drafts, declare whole
+/// resources. In this order, no file refers to a secret that does not exist, and no metadata declares a plain-text
+/// file as secret.
 #[derive(Debug, Default)]
 pub struct Concealed {
     /// The drafts, with placeholders.
     pub drafts: Vec<Draft>,
-    /// What to put into the secret store.
+    /// The values to put into the secret store.
     pub secrets: Vec<(SecretKey, Secret)>,
-    /// What metadata has to say about attributes before the drafts are written.
+    /// Declarations of secret attributes, to be written before the drafts.
     pub attributes: Vec<Declaration>,
-    /// What metadata has to say about whole resources after the drafts were written.
+    /// Declarations of resources that are secret as a whole, to be written after the drafts.
     pub whole: Vec<Declaration>,
-    /// Secrets within arrays, whose keys hold an index: they are others once the array is reordered.
+    /// Secrets within arrays. Their keys hold an index, so they no longer match if the array is reordered.
     pub in_arrays: Vec<(LogicalPath, Pointer)>,
 }
 
-/// Takes the secrets out of `batches`. Nothing is written anywhere; it fails if
+/// Takes the secrets out of `batches` without writing anything. Fails if
 ///
-/// - a draft holds what looks like a secret and is neither declared nor selected, unless that is allowed;
-/// - there is no store for what has to go to one;
-/// - a secret is neither a text nor nothing, as stores hold texts;
-/// - a listed attribute looks like no secret, or attributes are asked for in what has none.
+/// - a value looks like a secret but is neither declared nor selected, unless plain text is allowed;
+/// - a secret has to be stored but no store is configured;
+/// - a secret is neither a string nor null, because stores hold strings only;
+/// - a listed attribute does not look like a secret, or attributes are requested of a payload that is not an object.
 ///
-/// Placeholders stay what they are. Blocks.
+/// Placeholders are kept. Blocks.
 pub fn conceal(
     store: &Store,
     metadata: &Metadata,
     batches: Vec<Batch>,
     options: &SecretOptions,
 ) -> Result<Concealed, AuthoringError> {
+    // Determine the secrets of each batch.
     let batches: Vec<_> = batches
         .into_iter()
         .map(|batch| Candidates::of(metadata, batch, options))
         .collect::<Result<_, _>>()?;
+    // Reject the drafts if an undeclared secret would be written in plain text.
     if !options.allow_plaintext {
         let found: Vec<String> = batches.iter().flat_map(Candidates::readable).collect();
         if !found.is_empty() {
             return Err(AuthoringError::Plaintext { found });
         }
     }
+    // Replace the secrets with placeholders.
     let mut concealed = Concealed::default();
     for batch in batches {
         batch.conceal(store, metadata, options, &mut concealed)?;
@@ -88,20 +92,20 @@ pub fn conceal(
     Ok(concealed)
 }
 
-/// A batch, and which attributes of its drafts are secrets.
+/// A batch, and the attributes of its drafts that are secrets.
 struct Candidates {
     collection: Option<LogicalPath>,
     drafts: Vec<Candidate>,
-    /// What is taken out of every draft besides what is declared for it.
+    /// The attributes to take out of every draft in addition to those declared for it.
     selected: BTreeSet<Pointer>,
 }
 
 struct Candidate {
     draft: Draft,
     rules: std::sync::Arc<Rules>,
-    /// Whether all of it is a secret.
+    /// Whether the whole payload is a secret.
     whole: bool,
-    /// What looks like a secret.
+    /// The attributes that look like secrets.
     likely: Vec<Pointer>,
 }
 
@@ -153,7 +157,7 @@ impl Candidates {
         Ok(Self { collection, drafts, selected })
     }
 
-    /// Each draft with what in it would become readable.
+    /// Returns, for each draft, the secrets that would be written in plain text.
     fn readable(&self) -> impl Iterator<Item = String> {
         self.drafts.iter().filter_map(|candidate| {
             let kept = |at: &&Pointer| !self.selected.contains(*at) && !candidate.declared().contains(*at);
@@ -189,12 +193,12 @@ impl Candidates {
     }
 }
 
-/// Whether the payload is a placeholder and nothing else.
+/// Returns whether the payload consists of one placeholder.
 fn is_whole_placeholder(payload: &Value) -> bool {
     find_placeholder(payload).is_some_and(|at| at.is_empty())
 }
 
-/// Takes the whole payload out.
+/// Replaces the whole payload with a placeholder.
 fn conceal_whole(
     store: &Store,
     draft: &mut Draft,
@@ -204,7 +208,7 @@ fn conceal_whole(
 ) -> Result<(), AuthoringError> {
     let path = &draft.path;
     if !options.has_store {
-        let what = "payload as a whole".to_owned();
+        let what = "is a secret as a whole".to_owned();
         return Err(AuthoringError::SecretStoreMissing { path: path.clone(), what });
     }
     let descriptor = descriptor_of(store, draft, rules)?;
@@ -220,7 +224,7 @@ fn conceal_whole(
     Ok(())
 }
 
-/// What the file of `draft` would be.
+/// Returns the format that the file of `draft` would have.
 fn descriptor_of(store: &Store, draft: &Draft, rules: &Rules) -> Result<Descriptor, AuthoringError> {
     let format = match rules.resolved().format {
         Some(Format::Concrete(payload_type)) => Some(payload_type),
@@ -230,7 +234,7 @@ fn descriptor_of(store: &Store, draft: &Draft, rules: &Rules) -> Result<Descript
     Ok(store.target(&draft.path, &draft.payload, &save)?.descriptor)
 }
 
-/// Takes `attributes` out of the payload; tells which of them it has.
+/// Takes `attributes` out of the payload, and returns those that it has.
 fn conceal_attributes(
     draft: &mut Draft,
     attributes: BTreeSet<&Pointer>,
@@ -246,7 +250,8 @@ fn conceal_attributes(
             Value::String(text) if text.is_empty() || is_placeholder(text) => {}
             Value::String(text) => {
                 if !options.has_store {
-                    return Err(AuthoringError::SecretStoreMissing { path, what: at.to_string() });
+                    let what = format!("has the secret {at}");
+                    return Err(AuthoringError::SecretStoreMissing { path, what });
                 }
                 let secret = Secret::from(std::mem::replace(text, PLACEHOLDER.to_owned()));
                 concealed.secrets.push((key(&path, &at.to_string())?, secret));
@@ -266,7 +271,7 @@ fn conceal_attributes(
     Ok(handled)
 }
 
-/// Whether the way to `at` leads through an array.
+/// Returns whether `at` is an element of an array or below one.
 fn within_array(payload: &Value, at: &Pointer) -> bool {
     let above =
         (0..at.tokens().len()).map(|length| at.tokens()[..length].iter().cloned().collect::<Pointer>());

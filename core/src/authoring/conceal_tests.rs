@@ -1,3 +1,5 @@
+//! Tests of taking secrets out of drafts.
+
 use std::fs;
 
 use rstest::rstest;
@@ -35,7 +37,7 @@ impl Fixture {
         conceal(&self.store, &self.metadata, batches, options)
     }
 
-    /// Carries everything out but the storing of secrets.
+    /// Carries out all steps except storing the secrets.
     fn carry_out(&self, concealed: Concealed) {
         concealed.attributes.iter().for_each(|declaration| declaration.write(&self.store).unwrap());
         for draft in concealed.drafts {
@@ -58,7 +60,7 @@ fn refused(outcome: Result<Concealed, AuthoringError>) -> String {
 #[rstest]
 #[case::plain(Attributes::Declared, "detected in /apps/a: /apiKey, /retryToken; --secret-attributes keeps")]
 #[case::listed(listed(&["/apiKey"]), "detected in /apps/a: /retryToken; ")]
-fn the_guard_names_what_is_left(#[case] attributes: Attributes, #[case] message: &str) {
+fn undeclared_secrets_are_reported(#[case] attributes: Attributes, #[case] message: &str) {
     let fixture = Fixture::new(&[PIN]);
     let payload = "{apiKey: k1, retryToken: r1, pin: '0420'}";
     let text = refused(fixture.conceal(single("/apps/a", payload), &options(attributes)));
@@ -113,7 +115,7 @@ fn without_a_store(#[case] payload: &str, #[case] allow_plaintext: bool, #[case]
 #[case::other_key("{pin: '{{secret ci}}'}", &[], "{pin: '{{secret ci}}'}")]
 #[case::empty("{pin: ''}", &[], "{pin: ''}")]
 #[case::null("{pin: null}", &[], "{pin: null}")]
-fn declared_texts_are_stored_whatever_they_say(
+fn declared_strings_are_stored_regardless_of_their_value(
     #[case] payload: &str,
     #[case] secrets: &[(&str, &str)],
     #[case] expected: &str,
@@ -128,9 +130,9 @@ fn declared_texts_are_stored_whatever_they_say(
 #[rstest]
 #[case::no_candidate("{name: a}", listed(&["/name"]), "/apps/a: --secret-attributes names /name, which neither")]
 #[case::absent("{name: a}", listed(&["/apiKey"]), "names /apiKey")]
-#[case::text("just text", Attributes::Likely, "the payload for /apps/a is no object")]
-#[case::what_to_do_instead("just text", Attributes::Likely, "--secret")]
-#[case::array("[1]", Attributes::Likely, "the payload for /apps/a is no object")]
+#[case::text("just text", Attributes::Likely, "the payload for /apps/a is not an object")]
+#[case::alternative("just text", Attributes::Likely, "--secret")]
+#[case::array("[1]", Attributes::Likely, "the payload for /apps/a is not an object")]
 #[case::no_key("{token: {'': {password: x}}, pin: '1', password: {'': 1}}", listed(&["/password/"]), "names /password/")]
 fn bad_attributes(#[case] payload: &str, #[case] attributes: Attributes, #[case] message: &str) {
     let fixture = Fixture::new(&[PIN]);
@@ -153,7 +155,7 @@ fn members_without_a_name_have_no_key() {
 }
 
 #[test]
-fn secrets_in_arrays_are_told() {
+fn secrets_in_arrays_are_reported() {
     let fixture = Fixture::new(&[]);
     let payload = "{users: [{password: a}], '0': {password: b}}";
     let concealed = fixture.conceal(single("/apps/a", payload), &options(Attributes::Likely)).unwrap();
@@ -173,7 +175,7 @@ fn items_share_their_candidates() {
     let metadata = |file: &str| yaml(&fixture.read(file).unwrap());
     let both = yaml("{resource: {secretAttributes: [/apiKey, /pin]}}");
     assert_eq!(metadata("shops/_/metadata.yaml"), both);
-    // What rio states itself replaces what its collection says.
+    // The list of rio's own metadata replaces the list of its collection.
     assert_eq!(metadata("shops/rio/metadata.yaml"), both);
 }
 
@@ -184,8 +186,8 @@ fn items_share_their_candidates() {
 #[case::existing("/realms/acme/clients", &["realms/acme/clients/_/metadata.yaml", "realms/_/clients/_/metadata.yaml"], "realms/acme/clients/_/metadata.yaml")]
 #[case::existing_wildcard("/shops/rio/tills", &["shops/_/tills/_/metadata.yaml"], "shops/_/tills/_/metadata.yaml")]
 #[case::other_wildcards("/shops/rio/tills", &["shops/_/_/_/metadata.yaml"], "shops/_/_/_/metadata.yaml")]
-#[case::nothing_that_matches("/shops/rio/tills", &["malls/_/tills/_/metadata.yaml"], "shops/rio/tills/_/metadata.yaml")]
-fn collections_are_declared_where_they_are_spoken_about(
+#[case::no_match("/shops/rio/tills", &["malls/_/tills/_/metadata.yaml"], "shops/rio/tills/_/metadata.yaml")]
+fn a_collection_is_declared_in_its_most_specific_document(
     #[case] collection: &str,
     #[case] existing: &[&str],
     #[case] expected: &str,
@@ -202,7 +204,7 @@ fn collections_are_declared_where_they_are_spoken_about(
 }
 
 #[test]
-fn lists_of_items_name_all_that_is_left() {
+fn undeclared_secrets_of_all_items_are_reported() {
     let fixture = Fixture::new(&[]);
     let payloads = [("/a/x", "{password: pw}"), ("/a/y", "{ok: 1}"), ("/a/z", "{apiKey: k}")];
     let text = refused(fixture.conceal(items("/a", &payloads), &options(Attributes::Declared)));
@@ -246,7 +248,7 @@ fn binary_resources_are_stored_as_base64() {
 }
 
 #[test]
-fn what_is_declared_as_a_whole_is_stored_as_a_whole() {
+fn resources_declared_as_a_whole_are_stored_as_a_whole() {
     let metadata = ("apps/_/metadata.yaml", "resource: {secret: true, defaults: {value: {a: 1}}}");
     let fixture = Fixture::new(&[metadata]);
     let concealed =
@@ -255,16 +257,16 @@ fn what_is_declared_as_a_whole_is_stored_as_a_whole() {
     fixture.carry_out(concealed);
     assert!(fixture.read("apps/a/metadata.yaml").is_none());
     let error = refused(fixture.conceal(single("/apps/a", "{a: x}"), &options(Attributes::Likely)));
-    assert!(error.contains("leave out --secret-attributes"), "{error}");
+    assert!(error.contains("remove --secret-attributes"), "{error}");
     let placeholder =
         fixture.conceal(single("/apps/a", "'{{secret .}}'"), &SecretOptions::default()).unwrap();
     assert!(placeholder.secrets.is_empty());
     let no_store = refused(fixture.conceal(single("/apps/a", "{a: 1}"), &SecretOptions::default()));
-    assert!(no_store.contains("/apps/a has the secret payload as a whole"), "{no_store}");
+    assert!(no_store.contains("/apps/a is a secret as a whole"), "{no_store}");
 }
 
 #[test]
-fn a_document_says_one_thing() {
+fn a_whole_secret_replaces_the_list_of_attributes() {
     let own = ("apps/a/metadata.yaml", "resource: {secretAttributes: [/x], id: /id}\n");
     let fixture = Fixture::new(&[own]);
     let options = SecretOptions { whole: true, has_store: true, ..SecretOptions::default() };

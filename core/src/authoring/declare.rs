@@ -1,4 +1,4 @@
-//! Saying in metadata what is secret.
+//! Declares secrets in metadata documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::path::{LogicalPath, Selector};
 use crate::payload::pointer::Pointer;
 use crate::repository::{DefaultsEdit, RepositoryError, Store};
 
-/// What one metadata document has to say about secrets.
+/// A declaration of secrets that one metadata document has to contain.
 #[derive(Debug)]
 pub struct Declaration {
     selector: Selector,
@@ -18,20 +18,20 @@ pub struct Declaration {
 
 #[derive(Debug)]
 enum What {
-    /// The whole resource is one.
+    /// The whole resource is a secret.
     Whole,
-    /// These attributes are, besides those that the document names already.
+    /// These attributes are secrets, in addition to those that the document already lists.
     Attributes(BTreeSet<Pointer>),
 }
 
 impl Declaration {
-    /// That the resource at `path` is a secret as a whole.
+    /// Declares the resource at `path` as a secret as a whole.
     pub(super) fn whole(path: &LogicalPath) -> Result<Self, AuthoringError> {
         Ok(Self { selector: selector(path.as_str())?, what: What::Whole })
     }
 
-    /// That these attributes of the resource at `path` are secret. What `metadata` declares for it so far stays:
-    /// the list of a resource replaces the one that it inherits.
+    /// Declares these attributes of the resource at `path` as secret. It includes those that `metadata` already
+    /// declares for the resource, because the list of a resource replaces the inherited list.
     pub fn attributes(
         metadata: &Metadata,
         path: &LogicalPath,
@@ -41,8 +41,8 @@ impl Declaration {
         Ok(Self { selector: selector(path.as_str())?, what: What::Attributes(attributes) })
     }
 
-    /// Writes it into the document in `store`, the directory of metadata. A document that says it already is not
-    /// touched. Blocks.
+    /// Writes the declaration to its document in `store`, the metadata directory. A document that already contains
+    /// it is not written. Blocks.
     pub fn write(&self, store: &Store) -> Result<(), AuthoringError> {
         let before = match store.read_metadata(&self.selector) {
             Ok(file) => Document::decode(file.format, &file.content)
@@ -77,8 +77,9 @@ impl Declaration {
     }
 }
 
-/// The documents that have to name the attributes that were `handled` in the resources of a batch: those of the
-/// resources, or the one of their collection and those that replace what it says.
+/// Returns the declarations of the attributes that were `handled` in the resources of a batch. Without a
+/// `collection`, each resource has its own. With one, the document of the collection declares them, and so does each
+/// resource whose own list replaces that of the collection.
 pub(super) fn attributes(
     metadata: &Metadata,
     collection: Option<&LogicalPath>,
@@ -89,6 +90,7 @@ pub(super) fn attributes(
         let own = handled.map(|(path, attributes)| Declaration::attributes(metadata, &path, attributes));
         return own.collect();
     };
+    // A resource whose own document has a list needs its own declaration.
     let (mut all, mut declarations) = (BTreeSet::new(), Vec::new());
     for (path, attributes) in handled {
         let own = metadata.stored(&selector(path.as_str())?)?;
@@ -103,17 +105,18 @@ pub(super) fn attributes(
     if all.is_empty() {
         return Ok(declarations);
     }
+    // The document of the collection declares the attributes of all items.
     all.extend(metadata.rules(collection)?.resolved().secret_attributes.iter().cloned());
     let selector = of_collection(metadata, collection)?;
     declarations.push(Declaration { selector, what: What::Attributes(all) });
     Ok(declarations)
 }
 
-/// The document of a collection that speaks about its items: the most specific one that exists, with wildcards or
-/// without. If there is none, that of the collection itself, where the name of a realm, as all realms are alike,
-/// gives way to a wildcard.
+/// Returns the selector of the document that governs the items of a collection: the most specific one that exists,
+/// with or without wildcards. If none exists, it is that of the collection itself, with a wildcard instead of the
+/// name of a realm, because all realms have the same structure.
 fn of_collection(metadata: &Metadata, collection: &LogicalPath) -> Result<Selector, AuthoringError> {
-    /// Of longer paths only the last segments are tried as wildcards.
+    /// The number of last segments that are tried as wildcards; each one doubles the number of candidates.
     const MOST: usize = 8;
 
     let names: Vec<&str> = collection.segments().collect();

@@ -1,4 +1,4 @@
-//! Finding secrets that are in files already.
+//! Finds secrets that are in payload files already.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::payload::pointer::Pointer;
 use crate::repository::{RepositoryError, Tree, read_payload, resources};
 use crate::secrets::detect;
 
-/// A resource with attributes that look like secrets and are readable.
+/// A resource whose file holds attributes in plain text that look like secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
     /// The resource.
@@ -17,8 +17,8 @@ pub struct Detected {
     pub attributes: BTreeSet<Pointer>,
 }
 
-/// What looks like a secret in the payload files at `scope` and below, sorted by path. With `only`, no other
-/// attribute counts, and one that is nowhere is [`AuthoringError::NeverDetected`]. Blocks.
+/// Returns the resources at `scope` and below with attributes that look like secrets, sorted by path. `only`
+/// restricts the search to one attribute; it is [`AuthoringError::NeverDetected`] if no resource has it. Blocks.
 pub fn detect_stored(
     tree: &dyn Tree,
     scope: &LogicalPath,
@@ -31,7 +31,7 @@ pub fn detect_stored(
     let mut found = Vec::new();
     for file in listing.resources {
         let payload = match read_payload(tree, &file) {
-            // Removed since it was listed.
+            // The file was removed after it was listed.
             Err(RepositoryError::PayloadMissing { .. }) => continue,
             read => read?,
         };

@@ -1,4 +1,4 @@
-//! Why a payload cannot be kept.
+//! Errors of storing payloads in the repository.
 
 use crate::error::{Categorized, Category, with_causes};
 use crate::metadata::MetadataError;
@@ -8,84 +8,84 @@ use crate::payload::pointer::Pointer;
 use crate::repository::RepositoryError;
 use crate::secrets::KeyError;
 
-/// Why a payload cannot become files of the repository. Values are never shown.
+/// An error of storing a payload in the repository. Messages never contain values.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoringError {
-    /// The repository cannot hold it, or cannot be read.
+    /// The repository cannot hold the payload, or cannot be read.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
-    /// There are no rules, or they do not fit the payload.
+    /// The rules cannot be read, or do not fit the payload.
     #[error("{}", with_causes(.0))]
     Metadata(#[from] MetadataError),
-    /// There is a resource already.
+    /// The resource already exists.
     #[error("resource {path} already exists; rerun with --force to overwrite it")]
     Exists {
         /// The resource.
         path: LogicalPath,
     },
-    /// What should be taken apart is no list.
-    #[error("the payload for {path} is no list; give an array or an object with an array called \"items\"")]
+    /// The payload to split into items is not a list.
+    #[error(
+        "the payload for {path} is not a list; give an array or an object with an array called \"items\""
+    )]
     NotAList {
         /// The collection.
         path: LogicalPath,
     },
-    /// Nothing says where an item goes.
+    /// An item has no name, so its path is unknown.
     #[error(
-        "item {index} for {collection} has no name: it has no {names}; set resource.alias in the metadata of the collection"
+        "item {index} for {collection} has no name: it has none of {names}; set resource.alias in its metadata"
     )]
     Nameless {
         /// The collection.
         collection: LogicalPath,
-        /// The place of the item, from 0.
+        /// The index of the item, from 0.
         index: usize,
-        /// What was looked for.
+        /// The members that were tried.
         names: String,
     },
-    /// An item whose name or path cannot be used.
+    /// The name or path of an item cannot be used.
     #[error("item {index} for {collection}: {reason}")]
     ItemPath {
         /// The collection.
         collection: LogicalPath,
-        /// The place of the item, from 0.
+        /// The index of the item, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The fault of the name or path.
         reason: String,
     },
-    /// Two items would overwrite each other.
-    #[error("several items go to {path}; give each a name of its own")]
+    /// Two items have the same path.
+    #[error("several items have the path {path}; give each item a unique name")]
     SeveralItems {
         /// The resource.
         path: LogicalPath,
     },
-    /// Secrets that nobody declared would become readable.
+    /// Undeclared secrets would be written in plain text.
     #[error(
         "potential plaintext secrets detected in {}; --secret-attributes keeps them in the secret store, \
-         --allow-plaintext saves them readably", .found.join(", ")
+         --allow-plaintext saves them in plain text", .found.join(", ")
     )]
     Plaintext {
         /// Each resource with its attributes, sorted.
         found: Vec<String>,
     },
-    /// Declared secrets have no place to go.
-    #[error(
-        "secret provider is not configured: {path} has the secret {what}, which belongs in a secret store; set secretStore in the context"
-    )]
+    /// No secret store is configured for declared secrets.
+    #[error("secret provider is not configured: {path} {what}; set secretStore in the context")]
     SecretStoreMissing {
         /// The resource.
         path: LogicalPath,
-        /// Its attribute, or all of it.
+        /// The secret: "has the secret /attribute" or "is a secret as a whole".
         what: String,
     },
-    /// Attributes are to be secrets of what has none.
+    /// Secret attributes were requested of a payload that has no attributes.
     #[error(
-        "the payload for {path} is no object, so that --secret-attributes finds nothing in it; --secret keeps it in \
-         the secret store as a whole"
+        "the payload for {path} is not an object, so it has no attributes for --secret-attributes; --secret keeps it \
+         in the secret store as a whole"
     )]
     NoAttributes {
         /// The resource.
         path: LogicalPath,
     },
-    /// What is to be kept in the store does not look like a secret.
+    /// A listed attribute neither looks like a secret nor is declared as one.
     #[error(
         "{path}: --secret-attributes names {at}, which neither looks like a secret nor is declared as one; declare \
          it in resource.secretAttributes of the metadata"
@@ -96,24 +96,24 @@ pub enum AuthoringError {
         /// The attribute.
         at: Pointer,
     },
-    /// What was asked for looks like a secret nowhere.
+    /// The requested attribute does not look like a secret in any resource.
     #[error("--secret-attribute {at} was not detected: no value there looks like a secret")]
     NeverDetected {
         /// The attribute.
         at: Pointer,
     },
-    /// Metadata says already that all of it is a secret.
-    #[error("{path} is a secret as a whole, as its metadata says; leave out --secret-attributes")]
+    /// Metadata declares the whole resource as a secret.
+    #[error("the metadata of {path} declares it as a secret as a whole; remove --secret-attributes")]
     WholeAndAttributes {
         /// The resource.
         path: LogicalPath,
     },
-    /// An attribute that no secret can be named after.
+    /// An attribute whose pointer cannot be part of a secret key.
     #[error("{path}: {source}")]
     SecretKey {
         /// The resource.
         path: LogicalPath,
-        /// What is wrong.
+        /// The fault of the key.
         #[source]
         source: KeyError,
     },
@@ -122,35 +122,35 @@ pub enum AuthoringError {
     Encode {
         /// The resource.
         path: LogicalPath,
-        /// What does not fit.
+        /// The value that does not fit.
         #[source]
         source: PayloadError,
     },
-    /// The metadata that should name a secret cannot.
+    /// A secret cannot be declared in a metadata document.
     #[error("cannot declare secrets in {stem}: {reason}")]
     Declare {
         /// The document, without its extension.
         stem: String,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// A path that no metadata can be about.
+    /// A path that metadata cannot select.
     #[error(transparent)]
     Path {
-        /// What is wrong with it.
+        /// The fault of the path.
         source: PathError,
     },
-    /// A declared secret that would change its type in a store of texts.
+    /// A declared secret is not a string, and would change its type in the secret store.
     #[error(
-        "{path}: the secret {at} is {kind}, and a secret store holds texts only; make it a string, or save it \
-         readably with --allow-plaintext"
+        "{path}: the secret {at} is {kind}, but a secret store holds strings only; make it a string, or save it in \
+         plain text with --allow-plaintext"
     )]
     SecretType {
         /// The resource.
         path: LogicalPath,
         /// The attribute.
         at: Pointer,
-        /// What it is.
+        /// The type of its value.
         kind: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Lists as the resources that they hold.
+//! Splits lists into the resources that they hold.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use crate::metadata::{Metadata, MetadataError, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
-/// Members that name an item where metadata does not, in order.
+/// Members that name an item if metadata does not, in order.
 const NAMES: [&str; 7] = ["clientId", "id", "name", "alias", "key", "uuid", "uid"];
 
-/// Whether `payload` is a list: an array, or an object with an array called `items`.
+/// Returns whether `payload` is a list: an array, or an object with an array called `items`.
 pub fn is_list(payload: &Value) -> bool {
     items_of(payload).is_some()
 }
@@ -19,10 +19,11 @@ fn items_of(payload: &Value) -> Option<&[Value]> {
     payload.as_array().or_else(|| payload.get("items")?.as_array())
 }
 
-/// One draft for each item of the list `payload`, sorted by path.
+/// Returns one draft for each item of the list `payload`, sorted by path.
 ///
-/// An item goes to the collection and its name: its alias and else its id, as far as metadata tells them, else
-/// the first of some well-known members. An item of the form `{LogicalPath, Payload}` states its path itself.
+/// The path of an item is the collection and the item's name. The name is its alias, otherwise its id, if metadata
+/// defines them and the item has them; otherwise the first of some well-known members. An item of the form
+/// `{LogicalPath, Payload}` states its path itself.
 pub fn drafts_of(
     metadata: &Metadata,
     collection: &LogicalPath,

@@ -1,9 +1,10 @@
-//! Turning payloads that somebody wants to keep into the files that declare them.
+//! Turns payloads into the repository files that declare them.
 //!
-//! [`drafts_of`] takes a list apart into one [`Draft`] per resource. [`conceal`] takes secrets out of drafts and
-//! refuses those that would write some into files; [`detect_stored`] finds what is there already. A [`Prepared`] draft is what its files will hold: externalized attributes taken out,
-//! defaults left out. Nothing but [`Prepared::write`] writes, so that all of them can be prepared before the first
-//! is written.
+//! [`drafts_of`] splits a list into one [`Draft`] per resource. [`conceal`] takes secrets out of drafts, and rejects
+//! drafts that would write secrets to files; [`detect_stored`] finds secrets that are in files already. A
+//! [`Prepared`] draft is the content of its files: externalized attributes are moved to their own files, and defaults
+//! are omitted. Only [`Prepared::write`] and [`Declaration::write`] write, so all drafts can be prepared before the
+//! first file is written.
 
 mod conceal;
 mod declare;
@@ -32,14 +33,14 @@ use crate::secrets::find_placeholder;
 pub struct Draft {
     /// The resource.
     pub path: LogicalPath,
-    /// All of its content.
+    /// The complete payload.
     pub payload: Value,
-    /// What it shall be stored as, if somebody wants it to be.
+    /// The requested format of the file, if any.
     pub descriptor: Option<Descriptor>,
 }
 
 impl Draft {
-    /// Leaves out what its defaults say anyway.
+    /// Omits values that equal the resource's defaults.
     pub fn prune_defaults(&mut self, metadata: &Metadata) -> Result<(), AuthoringError> {
         let rules = metadata.rules(&self.path)?;
         let defaults = Value::Object(rules.resolved().defaults.clone());
@@ -48,16 +49,16 @@ impl Draft {
     }
 }
 
-/// Drafts that belong together.
+/// Drafts that are saved together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// The collection that they are the items of; `None` if each was meant by itself.
+    /// The collection whose items the drafts are; `None` if each was given by itself.
     pub collection: Option<LogicalPath>,
     /// The drafts.
     pub drafts: Vec<Draft>,
 }
 
-/// What the files of a resource will hold.
+/// The future content of the files of a resource.
 #[derive(Debug)]
 pub struct Prepared {
     path: LogicalPath,
@@ -68,8 +69,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Makes of `draft` what is stored: its externalized attributes go to files of their own, and what its
-    /// defaults say is left out. Blocks.
+    /// Prepares `draft` for storing: moves its externalized attributes to their own files, and omits values that
+    /// equal its defaults. Blocks.
     pub fn new(store: &Store, metadata: &Metadata, draft: Draft) -> Result<Self, AuthoringError> {
         let Draft { path, payload, descriptor } = draft;
         let rules = metadata.rules(&path)?;
@@ -81,7 +82,7 @@ impl Prepared {
         saved.payload = without_defaults(&path, saved.payload, resolved)?;
         let stale = match store.get(&path) {
             Ok((_, before)) => saved.stale(&before, attributes),
-            // Of what cannot be read nobody knows what belongs to it.
+            // The files of a payload that cannot be read are unknown, so none of them is stale.
             Err(RepositoryError::ResourceMissing { .. } | RepositoryError::Payload { .. }) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
@@ -97,8 +98,8 @@ impl Prepared {
         &self.path
     }
 
-    /// Writes the files: first those of externalized attributes, then the payload. Returns its file; `None` if
-    /// the payload is null, which removes it.
+    /// Writes the files of externalized attributes, then the payload. Returns the payload's file, or `None` if the
+    /// payload is null, which removes the file.
     pub fn write(&self, store: &Store) -> Result<Option<ResourceFile>, RepositoryError> {
         let save = Save {
             descriptor: self.descriptor.as_ref(),
@@ -110,7 +111,7 @@ impl Prepared {
     }
 }
 
-/// What of `payload` has to be stored. A placeholder for the whole resource is stored as it is.
+/// Returns `payload` without the values that equal the defaults. A placeholder for the whole resource is kept.
 fn without_defaults(
     path: &LogicalPath,
     payload: Value,
@@ -120,14 +121,14 @@ fn without_defaults(
     if resolved.defaults.is_empty() || is_whole_secret {
         return Ok(payload);
     }
-    // What could not be read again must not be written.
+    // Do not write a payload that could not be read again.
     resolved
         .with_defaults(payload.clone())
         .map_err(|source| MetadataError::Layers { path: path.clone(), source: Arc::new(source) })?;
     Ok(compact(payload, &Value::Object(resolved.defaults.clone())))
 }
 
-/// Fails if one of `paths` is a resource already, of which nobody said that it may be overwritten.
+/// Fails if one of `paths` is already a resource.
 pub fn check_absent<'p>(
     store: &Store,
     paths: impl IntoIterator<Item = &'p LogicalPath>,

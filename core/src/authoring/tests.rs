@@ -1,3 +1,5 @@
+//! Tests of drafts and lists, and the fixture of all tests of authoring.
+
 use std::fs;
 
 use rstest::rstest;
@@ -71,14 +73,14 @@ fn attributes_go_to_files_and_defaults_are_left_out() {
 #[rstest]
 #[case("{tier: silver}", "{}")]
 #[case("'{{secret .}}'", "'{{secret .}}'")]
-fn what_is_left_of_a_payload(#[case] payload: &str, #[case] expected: &str) {
+fn values_that_equal_defaults_are_omitted(#[case] payload: &str, #[case] expected: &str) {
     let fixture = Fixture::new(&[("shops/_/metadata.yaml", "resource: {defaults: {value: {tier: silver}}}")]);
     let file = fixture.save(draft("/shops/rio", payload)).unwrap().unwrap();
     assert_eq!(yaml(&fixture.read(&file.file).unwrap()), yaml(expected));
 }
 
 #[test]
-fn what_does_not_fit_changes_nothing() {
+fn a_payload_that_cannot_have_defaults_is_not_written() {
     let fixture = Fixture::new(&[("shops/_/metadata.yaml", "resource: {defaults: {value: {tier: silver}}}")]);
     let error = fixture.save(draft("/shops/rio", "[1]")).unwrap_err();
     assert_eq!(error.category(), Category::Validation);
@@ -88,7 +90,7 @@ fn what_does_not_fit_changes_nothing() {
 #[rstest]
 #[case::array("[{name: b}, {name: a}]", &["/shops/a", "/shops/b"])]
 #[case::items("{items: [{id: 7, name: a}], total: 1}", &["/shops/7"])]
-#[case::first_name_that_says_something("[{clientId: ' ', id: x}]", &["/shops/x"])]
+#[case::blank_names_are_skipped("[{clientId: ' ', id: x}]", &["/shops/x"])]
 #[case::client_id_first("[{id: 1, clientId: web}]", &["/shops/web"])]
 #[case::own_path("[{LogicalPath: /other/x, Payload: {a: 1}}]", &["/other/x"])]
 #[case::levels("[{name: eu/rio}]", &["/shops/eu/rio"])]
@@ -109,10 +111,10 @@ fn metadata_names_items(#[case] payload: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case("{a: 1}", "no list")]
-#[case("{items: {a: 1}}", "no list")]
+#[case("{a: 1}", "not a list")]
+#[case("{items: {a: 1}}", "not a list")]
 #[case("[{size: 1}]", "item 0 for /shops has no name")]
-#[case("[{name: a}, {name: a}]", "several items go to /shops/a")]
+#[case("[{name: a}, {name: a}]", "several items have the path /shops/a")]
 #[case("[{name: ..}]", "\"..\"")]
 #[case("[{LogicalPath: x, Payload: 1}]", "item 0 for /shops")]
 fn bad_items(#[case] payload: &str, #[case] message: &str) {

@@ -1,10 +1,10 @@
-//! The `OpenAPI` document of a server as rules use it.
+//! The `OpenAPI` document of a server, looked up by paths below the server's base URL.
 
 use std::sync::Arc;
 
 use super::openapi::{OpenApi, PathItem};
 
-/// A document, and where in it the base URL of the server stands.
+/// An `OpenAPI` document, and the path of the server's base URL.
 #[derive(Debug)]
 pub struct Api {
     pub(super) document: Arc<OpenApi>,
@@ -12,7 +12,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// The document of the server whose base URL has the path `base`.
+    /// Returns the document of the server whose base URL has the path `base`.
     pub fn new(document: Arc<OpenApi>, base: impl Into<String>) -> Self {
         Self { document, base: base.into() }
     }
@@ -22,7 +22,7 @@ impl Api {
         &self.document
     }
 
-    /// What the document says about a path below the base URL.
+    /// Returns the path item for a path below the base URL.
     pub(super) fn path(&self, request: &str) -> Option<&PathItem> {
         self.document.path(request, &self.base)
     }

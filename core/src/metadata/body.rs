@@ -10,15 +10,15 @@ use crate::payload::{Class, Descriptor, Value, encode};
 pub struct Body {
     /// The `Content-Type`.
     pub media_type: String,
-    /// The bytes on the wire.
+    /// The encoded bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Evaluation<'_> {
-    /// The body of `operation`, whose request is `rendered`; `None` where it sends none.
+    /// Returns the body of `operation`, whose request is `rendered`; `None` if the operation sends none.
     ///
-    /// A body that metadata states is sent literally. Else create and update send `payload`: structured ones
-    /// after their transforms and if nothing required is missing, text and binary ones untouched.
+    /// A body that metadata states is sent literally. Otherwise create and update send `payload`. A structured payload
+    /// is transformed, and it is an error if a required attribute is missing. Text and bytes are sent unchanged.
     pub fn body(
         &self,
         operation: OperationName,
@@ -48,14 +48,14 @@ impl Evaluation<'_> {
         Ok(Some(body))
     }
 
-    /// Checks what metadata demands of the body.
+    /// Checks the body against the `validate` rules of the operation.
     fn validate(
         &self,
         operation: OperationName,
         rendered: &Rendered,
         body: &Value,
     ) -> Result<(), MetadataError> {
-        // Nearly always nothing is demanded, and then nothing has to be looked up.
+        // Most operations have no rules; skip the lookup for them.
         if self.rules.resolved.operation(operation).validation == ResolvedValidation::default() {
             return Ok(());
         }
@@ -68,8 +68,8 @@ impl Evaluation<'_> {
         validation.check(body, &self.path_fields()).map_err(invalid)
     }
 
-    /// What is required must be in the payload as templates see it: an update knows the id that the server
-    /// gave, though the body does not have it.
+    /// Fails if a required attribute is missing in the payload that templates see. This payload has the id that the
+    /// server assigned, even if the body of an update does not.
     fn require(&self, operation: OperationName, payload: &Value) -> Result<(), MetadataError> {
         let missing = self.rules.missing_in(self.subject.payload.unwrap_or(payload), operation);
         if missing.is_empty() {
@@ -82,9 +82,9 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Encodes for the media type of the request; an unknown one leaves the payload's own format. Text that
-    /// transforms made of a structured payload goes out as it is, unless the media type is structured:
-    /// quoting it would corrupt keys and certificates.
+    /// Encodes `value` for the media type of the request; if it is unknown, in the payload's own format. A string that
+    /// transforms made of a structured payload is sent without quotes, unless the media type is structured: quotes
+    /// would corrupt keys and certificates.
     fn encode(&self, rendered: &Rendered, value: &Value, transformed: bool) -> Result<Body, MetadataError> {
         let media_type = rendered.content_type.clone();
         let known = Descriptor::from_media_type(&media_type);

@@ -1,4 +1,4 @@
-//! Whether a document is valid, all languages that it embeds included.
+//! Validates a document, including the templates and jq expressions in it.
 
 use super::document::{Checks, Document, DocumentError, TemplateField};
 use super::identity::IdentityTemplate;
@@ -7,13 +7,13 @@ use super::transform::Pipeline;
 use super::transform::Step;
 use crate::payload::PayloadType;
 
-/// Checks `document` as [`Document::validate`] does, with the template languages and jq of this library.
-/// `collection` says that it stands in a directory `_`.
+/// Checks `document` with [`Document::validate`], and the templates and jq expressions in it. `collection` is whether
+/// the document is in a directory `_`.
 pub fn check(document: &Document, collection: bool) -> Result<(), DocumentError> {
     document.validate(Checks { collection, template: &template, jq: &jq })
 }
 
-/// Reads and checks a document. Errors tell where in it they are.
+/// Reads and checks a document. Errors name their location in it.
 pub fn read(payload_type: PayloadType, bytes: &[u8], collection: bool) -> Result<Document, DocumentError> {
     let document = Document::decode(payload_type, bytes)?;
     check(&document, collection).map_err(|error| error.located(payload_type, bytes))?;

@@ -1,3 +1,5 @@
+//! Tests of the checks of embedded languages.
+
 use rstest::rstest;
 
 use super::check::check;

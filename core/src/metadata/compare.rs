@@ -1,4 +1,4 @@
-//! How an observed payload departs from the desired one.
+//! Compares observed payloads with desired ones.
 
 use std::borrow::Cow;
 
@@ -10,45 +10,45 @@ use super::{Evaluation, MetadataError};
 use crate::payload::pointer::{Pointer, escape};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
-/// One place where the server departs from what is desired.
+/// One difference between the desired and the observed payload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Where, as a JSON Pointer (RFC 6901); `""` is the whole payload.
+    /// The location as a JSON Pointer (RFC 6901); `""` is the whole payload.
     pub path: String,
-    /// In which way.
+    /// The kind of difference.
     pub change: Change,
-    /// The desired value; null where there is none.
+    /// The desired value; null if there is none.
     pub desired: Value,
-    /// The observed value; null where there is none.
+    /// The observed value; null if there is none.
     pub observed: Value,
 }
 
-/// The way in which the server departs.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
-    /// Only the server has it.
+    /// Only the observed payload has the value.
     Add,
-    /// Only the desired state has it.
+    /// Only the desired payload has the value.
     Remove,
-    /// Both have it, with different values.
+    /// The values differ.
     Replace,
 }
 
-/// What is compared of a resource, and what was found.
+/// The compared payloads of a resource, and their differences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The desired side after the steps of compare.
+    /// The desired payload after the steps of compare.
     pub desired: Value,
-    /// The observed side after the steps of compare, without an id that only the server knows; `None` where the
-    /// server has not got the resource.
+    /// The observed payload after the steps of compare, without an id that only the server knows; `None` if the
+    /// server does not have the resource.
     pub observed: Option<Value>,
-    /// How the second side departs from the first. An absent resource departs as a whole.
+    /// The differences. For an absent resource, it is one difference of the whole payload.
     pub differences: Vec<Difference>,
 }
 
-/// All differences, sorted by path. Objects are compared member by member; arrays by index, surplus
-/// elements are added or removed; everything else as a whole.
+/// Returns all differences, sorted by path. Objects are compared by member, and arrays by index: surplus elements
+/// are added or removed. Other values are compared as a whole.
 pub fn differences(desired: &Value, observed: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     walk(&mut String::new(), desired, observed, &mut found);
@@ -57,11 +57,11 @@ pub fn differences(desired: &Value, observed: &Value) -> Vec<Difference> {
 }
 
 impl Evaluation<'_> {
-    /// How `observed` departs from the desired payload of the resource, sorted; empty when they are equal.
-    /// Both sides go through the steps of compare first.
+    /// Returns the differences between `observed` and the desired payload of the resource, sorted by path. The steps
+    /// of compare are applied to both first.
     ///
-    /// An id that the server gave and the desired payload does not state is identity, not drift: without
-    /// this, a collection with server-given ids could never converge.
+    /// An id that the server assigned and the desired payload does not state is not a difference. Otherwise
+    /// collections with ids of the server would never converge.
     pub fn compare(&self, observed: &Value) -> Result<Vec<Difference>, MetadataError> {
         let (desired, observed) = self.sides(Some(observed))?;
         let mut found = differences(&desired, observed.as_deref().unwrap_or(&Value::Null));
@@ -72,8 +72,8 @@ impl Evaluation<'_> {
         Ok(found)
     }
 
-    /// [`Self::compare`] with what is compared, for people to look at. Of a resource that the server has not
-    /// got the desired side alone goes through the steps.
+    /// Returns the differences together with the compared payloads, to show them to users. If the server does not
+    /// have the resource, only the desired payload is transformed.
     pub fn comparison(&self, observed: Option<&Value>) -> Result<Comparison, MetadataError> {
         let (desired, observed) = self.sides(observed)?;
         let given = self.given_id(&desired);
@@ -94,8 +94,8 @@ impl Evaluation<'_> {
         Ok(Comparison { desired, observed, differences })
     }
 
-    /// Where the id is that the desired payload leaves to the server. Steps of compare that select it show a null on the
-    /// `desired` side; if they put a value there, it counts.
+    /// Returns the pointer of the id if the desired payload leaves the id to the server. Steps of compare that select
+    /// the id make it null in `desired`; if they set it to a value, the value is compared.
     fn given_id(&self, desired: &Value) -> Option<&Pointer> {
         let id = self.rules.identity.id().simple()?;
         let is_open = |side: &Value| id.get(side).is_none_or(Value::is_null);
@@ -107,7 +107,7 @@ impl Evaluation<'_> {
         self.subject.payload.unwrap_or(&ABSENT)
     }
 
-    /// Both sides after the steps of compare.
+    /// Returns the desired and the observed payload after the steps of compare.
     fn sides<'v>(
         &'v self,
         observed: Option<&'v Value>,
@@ -125,8 +125,8 @@ impl Evaluation<'_> {
         Ok((Cow::Owned(apply(desired)?), observed.map(apply).transpose()?.map(Cow::Owned)))
     }
 
-    /// The two sides as steps can work on them. Payloads without structure have nothing to address, except
-    /// that a resource that is secret as a whole can be compared by its description.
+    /// Returns both payloads in the form that steps can transform. Text and bytes have no attributes, so they are an
+    /// error, except that a resource that is secret as a whole is compared by its description.
     fn comparable(
         &self,
         desired: &Value,

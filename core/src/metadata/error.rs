@@ -1,4 +1,4 @@
-//! Why rules could not be found or evaluated.
+//! Errors of finding and evaluating metadata rules.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::repository::RepositoryError;
 
-/// Why rules could not be found or evaluated for a resource.
+/// An error of finding or evaluating the rules of a resource.
 #[derive(Debug, thiserror::Error)]
 pub enum MetadataError {
-    /// Looking for documents failed.
+    /// The lookup of documents failed.
     #[error("cannot look up the metadata of {path}")]
     Lookup {
         /// The resource.
         path: LogicalPath,
-        /// What failed.
+        /// The cause.
         #[source]
         source: RepositoryError,
     },
@@ -32,7 +32,7 @@ pub enum MetadataError {
     Read {
         /// The document.
         file: String,
-        /// What failed.
+        /// The cause.
         #[source]
         source: RepositoryError,
     },
@@ -41,33 +41,33 @@ pub enum MetadataError {
     Document {
         /// The document, relative to the root of its source.
         file: String,
-        /// What is wrong with it.
+        /// The fault.
         source: Arc<DocumentError>,
     },
-    /// Documents do not fit each other.
-    #[error("the metadata documents of {path} do not fit together: {source}")]
+    /// Documents contradict each other.
+    #[error("the metadata documents of {path} conflict: {source}")]
     Layers {
         /// The resource.
         path: LogicalPath,
-        /// What does not fit.
+        /// The conflict.
         source: Arc<DocumentError>,
     },
-    /// Defaults apply to a payload that cannot have any.
+    /// Defaults apply to a payload that cannot have defaults.
     #[error("{file}: {source}")]
     Defaults {
         /// The payload file.
         file: String,
-        /// Why not.
+        /// The cause.
         source: Arc<DocumentError>,
     },
-    /// The payload gives the resource no usable names.
+    /// The alias or id cannot be taken from the payload.
     #[error("{path}: {field}: {source}")]
     Identity {
         /// The resource.
         path: LogicalPath,
         /// The template.
         field: Box<Origin>,
-        /// Why not.
+        /// The cause.
         source: IdentityError,
     },
     /// A template cannot be rendered for the resource.
@@ -77,19 +77,19 @@ pub enum MetadataError {
         path: LogicalPath,
         /// The field that holds the template.
         field: Box<Origin>,
-        /// What is missing or wrong.
+        /// The fault.
         source: Box<TemplateError>,
     },
-    /// A template gives a text that its field cannot have.
+    /// The rendered text of a template is not allowed in its field.
     #[error("{path}: {field}: \"{rendered}\" {reason}")]
     Unusable {
         /// The resource.
         path: LogicalPath,
         /// The field that holds the template.
         field: Box<Origin>,
-        /// What it gave.
+        /// The rendered text.
         rendered: String,
-        /// What is wrong with it.
+        /// The fault, such as "is empty".
         reason: &'static str,
     },
     /// A transform failed.
@@ -99,104 +99,104 @@ pub enum MetadataError {
         path: LogicalPath,
         /// The steps.
         field: Box<Origin>,
-        /// Which step, and why.
+        /// The step, and the cause.
         source: Box<TransformError>,
     },
-    /// The server's `OpenAPI` document does not know the request.
+    /// The server's `OpenAPI` document does not describe the request.
     #[error("{path}: {operation}: {source}; set operations.{operation}.method or path")]
     Api {
         /// The resource.
         path: LogicalPath,
         /// The operation.
         operation: OperationName,
-        /// What the document has instead.
+        /// The methods that the document describes.
         source: Box<OpenApiError>,
     },
-    /// A body must not be sent.
+    /// A request body is not valid.
     #[error("{path}: operations.{operation}: {source}")]
     Validation {
         /// The resource.
         path: LogicalPath,
         /// The operation.
         operation: OperationName,
-        /// What it violates.
+        /// The violated rule.
         source: Box<ValidationError>,
     },
-    /// An attribute that is kept in a file of its own could not be put in place.
+    /// An externalized attribute cannot be included in the payload, or moved to its file.
     #[error("{path}: {source}")]
     Include {
         /// The resource.
         path: LogicalPath,
-        /// Which one, and why.
+        /// The attribute, and the cause.
         source: Box<IncludeError>,
     },
-    /// The payload lacks what metadata requires.
-    #[error("{path}: {operation} needs {missing} in the payload; add what is missing")]
+    /// The payload lacks attributes that metadata requires.
+    #[error("{path}: {operation} requires {missing} in the payload; add the missing attributes")]
     MissingAttributes {
         /// The resource.
         path: LogicalPath,
         /// The operation.
         operation: OperationName,
-        /// Pointers and expressions without a value.
+        /// The pointers and expressions without a value.
         missing: String,
     },
-    /// The payload cannot be encoded for the wire.
+    /// The payload cannot be encoded as the media type of the request.
     #[error("{path}: cannot encode the payload as {media_type}: {source}")]
     Encode {
         /// The resource.
         path: LogicalPath,
-        /// The media type on the wire.
+        /// The media type of the request body.
         media_type: String,
-        /// What does not fit.
+        /// The value that does not fit.
         #[source]
         source: PayloadError,
     },
-    /// A list answer that is neither an array nor an object with one array.
+    /// A list response is neither an array nor an object with one array.
     #[error("list of {collection}: {reason}")]
     ListShape {
         /// The collection.
         collection: LogicalPath,
-        /// What was found instead.
+        /// The fault.
         reason: String,
     },
-    /// A page of a list that does not fit what metadata says about pages.
+    /// A page of a list does not have the values that `pagination` in metadata refers to.
     #[error("list of {collection}: {field}: {reason}")]
     Pagination {
         /// The collection.
         collection: LogicalPath,
-        /// The rule.
+        /// The field of the pagination rule.
         field: Box<Origin>,
-        /// What does not fit.
+        /// The fault.
         reason: String,
     },
-    /// A list entry that nothing identifies.
+    /// A list entry has no alias and no id.
     #[error(
-        "list of {collection}: entry {index} has no name: neither the alias template \"{alias}\" nor the id template \"{id}\" gives one, nor has it {well_known}",
+        "list of {collection}: entry {index} has no name: the alias template \"{alias}\" and the id template \"{id}\" find no value, and it has none of {well_known}",
         well_known = list::WELL_KNOWN.join(", ")
     )]
     AnonymousEntry {
         /// The collection.
         collection: LogicalPath,
-        /// Its place in the list, from 0.
+        /// The index of the entry, from 0.
         index: usize,
         /// The alias template.
         alias: String,
         /// The id template.
         id: String,
     },
-    /// A list entry whose alias is no part of a path.
+    /// The alias of a list entry cannot be a path segment.
     #[error("list of {collection}: the alias \"{alias}\" cannot be part of a path: {source}")]
     EntryPath {
         /// The collection.
         collection: LogicalPath,
         /// The alias.
         alias: String,
-        /// Why not.
+        /// The cause.
         source: PathError,
     },
-    /// Two list entries of one alias.
+    /// Several list entries have the same alias.
     #[error(
-        "list of {collection}: several entries have the alias \"{alias}\"; set resource.alias to something unique"
+        "list of {collection}: several entries have the alias \"{alias}\"; set resource.alias to a unique value"
     )]
     DuplicateAlias {
         /// The collection.

@@ -1,4 +1,4 @@
-//! Rules applied to one resource or collection: requests, bodies, transforms.
+//! Applies rules to one resource or collection: renders requests and runs transforms.
 
 use http::{HeaderName, HeaderValue, Method, header};
 
@@ -13,21 +13,21 @@ use super::{MetadataError, Rules};
 use crate::path::LogicalPath;
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
-/// What is known of a resource when its operations are rendered.
+/// The data of a resource that its operations are rendered from.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The resource.
     pub path: &'a LogicalPath,
-    /// Its names.
+    /// Its alias and remote id.
     pub identity: &'a Identity,
-    /// What templates see: the desired payload with defaults, includes and secrets, or the seed of a read by
-    /// path alone.
+    /// The payload that templates see: the desired one with defaults, includes and secrets, or the seed if only the
+    /// path is known.
     pub payload: Option<&'a Value>,
-    /// How the payload is stored, where that is known.
+    /// How the payload is stored, if it is known.
     pub descriptor: Option<&'a Descriptor>,
 }
 
-/// A request as rules make it; the body is rendered by itself.
+/// A rendered request, without its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// The HTTP method.
@@ -38,13 +38,13 @@ pub struct Rendered {
     pub query: Vec<(String, String)>,
     /// Headers other than `Accept` and `Content-Type`.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The media type to ask for.
+    /// The value of the `Accept` header.
     pub accept: String,
     /// The media type of a body, if one is sent.
     pub content_type: String,
 }
 
-/// [`Rules`] and what they are applied to. Rendering parses nothing and does no I/O.
+/// [`Rules`], and the resource or collection that they are applied to. Rendering does not parse, and does no I/O.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     pub(super) rules: &'a Rules,
@@ -56,7 +56,7 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Fails if the path of the collection cannot be rendered.
+    /// Fails if `remoteCollectionPath` cannot be rendered.
     pub(super) fn new(
         rules: &'a Rules,
         subject: Subject<'a>,
@@ -79,19 +79,21 @@ impl<'a> Evaluation<'a> {
         Ok(evaluation)
     }
 
-    /// The rules that are evaluated.
+    /// The rules.
     pub fn rules(&self) -> &Rules {
         self.rules
     }
 
-    /// The request that `operation` becomes; for [`OperationName::List`] that for the first page. All templates of the operation are rendered, so that a broken
-    /// one shows wherever the operation is used.
+    /// Renders the request of `operation`; for [`OperationName::List`], that of the first page. It renders all
+    /// templates of the operation, so a faulty template fails each use of the operation.
     pub fn render(&self, operation: OperationName) -> Result<Rendered, MetadataError> {
         let compiled = self.rules.operation(operation);
         let field = |key: &str| format!("operations.{operation}.{key}");
+        // The path, and its description in the `OpenAPI` document.
         let path = self.text(&compiled.path, &|| field("path"))?;
         let path = self.address(&path).map_err(|reason| self.unusable(field("path"), &path, reason))?;
         let item = self.rules.api.as_ref().and_then(|api| api.path(&path));
+        // The query, in which the parameters of the first page take precedence.
         let mut query = Vec::with_capacity(compiled.query.len());
         for (name, value) in &compiled.query {
             query.push((name.clone(), self.text(value, &|| field(&format!("query.{name}")))?));
@@ -99,6 +101,7 @@ impl<'a> Evaluation<'a> {
         if let Some(pagination) = self.rules.pagination().filter(|_| operation == OperationName::List) {
             replace_parameters(&mut query, pagination.first_page());
         }
+        // Method and headers.
         let mut rendered = Rendered {
             method: self.method(operation, compiled, item)?,
             path,
@@ -108,6 +111,7 @@ impl<'a> Evaluation<'a> {
             content_type: String::new(),
         };
         self.headers(operation, compiled, &mut rendered)?;
+        // The media types, which require that the document describes the method.
         let described = match item.filter(|_| operation != OperationName::Compare) {
             Some(item) => Some(item.require(&rendered.method).map_err(|source| MetadataError::Api {
                 path: self.subject.path.clone(),
@@ -120,7 +124,7 @@ impl<'a> Evaluation<'a> {
         Ok(rendered)
     }
 
-    /// The media types that no header states: those of the `OpenAPI` document, else those of the payload.
+    /// Sets the media types that no header states: those of the `OpenAPI` document, otherwise those of the payload.
     fn media_types(
         &self,
         operation: OperationName,
@@ -128,9 +132,10 @@ impl<'a> Evaluation<'a> {
         rendered: &mut Rendered,
     ) {
         let own = self.body_descriptor();
-        let told = self.subject.descriptor.is_some_and(|own| own.payload_type.class() != Class::Structured)
-            || self.rules.format.is_some();
-        let format = told.then_some(own.payload_type);
+        let is_stated =
+            self.subject.descriptor.is_some_and(|own| own.payload_type.class() != Class::Structured)
+                || self.rules.format.is_some();
+        let format = is_stated.then_some(own.payload_type);
         if rendered.accept.is_empty() {
             let described = described.and_then(|described| described.response_media_type(format));
             described.unwrap_or(own.media_type).clone_into(&mut rendered.accept);
@@ -143,7 +148,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Runs the steps of `operation` on an answer or, for [`OperationName::Compare`], on one of the sides.
+    /// Runs the steps of `operation` on a request body or a response or, for [`OperationName::Compare`], on one of the
+    /// compared payloads.
     pub fn transform(
         &self,
         operation: OperationName,
@@ -157,7 +163,7 @@ impl<'a> Evaluation<'a> {
         pipeline.apply(value, context).map_err(|source| self.untransformable(operation, source))
     }
 
-    /// The names of the resource.
+    /// The alias and remote id of the resource.
     pub fn identity(&self) -> &Identity {
         self.subject.identity
     }
@@ -167,7 +173,8 @@ impl<'a> Evaluation<'a> {
         &self.remote_collection
     }
 
-    /// The class of the payload: that of its descriptor, else of its concrete format, else of its value.
+    /// Returns the class of the payload: that of its descriptor, otherwise of its concrete format, otherwise of its
+    /// value.
     pub(super) fn class(&self) -> Class {
         match (self.descriptor(), self.subject.payload) {
             (Some(descriptor), _) => descriptor.payload_type.class(),
@@ -177,8 +184,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// How the payload travels where nothing says so: text and binary ones as what they are, structured ones
-    /// in their concrete format, else as JSON however they are stored.
+    /// Returns the format of the body if neither metadata nor `OpenAPI` states one: text and bytes keep their format,
+    /// and structured payloads use the concrete format of metadata, otherwise JSON, regardless of how they are stored.
     pub(super) fn body_descriptor(&self) -> Descriptor {
         let own = self.subject.descriptor.filter(|own| own.payload_type.class() != Class::Structured);
         if let Some(descriptor) = own.or(self.rules.format.as_ref()) {
@@ -191,12 +198,12 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// The active descriptor: the explicit one, else that of a concrete format.
+    /// Returns the explicit descriptor, otherwise that of a concrete format.
     pub(super) fn descriptor(&self) -> Option<&'a Descriptor> {
         self.subject.descriptor.or(self.rules.format.as_ref())
     }
 
-    /// The steps of `operation`, compiled.
+    /// Returns the compiled steps of `operation`.
     pub(super) fn pipeline(&self, operation: OperationName) -> Result<Pipeline, MetadataError> {
         if let Steps::Fixed(pipeline) = &self.rules.operation(operation).steps {
             return Ok(pipeline.clone());
@@ -205,7 +212,7 @@ impl<'a> Evaluation<'a> {
             .map_err(|source| self.untransformable(operation, source))
     }
 
-    /// The steps of `operation`, with their templates rendered.
+    /// Returns the steps of `operation`, with their templates rendered.
     pub(super) fn steps(&self, operation: OperationName) -> Result<Vec<Step>, MetadataError> {
         let steps = match &self.rules.operation(operation).steps {
             Steps::Fixed(_) => return Ok(self.rules.resolved.steps(operation).cloned().collect()),
@@ -239,7 +246,7 @@ impl<'a> Evaluation<'a> {
         MetadataError::Transform { path: self.subject.path.clone(), field, source: Box::new(source) }
     }
 
-    /// What the path tells, as values.
+    /// Returns the fields that are derived from the logical path.
     pub(super) fn path_fields(&self) -> Object {
         self.derived.members()
     }
@@ -288,7 +295,7 @@ impl<'a> Evaluation<'a> {
             .map_err(|reason| self.unusable(REMOTE_COLLECTION.to_owned(), &rendered, reason))
     }
 
-    /// The path that a rendered `path` means.
+    /// Returns the absolute path for a rendered `path`; one that starts with `.` is relative to the collection.
     fn address(&self, rendered: &str) -> Result<String, &'static str> {
         let rendered = rendered.trim();
         match rendered.chars().next() {
@@ -316,10 +323,10 @@ impl<'a> Evaluation<'a> {
             return Ok(default());
         }
         Method::from_bytes(name.as_bytes())
-            .map_err(|_| self.unusable(field(), &text, "is no HTTP method; write one such as PATCH"))
+            .map_err(|_| self.unusable(field(), &text, "is not an HTTP method; write one such as PATCH"))
     }
 
-    /// Renders the headers. One that comes out blank is not sent, so that a condition can leave it out.
+    /// Renders the headers. A header whose value is blank is not sent, so a condition in a template can omit it.
     fn headers(
         &self,
         operation: OperationName,
@@ -354,7 +361,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// What an operation does where nothing says so.
+/// Returns the method of an operation if neither metadata nor `OpenAPI` states one.
 pub(super) const fn default_method(operation: OperationName) -> Method {
     match operation {
         OperationName::Create => Method::POST,
@@ -364,7 +371,7 @@ pub(super) const fn default_method(operation: OperationName) -> Method {
     }
 }
 
-/// The texts joined to one absolute path: without empty and `.` segments, `..` resolved.
+/// Joins the texts to an absolute path, without empty and `.` segments, and with `..` resolved.
 fn absolute(parts: &[&str]) -> Result<String, &'static str> {
     let mut segments: Vec<&str> = Vec::new();
     for segment in parts.iter().flat_map(|part| part.split('/')) {
@@ -377,7 +384,7 @@ fn absolute(parts: &[&str]) -> Result<String, &'static str> {
     Ok(format!("/{}", segments.join("/")))
 }
 
-/// The first `depth` segments of `path`.
+/// Returns the first `depth` segments of `path`.
 fn ancestor(path: &LogicalPath, depth: usize) -> LogicalPath {
     let surplus = path.segments().count().saturating_sub(depth);
     (0..surplus).fold(path.clone(), |path, _| path.parent().unwrap_or(path))

@@ -1,3 +1,5 @@
+//! Tests of rendered requests, bodies and comparisons.
+
 use std::sync::Arc;
 
 use rstest::rstest;
@@ -9,8 +11,8 @@ use crate::metadata::openapi::OpenApi;
 use crate::metadata::{Api, Metadata};
 use crate::payload::PayloadType;
 
-/// What `operation` on `target`, known to its server as `remote_id`, becomes under the document of its
-/// collection: method, path and query, or the error.
+/// Renders `operation` on `target`, whose remote id is `remote_id`, with `document` as the metadata of its collection.
+/// Returns method, path and query, or the error.
 fn line(document: &str, operation: OperationName, target: &str, remote_id: &str, payload: &str) -> String {
     let target = path(target);
     let file = match operation {
@@ -57,7 +59,7 @@ fn conventions(#[case] operation: OperationName, #[case] target: &str, #[case] e
 #[case("style: offset, parameter: view, sizeParameter: max, size: 5", "GET /shops?max=5&view=0")]
 #[case("style: offset, parameter: from, size: 5, start: 1", "GET /shops?from=1&view=brief")]
 #[case("style: cursor, pointer: /next, parameter: after", "GET /shops?view=brief")]
-fn the_request_of_a_list_is_that_for_its_first_page(#[case] pagination: &str, #[case] expected: &str) {
+fn a_list_requests_its_first_page(#[case] pagination: &str, #[case] expected: &str) {
     let document = format!("operations: {{list: {{query: {{view: brief}}, pagination: {{{pagination}}}}}}}");
     assert_eq!(line(&document, OperationName::List, "/shops", "", "{}"), expected);
 }
@@ -117,7 +119,7 @@ resource: {remoteCollectionPath: \"/kv/{{/region}}{{/descendantCollectionPath}}\
 #[case("path: \"./{{/dots}}\"", "/shops/rio: operations.update.path (shops/_/metadata.yaml): ")]
 #[case(
     "method: \"{{/spaced}}\"",
-    "/shops/rio: operations.update.method (shops/_/metadata.yaml): \"A B\" is no HTTP method"
+    "/shops/rio: operations.update.method (shops/_/metadata.yaml): \"A B\" is not an HTTP method"
 )]
 fn updates(#[case] operation: &str, #[case] expected: &str) {
     let document = format!("operations: {{update: {{{operation}}}}}");
@@ -214,7 +216,7 @@ fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
     "resource: {requiredAttributes: [/a, /n], id: /uid, alias: \"{{/x}}-{{/n}}\"}",
     Some("json"),
     "{a: null, n: 1}",
-    "/shops/rio: update needs /a, /x, /uid in the payload; add what is missing"
+    "/shops/rio: update requires /a, /x, /uid in the payload; add the missing attributes"
 )]
 #[case::unknown_type_keeps_the_format(
     "operations: {update: {headers: {Content-Type: application/x-shop}}}",
@@ -268,13 +270,13 @@ fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
     "operations: {update: {validate: {requiredAttributes: /a}}}",
     Some("xml"),
     "<a/>",
-    "/shops/rio: operations.update: validate needs a structured request body, and this one is text or bytes"
+    "/shops/rio: operations.update: validate requires a structured request body, but this one is text or bytes"
 )]
 #[case::the_payload_goes_before_what_is_sent(
     "resource: {requiredAttributes: [/a]}\noperations: {update: {validate: {requiredAttributes: /b}}}",
     Some("json"),
     "{c: 1}",
-    "/shops/rio: update needs /a in the payload; add what is missing"
+    "/shops/rio: update requires /a in the payload; add the missing attributes"
 )]
 fn bodies(
     #[case] document: &str,
@@ -338,7 +340,7 @@ const API: &str = "paths:
     OperationName::Compare,
     "PUT application/json|application/json"
 )]
-fn what_the_document_of_the_server_says(
+fn openapi_defines_methods_and_media_types(
     #[case] document: &str,
     #[case] extension: &str,
     #[case] operation: OperationName,
@@ -367,7 +369,7 @@ fn what_the_document_of_the_server_says(
 }
 
 #[test]
-fn what_the_path_tells_is_validated_and_not_sent() {
+fn fields_of_the_path_are_validated_but_not_sent() {
     let document = "resource: {remoteCollectionPath: '/shops/{{/shop}}/tills'}
 operations: {create: {validate: {requiredAttributes: [/shop, /a]}}}";
     let target = path("/shops/rio/tills/t1");
@@ -382,7 +384,7 @@ operations: {create: {validate: {requiredAttributes: [/shop, /a]}}}";
 }
 
 #[test]
-fn bytes_pass_untouched() {
+fn bytes_are_sent_unchanged() {
     let document =
         "operations: {update: {headers: {Accept: application/json}, transforms: [{jqExpression: .a}]}}";
     let sent = sent(document, Some("key"), &Value::Bytes(b"raw".to_vec()));
@@ -390,14 +392,14 @@ fn bytes_pass_untouched() {
 }
 
 #[test]
-fn a_create_may_lack_the_id_that_the_server_gives() {
+fn a_create_may_lack_an_id_that_the_server_assigns() {
     let rules = rules(&[("shops/_/metadata.yaml", "resource: {id: /uid, alias: /name}")], "/shops/rio");
     let missing = |operation| rules.missing_in(&yaml("{name: Rio}"), operation);
     assert_eq!(missing(OperationName::Create), Vec::<String>::new());
     assert_eq!(missing(OperationName::Update), ["/uid"]);
 }
 
-/// What comparing two JSON payloads finds under `document`.
+/// Returns the differences of two JSON payloads with the metadata `document`.
 fn compared(document: &str, desired: &str, observed: &str) -> Vec<String> {
     let target = path("/shops/rio");
     let rules = rules(&[("shops/_/metadata.yaml", document)], "/shops/rio");

@@ -1,4 +1,4 @@
-//! List answers: finding the entries, and the names that they state.
+//! List responses: finds the entries, and their aliases and ids.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -32,7 +32,7 @@ const USUAL: [&str; 17] = [
     "nodes",
 ];
 
-/// Members beside the entries that only describe the list, beyond those about its pages.
+/// Members that describe the list, in addition to those that describe its pages.
 const DESCRIPTIVE: [&str; 15] = [
     "pageSize",
     "page_size",
@@ -51,20 +51,20 @@ const DESCRIPTIVE: [&str; 15] = [
     "success",
 ];
 
-/// One member of a collection, as its list shows it.
+/// One member of a collection, as returned by its list.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The name that people use for it.
+    /// The alias; the remote id if the entry has no alias.
     pub alias: String,
-    /// The segment that addresses it on the server.
+    /// The segment that addresses the entry on the server.
     pub remote_id: String,
-    /// The listed representation after the transforms of list, possibly partial.
+    /// The listed payload after the transforms of list. It may be partial.
     pub payload: Value,
-    /// Which of the two names the entry states itself; the other one stands in for it.
+    /// Which of alias and remote id the payload states. The other one has the same value.
     pub states: Stated,
 }
 
-/// The names that a payload states by itself.
+/// Which of alias and id a payload states itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stated {
     /// The id template finds a value.
@@ -73,29 +73,29 @@ pub struct Stated {
     pub alias: bool,
 }
 
-/// The entries of a list answer.
+/// The entries of a list response.
 #[derive(Debug, Default)]
 pub struct Entries {
-    /// Those that have a name, in the order of the answer.
+    /// The entries that have a name, in the order of the response.
     pub named: Vec<Entry>,
-    /// How many have none, so that no declared resource can be one of them.
+    /// The number of entries without a name. A declared resource cannot be one of them.
     pub nameless: usize,
     /// How they were found.
     pub shape: Shape,
 }
 
-/// Where the entries of a list answer were found.
+/// How the entries of a list response were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// The answer is an array, or an object that is known to be the envelope of one.
+    /// The response is an array, or an object that is recognized as the envelope of a list.
     #[default]
     List,
-    /// An object with one array of any name among other members. It may be a resource.
+    /// The response is an object with one array among other members. It may be a resource.
     Guessed,
 }
 
 impl Entry {
-    /// Where the entry stands in `collection`; slashes in its alias add levels.
+    /// Returns the logical path of the entry in `collection`; slashes in its alias add levels.
     pub fn path(&self, collection: &LogicalPath) -> Result<LogicalPath, MetadataError> {
         collection.join(&self.alias).map_err(|source| MetadataError::EntryPath {
             collection: collection.clone(),
@@ -105,7 +105,7 @@ impl Entry {
     }
 }
 
-/// Whether a member of `payload` that commonly names resources has the scalar value `name`.
+/// Returns whether one of the well-known members of `payload` has the scalar value `name`.
 pub fn is_named(payload: &Value, name: &str) -> bool {
     well_known(payload).any(|text| text == name)
 }
@@ -114,7 +114,7 @@ fn well_known(payload: &Value) -> impl Iterator<Item = String> {
     WELL_KNOWN.iter().filter_map(|pointer| scalar_member(payload, &pointer[1..]))
 }
 
-/// The entries of `answer`: an array; or an object's `items`; or an object's only array.
+/// Returns the entries of `answer`: an array, the `items` of an object, or the only array of an object.
 pub(super) fn entries(
     rules: &IdentityRules,
     collection: &LogicalPath,
@@ -139,7 +139,7 @@ pub(super) fn entries(
             }
         }
     }
-    // A list of which most entries have no name is not understood: the rules do not fit it.
+    // If most entries have no name, the identity rules do not fit the list.
     match unnamed.filter(|_| without_name > entries.named.len()) {
         None => Ok(entries),
         Some(index) => Err(MetadataError::AnonymousEntry {
@@ -168,7 +168,7 @@ fn array_in(collection: &LogicalPath, answer: Value) -> Result<(Vec<Value>, Shap
     })
 }
 
-/// Whether an object whose array is `key` is the envelope of a list.
+/// Returns whether an object whose array is `key` is recognized as the envelope of a list.
 fn shape<'v>(
     collection: &LogicalPath,
     mut members: impl Iterator<Item = (&'v str, &'v Value)>,
@@ -186,7 +186,7 @@ fn shape<'v>(
     }
 }
 
-/// How many entries `answer` has, if it is a list as it stands.
+/// Returns the number of entries of `answer` if it is a list before transforms.
 pub(super) fn count(answer: &Value) -> Option<usize> {
     let array = match place(answer).ok()? {
         Some(key) => answer.get(key)?,
@@ -195,12 +195,12 @@ pub(super) fn count(answer: &Value) -> Option<usize> {
     array.as_array().map(<[Value]>::len)
 }
 
-/// The member that holds the entries; `None` if the answer itself does.
+/// Returns the member that holds the entries; `None` if the response itself is the array.
 fn place(answer: &Value) -> Result<Option<&str>, String> {
     let members = match answer {
         Value::Array(_) => return Ok(None),
         Value::Object(members) => members,
-        _ => return Err("the answer is neither an array nor an object with an array".to_owned()),
+        _ => return Err("the response is neither an array nor an object with an array".to_owned()),
     };
     match members.get("items") {
         Some(Value::Array(_)) => return Ok(Some("items")),
@@ -210,18 +210,18 @@ fn place(answer: &Value) -> Result<Option<&str>, String> {
     let arrays = members.iter().filter(|(_, member)| member.as_array().is_some());
     let names: Vec<&str> = arrays.map(|(name, _)| name.as_str()).collect();
     match names[..] {
-        [] => Err("the answer is an object without an array".to_owned()),
+        [] => Err("the response is an object without an array".to_owned()),
         [name] => Ok(Some(name)),
-        _ => Err(format!("the answer is an object with several arrays: {}", names.join(", "))),
+        _ => Err(format!("the response is an object with several arrays: {}", names.join(", "))),
     }
 }
 
-/// Names one entry: by the alias template, else by the id template, else, where metadata states neither, by
-/// the first of the well-known members. `None` if it has no name.
+/// Takes the names of one entry from the alias and id templates. If metadata states neither, the first well-known
+/// member is the fallback. Returns `None` if the entry has no name.
 fn entry(rules: &IdentityRules, payload: Value) -> Option<Entry> {
     let id = rules.id().evaluate(&payload);
     let alias = rules.alias().evaluate(&payload);
-    // A blank alias is one, too: the entry has no name that people use.
+    // A blank alias also counts as stated: the entry has no alias.
     let blank = || rules.alias().simple().and_then(|pointer| pointer.get(&payload)).is_some_and(is_blank);
     let states = Stated { id: id.is_ok(), alias: alias.is_ok() || blank() };
     let alias = match (alias, &id) {
@@ -242,7 +242,7 @@ fn is_blank(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// Whether the name of an entry is there and blank, as that of a server's own default objects may be.
+/// Returns whether the name of an entry is present but blank, as it is in default objects of some servers.
 fn has_blank_name(rules: &IdentityRules, payload: &Value) -> bool {
     let stated = [rules.alias(), rules.id()].into_iter().filter_map(IdentityTemplate::simple);
     let is_blank =
@@ -253,7 +253,7 @@ fn has_blank_name(rules: &IdentityRules, payload: &Value) -> bool {
     named.any(is_blank)
 }
 
-/// The entries of one list, found by the names that they have.
+/// The entries of one list, indexed by their names.
 #[derive(Debug, Default)]
 pub struct Listing {
     entries: Vec<Entry>,
@@ -273,17 +273,17 @@ impl Listing {
         Self { entries, ids, aliases, members, without_alias }
     }
 
-    /// The entries with this remote id.
+    /// Returns the entries with this remote id.
     pub fn with_id<'l>(&'l self, id: &'l str) -> impl Iterator<Item = &'l Entry> {
         self.at(&self.ids, id).filter(move |entry| entry.remote_id == id)
     }
 
-    /// The entries with this alias.
+    /// Returns the entries with this alias.
     pub fn with_alias<'l>(&'l self, alias: &'l str) -> impl Iterator<Item = &'l Entry> {
         self.at(&self.aliases, alias).filter(move |entry| entry.alias == alias)
     }
 
-    /// The entries with this name in one of the members that commonly name resources.
+    /// Returns the entries with this name in one of the well-known members.
     pub fn with_member<'l>(&'l self, name: &'l str) -> impl Iterator<Item = &'l Entry> {
         self.at(&self.members, name).filter(move |entry| is_named(&entry.payload, name))
     }
@@ -292,24 +292,24 @@ impl Listing {
         index.places(name).filter_map(|place| self.entries.get(place as usize))
     }
 
-    /// Whether at most one entry has this remote id and at most one this alias.
+    /// Returns whether at most one entry has this remote id, and at most one has this alias.
     pub fn is_unique(&self, remote_id: &str, alias: &str) -> bool {
         self.with_id(remote_id).nth(1).is_none() && self.with_alias(alias).nth(1).is_none()
     }
 
-    /// How many entries do not state their alias.
+    /// The number of entries that do not state their alias.
     pub fn without_alias(&self) -> usize {
         self.without_alias
     }
 
-    /// All entries, in the order of the answer.
+    /// All entries, in the order of the response.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 }
 
-/// Places of entries by the hash of a name, sorted: a list may have a million entries, and keeping their names a
-/// second time would double its memory.
+/// Indexes of entries by the hash of a name, sorted. It does not copy the names, because a list may have a million
+/// entries.
 #[derive(Debug, Default)]
 struct Index(Vec<(u64, u32)>);
 
@@ -320,7 +320,7 @@ impl Index {
             .flat_map(|(place, names)| names.into_iter().map(move |name| (hash(name.as_ref()), place)))
             .collect();
         places.sort_unstable();
-        // One entry may carry a name in several members; it counts once.
+        // An entry that has the name in several members counts once.
         places.dedup();
         places.shrink_to_fit();
         Self(places)

@@ -1,12 +1,13 @@
-//! Metadata: who a resource is, which HTTP request each operation becomes, what counts as equal.
+//! Metadata: the rules for the identity of a resource, the HTTP request of each operation, and the comparison of
+//! payloads.
 //!
-//! [`Metadata`] answers for a revision; it compiles [`Rules`] once per set of applicable documents and
-//! shares them between all resources they govern. An [`Evaluation`] applies them to one resource and parses
-//! nothing.
+//! [`Metadata`] holds the documents of a revision. It compiles [`Rules`] once per set of applicable documents, and
+//! shares them between all resources that they govern. An [`Evaluation`] applies the rules to one resource without
+//! parsing anything.
 //!
-//! Where no document exists the conventions hold: a collection answers `GET` with its members and takes
-//! new ones by `POST`; a member lives at `<collection>/<id>` and takes `GET`, `PUT` and `DELETE`; its id
-//! is the payload's `id`, else the last segment of its path.
+//! If no document exists, the conventions apply: `GET` of a collection returns its members, and `POST` adds one. A
+//! member is at `<collection>/<id>` and supports `GET`, `PUT` and `DELETE`. Its id is the payload's `id`, otherwise
+//! the last segment of its path.
 
 mod api;
 mod body;

@@ -1,16 +1,16 @@
-//! Which document states a field, so that messages can tell.
+//! Finds the document that states a field, to name it in messages.
 
 use std::fmt;
 
 use super::document::Document;
 use crate::payload::Value;
 
-/// A field of metadata as messages name it.
+/// A field of metadata and its document, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The field: `operations.get.query.view`.
     pub field: String,
-    /// The document whose word counts; `None` if none states the field.
+    /// The document that takes precedence; `None` if no document states the field.
     pub file: Option<String>,
 }
 
@@ -23,13 +23,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Whether `document` states `field`; of a part of a list, whether it states the list.
+/// Returns whether `document` states `field`. For an element of a list, it returns whether the list is stated.
 pub(super) fn states(document: &Document, field: &str) -> bool {
     let field = field.split_once('[').map_or(field, |(list, _)| list);
     within(&document.to_value(), field)
 }
 
-/// Names of queries and headers may hold dots, and those of headers ignore case.
+/// Matches keys by prefix, because names of query parameters and headers may contain dots. Header names ignore case.
 fn within(value: &Value, field: &str) -> bool {
     let Value::Object(members) = value else { return false };
     members.iter().any(|(key, member)| match field.split_at_checked(key.len()) {

@@ -1,4 +1,4 @@
-//! Pages of lists: whether an answer is the last one, and how the next one is asked for.
+//! Pages of lists: detects the last page, and determines the request for the next one.
 
 use super::document::{Numbered, Pagination};
 use super::{MetadataError, Rules, list};
@@ -6,48 +6,48 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// What an answer says about where the list goes on.
+/// The parts of a response that describe the next page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageView<'a> {
-    /// The answer, before its transforms.
+    /// The body of the response, before its transforms.
     pub answer: &'a Value,
     /// The target of its `Link` with the relation `next`.
     pub link: Option<&'a str>,
-    /// Whether its `Link` headers cannot be read, so that they may name a next page.
+    /// Whether its `Link` headers cannot be parsed, so they may name a next page.
     pub unreadable_links: bool,
-    /// How many entries its headers say that the whole list has.
+    /// The number of entries of the whole list, if its headers state it.
     pub total: Option<u64>,
-    /// Whether its headers say that it is not the last page.
+    /// Whether its headers state that it is not the last page.
     pub continues: bool,
 }
 
-/// What comes after a page.
+/// The page that follows a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextPage {
-    /// Nothing: all of the list is read.
+    /// There is no further page.
     End,
-    /// The page at this URI reference, relative to where the answer came from.
+    /// The page at this URI reference, relative to the URL of the current page.
     At(String),
-    /// The page that the request for the list gets with these query parameters.
+    /// The page that the list request returns with these query parameters.
     With(Vec<(String, String)>),
-    /// There is more, and nothing says how to ask for it. What is on no page read so far may still exist.
+    /// There is a further page, but its request is unknown. Resources that are not on a page may exist.
     Unknown,
 }
 
-/// Goes through the pages of one list, as metadata says or else as the answers do.
+/// Follows the pages of one list, by the rules of metadata, otherwise by links in the responses.
 #[derive(Debug)]
 pub struct Pager<'a> {
     rules: &'a Rules,
     collection: &'a LogicalPath,
-    /// The offset, or the number of the page, of the page that is looked at.
+    /// The offset or the number of the current page.
     position: u64,
-    /// How many pages were looked at.
+    /// The number of pages read.
     pages: u64,
-    /// How many entries they have, if that can be counted.
+    /// The number of entries on them, if they can be counted.
     entries: Option<u64>,
-    /// The largest number of entries that an answer says the whole list has.
+    /// The largest number of entries that a response states for the whole list.
     total: u64,
-    /// Whether something says that the end is the end: metadata, a total, or a page before.
+    /// Whether the end of the list is certain, because metadata or a total states it.
     ends_surely: bool,
 }
 
@@ -59,24 +59,24 @@ impl<'a> Pager<'a> {
         Self { rules, collection, position, pages: 0, entries: Some(0), total: 0, ends_surely }
     }
 
-    /// Whether something states [`NextPage::End`]: metadata, a total in the answer, or because an earlier
-    /// page led to the last one. Otherwise the answer only shows no sign of a further page.
+    /// Returns whether [`NextPage::End`] is certain: metadata describes the pages, a response states a matching
+    /// total, or an earlier page linked to the last one. Otherwise the response just has no sign of a further page.
     pub fn ends_surely(&self) -> bool {
         self.ends_surely || self.pages > 1
     }
 
-    /// How many entries the pages have before transforms, if they can be counted.
+    /// The number of entries on the pages before transforms, if they can be counted.
     pub fn entries(&self) -> Option<u64> {
         self.entries
     }
 
-    /// Whether the answers say that the list has more than `found` entries. It is asked where entries cannot be counted
-    /// before transforms.
+    /// Returns whether the responses state that the list has more than `found` entries. It is used if entries cannot be
+    /// counted before transforms.
     pub fn lacks(&self, found: u64) -> bool {
         self.rules.pagination().is_none() && self.total > found
     }
 
-    /// What comes after `page`, which is the first one, or the one that the last call led to.
+    /// Returns the page that follows `page`, which is the first page or the result of the previous call.
     pub fn next(&mut self, page: PageView<'_>) -> Result<NextPage, MetadataError> {
         self.pages += 1;
         let found = list::count(page.answer).map(|count| count as u64);
@@ -100,12 +100,12 @@ impl<'a> Pager<'a> {
                 self.advance(numbered, count, 1, more != NextPage::End)
             }
         };
-        // An end that the answer contradicts proves of nothing that it does not exist.
+        // If the response contradicts the end, resources on further pages may exist.
         Ok(next.unwrap_or(if more == NextPage::End { NextPage::End } else { NextPage::Unknown }))
     }
 
-    /// The page after one of `count` entries. One that is not full is the last one, unless it says otherwise:
-    /// servers have limits of their own to the size of a page.
+    /// Returns the page after one of `count` entries. A page that is not full is the last one, unless the response
+    /// states that there is `more`: servers may have smaller limits for the size of a page.
     fn advance(&mut self, numbered: &Numbered, count: u64, step: u64, more: bool) -> Option<NextPage> {
         if count == 0 || (count < u64::from(numbered.size) && !more) {
             return None;
@@ -143,11 +143,11 @@ impl<'a> Pager<'a> {
             let Some(pointer) = &numbered.items else {
                 return self.misfit(
                     "",
-                    "entries are counted before transforms, where the answer is not a list; state in items where its array is"
+                    "the response before transforms is not a list, so its entries cannot be counted; set items to its array"
                         .to_owned(),
                 );
             };
-            self.misfit(".items", format!("the answer has no array at {pointer}"))
+            self.misfit(".items", format!("the response has no array at {pointer}"))
         })
     }
 
@@ -158,7 +158,7 @@ impl<'a> Pager<'a> {
 }
 
 impl Pagination {
-    /// The query parameters of the first page.
+    /// Returns the query parameters of the first page.
     pub(super) fn first_page(&self) -> Vec<(String, String)> {
         self.numbered().map(|numbered| numbered.parameters(numbered.start.into())).unwrap_or_default()
     }
@@ -172,20 +172,20 @@ impl Numbered {
 }
 
 impl Pager<'_> {
-    /// What the answer says by itself: a link, a URL in its body, or just that there is more.
+    /// Returns the next page according to the response: a `Link`, a URL in the body, or only that there is one.
     fn more(&mut self, page: &PageView<'_>) -> NextPage {
         if let Some(link) = page.link {
             return NextPage::At(link.to_owned());
         }
         let totals = page.total.into_iter().chain(numbers(page.answer, &TOTALS));
-        // A total that is smaller than what is there counts something else.
+        // A total that is smaller than the number of entries counts something else.
         let (mut lacks, mut complete) = (false, false);
         for total in totals {
             lacks |= self.entries.is_some_and(|entries| total > entries);
             complete |= self.entries == Some(total);
             self.total = self.total.max(total);
         }
-        // Such a number may be that of the page alone, so it only shows that something is missing.
+        // Such a number may count only the page, so it can show missing entries but not a complete list.
         let counts = numbers(page.answer, &COUNTS).max().unwrap_or_default();
         lacks |= self.entries.is_some_and(|entries| counts > entries);
         self.total = self.total.max(counts);
@@ -204,7 +204,7 @@ impl Pager<'_> {
     }
 }
 
-/// Members that hold the URL of the next page, or another sign of one.
+/// Members that hold the URL of the next page, or another sign that there is one.
 const URLS: [&str; 8] =
     ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", "@odata.nextLink"];
 /// Members that state that there is a next page.
@@ -256,12 +256,12 @@ const PAGES: [&str; 9] = [
 /// Members that state whether a page is the last one.
 const LAST: [&str; 4] = ["last", "isLast", "is_last", "isLastPage"];
 
-/// Whether a member of this name beside the entries of a list is about its pages.
+/// Returns whether a member of this name, next to the entries of a list, describes its pages.
 pub(super) fn describes_pages(name: &str) -> bool {
     [&URLS[..], &SIGNS, &WRAPPERS, &TOTALS, &COUNTS, &PAGES, &LAST].iter().any(|names| names.contains(&name))
 }
 
-/// The answer and the objects beside its entries that describe its pages.
+/// Returns the response and the objects in it that describe its pages.
 fn holders(answer: &Value) -> impl Iterator<Item = &Value> {
     std::iter::once(answer).chain(WRAPPERS.iter().filter_map(|key| answer.get(key)))
 }
@@ -280,8 +280,8 @@ fn flags<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = bo
     found.filter_map(|value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
 }
 
-/// What the body of a list answer says about a next page: its URL if it has one, as an address or as a link
-/// object with `href`.
+/// Returns the next page according to the body of a list response: its URL, which is a string or an object with
+/// `href`, or only that there is one.
 fn next_in(answer: &Value) -> NextPage {
     let mut next = NextPage::End;
     for holder in holders(answer) {
@@ -296,7 +296,7 @@ fn next_in(answer: &Value) -> NextPage {
     next
 }
 
-/// An absolute URL, or a path with a query; other texts are rather cursors, which may begin with a slash.
+/// Returns an absolute URL or a path with a query. Other texts are taken for cursors, which may begin with a slash.
 fn as_reference(value: &Value) -> Option<&str> {
     let text = value.get("href").unwrap_or(value).as_str()?.trim();
     let starts_with =
@@ -313,7 +313,7 @@ fn is_meaningful(value: &Value) -> bool {
     }
 }
 
-/// `query` with `parameters` in the place of those of the same names, sorted by name.
+/// Replaces the parameters in `query` that have the names of `parameters`, and sorts the result by name.
 pub(crate) fn replace_parameters(query: &mut Vec<(String, String)>, parameters: Vec<(String, String)>) {
     query.retain(|(name, _)| parameters.iter().all(|(replaced, _)| replaced != name));
     query.extend(parameters);
@@ -327,7 +327,7 @@ mod tests {
     use super::super::resolve::tests::{path, rules, yaml};
     use super::*;
 
-    /// What comes after pages with these bodies under `pagination`.
+    /// The page after pages with these bodies under the rule `pagination`.
     fn after(pagination: &str, answers: &[&str], link: Option<&str>) -> Result<NextPage, String> {
         let document = format!("operations: {{list: {{pagination: {pagination}}}}}");
         let (rules, orders) = (rules(&[("orders/_/metadata.yaml", &document)], "/orders"), path("/orders"));
@@ -378,7 +378,7 @@ mod tests {
     #[case("{items: [], '@odata.nextLink': 'http://h.test/x'}", at("http://h.test/x"))]
     #[case("{items: [], nextCursor: 'http://h.test/x'}", NextPage::Unknown)]
     #[case("{items: [], next: 2}", NextPage::Unknown)]
-    fn what_answers_say_by_themselves(#[case] answer: &str, #[case] expected: NextPage) {
+    fn responses_state_the_next_page(#[case] answer: &str, #[case] expected: NextPage) {
         assert_eq!(after("null", &[answer], None), Ok(expected.clone()));
         assert_eq!(after("null", &[answer], Some("/b")), Ok(at("/b")));
         assert_eq!(after("{style: none}", &[answer], Some("/b")), Ok(NextPage::End));
@@ -411,13 +411,14 @@ mod tests {
     #[case(PAGE, &["{deep: {all: [1, 2]}}"], Ok(with(&[("page", "2")])))]
     #[case(PAGE, &["{deep: {all: [1, 2, 3]}}", "{deep: {all: [1, 2]}}"], Ok(with(&[("page", "3")])))]
     #[case(PAGE, &["{deep: {all: [1]}}"], Ok(NextPage::End))]
-    #[case(PAGE, &["[1, 2]"], Err("items (orders/_/metadata.yaml): the answer has no array at /deep/all"))]
-    fn what_metadata_says(
+    #[case(PAGE, &["[1, 2]"], Err("items (orders/_/metadata.yaml): the response has no array at /deep/all"))]
+    fn metadata_states_the_next_page(
         #[case] pagination: &str,
         #[case] answers: &[&str],
         #[case] expected: Result<NextPage, &str>,
     ) {
-        let expected = expected.map_err(|told| format!("list of /orders: operations.list.pagination.{told}"));
+        let expected =
+            expected.map_err(|error| format!("list of /orders: operations.list.pagination.{error}"));
         assert_eq!(after(pagination, answers, None), expected);
     }
 }

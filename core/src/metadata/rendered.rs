@@ -1,12 +1,12 @@
-//! Metadata with its templates rendered, for people to look at.
+//! Metadata with its templates rendered, to show it to users.
 
 use super::document::{Document, Headers, OperationName, OperationSection, OperationsSection};
 use super::{Evaluation, MetadataError, Rendered};
 
 impl Evaluation<'_> {
-    /// What `operation` is for this resource: the request with all that conventions and the server's document
-    /// add to metadata, all steps in their order, and what a body must satisfy. Comparing has no method, as
-    /// it sends nothing.
+    /// Returns `operation` as it is for this resource: the request, including the parts that come from conventions and
+    /// from the server's `OpenAPI` document, all steps in their order, and the validation of a body. Compare has no
+    /// method, because it sends nothing.
     pub fn section(&self, operation: OperationName) -> Result<OperationSection, MetadataError> {
         let rendered = self.render(operation)?;
         let steps = self.steps(operation)?;
@@ -25,8 +25,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The metadata of this resource or collection: its names and operations as they are for it. What cannot
-    /// be rendered from what is known of it stays as metadata has it.
+    /// Returns the metadata of this resource or collection, with its names and operations rendered. A template that
+    /// cannot be rendered stays as metadata states it.
     pub fn document(&self) -> Document {
         let mut resource = self.rules.resolved.resource_section();
         let named = |name: &String| (!name.is_empty()).then(|| name.clone());
@@ -42,7 +42,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// The headers of a request, as documents spell them.
+/// Returns the headers of a request, in the spelling of the documents.
 fn headers(stated: &Headers, rendered: &Rendered, sends: bool, has_body: bool) -> Headers {
     let mut headers = Headers::default();
     for (name, value) in &rendered.headers {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_rendered_stays() {
+    fn templates_that_cannot_be_rendered_stay() {
         let shown = shown("operations: {delete: {path: './{{/no/such}}'}}");
         assert!(shown.contains("path: ./{{/no/such}}"), "{shown}");
         assert!(shown.contains("path: /shops/7"), "{shown}");

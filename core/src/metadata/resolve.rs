@@ -1,4 +1,4 @@
-//! Finding and compiling the rules that govern a path.
+//! Finds and compiles the rules that govern a path.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,8 @@ use super::{Api, MetadataError, Rules, Source, source};
 use crate::path::{LogicalPath, Selector};
 use crate::repository::{MetadataReach, Tree};
 
-/// The rules of one revision. They are compiled once for each set of documents that govern paths together,
-/// and shared by all these paths; clones of the `Arc`s it hands out stay valid after it is gone.
+/// The rules of one revision. They are compiled once for each set of documents, and shared by all paths that the set
+/// governs. The returned `Arc`s stay valid after this value is dropped.
 pub struct Metadata {
     sources: Vec<Arc<Source>>,
     compiled: Mutex<HashMap<Vec<Applied>, Arc<Rules>>>,
@@ -22,22 +22,22 @@ pub struct Metadata {
 /// A document that applies to a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Applied {
-    /// Which source it is from.
+    /// The index of its source.
     source: usize,
     file: Arc<str>,
-    /// Set if the document asks for descendants, and stands above or at the collection of the path: how
-    /// many segments the collection has that it matched.
+    /// The number of segments of the collection that the document matched, if the document also applies to
+    /// descendants.
     descendants: Option<usize>,
 }
 
 impl Metadata {
-    /// The metadata that `tree` holds.
+    /// Returns the metadata of the documents in `tree`.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
         Self::layered(vec![Arc::new(Source::repository(tree))])
     }
 
-    /// The metadata of `sources`, the later ones over the earlier ones. A source that outlives a revision can
-    /// be shared by several of these.
+    /// Returns the metadata of `sources`; later ones take precedence. A source that is independent of the revision can
+    /// be shared by several values.
     pub fn layered(sources: Vec<Arc<Source>>) -> Self {
         Self {
             sources,
@@ -48,22 +48,21 @@ impl Metadata {
         }
     }
 
-    /// The same metadata for a server that describes itself: methods, media types and schemas that no
-    /// document states come from `api`.
+    /// Adds the `OpenAPI` document of the server. Methods, media types and schemas that metadata does not state come
+    /// from `api`.
     #[must_use]
     pub fn with_api(self, api: Arc<Api>) -> Self {
         Self { api: Some(api), compiled: Mutex::default(), ..self }
     }
 
-    /// The same metadata with `overrides` over all documents, whatever path they are for. It includes no
-    /// files.
+    /// Sets `overrides`, which take precedence over all documents for every path. They cannot include files.
     #[must_use]
     pub fn with_overrides(self, overrides: Document) -> Self {
         Self { overrides, compiled: Mutex::default(), ..self }
     }
 
-    /// The same metadata with the documents of `tree` in the place of those of this repository: what governed
-    /// resources at another revision.
+    /// Returns the same metadata with the documents of `tree` instead of those of the repository, to find the rules of
+    /// another revision.
     #[must_use]
     pub fn of(&self, tree: Arc<dyn Tree>) -> Self {
         let shared = self.sources.iter().filter(|source| source.is_shared()).cloned();
@@ -76,37 +75,37 @@ impl Metadata {
         }
     }
 
-    /// What the server says about itself, if it does.
+    /// The `OpenAPI` document of the server, if there is one.
     pub fn api(&self) -> Option<&Api> {
         self.api.as_deref()
     }
 
-    /// The rules where no document exists.
+    /// Returns the rules that apply if no document exists.
     pub fn conventions() -> Arc<Rules> {
         Arc::new(Rules::conventions())
     }
 
-    /// The rules that govern `path`, a resource or a collection. Blocks while it looks for documents. An
-    /// invalid document that applies fails all that it governs.
+    /// Returns the rules that govern `path`, a resource or a collection. An invalid document fails all paths that it
+    /// governs. Blocks while it looks for documents.
     pub fn rules(&self, path: &LogicalPath) -> Result<Arc<Rules>, MetadataError> {
         let applied = self.applied(path)?;
         let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&applied).cloned();
         if let Some(rules) = known {
             return Ok(rules);
         }
-        // Not under the lock: two threads that compile the same rules do no harm.
+        // Compile without the lock: two threads may compile the same rules, and the first result is kept.
         let rules = Arc::new(self.compile(path, &applied)?);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Arc::clone(compiled.entry(applied).or_insert(rules)))
     }
 
-    /// The documents of exactly this selector, from low to high precedence. Blocks.
+    /// Returns the documents of exactly this selector, from low to high precedence. Blocks.
     pub fn stored(&self, selector: &Selector) -> Result<Vec<Arc<Document>>, MetadataError> {
         let found = self.sources.iter().map(|source| source.stored(selector));
         found.filter_map(Result::transpose).collect()
     }
 
-    /// The literal names of collections that metadata knows below `path`, sorted.
+    /// Returns the literal names of collections below `path` for which metadata exists, sorted.
     pub fn child_collections(&self, path: &LogicalPath) -> Result<Vec<String>, MetadataError> {
         let mut names = BTreeSet::new();
         for source in &self.sources {
@@ -116,7 +115,7 @@ impl Metadata {
         Ok(names.into_iter().collect())
     }
 
-    /// Whether metadata speaks about children of `path` whatever their names are.
+    /// Returns whether metadata exists for children of `path` of any name.
     pub fn has_wildcard_child(&self, path: &LogicalPath) -> Result<bool, MetadataError> {
         for source in &self.sources {
             let found = source.has_wildcard_child(path);
@@ -127,9 +126,9 @@ impl Metadata {
         Ok(false)
     }
 
-    /// Whether `path` is a member of a collection: the `_` of a document that states id or alias stands for its last
-    /// segment, and that segment is not itself such a collection. The document of the root speaks about everything,
-    /// so it does not count. Blocks.
+    /// Returns whether `path` is a member of a collection: a document that states `id` or `alias` matches its last
+    /// segment with `_`, and no such document matches the path as a collection. The document of the root does not
+    /// count, because it applies to all paths. Blocks.
     pub fn binds(&self, path: &LogicalPath) -> Result<bool, MetadataError> {
         let depth = path.segments().count();
         let mut binds = false;
@@ -153,7 +152,7 @@ impl Metadata {
         Ok(binds)
     }
 
-    /// The documents that apply to `path`, from low to high precedence.
+    /// Returns the documents that apply to `path`, from low to high precedence.
     fn applied(&self, path: &LogicalPath) -> Result<Vec<Applied>, MetadataError> {
         let mut applied = Vec::new();
         for (place, source) in self.sources.iter().enumerate() {
@@ -170,6 +169,7 @@ impl Metadata {
     }
 
     fn compile(&self, path: &LogicalPath, applied: &[Applied]) -> Result<Rules, MetadataError> {
+        // Merge the documents, then the overrides.
         let mut layers = Layers::default();
         for document in applied {
             let source = &self.sources[document.source];
@@ -178,9 +178,10 @@ impl Metadata {
                 .push(&parsed, &|name| source.include(&document.file, name))
                 .map_err(|error| source.fault(&document.file, error))?;
         }
-        let pushed = layers.push(&self.overrides, &|file| Err(format!("{file} is not here").into()));
+        let pushed = layers.push(&self.overrides, &|file| Err(format!("cannot include {file} here").into()));
         let resolved =
             pushed.and_then(|()| layers.resolve()).map_err(|error| self.unresolved(path, applied, error))?;
+        // Compile the result, with the documents for messages.
         let documents = applied.iter().map(|document| {
             let source = &self.sources[document.source];
             Ok((source.shown(&document.file), source.document(&document.file)?))
@@ -192,8 +193,8 @@ impl Metadata {
 }
 
 impl Metadata {
-    /// Why the documents that apply to `path` do not fit together; in the last one that selects the profile,
-    /// if an unknown one is the reason.
+    /// Returns the error for a conflict between the documents that apply to `path`. If the cause is an unknown
+    /// profile, it names the last document that selects the profile.
     fn unresolved(&self, path: &LogicalPath, applied: &[Applied], error: DocumentError) -> MetadataError {
         let selects = |document: &&Applied| {
             let DocumentError::UnknownProfile { profile, .. } = &error else { return false };

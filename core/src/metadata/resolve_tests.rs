@@ -1,3 +1,5 @@
+//! Tests of finding and merging documents, and the fixtures of other tests of rules.
+
 use std::fs;
 
 use rstest::rstest;
@@ -9,7 +11,7 @@ use crate::metadata::{OperationName, Rules};
 use crate::payload::{PayloadType, Value, decode};
 use crate::repository::DirTree;
 
-/// A directory with these files, kept for as long as its tree is used.
+/// Returns a directory with these files, which must be kept while its tree is used.
 pub fn tree(files: &[(&str, &str)]) -> (TempDir, Arc<dyn Tree>) {
     let root = tempfile::tempdir().unwrap();
     for (file, content) in files {
@@ -29,7 +31,7 @@ pub fn yaml(text: &str) -> Value {
     decode(PayloadType::Yaml, text.as_bytes()).unwrap()
 }
 
-/// The effective rules of `target` under the documents of `files`.
+/// Returns the effective rules of `target` with the documents in `files`.
 pub fn rules(files: &[(&str, &str)], target: &str) -> Arc<Rules> {
     let (_root, tree) = tree(files);
     Metadata::new(tree).rules(&path(target)).unwrap()
@@ -64,7 +66,7 @@ fn layered(target: &str) -> Arc<Rules> {
 }
 
 #[test]
-fn four_layers_make_one() {
+fn four_layers_are_merged() {
     let rules = layered("/shops/rio");
     let resolved = rules.resolved();
     assert_eq!((resolved.id.as_deref(), resolved.alias.as_deref()), (Some("/uid"), Some("/name")));
@@ -85,7 +87,7 @@ fn four_layers_make_one() {
 }
 
 #[test]
-fn grandchildren_get_the_first_layer_only() {
+fn only_the_first_layer_applies_to_grandchildren() {
     let rules = layered("/shops/rio/tills/t1");
     assert_eq!(rules.documents(), ["bundle shops 1.0.0: _/metadata.yaml"]);
     assert_eq!(rules.resolved().transforms.len(), 1);
@@ -114,7 +116,7 @@ fn which_documents_apply(
 }
 
 #[test]
-fn rules_are_compiled_once_for_all_that_share_documents() {
+fn rules_are_compiled_once_per_set_of_documents() {
     let (_root, tree) = tree(&[("shops/_/metadata.yaml", ""), ("shops/ava/metadata.yaml", "")]);
     let metadata = Metadata::new(tree);
     let rules = |target| metadata.rules(&path(target)).unwrap();
@@ -134,7 +136,7 @@ fn rules_are_compiled_once_for_all_that_share_documents() {
 )]
 #[case(
     "resource: {defaults: {useProfiles: [x]}}",
-    "shops/_/metadata.yaml: line 1, column 23: resource.defaults.useProfiles: there is no profile \"x\""
+    "shops/_/metadata.yaml: line 1, column 23: resource.defaults.useProfiles: unknown profile \"x\""
 )]
 #[case(
     "resource: {defaults: {value: \"{{include defaults.yaml}}\"}}",
@@ -142,9 +144,9 @@ fn rules_are_compiled_once_for_all_that_share_documents() {
 )]
 #[case(
     "operations: {get: {headers: {\"X Y\": \"1\"}}}",
-    "shops/_/metadata.yaml: line 1, column 30: operations.get.headers.X Y: is no header name"
+    "shops/_/metadata.yaml: line 1, column 30: operations.get.headers.X Y: is not a header name"
 )]
-fn an_invalid_document_fails_what_it_governs(#[case] content: &str, #[case] expected: &str) {
+fn an_invalid_document_fails_the_paths_that_it_governs(#[case] content: &str, #[case] expected: &str) {
     let (_root, tree) = tree(&[("shops/_/metadata.yaml", content)]);
     let metadata = Metadata::new(tree);
     let error = metadata.rules(&path("/shops/rio")).unwrap_err();
@@ -165,7 +167,7 @@ fn included_defaults_are_read_next_to_their_document() {
 }
 
 #[test]
-fn child_collections_unite_all_sources() {
+fn child_collections_of_all_sources_are_merged() {
     let ((_bundle, bundle), (_local, local)) = (
         tree(&[("shops/_/tills/_/metadata.yaml", ""), ("shops/_/_/staff/_/metadata.yaml", "")]),
         tree(&[("shops/rio/hooks/_/metadata.yaml", "")]),

@@ -1,4 +1,4 @@
-//! Compiled rules: what documents say about the paths that they govern together.
+//! Compiled rules: the merged documents that govern the same paths.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,30 +23,30 @@ use super::{
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::{Descriptor, PayloadType, Value};
 
-/// The rules for all paths that the same metadata documents govern. Everything that can be parsed is parsed;
-/// an [`Evaluation`] applies them to one resource or collection.
+/// The compiled rules for all paths that the same metadata documents govern. An [`Evaluation`] applies them to one
+/// resource or collection.
 #[derive(Debug)]
 pub struct Rules {
     documents: Vec<String>,
-    /// What each of them says.
+    /// The content of each document.
     stated: Vec<Arc<Document>>,
     pub(super) resolved: Resolved,
     pub(super) identity: IdentityRules,
     pub(super) remote_collection: Option<Template>,
     operations: Vec<OperationRules>,
     pub(super) patterns: Vec<PathPattern>,
-    /// How many segments the deepest collection has whose document asks for descendants.
+    /// The number of segments of the deepest collection whose document also applies to descendants.
     pub(super) descendants: Option<usize>,
     pub(super) format: Option<Descriptor>,
     pub(super) programs: Arc<ProgramCache>,
     runs_jq: bool,
     pub(super) api: Option<Arc<Api>>,
-    /// What bodies must satisfy, by operation and the path of the document that its request goes to.
+    /// The compiled validations by operation, and method and path template of `OpenAPI`.
     validations: Mutex<HashMap<(OperationName, String), Arc<Validation>>>,
     digest: OnceLock<[u8; 32]>,
 }
 
-/// What is compiled for one operation.
+/// The compiled rules of one operation.
 #[derive(Debug)]
 pub(super) struct OperationRules {
     pub method: Option<Template>,
@@ -56,12 +56,12 @@ pub(super) struct OperationRules {
     pub steps: Steps,
 }
 
-/// A transform pipeline, as far as it can be compiled without a resource.
+/// A transform pipeline, compiled if it does not depend on the resource.
 #[derive(Debug)]
 pub(super) enum Steps {
-    /// It is the same for all resources.
+    /// The pipeline is the same for all resources.
     Fixed(Pipeline),
-    /// Some of its jq expressions depend on the resource.
+    /// Some jq expressions depend on the resource.
     Rendered(Vec<StepRules>),
 }
 
@@ -72,9 +72,9 @@ pub(super) enum StepRules {
 }
 
 impl Rules {
-    /// The rules that hold where no metadata document exists.
+    /// Returns the rules that apply if no metadata document exists.
     pub(super) fn conventions() -> Self {
-        // Nothing of what could fail is there.
+        // The default rules always compile.
         let operations = OperationName::ALL
             .into_iter()
             .filter_map(|operation| OperationRules::compile(&Resolved::default(), operation).ok());
@@ -96,8 +96,8 @@ impl Rules {
         }
     }
 
-    /// Compiles what `documents`, from low to high precedence, say together. `descendants` is the number of
-    /// segments of the deepest collection that asks for descendants.
+    /// Compiles `resolved`, which is merged from `documents`, from low to high precedence. `descendants` is the number
+    /// of segments of the deepest collection whose document also applies to descendants.
     pub(super) fn compile(
         resolved: Resolved,
         documents: Vec<(String, Arc<Document>)>,
@@ -154,24 +154,24 @@ impl Rules {
         Ok((identity, collection, operations.collect::<Result<_, _>>()?))
     }
 
-    /// The files of the documents that these rules are compiled from, from low to high precedence.
+    /// The files of the compiled documents, from low to high precedence.
     pub fn documents(&self) -> &[String] {
         &self.documents
     }
 
-    /// `field` with the document that states it: the last one that does, since later ones win.
+    /// Returns `field` with the last document that states it, because later documents take precedence.
     pub(super) fn origin(&self, field: String) -> Origin {
         let mut documents = self.documents.iter().zip(&self.stated).rev();
         let stating = documents.find(|(_, document)| origin::states(document, &field));
         Origin { field, file: stating.map(|(file, _)| file.clone()) }
     }
 
-    /// What each of the documents says, in the same order.
+    /// The content of each document, in the order of [`Self::documents`].
     pub fn stated(&self) -> &[Arc<Document>] {
         &self.stated
     }
 
-    /// What the documents say together.
+    /// The merged content of the documents.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
@@ -181,7 +181,7 @@ impl Rules {
         &self.identity
     }
 
-    /// The names of the resource at `path` with the desired `payload`.
+    /// Returns alias and remote id of the resource at `path` with the desired `payload`.
     pub fn identify(&self, path: &LogicalPath, payload: &Value) -> Result<Identity, MetadataError> {
         self.identity.identify(path, payload).map_err(|source| {
             let is_alias = source.template() == self.identity.alias().source();
@@ -194,19 +194,19 @@ impl Rules {
         })
     }
 
-    /// What stands in for the payload of the resource at `path` where only the path is known.
+    /// Returns a substitute for the payload of the resource at `path`, to be used if only the path is known.
     pub fn seed(&self, path: &LogicalPath) -> Value {
         let derived = self.derived(path, &path.parent().unwrap_or_else(LogicalPath::root));
         self.identity.seed(path, derived.members())
     }
 
-    /// Whether `payload` itself states the id that addresses it on the server.
+    /// Returns whether `payload` states its remote id.
     pub fn states_id(&self, payload: &Value) -> bool {
         self.identity.id().evaluate(payload).is_ok()
     }
 
-    /// `payload` with `remote_id` at the place that a simple id template names, so that a stale id in a file
-    /// cannot address another resource; `None` if nothing changes.
+    /// Returns `payload` with its id set to `remote_id`, so that a stale id in a file cannot address another resource;
+    /// `None` if nothing changes, or if metadata does not state `resource.id` as a single pointer.
     pub fn with_remote_id(&self, payload: &Value, remote_id: &str) -> Option<Value> {
         let pointer = self.identity.id().simple().filter(|_| self.resolved.id.is_some())?;
         let stated = pointer.get(payload).and_then(Value::scalar_text);
@@ -214,7 +214,7 @@ impl Rules {
         changes.then(|| pointer.put(payload.clone(), Value::from(remote_id)))
     }
 
-    /// The remote id that the server's own `payload` states, where metadata says which one that is.
+    /// Returns the remote id that the observed `payload` states; `None` if metadata does not define `resource.id`.
     pub fn observed_id(&self, payload: &Value) -> Option<String> {
         self.resolved.id.as_ref()?;
         let id = self.identity.id().evaluate(payload).ok()?;
@@ -229,13 +229,13 @@ impl Rules {
 
     /// Applies the rules to the collection at `path` itself.
     pub fn on_collection<'a>(&'a self, path: &'a LogicalPath) -> Result<Evaluation<'a>, MetadataError> {
-        static NOBODY: Identity = Identity { alias: String::new(), remote_id: String::new() };
-        let subject = Subject { path, identity: &NOBODY, payload: None, descriptor: None };
+        static UNNAMED: Identity = Identity { alias: String::new(), remote_id: String::new() };
+        let subject = Subject { path, identity: &UNNAMED, payload: None, descriptor: None };
         Evaluation::new(self, subject, path.clone())
     }
 
-    /// What an operation that writes `payload` lacks: attributes that metadata requires, and those that the
-    /// names of the resource are made of. Each once; empty if there is nothing to complain about.
+    /// Returns the attributes that `operation` requires and `payload` lacks, without duplicates: those that metadata
+    /// requires, and those that alias and id are rendered from.
     pub fn missing_in(&self, payload: &Value, operation: OperationName) -> Vec<String> {
         let creating = match operation {
             OperationName::Create => true,
@@ -253,24 +253,24 @@ impl Rules {
         missing
     }
 
-    /// The entries of a list answer for `collection`, after its transforms.
+    /// Returns the entries of a list response for `collection`, after its transforms.
     pub fn entries(&self, collection: &LogicalPath, answer: Value) -> Result<Entries, MetadataError> {
         list::entries(&self.identity, collection, answer)
     }
 
-    /// Follows the pages of the list of `collection`.
+    /// Returns a [`Pager`] for the list of `collection`.
     pub fn pager<'a>(&'a self, collection: &'a LogicalPath) -> Pager<'a> {
         Pager::new(self, collection)
     }
 
-    /// How metadata says that the pages of lists are asked for.
+    /// The pagination that metadata states for lists.
     pub(super) fn pagination(&self) -> Option<&Pagination> {
         self.resolved.operation(OperationName::List).pagination.as_ref()
     }
 
-    /// Whether the entry of a list may be what a read of the member would show: nothing that metadata says
-    /// makes the two differ, and comparing is quick. Partial entries can look complete to jq, as its `//`
-    /// fills in for what is missing.
+    /// Returns whether an entry of a list may be used instead of a read of the member: no rule makes the two differ,
+    /// and no jq runs when they are compared. With jq, a partial entry could look complete, because `//` replaces
+    /// missing values.
     pub fn entries_may_stand_for_reads(&self) -> bool {
         let unchanged = |operation| self.operation(operation).steps.is_empty();
         let jq = |step: &Step| matches!(step, Step::Jq(_));
@@ -280,23 +280,22 @@ impl Rules {
             && !self.resolved.steps(OperationName::Compare).any(jq)
     }
 
-    /// Tells these rules from others of this process that say something else. What the server says about
-    /// itself is left out.
+    /// Returns a hash of the rules without the `OpenAPI` document. It is comparable only within this process.
     pub fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| Sha256::digest(format!("{:?}", self.resolved)).into())
     }
 
-    /// Whether evaluating these rules may compute for long: jq does, everything else is quick.
+    /// Returns whether a step runs jq, so that evaluation may take long.
     pub const fn runs_jq(&self) -> bool {
         self.runs_jq
     }
 
-    /// The format that metadata states for payloads, unless each decides for itself.
+    /// The format of payloads; `None` if metadata does not state a concrete one.
     pub fn payload_type(&self) -> Option<PayloadType> {
         self.format.as_ref().map(|format| format.payload_type)
     }
 
-    /// What the body of `operation` must satisfy; compiled once for all requests to one path of the document.
+    /// Returns the validation of the body of `operation`. It is compiled once per path template of `OpenAPI`.
     pub(super) fn validation(
         &self,
         operation: OperationName,
@@ -317,7 +316,7 @@ impl Rules {
     }
 
     fn validations(&self) -> MutexGuard<'_, HashMap<(OperationName, String), Arc<Validation>>> {
-        // Every state between two calls is a valid one.
+        // Each insertion is complete by itself, so a poisoned map is still valid.
         self.validations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -330,7 +329,7 @@ impl Rules {
     }
 }
 
-/// The field of the collection's path, as messages name it.
+/// The name of the field `remoteCollectionPath` in messages.
 pub(super) const REMOTE_COLLECTION: &str = "resource.remoteCollectionPath";
 
 impl OperationRules {
@@ -395,7 +394,7 @@ impl Steps {
     }
 }
 
-/// The step of `operation` with this index among all of its steps, as its document names it.
+/// Returns the field of the step of `operation` with this index. The shared steps come first.
 pub(super) fn step_field(resolved: &Resolved, operation: OperationName, index: usize) -> String {
     match index.checked_sub(resolved.transforms.len()) {
         None => format!("operations.defaults.transforms[{index}]"),
@@ -403,7 +402,7 @@ pub(super) fn step_field(resolved: &Resolved, operation: OperationName, index: u
     }
 }
 
-/// Where an operation goes if no document says so.
+/// Returns the path of an operation if no document states one.
 pub(super) const fn default_path(operation: OperationName) -> &'static str {
     match operation {
         OperationName::Create | OperationName::List => ".",
@@ -419,7 +418,7 @@ fn patterns(
     operations: &[OperationRules],
 ) -> Vec<PathPattern> {
     let mut sources = PatternSources { remote_collection, ..PatternSources::default() };
-    // Parsed once more, since steps that are not templates are kept as jq only.
+    // Parse the steps again, because `OperationRules` keeps steps without templates as jq only.
     let jq = |steps: &[Step]| -> Vec<Template> {
         let texts = steps.iter().filter_map(|step| match step {
             Step::Jq(text) => Template::parse(text, Kind::Jq).ok(),

@@ -1,4 +1,4 @@
-//! Where metadata documents come from, and what they say.
+//! Sources of metadata documents. A source reads and checks each document once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,33 +17,33 @@ pub struct Source {
     read: Mutex<HashMap<Arc<str>, Parsed>>,
 }
 
-/// A document that was read once; its failure is shared by all resources that it governs.
+/// The result of reading a document. All resources that it governs share its error.
 type Parsed = Result<Arc<Document>, Arc<DocumentError>>;
 
 impl Source {
-    /// The documents of the repository that declares the resources.
+    /// Returns a source of the documents in the repository that declares the resources.
     pub fn repository(tree: Arc<dyn Tree>) -> Self {
         Self { tree, label: None, files: MetadataFiles::default(), read: Mutex::default() }
     }
 
-    /// Documents that several repositories share; messages call the place `label`.
+    /// Returns a source that several repositories share, such as a bundle. Messages call it `label`.
     pub fn shared(tree: Arc<dyn Tree>, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..Self::repository(tree) }
     }
 
-    /// Whether several repositories share these documents.
+    /// Returns whether several repositories share these documents.
     pub(super) fn is_shared(&self) -> bool {
         self.label.is_some()
     }
 
-    /// The documents that may govern `path`, in merge order.
+    /// Returns the documents that may govern `path`, in merge order.
     pub(super) fn documents(&self, path: &LogicalPath) -> Result<Vec<MetadataDocument>, MetadataError> {
         self.files
             .documents(self.tree.as_ref(), path)
             .map_err(|source| MetadataError::Lookup { path: path.clone(), source })
     }
 
-    /// Reads, checks and keeps a document.
+    /// Reads and checks a document, and caches the result.
     pub(super) fn document(&self, file: &Arc<str>) -> Result<Arc<Document>, MetadataError> {
         let known = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
         let parsed = if let Some(known) = known {
@@ -65,14 +65,14 @@ impl Source {
         Ok(document.map(Arc::new).map_err(Arc::new))
     }
 
-    /// An error in the document `file`, with the place where it is.
+    /// Returns an error in the document `file`, with its location in the file.
     pub(super) fn fault(&self, file: &str, error: DocumentError) -> MetadataError {
         let content = self.tree.read(file).ok().flatten().unwrap_or_default();
         let format = Descriptor::from_extension(extension(file)).payload_type;
         MetadataError::Document { file: self.shown(file), source: Arc::new(error.located(format, &content)) }
     }
 
-    /// The document of exactly this selector, if there is one.
+    /// Returns the document of exactly this selector, if there is one.
     pub(super) fn stored(&self, selector: &Selector) -> Result<Option<Arc<Document>>, MetadataError> {
         let stem = selector.document_stem();
         for extension in ["yaml", "json"] {
@@ -86,7 +86,7 @@ impl Source {
         Ok(None)
     }
 
-    /// The content of the defaults file `name` next to the document `file`.
+    /// Returns the content of the defaults file `name` next to the document `file`.
     pub(super) fn include(&self, file: &str, name: &str) -> Result<Value, IncludeError> {
         let included = match file.rsplit_once('/') {
             Some((directory, _)) => format!("{directory}/{name}"),
@@ -96,17 +96,17 @@ impl Source {
         Ok(decode(Descriptor::from_extension(extension(name)).payload_type, &content)?)
     }
 
-    /// The names of the directories for which `selects` says so, of the collection at `path`.
+    /// Returns the literal names of collections below `path`.
     pub(super) fn child_collections(&self, path: &LogicalPath) -> Result<Vec<String>, RepositoryError> {
         self.files.child_collections(self.tree.as_ref(), path)
     }
 
-    /// Whether there is a directory that stands for children of `path` of any name.
+    /// Returns whether a directory `_` exists for the children of `path`.
     pub(super) fn has_wildcard_child(&self, path: &LogicalPath) -> Result<bool, RepositoryError> {
         self.files.has_wildcard_child(self.tree.as_ref(), path)
     }
 
-    /// `file` as messages name it.
+    /// Returns the name of `file` in messages.
     pub(super) fn shown(&self, file: &str) -> String {
         self.label.as_ref().map_or_else(|| file.to_owned(), |label| format!("{label}: {file}"))
     }
@@ -116,7 +116,7 @@ fn extension(file: &str) -> &str {
     file.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-/// Whether `file` is the document of a collection, which also governs the members.
+/// Returns whether `file` is the document of a collection, which also governs its members.
 pub(super) fn is_of_collection(file: &str) -> bool {
     file.rsplit('/').nth(1) == Some("_")
 }

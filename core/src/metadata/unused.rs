@@ -1,4 +1,4 @@
-//! Files that look as if they declared something, and do not.
+//! Finds files whose name suggests an effect that they do not have.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use crate::repository::{
     Entry, EntryKind, RepositoryError, Tree, is_defaults, is_payload, is_reserved_directory,
 };
 
-/// A file that has no effect where it is.
+/// A file that has no effect in its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedFile {
     /// The file relative to the root of the tree.
     pub file: String,
-    /// Why it has none.
+    /// The reason.
     pub reason: Unused,
 }
 
-/// Why a file has no effect.
+/// The reason why a file has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unused {
     /// A payload in the root, which is never a resource.
     RootPayload,
-    /// A metadata document with the extension `yml`, which they cannot have.
+    /// A metadata document with the extension `yml`, which is not supported.
     MetadataName,
-    /// A defaults file that the metadata document beside it does not include.
+    /// A defaults file that the metadata document next to it does not include.
     Defaults,
 }
 
@@ -33,16 +33,16 @@ impl fmt::Display for UnusedFile {
         let reason = match self.reason {
             Unused::RootPayload => "the root is never a resource; move it into a directory of its own",
             Unused::MetadataName => "metadata is read from metadata.yaml and metadata.json; rename it",
-            Unused::Defaults => "no metadata beside it includes it; include it, or remove it",
+            Unused::Defaults => "no metadata document next to it includes it; include it, or remove it",
         };
         write!(f, "{} has no effect: {reason}", self.file)
     }
 }
 
-/// The files of a tree that have no effect although their name says otherwise, sorted.
+/// Returns the files of a tree that have no effect although their name suggests one, sorted.
 ///
-/// Directories whose name starts with a dot belong to other tools and are not looked into. Defaults beside a
-/// metadata document that cannot be read are left out: nobody knows what it meant to include.
+/// Directories whose name starts with a dot are skipped, because they belong to other tools. Defaults next to a
+/// metadata document that cannot be read are skipped, because its includes are unknown.
 pub fn unused_files(tree: &dyn Tree) -> Result<Vec<UnusedFile>, RepositoryError> {
     let (mut unused, mut pending) = (Vec::new(), vec![String::new()]);
     while let Some(directory) = pending.pop() {
@@ -72,12 +72,12 @@ fn is_ours(entry: &Entry) -> bool {
     entry.kind == EntryKind::Directory && !entry.name.starts_with('.') && !reserved
 }
 
-/// Also with an extension that defaults cannot have.
+/// Returns whether `name` looks like a defaults file, even with an unsupported extension.
 fn looks_like_defaults(name: &str) -> bool {
     name.starts_with("defaults.") || is_defaults(name)
 }
 
-/// What the metadata document in a directory includes.
+/// The files that the metadata document in a directory includes.
 enum Included {
     Files(Vec<String>),
     /// The document cannot be read.
@@ -112,7 +112,7 @@ mod tests {
     use crate::repository::DirTree;
 
     #[test]
-    fn only_what_nobody_reads_is_found() {
+    fn only_files_without_effect_are_found() {
         let root = tempfile::tempdir().unwrap();
         for (file, content) in [
             ("resource.yaml", ""),
@@ -141,14 +141,14 @@ mod tests {
             std::fs::write(place, content).unwrap();
         }
         let unused = unused_files(&DirTree::open(root.path()).unwrap()).unwrap();
-        let told: Vec<_> = unused.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(told.join("\n"), @r"
+        let lines: Vec<_> = unused.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
         metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it
         resource.yaml has no effect: the root is never a resource; move it into a directory of its own
-        shops/_/defaults-prod.json has no effect: no metadata beside it includes it; include it, or remove it
+        shops/_/defaults-prod.json has no effect: no metadata document next to it includes it; include it, or remove it
         shops/_/tills/_/metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it
-        shops/ava/defaults.yaml has no effect: no metadata beside it includes it; include it, or remove it
-        shops/rio/defaults.ini has no effect: no metadata beside it includes it; include it, or remove it
+        shops/ava/defaults.yaml has no effect: no metadata document next to it includes it; include it, or remove it
+        shops/rio/defaults.ini has no effect: no metadata document next to it includes it; include it, or remove it
         ");
     }
 }

@@ -1,4 +1,4 @@
-//! What a request body must satisfy before it is sent.
+//! Validates request bodies before they are sent.
 
 use super::document::{Assertion, ResolvedValidation, SchemaRef};
 use super::openapi::schema::{Schema, SchemaViolation};
@@ -8,7 +8,7 @@ use crate::error::{Categorized, Category};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
-/// The compiled `validate` of an operation. Checking a body parses nothing.
+/// The compiled `validate` of an operation. It is parsed once, and checks any number of bodies.
 #[derive(Clone, Debug, Default)]
 pub struct Validation {
     required: Vec<Pointer>,
@@ -16,49 +16,49 @@ pub struct Validation {
     schema: Option<(SchemaRef, Schema)>,
 }
 
-/// Why a body must not be sent, or a validation cannot be used. No message contains a value of the body.
+/// A request body is not valid, or a validation cannot be used. Messages never contain values of the body.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ValidationError {
     /// The body has no attributes.
-    #[error("validate needs a structured request body, and this one is text or bytes")]
+    #[error("validate requires a structured request body, but this one is text or bytes")]
     Unstructured,
     /// Attributes are absent or null.
     #[error("the request body lacks required attributes: {}", listed(.missing))]
     Required {
-        /// All of them.
+        /// All missing attributes.
         missing: Vec<Pointer>,
     },
-    /// A condition does not hold.
+    /// The condition of an assertion is false.
     #[error("the request body violates an assertion: {message}")]
     Assertion {
-        /// The message of the assertion, else its expression.
+        /// The message of the assertion, otherwise its expression.
         message: String,
     },
-    /// It cannot be told whether a condition holds.
+    /// The condition of an assertion cannot be evaluated.
     #[error("cannot evaluate the assertion {jq}: {source}")]
     Evaluation {
         /// The expression.
         jq: String,
-        /// What failed.
+        /// The cause.
         source: ConditionError,
     },
-    /// A condition is no jq expression.
+    /// The condition of an assertion is not a valid jq expression.
     #[error("validate.assertions[{index}].jq: {source}")]
     Expression {
-        /// Its place in the list, from 0.
+        /// The index of the assertion, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The fault.
         source: ExpressionError,
     },
-    /// The body does not fit its schema.
-    #[error("the request body does not fit {schema}: {violation}")]
+    /// The body does not match its schema.
+    #[error("the request body does not match {schema}: {violation}")]
     Schema {
-        /// Which schema.
+        /// The reference to the schema.
         schema: SchemaRef,
-        /// Where and why.
+        /// The violation and its location.
         violation: SchemaViolation,
     },
-    /// A schema is asked for, and there is no document.
+    /// A schema is referenced, but no `OpenAPI` document is configured.
     #[error("validate.schemaRef {0} needs the OpenAPI document of the server; configure http.openapi")]
     NoDocument(SchemaRef),
     /// The operation has no schema for its body.
@@ -73,8 +73,8 @@ pub enum ValidationError {
 }
 
 impl Validation {
-    /// Compiles what metadata demands of the body of a request. `operation` is what `document` says about
-    /// that request, which `openapi:request-body` refers to.
+    /// Compiles the validation rules of a request. `operation` is its description in `document`, which
+    /// `openapi:request-body` refers to.
     pub fn compile(
         rules: &ResolvedValidation,
         document: Option<&OpenApi>,
@@ -97,16 +97,16 @@ impl Validation {
         })
     }
 
-    /// Whether nothing is demanded.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.required.is_empty() && self.assertions.is_empty() && self.schema.is_none()
     }
 
     /// Checks a transformed body: required attributes, then assertions, then the schema.
     ///
-    /// Those of `path_fields`, which the logical path tells, that the body lacks are laid under it, for
-    /// checking only; for the schema only those that its top level names, so that they cannot be too many.
-    /// Blocks for as long as assertions compute.
+    /// For the check only, fields that the body lacks are added from `path_fields`, which are derived from the logical
+    /// path. For the schema, only those that its top level names are added, because others could be forbidden. Blocks
+    /// while assertions run.
     pub fn check(&self, body: &Value, path_fields: &Object) -> Result<(), ValidationError> {
         if self.is_empty() {
             return Ok(());
@@ -180,7 +180,7 @@ fn place<'a>(
     }
 }
 
-/// An object with the fields that it lacks; `None` if it lacks none.
+/// Returns an object with the fields that it lacks added; `None` if it lacks none.
 fn complete(body: &Value, fields: &Object) -> Option<Value> {
     let members = body.as_object()?;
     let lacking: Vec<_> = fields.iter().filter(|(name, _)| !members.contains_key(*name)).collect();

@@ -1,4 +1,4 @@
-//! The bundles as directory and as archive.
+//! Tests of the bundles as directories and as archives.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::table::{Operation, Table, directory};
 #[case::keycloak("keycloak-bundle", "1.4.0", "keycloak", ">=26.0.0 <27.0.0")]
 #[case::rundeck("rundeck-bundle", "2.1.0", "rundeck", "5.x || ^6.0")]
 #[tokio::test]
-async fn a_bundle_is_the_same_packed_or_not(
+async fn a_directory_and_an_archive_are_the_same_bundle(
     #[case] name: &str,
     #[case] version: &str,
     #[case] product: &str,
@@ -39,7 +39,7 @@ async fn a_bundle_is_the_same_packed_or_not(
     check(name, &Table::of(name), &shared, |case| case.operation == Operation::List).await;
 }
 
-/// The bundle as it is published, without the expectations.
+/// Packs the bundle as it is published, without the expectations.
 fn pack(name: &str, target: &Path) -> PathBuf {
     let archive = target.join("published.tar.gz");
     let mut builder =

@@ -1,4 +1,4 @@
-//! The engine at work on one case.
+//! Runs the engine on one case.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::client::client;
 use crate::server::value;
 use crate::table::{Case, Departure, Listed, Operation, Outcome};
 
-/// The metadata of a bundle, compiled once for all cases that add nothing to it.
+/// The metadata of a bundle, compiled once for all cases without metadata of their own.
 pub struct Shared {
     tree: Arc<dyn Tree>,
     pub metadata: Arc<Metadata>,
@@ -33,7 +33,7 @@ impl Shared {
     }
 }
 
-/// A repository that declares what a case desires, and the server that it is about.
+/// A repository with the desired resources of a case, and the connection to its server.
 pub struct World {
     session: Session,
     path: LogicalPath,
@@ -58,7 +58,7 @@ impl World {
         Self { session, path: LogicalPath::parse(&case.path).unwrap(), _directory: directory }
     }
 
-    /// Runs the case; what comes back is wrong with it, apart from the requests.
+    /// Runs the case, and returns its problems, except those of requests.
     pub async fn run(&self, case: &Case) -> Vec<String> {
         match case.operation {
             Operation::List => self.list(case).await,
@@ -72,7 +72,7 @@ impl World {
                 problems_of(&report, report.stats.pruned == 1, "nothing was deleted")
             }
             Operation::Create => {
-                // The scripts do not store what is created, so it is not to be read back.
+                // The scripts do not store created resources, so they must not be read back.
                 let options = Options { intent: Intent::Create, ..Options::default() };
                 let report = self.sync(self.selection(case), &options).await;
                 problems_of(&report, report.stats.created == 1 + case.with.len(), "not all was created")
@@ -110,9 +110,9 @@ impl World {
         if outcome != case.outcome {
             problems.push(format!("{outcome:?}, expected was {:?}: {:?}", case.outcome, report.failures));
         }
-        let told = |text: &str| report.failures.iter().any(|failure| failure.message.contains(text));
-        if let Some(message) = case.message.as_ref().filter(|message| !told(message)) {
-            problems.push(format!("no failure tells \"{message}\": {:?}", report.failures));
+        let reported = |text: &str| report.failures.iter().any(|failure| failure.message.contains(text));
+        if let Some(message) = case.message.as_ref().filter(|message| !reported(message)) {
+            problems.push(format!("no failure contains \"{message}\": {:?}", report.failures));
         }
         let is = |category: Category| {
             report.failures.iter().any(|failure| failure.reason == FailureReason::Category(category))

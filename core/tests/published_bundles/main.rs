@@ -1,7 +1,7 @@
-//! Bundles as they are published, against tables of the requests that they must become.
+//! Tests of published bundles with tables of the expected requests.
 //!
-//! Each bundle in `tests/fixtures/bundles` has a table of expectations. Its cases run through the engine
-//! against a server on a loopback port that follows the table and records what departs from it.
+//! Each bundle in `tests/fixtures/bundles` has a table of expectations. The engine runs its cases against a server on
+//! a loopback port, which follows the table and records unexpected requests.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
@@ -26,7 +26,7 @@ use table::{Case, Operation, Table, directory};
 
 #[rstest]
 #[tokio::test]
-async fn every_operation_becomes_the_expected_requests(
+async fn every_operation_sends_the_expected_requests(
     #[values("keycloak-bundle", "rundeck-bundle")] bundle: &str,
     #[values(
         Operation::List,
@@ -42,7 +42,7 @@ async fn every_operation_becomes_the_expected_requests(
     check(bundle, &Table::of(bundle), unpacked(bundle), |case| case.operation == operation).await;
 }
 
-/// The bundle as it is in the repository of this crate, compiled once for all tests.
+/// Returns the bundle in the fixtures of this crate, compiled once for all tests.
 fn unpacked(bundle: &str) -> &'static Shared {
     static KEYCLOAK: LazyLock<Shared> = LazyLock::new(|| open("keycloak-bundle"));
     static RUNDECK: LazyLock<Shared> = LazyLock::new(|| open("rundeck-bundle"));
@@ -57,7 +57,7 @@ fn open(bundle: &str) -> Shared {
     Shared::new(DirTree::open(&directory(bundle).join("metadata")).unwrap())
 }
 
-/// Runs the cases that `selects` takes, at once, and tells about all that fail.
+/// Runs the cases that `selects` accepts concurrently, and reports all that fail.
 async fn check(bundle: &str, table: &Table, shared: &Shared, selects: impl Fn(&Case) -> bool) {
     let cases: Vec<&Case> = table.cases.iter().filter(|case| selects(case)).collect();
     assert!(!cases.is_empty(), "{bundle} has no such case");
@@ -117,7 +117,7 @@ fn every_collection_has_a_case_for_every_operation(
 }
 
 #[rstest]
-fn what_is_secret_is_known(#[values("keycloak-bundle", "rundeck-bundle")] bundle: &str) {
+fn bundles_declare_the_expected_secrets(#[values("keycloak-bundle", "rundeck-bundle")] bundle: &str) {
     let metadata = &unpacked(bundle).metadata;
     for secrecy in Table::of(bundle).secrets {
         let rules = metadata.rules(&LogicalPath::parse(&secrecy.path).unwrap()).unwrap();
@@ -132,7 +132,7 @@ fn what_is_secret_is_known(#[values("keycloak-bundle", "rundeck-bundle")] bundle
     }
 }
 
-/// The selectors of the documents below `directory`, but for the one of the root.
+/// Collects the selectors of the documents below `directory`, except that of the root.
 fn collect(directory: &Path, selector: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let name = entry.file_name().into_string().unwrap();
@@ -144,7 +144,7 @@ fn collect(directory: &Path, selector: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Whether the path of the case lies where the selector of its collection points, or below.
+/// Returns whether the selector of the collection matches the path of the case, or one of its parents.
 fn is_of_collection(case: &Case) -> bool {
     let path = LogicalPath::parse(&case.path).unwrap();
     let wanted: Vec<&str> = case.collection.split('/').skip(1).collect();

@@ -1,4 +1,4 @@
-//! A server that follows a script and complains about everything that is not in it.
+//! A server that follows a script, and records requests that are not in it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ struct Script {
     defaults: MediaTypes,
     expected: VecDeque<Exchange>,
     reads: BTreeMap<String, Json>,
-    /// Whether a read that nothing is said about is an error. Otherwise resources of the case are not found, and all
+    /// Whether a read that is not in the script is an error. Otherwise resources of the case are not found, and all
     /// lists are empty.
     strict: bool,
     /// The last segments of the addresses of these resources.
@@ -38,7 +38,7 @@ struct Script {
     problems: Vec<String>,
 }
 
-/// What came in.
+/// A received request.
 struct Received {
     method: Method,
     /// As in [`Exchange::send`].
@@ -69,7 +69,7 @@ impl Server {
         Self { base_url, script, task }
     }
 
-    /// What was wrong with the requests; also what did not come.
+    /// Returns the problems of the requests, including missing requests.
     pub fn finish(self) -> Vec<String> {
         let mut script = self.script.lock().unwrap();
         let mut problems = std::mem::take(&mut script.problems);
@@ -185,7 +185,7 @@ fn body_problem(exchange: &Exchange, body: &Bytes) -> Option<String> {
         .then(|| format!("the body is {:?}, expected was {:?}", body, Bytes::from(expected)))
 }
 
-/// For comparisons by meaning.
+/// Converts a value, so that comparisons do not depend on its spelling.
 pub fn value(json: &Json) -> Value {
     Value::from_json(json).unwrap()
 }

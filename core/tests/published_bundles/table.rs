@@ -11,7 +11,7 @@ use declarest_core::payload::{PayloadType, decode};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// All that a bundle must make of resources.
+/// The expectations of a bundle.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Table {
@@ -25,7 +25,7 @@ pub struct Table {
     pub cases: Vec<Case>,
 }
 
-/// What a request has unless its expectation says otherwise.
+/// The default headers of requests.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MediaTypes {
@@ -33,7 +33,7 @@ pub struct MediaTypes {
     pub content_type: String,
 }
 
-/// What of a resource is secret.
+/// The expected secrets of a resource.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secrecy {
@@ -48,19 +48,19 @@ pub struct Secrecy {
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub name: String,
-    /// The selector of the document that it is about.
+    /// The selector of the document that the case tests.
     pub collection: String,
     pub operation: Operation,
     pub path: String,
     pub desired: Option<Json>,
-    /// What is declared and created along with it, by path.
+    /// Further resources that are declared and created, by path.
     #[serde(default)]
     pub with: BTreeMap<String, Json>,
     #[serde(default)]
     pub files: BTreeMap<String, Content>,
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
-    /// What the server answers to reads that are not in `requests`: a body, or a status.
+    /// The responses to reads that are not in `requests`: a body, or a status.
     #[serde(default)]
     pub server: BTreeMap<String, Json>,
     #[serde(default)]
@@ -72,7 +72,7 @@ pub struct Case {
     pub outcome: Option<Outcome>,
     /// The category of the expected failure.
     pub failure: Option<Category>,
-    /// What the expected failure must tell.
+    /// A text in the message of the expected failure.
     pub message: Option<String>,
 }
 
@@ -89,7 +89,7 @@ pub enum Operation {
 }
 
 impl Case {
-    /// The last segments of the addresses that its resources may have: names of paths, and ids of payloads.
+    /// Returns the possible last segments of the URLs of its resources: names of paths, and texts of payloads.
     pub fn names(&self) -> Vec<String> {
         let paths = self.with.keys().chain([&self.path]);
         let names = paths.filter_map(|path| path.rsplit('/').next()).map(str::to_owned);
@@ -100,7 +100,7 @@ impl Case {
 }
 
 impl Operation {
-    /// Whether the table tells the whole conversation, reads included.
+    /// Returns whether the table has all requests, including reads.
     pub fn is_conversation(self) -> bool {
         matches!(self, Self::List | Self::Get | Self::Apply)
     }
@@ -138,7 +138,7 @@ impl Content {
     }
 }
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exchange {
@@ -178,7 +178,7 @@ pub struct Departure {
 }
 
 impl Table {
-    /// The table of the bundle `name`.
+    /// Reads the table of the bundle `name`.
     pub fn of(name: &str) -> Self {
         let file = directory(name).join("expectations.yaml");
         let table = decode(PayloadType::Yaml, &std::fs::read(&file).unwrap()).unwrap();
@@ -187,7 +187,7 @@ impl Table {
     }
 }
 
-/// Where the bundle `name` is.
+/// Returns the directory of the bundle `name`.
 pub fn directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bundles").join(name)
 }

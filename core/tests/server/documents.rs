@@ -1,4 +1,4 @@
-//! `OpenAPI` documents that have not changed are not sent again, and are kept for when they cannot be had.
+//! `OpenAPI` documents are fetched conditionally, and kept for the case that a fetch fails.
 
 use axum::response::Response;
 use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
@@ -11,7 +11,7 @@ use crate::server::gate;
 
 const DOCUMENT: &str = "{\"openapi\": \"3.1.0\", \"paths\": {}}";
 
-/// Answers with `name: value`, and with 304 to whoever knows that.
+/// Starts a server that responds with the header `name: value`, or with 304 if the request has this value.
 async fn server(name: &'static str, condition: &'static str, value: &'static str) -> Recorder {
     Recorder::start(move |seen: &Seen| -> Response {
         let known = seen.header(condition) == value;
@@ -26,7 +26,7 @@ async fn server(name: &'static str, condition: &'static str, value: &'static str
 #[case::tag("etag", "if-none-match", "\"v1\"")]
 #[case::time("last-modified", "if-modified-since", "Sat, 21 Nov 2026 20:00:00 GMT")]
 #[tokio::test]
-async fn what_has_not_changed_is_kept(
+async fn an_unchanged_document_is_kept(
     #[case] name: &'static str,
     #[case] condition: &'static str,
     #[case] value: &'static str,
@@ -40,14 +40,14 @@ async fn what_has_not_changed_is_kept(
     assert!(Arc::ptr_eq(&first.document, &second.document));
     let asked: Vec<_> = elsewhere.seen().iter().map(|seen| seen.header(condition).to_owned()).collect();
     assert_eq!(asked, ["", value]);
-    // What is known of one place says nothing of another.
+    // The document of one URL is not used as a condition for another URL.
     let other = OpenApiSource::url(&format!("{}/other.json", elsewhere.url())).unwrap();
     OpenApiLoader::knowing(client, other, Some(second)).fetch().await.unwrap();
     assert_eq!(elsewhere.seen().last().unwrap().header(condition), "");
 }
 
 #[tokio::test]
-async fn what_was_kept_is_known_to_the_next_process() {
+async fn the_next_process_uses_the_kept_document() {
     let (server, elsewhere) =
         (Recorder::start(|_| json(200, "{}")).await, server("etag", "if-none-match", "\"v1\"").await);
     let client = Client::new(server.settings(), gate(None), None).unwrap();
@@ -73,7 +73,7 @@ async fn what_was_kept_is_known_to_the_next_process() {
     }
     let other = OpenApiSource::url(&format!("{}/other.json", elsewhere.url())).unwrap();
     assert!(FetchedOpenApi::kept(place.clone(), other).await.is_none());
-    // As if the process had ended between the two files.
+    // Simulate a process that ended between writing the two files.
     std::fs::write(first.file().unwrap(), "{\"paths\": {}}").unwrap();
     assert!(kept().await.is_none());
 }

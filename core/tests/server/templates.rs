@@ -1,4 +1,4 @@
-//! Values of resources that metadata puts into requests cannot lead them elsewhere.
+//! Values that templates insert into requests cannot change the target of the requests.
 
 use axum::response::Response;
 use declarest_core::path::LogicalPath;
@@ -9,10 +9,10 @@ use rstest::rstest;
 use crate::recorder::{Recorder, Seen, json};
 use crate::session::session;
 
-/// A server that has nothing yet, and takes what it is given.
+/// Starts a server without resources that accepts all writes.
 async fn empty_server() -> Recorder {
     Recorder::start(|seen: &Seen| -> Response {
-        // The answer shows what was created, so that it is not read back.
+        // The response contains the created resource, so it is not read back.
         if seen.method == Method::GET { json(404, "") } else { json(200, seen.body.clone()) }
     })
     .await
@@ -39,7 +39,7 @@ const QUERIES: &str = "operations: {get: {query: {q: '{{/where}}'}}, create: {qu
 
 #[rstest]
 #[tokio::test]
-async fn wherever_a_value_points_requests_stay_below_the_base_url(
+async fn requests_stay_below_the_base_url_for_any_value(
     #[values(PATHS, PARTS, QUERIES)] metadata: &str,
     #[values(
         "http://<elsewhere>/x",
@@ -72,7 +72,7 @@ async fn wherever_a_value_points_requests_stay_below_the_base_url(
         assert_eq!(query.matches('&').count(), 0, "{seen:?}");
         assert!(seen.method != Method::POST || (metadata == QUERIES) == query.starts_with("q="), "{seen:?}");
     }
-    // It is either sent as the text that it is, or refused with the name of the resource.
+    // The value is either sent literally, or is an error that names the resource.
     let sent = server.seen().iter().any(|seen| seen.method == Method::POST);
     assert!(sent != (report.stats.failed > 0), "{report:?}");
     assert!(report.failures.iter().all(|failure| failure.path.as_str() == "/shops/rio"), "{report:?}");
@@ -84,7 +84,7 @@ async fn wherever_a_value_points_requests_stay_below_the_base_url(
 #[case("blue\rX-Evil: 1")]
 #[case("blue\r\n\r\n{\"id\": \"other\"}")]
 #[tokio::test]
-async fn no_value_starts_another_header(#[case] value: &str) {
+async fn a_value_cannot_start_another_header(#[case] value: &str) {
     let server = empty_server().await;
     let metadata = "operations: {create: {headers: {X-Tenant: 'tenant {{/where}}'}}}";
     let report = sync(&server, metadata, value).await;
@@ -94,7 +94,7 @@ async fn no_value_starts_another_header(#[case] value: &str) {
 }
 
 #[tokio::test]
-async fn a_value_without_line_break_is_sent_as_it_is() {
+async fn a_value_without_line_break_is_sent_unchanged() {
     let server = empty_server().await;
     let metadata = "operations: {create: {headers: {X-Tenant: 'tenant {{/where}}'}}}";
     let report = sync(&server, metadata, "blue: X-Evil").await;

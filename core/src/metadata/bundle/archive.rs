@@ -1,7 +1,7 @@
 //! Unpacks the archive of a bundle.
 //!
-//! The archive may come from anywhere, so nothing in it is believed: not how much it holds, not what kinds of
-//! files, not where they want to be. What it costs is bounded, whatever it holds.
+//! The archive is not trusted: its sizes, file types and paths are checked, and the time and the space that it can
+//! use are limited.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -13,31 +13,32 @@ use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::BundleError;
 
-/// The most files and directories of an archive.
+/// The maximum number of files and directories of an archive.
 pub const MAX_ENTRIES: usize = 10_000;
-/// The largest file of an archive, in bytes.
+/// The maximum size of one file of an archive, in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
-/// The most bytes of all files of an archive together.
+/// The maximum size of all files of an archive together, in bytes.
 pub const MAX_TOTAL: u64 = 256 << 20;
 
-/// Headers that only describe other entries are no entries; so many of them may there be for each that is.
+/// The maximum number of headers per entry. Headers that only describe another entry do not count as entries.
 const HEADERS_PER_ENTRY: usize = 4;
-/// The longest description of one entry, in bytes. It holds a name and a few times and owners.
+/// The maximum size of an extended header, in bytes. It holds a name, timestamps and owners.
 const MAX_EXTENSION: u64 = 64 << 10;
-/// The longest name of an entry and of a segment of it, in bytes; file systems have similar limits.
+/// The maximum length of the name of an entry, in bytes. File systems have similar limits.
 const MAX_NAME: usize = 2048;
+/// The maximum length of a segment of a name, in bytes.
 const MAX_SEGMENT: usize = 255;
-/// How much may follow the end of the archive: it is padded to a multiple of its block size.
+/// The maximum number of bytes after the end of the archive, which is padded to a multiple of its block size.
 const MAX_PADDING: u64 = 1 << 20;
 
-/// How much an archive may hold.
+/// The limits of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Capacity {
-    /// Files and directories.
+    /// The number of files and directories.
     pub entries: usize,
-    /// Bytes of one file.
+    /// The bytes of one file.
     pub file: u64,
-    /// Bytes of all files together, and of what describes them.
+    /// The bytes of all files and extended headers together.
     pub total: u64,
 }
 
@@ -49,9 +50,9 @@ impl Default for Capacity {
 
 /// Unpacks the gzip tar `archive` into the directory `target`, which exists and is empty.
 ///
-/// Directories and regular files are written, with permissions of this process and not those of the archive.
-/// Anything else, names that are absolute or contain `..`, files that are there twice, and more than the
-/// `capacity` allows are [`BundleError::Archive`]; then `target` holds a part of the archive.
+/// Directories and regular files are written with the default permissions of this process, not those of the archive.
+/// Other file types, names that are absolute or contain `..`, duplicate files, and sizes above `capacity` are
+/// [`BundleError::Archive`]. In this case `target` contains a part of the archive.
 pub(super) fn unpack(
     archive: impl Read,
     target: &Path,
@@ -71,14 +72,14 @@ pub(super) fn unpack(
         })?;
     }
     if unpacking.name.is_some() {
-        return Err(refuse("it ends with the description of an entry that is not there".to_owned()));
+        return Err(refuse("it ends with an extended header without an entry".to_owned()));
     }
-    // The checksum of the compressed data comes last.
+    // Read the rest to verify the checksum at the end of the compressed data.
     let mut rest = archive.into_inner().take(MAX_PADDING);
     io::copy(&mut rest, &mut io::sink()).map(drop).map_err(|error| refuse(broken(&error)))
 }
 
-/// What has been unpacked so far.
+/// The progress of unpacking.
 struct Unpacking<'t> {
     target: &'t Path,
     capacity: Capacity,
@@ -86,7 +87,7 @@ struct Unpacking<'t> {
     entries: usize,
     headers: usize,
     total: u64,
-    /// The name of the next entry, if its own header has no room for it.
+    /// The name of the next entry, if an extended header states it.
     name: Option<Vec<u8>>,
 }
 
@@ -115,7 +116,7 @@ impl Unpacking<'_> {
             return Err(format!("it holds more than {} headers", HEADERS_PER_ENTRY * most).into());
         }
         let (kind, size) = (entry.header().entry_type(), entry.size());
-        // Also what is only skipped costs time.
+        // Count skipped data too, because reading it takes time.
         self.total = self.total.saturating_add(size);
         if self.total > total {
             return Err(format!("its files are larger than {} MiB together", total >> 20).into());
@@ -139,7 +140,7 @@ impl Unpacking<'_> {
         let name = self.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let path = inner_path(&name)?;
         match kind {
-            // A file whose name ends with a slash is how the oldest archives write a directory.
+            // In the oldest tar format, a directory is a file whose name ends with a slash.
             EntryType::Directory => self.directory(&path),
             EntryType::Regular | EntryType::Continuous if name.ends_with(b"/") => self.directory(&path),
             EntryType::Regular | EntryType::Continuous => self.file(entry, path),
@@ -152,15 +153,15 @@ impl Unpacking<'_> {
         }
     }
 
-    /// Takes the name of the next entry from PAX records; times and owners do not matter.
+    /// Reads the name of the next entry from PAX records. Timestamps and owners are ignored.
     fn extension(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), Fault> {
         let bytes = extension_bytes(entry)?;
         for record in PaxExtensions::new(&bytes) {
             let record = record.map_err(|error| broken(&error))?;
             match record.key_bytes() {
                 b"path" => self.named(record.value_bytes().to_vec())?,
-                // A size beyond what a header can state is beyond our limits, too. Readers differ in which
-                // of two sizes they believe.
+                // A size that needs an extended header exceeds our limits. If both headers state a size, readers
+                // disagree about which one is valid.
                 b"size" => return Err("a file has its size in an extended header".into()),
                 key if key.starts_with(b"GNU.sparse.") => return Err("it holds a sparse file".into()),
                 _ => {}
@@ -206,12 +207,12 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    /// Whether a failure to create something is the archive's fault: two entries that cannot both exist.
+    /// Returns the error for a file that cannot be created. It is a fault of the archive if two entries conflict.
     fn fault(&self, path: &Path, place: PathBuf, error: io::Error) -> Fault {
         let taken = path.ancestors().find(|ancestor| self.files.contains(*ancestor));
         match (error.kind(), taken) {
             (ErrorKind::AlreadyExists | ErrorKind::NotADirectory, Some(taken)) => {
-                format!("\"{}\" is there twice", taken.display()).into()
+                format!("\"{}\" is duplicated", taken.display()).into()
             }
             (ErrorKind::AlreadyExists, None) => {
                 format!("\"{}\" is a directory and a file", path.display()).into()
@@ -226,7 +227,7 @@ enum Copied {
     Write(io::Error),
 }
 
-/// Copies to the end, and tells on which side it failed.
+/// Copies to the end. The error states whether reading or writing failed.
 fn copy(from: &mut impl Read, to: &mut impl io::Write) -> Result<u64, Copied> {
     let mut buffer = [0; 16 << 10];
     let mut written = 0;
@@ -251,20 +252,20 @@ fn extension_bytes(entry: &mut Entry<'_, impl Read>) -> Result<Vec<u8>, String> 
     Ok(bytes)
 }
 
-/// The path of an entry inside of the archive, which is empty for its root.
+/// Returns the path of an entry relative to the root of the archive; it is empty for the root.
 fn inner_path(name: &[u8]) -> Result<PathBuf, String> {
     let text = std::str::from_utf8(name)
         .map_err(|_| format!("the name \"{}\" is not UTF-8", String::from_utf8_lossy(name)))?;
-    let told: String = text.chars().take(80).collect();
+    let shown: String = text.chars().take(80).collect();
     if text.starts_with('/') || text.split('/').any(|segment| segment == "..") {
-        return Err(format!("\"{told}\" leads outside of the archive"));
+        return Err(format!("\"{shown}\" is outside of the archive"));
     }
     let segments = text.split('/').filter(|segment| !matches!(*segment, "" | "."));
     if text.contains(['\\', '\0']) {
-        return Err(format!("\"{}\" is no portable name", told.escape_debug()));
+        return Err(format!("\"{}\" is not a portable name", shown.escape_debug()));
     }
     if text.len() > MAX_NAME || segments.clone().any(|segment| segment.len() > MAX_SEGMENT) {
-        return Err(format!("the name \"{told}…\" is too long"));
+        return Err(format!("the name \"{shown}…\" is too long"));
     }
     Ok(segments.collect())
 }
@@ -282,5 +283,5 @@ fn kind_name(kind: EntryType) -> &'static str {
 }
 
 fn broken(error: &io::Error) -> String {
-    format!("it is no complete gzip tar archive: {error}")
+    format!("it is not a complete gzip tar archive: {error}")
 }

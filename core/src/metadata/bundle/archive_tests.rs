@@ -1,3 +1,5 @@
+//! Tests of unpacking archives: content, forbidden entries, limits.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
@@ -15,7 +17,7 @@ use super::archive::{Capacity, MAX_FILE, MAX_TOTAL, unpack};
 use super::fixtures::{claimed, entry, file, gzip, pax, tar};
 use crate::error::{Categorized, Category};
 
-/// The files that an archive gives, with their content.
+/// Unpacks an archive, and returns its files with their content.
 fn unpacked(archive: &[u8]) -> Result<BTreeMap<String, String>, BundleError> {
     unpacked_within(Capacity::default(), archive)
 }
@@ -46,11 +48,11 @@ fn files(directory: &Path, prefix: &str) -> BTreeMap<String, String> {
 }
 
 fn refusal(archive: &[u8]) -> String {
-    told(unpacked(archive).unwrap_err())
+    fault_of(unpacked(archive).unwrap_err())
 }
 
-/// What is wrong with the archive, as the error says.
-fn told(error: BundleError) -> String {
+/// Returns the fault of the archive, as the error states it.
+fn fault_of(error: BundleError) -> String {
     match error {
         error @ BundleError::Archive { .. } => {
             assert_eq!(error.category(), Category::Validation);
@@ -87,12 +89,12 @@ fn files_and_directories_are_unpacked() {
 }
 
 #[rstest]
-#[case::absolute(file("/etc/passwd", "x"), "\"/etc/passwd\" leads outside of the archive")]
-#[case::up(file("../target2", "x"), "\"../target2\" leads outside of the archive")]
-#[case::up_later(file("a/../../target2", "x"), "\"a/../../target2\" leads outside of the archive")]
-#[case::up_inside(file("a/..", "x"), "\"a/..\" leads outside of the archive")]
-#[case::up_directory(entry(Directory, b"../", b""), "\"../\" leads outside of the archive")]
-#[case::backslash(file("..\\x", "x"), "\"..\\\\x\" is no portable name")]
+#[case::absolute(file("/etc/passwd", "x"), "\"/etc/passwd\" is outside of the archive")]
+#[case::up(file("../target2", "x"), "\"../target2\" is outside of the archive")]
+#[case::up_later(file("a/../../target2", "x"), "\"a/../../target2\" is outside of the archive")]
+#[case::up_inside(file("a/..", "x"), "\"a/..\" is outside of the archive")]
+#[case::up_directory(entry(Directory, b"../", b""), "\"../\" is outside of the archive")]
+#[case::backslash(file("..\\x", "x"), "\"..\\\\x\" is not a portable name")]
 #[case::not_utf8(entry(Regular, b"caf\xe9", b""), "the name \"caf\u{fffd}\" is not UTF-8")]
 #[case::root_file(file(".", "x"), "its root is a file")]
 #[case::symlink(
@@ -117,10 +119,10 @@ fn files_and_directories_are_unpacked() {
     entry(GNULongLink, b"a", b"x"),
     "\"a\" is a link with a long name; only directories and regular files are allowed"
 )]
-#[case::twice([file("a", "1"), file("a", "2")].concat(), "\"a\" is there twice")]
-#[case::file_and_parent([file("a", "1"), file("a/b", "2")].concat(), "\"a\" is there twice")]
+#[case::twice([file("a", "1"), file("a", "2")].concat(), "\"a\" is duplicated")]
+#[case::file_and_parent([file("a", "1"), file("a/b", "2")].concat(), "\"a\" is duplicated")]
 #[case::directory_and_file([file("a/b", "1"), file("a", "2")].concat(), "\"a\" is a directory and a file")]
-#[case::pax_up([entry(XHeader, b"p", &pax("path", "../x")), file("a", "")].concat(), "\"../x\" leads outside of the archive")]
+#[case::pax_up([entry(XHeader, b"p", &pax("path", "../x")), file("a", "")].concat(), "\"../x\" is outside of the archive")]
 #[case::pax_size(
     [entry(XHeader, b"p", &pax("size", "9")), file("a", "")].concat(),
     "a file has its size in an extended header"
@@ -129,15 +131,12 @@ fn files_and_directories_are_unpacked() {
     [entry(XHeader, b"p", &pax("GNU.sparse.major", "1")), file("a", "")].concat(),
     "it holds a sparse file"
 )]
-#[case::gnu_up([entry(GNULongName, b"l", b"../x\0"), file("a", "")].concat(), "\"../x\" leads outside of the archive")]
+#[case::gnu_up([entry(GNULongName, b"l", b"../x\0"), file("a", "")].concat(), "\"../x\" is outside of the archive")]
 #[case::two_names(
     [entry(GNULongName, b"l", b"x"), entry(XHeader, b"p", &pax("path", "y")), file("a", "")].concat(),
     "an entry has two long names"
 )]
-#[case::name_of_nothing(
-    entry(GNULongName, b"l", b"x"),
-    "it ends with the description of an entry that is not there"
-)]
+#[case::name_of_nothing(entry(GNULongName, b"l", b"x"), "it ends with an extended header without an entry")]
 #[case::long_segment([entry(GNULongName, b"l", &[b'x'; 256]), file("a", "")].concat(), &format!("the name \"{}…\" is too long", "x".repeat(80)))]
 #[case::extension(
     claimed(XHeader, b"p", 65 << 10, b""),
@@ -146,7 +145,7 @@ fn files_and_directories_are_unpacked() {
 #[case::large(claimed(Regular, b"a", MAX_FILE + 1, b""), "\"a\" is larger than 64 MiB")]
 #[case::huge(claimed(Regular, b"a", MAX_TOTAL + 1, b""), "its files are larger than 256 MiB together")]
 #[case::huge_global(claimed(XGlobalHeader, b"g", 1 << 33, b""), "its files are larger than 256 MiB together")]
-fn what_an_archive_must_not_hold(#[case] entries: Vec<u8>, #[case] reason: &str) {
+fn archives_with_forbidden_content_are_rejected(#[case] entries: Vec<u8>, #[case] reason: &str) {
     assert_eq!(refusal(&gzip(&tar(&[entries]))), reason);
 }
 
@@ -161,7 +160,7 @@ fn what_an_archive_must_not_hold(#[case] entries: Vec<u8>, #[case] reason: &str)
 #[case::trailing([gzip(&tar(&[file("a", "x")])), b"more".to_vec()].concat())]
 fn broken_archives(#[case] archive: Vec<u8>) {
     let reason = refusal(&archive);
-    assert!(reason.starts_with("it is no complete gzip tar archive: "), "{reason}");
+    assert!(reason.starts_with("it is not a complete gzip tar archive: "), "{reason}");
 }
 
 #[test]
@@ -171,7 +170,7 @@ fn an_archive_that_ends_within_a_file() {
 }
 
 #[test]
-fn the_limits_of_the_contract() {
+fn the_documented_limits() {
     let contract = Capacity { entries: 10_000, file: 64 * 1024 * 1024, total: 256 * 1024 * 1024 };
     assert_eq!(Capacity::default(), contract);
 }
@@ -179,22 +178,22 @@ fn the_limits_of_the_contract() {
 const SMALL: Capacity = Capacity { entries: 3, file: 1 << 20, total: 2 << 20 };
 
 #[test]
-fn as_many_entries_as_are_allowed() {
+fn the_number_of_entries_is_limited() {
     let directory = entry(Directory, b"a/", b"");
     let global = entry(XGlobalHeader, b"g", b"");
     let allowed = [directory.repeat(3), global].concat();
     assert_eq!(unpacked_within(SMALL, &gzip(&tar(&[allowed]))).unwrap(), BTreeMap::new());
     let error = unpacked_within(SMALL, &gzip(&tar(&[directory.repeat(4)]))).unwrap_err();
-    assert_eq!(told(error), "it holds more than 3 entries");
+    assert_eq!(fault_of(error), "it holds more than 3 entries");
 }
 
 #[test]
 fn headers_without_entries_are_counted() {
     let archive = gzip(&tar(&[entry(XGlobalHeader, b"g", b"").repeat(13)]));
-    assert_eq!(told(unpacked_within(SMALL, &archive).unwrap_err()), "it holds more than 12 headers");
+    assert_eq!(fault_of(unpacked_within(SMALL, &archive).unwrap_err()), "it holds more than 12 headers");
 }
 
-/// Nothing but zeros, as long as anybody reads; counts what was read.
+/// An endless stream of zeros after `head`, which counts the bytes read.
 struct Endless {
     head: io::Cursor<Vec<u8>>,
     read: u64,
@@ -212,9 +211,9 @@ impl Read for &mut Endless {
     }
 }
 
-/// A gzip member of stored blocks can go on for ever; its reader must not.
+/// A gzip member of stored blocks can be endless; reading must stop.
 #[test]
-fn an_endless_archive_is_left_early() {
+fn an_endless_archive_is_not_read_to_its_end() {
     let plain = claimed(Regular, b"a", MAX_FILE + 1, b"");
     let mut head = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     head.extend([0, 0, 2, 0xff, 0xfd]);
@@ -227,16 +226,16 @@ fn an_endless_archive_is_left_early() {
     assert!(files(target.path(), "").is_empty());
 }
 
-/// Two files of the largest size fit, a third does not, however small the archive is.
+/// Two files of the maximum size fit, a third does not, although the archive itself is small.
 #[test]
-fn a_bomb_is_refused_by_the_sum_of_its_sizes() {
+fn an_archive_bomb_is_rejected_by_the_sum_of_its_sizes() {
     let zeros = vec![0; 1 << 20];
     let one = |name: &str| entry(Regular, name.as_bytes(), &zeros);
     let bomb = gzip(&tar(&[one("a"), one("b"), one("c")]));
     assert!(bomb.len() < 64 << 10, "{} bytes", bomb.len());
     let target = tempfile::tempdir().unwrap();
     let error = unpack(&*bomb, target.path(), SMALL, "b").unwrap_err();
-    assert_eq!(told(error), "its files are larger than 2 MiB together");
+    assert_eq!(fault_of(error), "its files are larger than 2 MiB together");
     let sizes =
         ["a", "b", "c"].map(|name| fs::metadata(target.path().join(name)).ok().map(|file| file.len()));
     assert_eq!(sizes, [Some(1 << 20), Some(1 << 20), None]);
@@ -262,14 +261,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_are_unpacked_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn any_bytes_are_unpacked_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = unpacked(&bytes);
         let _ = unpacked(&gzip(&bytes));
     }
 
     #[test]
-    fn any_entries_are_unpacked_or_refused(entries in prop::collection::vec(fragment(), 0..6)) {
-        // Whatever the order of entries, nothing is written outside; the check is in `unpacked`.
+    fn any_entries_are_unpacked_or_rejected(entries in prop::collection::vec(fragment(), 0..6)) {
+        // `unpacked` checks that nothing is written outside of the target, in any order of entries.
         if let Err(error) = unpacked(&gzip(&tar(&entries))) {
             prop_assert_eq!(error.category(), Category::Validation);
         }

@@ -13,14 +13,14 @@ use super::content::{Content, Expected};
 use super::{BundleError, Reference};
 use crate::digest::sha256;
 
-/// The file that tells that an entry is complete, and what it was made of.
+/// The file that marks an entry as complete. It holds the [`Provenance`].
 const READY: &str = ".declarest-bundle-ready";
 
-/// Where one bundle is in the cache.
+/// The location of one bundle in the cache.
 ///
-/// Beside its directory an entry has a lock file, and while it is made a download and a staging directory.
-/// Their names are fixed, as only the holder of the lock touches them: what a killed process left behind is
-/// removed by the next one.
+/// Next to its directory an entry has a lock file and, while the entry is created, a download and a staging directory.
+/// Their names are fixed, because only the holder of the lock uses them. If a process is killed, the next one removes
+/// its leftovers.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     root: PathBuf,
@@ -28,34 +28,34 @@ pub(super) struct Slot {
     source: String,
 }
 
-/// The exclusive right to read and make one entry, among all processes, until dropped.
+/// An exclusive lock on one entry among all processes. It is released when dropped.
 #[derive(Debug)]
 pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
-/// What an entry was made of.
+/// The source that an entry was created from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Provenance {
-    /// The SHA-256 of the source, in full: names of entries show a part of it only.
+    /// The complete SHA-256 of the reference; the name of an entry contains only a part of it.
     pub source: String,
     /// The digest of the archive, or of the manifest in its registry.
     pub digest: String,
     /// The state of a local archive when it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveState>,
-    /// What to ask a web server with, to learn whether it has another one.
+    /// The header of a conditional request to the web server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
 }
 
-/// A header that makes an answer depend on what is in the cache (RFC 9110, section 13.1).
+/// A precondition header for the archive in the cache (RFC 9110, section 13.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Condition {
     pub header: String,
     pub value: String,
 }
 
-/// By what a changed local archive is told.
+/// The state of a local archive, to detect a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ArchiveState {
     size: u64,
@@ -75,17 +75,17 @@ impl Slot {
         Self { root: root.to_owned(), name: reference.cache_entry(), source: reference.source_digest() }
     }
 
-    /// The bundle's files, once there is one.
+    /// The directory of the bundle's files; it may not exist yet.
     pub fn directory(&self) -> PathBuf {
         self.root.join(&self.name)
     }
 
-    /// Where the holder of the lock puts a download.
+    /// The file for downloads of the holder of the lock.
     pub fn download(&self) -> PathBuf {
         self.beside("download")
     }
 
-    /// Waits until nobody else works on the entry. Blocks.
+    /// Locks the entry. Blocks while another process or task holds the lock.
     pub fn lock(&self) -> Result<Lock, BundleError> {
         fs::create_dir_all(&self.root).map_err(BundleError::io("create", &self.root))?;
         let place = self.beside("lock");
@@ -95,8 +95,8 @@ impl Slot {
         Ok(Lock(file))
     }
 
-    /// The entry, if it is complete, made of this source, and valid for its user. Everything else will be
-    /// made anew, whatever is wrong with it. Blocks.
+    /// Returns the entry if it is complete, created from this source, and compatible. Otherwise the caller has to
+    /// create it again. Blocks.
     pub fn ready(&self, expected: &Expected) -> Option<Ready> {
         let directory = self.directory();
         let provenance = fs::read(directory.join(READY)).ok()?;
@@ -105,17 +105,18 @@ impl Slot {
             return None;
         }
         let content = Content::read(&directory, expected);
-        let content =
-            content.inspect_err(|error| tracing::debug!(%error, "cached bundle is made anew")).ok()?;
+        let content = content
+            .inspect_err(|error| tracing::debug!(%error, "cached bundle is invalid and is created again"))
+            .ok()?;
         Some(Ready { content, provenance })
     }
 
-    /// What an entry is that was made of an archive with this digest.
+    /// Returns the provenance of an entry that is created from an archive with this digest.
     pub fn made_of(&self, digest: String) -> Provenance {
         Provenance { source: self.source.clone(), digest, archive: None, condition: None }
     }
 
-    /// Makes the entry from an archive, and only if everything in it is valid. Blocks.
+    /// Creates the entry from an archive if all its content is valid. Blocks.
     pub fn install(
         &self,
         archive: &File,
@@ -127,7 +128,7 @@ impl Slot {
         fs::create_dir(&staging).map_err(BundleError::io("create", &staging))?;
         let staged = stage(archive, &staging, &provenance, expected);
         if let Err(error) = staged {
-            // The first failure is worth more than one of clearing up; the next attempt clears up, too.
+            // Report the first error. If the removal fails, the next attempt removes the directory.
             let _ = fs::remove_dir_all(&staging);
             return Err(error);
         }
@@ -136,8 +137,9 @@ impl Slot {
         Ok(Ready { content, provenance })
     }
 
-    /// Puts the staging directory in the place of the entry.
+    /// Replaces the entry with the staging directory.
     fn publish(&self, staging: &Path) -> Result<(), BundleError> {
+        // Move the entry aside first, because a rename cannot replace a directory that is not empty.
         let (directory, retired) = (self.directory(), self.beside("old"));
         remove(&retired)?;
         match fs::rename(&directory, &retired) {
@@ -155,7 +157,7 @@ impl Slot {
     }
 }
 
-/// Fills the staging directory; it is complete if this succeeds.
+/// Unpacks and validates the archive in the staging directory, and marks it as complete.
 fn stage(
     archive: &File,
     staging: &Path,
@@ -170,7 +172,7 @@ fn stage(
 }
 
 impl ArchiveState {
-    /// The state of an open file.
+    /// Returns the state of an open file.
     pub fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let modified = match metadata.modified()?.duration_since(UNIX_EPOCH) {
@@ -185,7 +187,7 @@ fn nanoseconds(duration: std::time::Duration) -> i128 {
     i128::from(duration.as_secs()) * 1_000_000_000 + i128::from(duration.subsec_nanos())
 }
 
-/// The digest of a whole file, which is then read from its beginning again.
+/// Returns the digest of a file, and rewinds the file.
 pub(super) fn digest_of(mut file: &File) -> io::Result<String> {
     struct Hashing(Sha256);
 
@@ -206,7 +208,7 @@ pub(super) fn digest_of(mut file: &File) -> io::Result<String> {
     Ok(sha256(hashing.0))
 }
 
-/// Removes a file or a directory with all it holds, if it is there.
+/// Removes a file, or a directory with its content, if it exists.
 pub(super) fn remove(place: &Path) -> Result<(), BundleError> {
     let removed = match fs::symlink_metadata(place) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(place),

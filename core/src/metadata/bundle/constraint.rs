@@ -1,14 +1,14 @@
 //! Version constraints of bundle manifests.
 //!
-//! The language is wider than Cargo's: comparators that must all hold are parted by commas or blanks,
-//! alternatives by `||`, there are `!=` and ranges `a - b`, and a version without an operator means equality.
-//! Single comparators are evaluated by the `semver` crate.
+//! The language is a superset of Cargo's: comparators that must all hold are separated by commas or blanks, and
+//! alternatives by `||`. It adds `!=` and ranges `a - b`, and a version without an operator means equality. The
+//! `semver` crate evaluates single comparators.
 
 use semver::{BuildMetadata, Comparator, Op, Prerelease, Version, VersionReq};
 
 /// A condition on versions.
 ///
-/// A pre-release satisfies it only where a comparator of the same alternative names a pre-release of the same
+/// A pre-release satisfies it only if a comparator of the same alternative names a pre-release of the same
 /// `major.minor.patch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {
@@ -23,23 +23,23 @@ struct Alternative {
     excluded: Vec<Comparator>,
 }
 
-/// A version of which trailing parts may be missing or wildcards.
+/// A version whose trailing parts may be missing or wildcards.
 struct Partial {
-    /// Major, minor and patch, as far as they are given.
+    /// Major, minor and patch; trailing ones may be missing.
     numbers: Vec<u64>,
     pre: Prerelease,
 }
 
 impl Constraint {
-    /// Parses a constraint; `Err` says what is wrong with it.
+    /// Parses a constraint. The error is the reason why it is not valid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let alternatives = text.split("||").map(alternative).collect::<Result<_, _>>();
         let alternatives =
-            alternatives.map_err(|reason| format!("\"{text}\" is no version constraint: {reason}"))?;
+            alternatives.map_err(|reason| format!("\"{text}\" is not a version constraint: {reason}"))?;
         Ok(Self { text: text.trim().to_owned(), alternatives })
     }
 
-    /// Whether `version` satisfies it.
+    /// Returns whether `version` satisfies the constraint.
     pub fn matches(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|alternative| {
             let required = VersionReq { comparators: alternative.required.clone() };
@@ -66,7 +66,7 @@ fn alternative(text: &str) -> Result<Alternative, String> {
     }
 }
 
-/// Reads the first comparator or range of `text` and gives what follows it.
+/// Reads the first comparator or range of `text`, and returns the rest.
 fn comparator<'t>(text: &'t str, alternative: &mut Alternative) -> Result<&'t str, String> {
     let operator_end = text.find(|c: char| !"=!<>~^".contains(c)).unwrap_or(text.len());
     let (operator, rest) = text.split_at(operator_end);
@@ -80,7 +80,7 @@ fn comparator<'t>(text: &'t str, alternative: &mut Alternative) -> Result<&'t st
         "<=" => Op::LessEq,
         "~" => Op::Tilde,
         "^" => Op::Caret,
-        other => return Err(format!("\"{other}\" is no operator; use = != > >= < <= ~ or ^")),
+        other => return Err(format!("\"{other}\" is not an operator; use = != > >= < <= ~ or ^")),
     };
     if operator.is_empty()
         && let Some(upper) = upper_end(rest)
@@ -91,7 +91,7 @@ fn comparator<'t>(text: &'t str, alternative: &mut Alternative) -> Result<&'t st
         return Ok(rest);
     }
     if operator == "!=" {
-        let excluded = version.compared(op)?.ok_or("\"!=\" any version leaves none")?;
+        let excluded = version.compared(op)?.ok_or("\"!=\" any version excludes all versions")?;
         alternative.excluded.push(excluded);
     } else {
         alternative.required.extend(version.compared(op)?);
@@ -99,7 +99,7 @@ fn comparator<'t>(text: &'t str, alternative: &mut Alternative) -> Result<&'t st
     Ok(rest)
 }
 
-/// The text from the upper end of a range on, if `text` goes on with one: ` - 2.0`.
+/// Returns the text from the upper end of a range on, if `text` continues with one: ` - 2.0`.
 fn upper_end(text: &str) -> Option<&str> {
     let dash = text.trim_start();
     let upper = dash.strip_prefix('-')?;
@@ -107,7 +107,7 @@ fn upper_end(text: &str) -> Option<&str> {
     parted.then(|| upper.trim_start())
 }
 
-/// The text up to the next blank, comma or operator, and the rest.
+/// Splits the text at the next blank, comma or operator.
 fn word(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| c.is_whitespace() || ",=!<>~^".contains(c)).unwrap_or(text.len());
     text.split_at(end)
@@ -117,7 +117,7 @@ fn partial(text: &str) -> Result<Partial, String> {
     if text.is_empty() {
         return Err("a version is missing".to_owned());
     }
-    let invalid = || format!("\"{text}\" is no version");
+    let invalid = || format!("\"{text}\" is not a version");
     let plain = text.strip_prefix(['v', 'V']).unwrap_or(text);
     let (plain, build) = plain.split_once('+').map_or((plain, None), |(plain, build)| (plain, Some(build)));
     let (numbers, pre) = plain.split_once('-').map_or((plain, None), |(numbers, pre)| (numbers, Some(pre)));
@@ -127,7 +127,7 @@ fn partial(text: &str) -> Result<Partial, String> {
     });
     let parts: Vec<Option<u64>> = parts.by_ref().collect::<Result<_, String>>()?;
     let numbers: Vec<u64> = parts.iter().map_while(|part| *part).collect();
-    // A wildcard says nothing about what follows it, so nothing but wildcards may follow.
+    // After a wildcard, only wildcards may follow.
     let after_wildcard = parts.iter().skip(numbers.len()).any(Option::is_some);
     let suffixed = pre.is_some() || build.is_some();
     if parts.len() > 3 || after_wildcard || (suffixed && numbers.len() < 3) {
@@ -149,12 +149,12 @@ fn number(digits: &str) -> Option<u64> {
 }
 
 impl Partial {
-    /// The comparator that compares with this version; `None` if it holds for all.
+    /// Returns the comparator for this version; `None` if it holds for all versions.
     fn compared(self, op: Op) -> Result<Option<Comparator>, String> {
         let mut numbers = self.numbers.into_iter();
         let Some(major) = numbers.next() else {
             return match op {
-                Op::Greater | Op::Less => Err("no version is beyond any version".to_owned()),
+                Op::Greater | Op::Less => Err("a wildcard cannot follow > or <".to_owned()),
                 _ => Ok(None),
             };
         };
@@ -223,24 +223,24 @@ mod tests {
     #[case(">=", "a version is missing")]
     #[case("1,,2", "a version is missing")]
     #[case("1,", "a version is missing")]
-    #[case("=>1", "\"=>\" is no operator; use = != > >= < <= ~ or ^")]
-    #[case("one", "\"one\" is no version")]
-    #[case("1.2.3.4", "\"1.2.3.4\" is no version")]
-    #[case("1.x.3", "\"1.x.3\" is no version")]
-    #[case("1.2-rc", "\"1.2-rc\" is no version")]
-    #[case("01.2.3", "\"01.2.3\" is no version")]
-    #[case("1.2.3-", "\"1.2.3-\" is no version")]
-    #[case("1.2.3-01", "\"1.2.3-01\" is no version")]
-    #[case("1 -2", "\"-2\" is no version")]
-    #[case("1 - ", "\"-\" is no version")]
-    #[case("1 - x.2", "\"x.2\" is no version")]
-    #[case(">*", "no version is beyond any version")]
-    #[case("!=*", "\"!=\" any version leaves none")]
-    #[case("99999999999999999999", "\"99999999999999999999\" is no version")]
-    fn no_constraints(#[case] text: &str, #[case] reason: &str) {
+    #[case("=>1", "\"=>\" is not an operator; use = != > >= < <= ~ or ^")]
+    #[case("one", "\"one\" is not a version")]
+    #[case("1.2.3.4", "\"1.2.3.4\" is not a version")]
+    #[case("1.x.3", "\"1.x.3\" is not a version")]
+    #[case("1.2-rc", "\"1.2-rc\" is not a version")]
+    #[case("01.2.3", "\"01.2.3\" is not a version")]
+    #[case("1.2.3-", "\"1.2.3-\" is not a version")]
+    #[case("1.2.3-01", "\"1.2.3-01\" is not a version")]
+    #[case("1 -2", "\"-2\" is not a version")]
+    #[case("1 - ", "\"-\" is not a version")]
+    #[case("1 - x.2", "\"x.2\" is not a version")]
+    #[case(">*", "a wildcard cannot follow > or <")]
+    #[case("!=*", "\"!=\" any version excludes all versions")]
+    #[case("99999999999999999999", "\"99999999999999999999\" is not a version")]
+    fn invalid_constraints(#[case] text: &str, #[case] reason: &str) {
         assert_eq!(
             Constraint::parse(text).unwrap_err(),
-            format!("\"{text}\" is no version constraint: {reason}")
+            format!("\"{text}\" is not a version constraint: {reason}")
         );
     }
 
@@ -254,12 +254,12 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_parsed_or_refused(text in ".{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in ".{0,40}") {
             let _ = Constraint::parse(&text);
         }
 
         #[test]
-        fn one_version_is_itself(major in 0u64..9, minor in 0u64..9, patch in 0u64..9) {
+        fn a_version_matches_itself(major in 0u64..9, minor in 0u64..9, patch in 0u64..9) {
             let version = Version::new(major, minor, patch);
             for text in [format!("={version}"), format!("{version} - {version}"), format!("!=0.0.10 ^{version}")] {
                 prop_assert!(Constraint::parse(&text).unwrap().matches(&version));

@@ -1,4 +1,4 @@
-//! What an unpacked bundle holds, and whether it is valid.
+//! Reads and validates the content of an unpacked bundle.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,17 @@ use crate::metadata::check::read;
 use crate::payload::PayloadType;
 use crate::repository::{DirTree, EntryKind, RepositoryError, Tree};
 
-/// The manifest's file.
+/// The file name of the manifest.
 pub const MANIFEST: &str = "bundle.yaml";
-/// The largest manifest, in bytes.
+/// The maximum size of a manifest, in bytes.
 const MANIFEST_LIMIT: usize = 1 << 20;
 
 const DOCUMENTS: [(&str, PayloadType); 2] =
     [("metadata.yaml", PayloadType::Yaml), ("metadata.json", PayloadType::Json)];
 const OPENAPI: [&str; 3] = ["openapi.yaml", "openapi.yml", "openapi.json"];
 
-/// Where a bundle says that the `OpenAPI` document of its server is. The server's own setting beats it.
+/// The location of the server's `OpenAPI` document, as the bundle states it. The server's own setting takes
+/// precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenApiHint {
     /// A file of the bundle.
@@ -31,18 +32,18 @@ pub enum OpenApiHint {
     Url(Url),
 }
 
-/// Against what a bundle is checked.
+/// The values that a bundle is checked against.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     /// The reference, for messages.
     pub bundle: String,
-    /// Name and version that were asked for, if the reference states them.
+    /// The requested name and version, if the reference states them.
     pub identity: Option<(String, Version)>,
-    /// Who wants to use it.
+    /// The build of `DeclaREST` that uses the bundle.
     pub build: Build,
 }
 
-/// A bundle's files, of which the manifest is valid and fits.
+/// A bundle's files, with a valid and compatible manifest.
 #[derive(Debug)]
 pub(super) struct Content {
     pub manifest: Manifest,
@@ -53,8 +54,8 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Reads the manifest of the bundle in the directory `root` and checks what it says. Documents are not
-    /// read, but there is one.
+    /// Reads and checks the manifest of the bundle in the directory `root`. At least one metadata document must exist;
+    /// documents are not read.
     pub fn read(root: &Path, expected: &Expected) -> Result<Self, BundleError> {
         let files = |source| BundleError::Files { bundle: expected.bundle.clone(), source };
         let tree = DirTree::open(root).map_err(files)?;
@@ -69,7 +70,8 @@ impl Content {
         })?;
         expected.check(&manifest)?;
         if tree.entries(&manifest.metadata_root).map_err(files)?.is_none() {
-            let reason = format!("metadataRoot \"{}\" is no directory of it", manifest.metadata_root);
+            let reason =
+                format!("metadataRoot \"{}\" is not a directory in the bundle", manifest.metadata_root);
             return Err(expected.refuse(reason));
         }
         let mut documents = Walk::new(&tree, &manifest.metadata_root)
@@ -107,7 +109,7 @@ impl Content {
         Ok(())
     }
 
-    /// A digest over everything that has an effect: the manifest, the metadata tree and the `OpenAPI` file.
+    /// Returns a digest of the files that have an effect: the manifest, the metadata tree and the `OpenAPI` file.
     pub fn digest(&self, expected: &Expected) -> Result<String, BundleError> {
         let mut digest = Sha256::new();
         let mut add = |name: &str, bytes: &[u8]| {
@@ -137,7 +139,7 @@ impl Expected {
         if let Some((name, version)) = &self.identity
             && (name, version) != (&manifest.name, &manifest.version)
         {
-            let reason = format!("its manifest says {} {}", manifest.name, manifest.version);
+            let reason = format!("its manifest states {} {}", manifest.name, manifest.version);
             return Err(self.refuse(reason));
         }
         match (&manifest.compatible_declarest, self.build.compared()) {
@@ -157,7 +159,7 @@ impl Expected {
     }
 }
 
-/// The manifest's hint, else the first `OpenAPI` document at the root, in metadataRoot, or anywhere.
+/// Returns the manifest's hint, otherwise the first `OpenAPI` document at the root, in metadataRoot, or elsewhere.
 fn openapi(
     tree: &DirTree,
     root: &Path,
@@ -170,7 +172,9 @@ fn openapi(
         Some(OpenApiSource::File(file)) => {
             let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
             if !has_file(tree, directory, name).map_err(files)? {
-                return Err(expected.refuse(format!("declarest.openapi \"{file}\" is no file of it")));
+                return Err(
+                    expected.refuse(format!("declarest.openapi \"{file}\" is not a file in the bundle"))
+                );
             }
             return Ok(Some(OpenApiHint::File(root.join(file))));
         }
@@ -202,10 +206,10 @@ fn document_type(file: &str) -> Option<PayloadType> {
     DOCUMENTS.iter().find(|(document, _)| *document == name).map(|(_, payload_type)| *payload_type)
 }
 
-/// The regular files below a directory, in lexicographic order; links are not followed.
+/// An iterator over the regular files below a directory, in lexicographic order. Links are not followed.
 struct Walk<'t> {
     tree: &'t DirTree,
-    /// What is still to visit, the next one last.
+    /// The files and directories still to visit; the last one is next.
     pending: Vec<(String, EntryKind)>,
 }
 

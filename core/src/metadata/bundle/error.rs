@@ -1,4 +1,4 @@
-//! Why a bundle could not be opened.
+//! Errors of opening bundles.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,59 +9,59 @@ use crate::error::{Categorized, Category};
 use crate::metadata::document::DocumentError;
 use crate::repository::RepositoryError;
 
-/// Why a metadata bundle could not be found, fetched, unpacked or used.
+/// An error of finding, fetching, unpacking or using a metadata bundle.
 ///
-/// URLs are shown without userinfo and query. Credentials never appear.
+/// Messages contain URLs without userinfo and query, and never contain credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// A text is no bundle reference.
+    /// A text is not a bundle reference.
     #[error("bundle reference \"{reference}\": {reason}")]
     Reference {
         /// The text; without userinfo and query if it is a URL.
         reference: String,
-        /// What is wrong with it and what would be right.
+        /// The fault and the correction.
         reason: String,
     },
     /// A local bundle does not exist.
     #[error("bundle {place} does not exist{hint}")]
     Missing {
-        /// Where it was looked for.
+        /// The path that was tried.
         place: String,
-        /// What may have been meant; empty, or begins with `;`.
+        /// A suggestion; empty, or begins with `;`.
         hint: &'static str,
     },
-    /// A server answered with an error.
+    /// A server responded with an error status.
     #[error("GET {url} answered with status {status}{}", advice(*.status))]
     Status {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// The answer.
+        /// The status of the response.
         status: StatusCode,
     },
-    /// A server could not be reached, or its answer broke off.
+    /// A server could not be reached, or its response is incomplete.
     #[error("GET {url}: {reason}")]
     Request {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What happened.
+        /// The cause.
         reason: String,
     },
-    /// A download has other content than its digest says.
+    /// The content of a download does not match its digest.
     #[error("{url} has the digest {actual}, expected {expected}")]
     Digest {
-        /// What was downloaded.
+        /// The URL of the download.
         url: String,
-        /// The digest that was announced.
+        /// The expected digest.
         expected: String,
-        /// The digest of what came.
+        /// The digest of the downloaded content.
         actual: String,
     },
-    /// A registry holds something else than a bundle, or speaks another protocol.
+    /// The artifact in a registry is not a bundle, or the registry is not supported.
     #[error("bundle {reference}: {reason}")]
     Registry {
         /// The reference.
         reference: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The file with registry credentials cannot be used.
@@ -69,15 +69,15 @@ pub enum BundleError {
     Credentials {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
-    /// The archive is broken or holds what a bundle must not hold.
+    /// The archive is corrupt, or contains files that a bundle must not contain.
     #[error("archive of bundle {bundle}: {reason}")]
     Archive {
         /// The reference.
         bundle: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// There is no `bundle.yaml` at the root.
@@ -91,23 +91,23 @@ pub enum BundleError {
     Manifest {
         /// The reference.
         bundle: String,
-        /// What is wrong and where.
+        /// The fault and its location.
         source: Box<DocumentError>,
     },
-    /// What the manifest says does not hold: a missing file, another name than was asked for.
+    /// The bundle does not match its manifest or reference: for example a missing file, or another name.
     #[error("bundle {bundle}: {reason}")]
     Content {
         /// The reference.
         bundle: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
-    /// The bundle is made for other versions of `DeclaREST`.
-    #[error("bundle {bundle} needs DeclaREST {constraint}, this is compatible with {version}")]
+    /// The bundle requires another version of `DeclaREST`.
+    #[error("bundle {bundle} requires DeclaREST {constraint}, but this build is compatible with {version}")]
     Incompatible {
         /// The reference.
         bundle: String,
-        /// The versions that it is made for.
+        /// The versions that it supports.
         constraint: String,
         /// The version that was compared.
         version: String,
@@ -119,7 +119,7 @@ pub enum BundleError {
         bundle: String,
         /// The file below metadataRoot.
         file: String,
-        /// What is wrong.
+        /// The fault.
         source: Box<DocumentError>,
     },
     /// The files of the bundle cannot be read.
@@ -127,29 +127,29 @@ pub enum BundleError {
     Files {
         /// The reference.
         bundle: String,
-        /// What failed.
+        /// The cause.
         source: RepositoryError,
     },
     /// A file of the cache or a local archive cannot be read or written.
     #[error("could not {action} {file}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
         /// The file or directory.
         file: String,
-        /// What failed.
+        /// The cause.
         source: Arc<std::io::Error>,
     },
-    /// The HTTP client could not be prepared.
-    #[error("the HTTP client for bundles cannot be prepared: {reason}")]
+    /// The HTTP client could not be created.
+    #[error("the HTTP client for bundles cannot be created: {reason}")]
     Client {
-        /// What failed.
+        /// The cause.
         reason: String,
     },
 }
 
 impl BundleError {
-    /// A file failure while doing `action` to `file`.
+    /// Returns a function that makes an error of `action` on `file`.
     pub(super) fn io(action: &'static str, file: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let file = file.display().to_string();
         move |source| Self::Io { action, file, source: Arc::new(source) }
@@ -183,7 +183,7 @@ impl Categorized for BundleError {
 fn advice(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "; check the credentials for this host",
-        StatusCode::NOT_FOUND => "; check name and version",
+        StatusCode::NOT_FOUND => "; check the name and the version",
         _ => "",
     }
 }

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{EntryType, Header};
 
-/// The manifest of the contract.
+/// A manifest with most keys of the specification.
 pub const MANIFEST: &str = r#"
 apiVersion: declarest.io/v1alpha1
 kind: MetadataBundle
@@ -23,11 +23,11 @@ declarest:
 distribution: {artifactTemplate: "till-bundle-{version}.tar.gz"}
 "#;
 
-/// The least manifest.
+/// A minimal manifest.
 pub const SHORT: &str = "{apiVersion: declarest.io/v1alpha1, kind: MetadataBundle, name: till-bundle, \
     version: 1.2.0, description: Till API., declarest: {metadataRoot: metadata}}";
 
-/// A valid bundle with the manifest of the contract.
+/// A valid bundle with [`MANIFEST`].
 pub const FILES: [(&str, &str); 3] = [
     ("bundle.yaml", MANIFEST),
     ("openapi.yaml", "openapi: 3.0.0"),
@@ -43,12 +43,12 @@ pub fn write(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// An entry of an archive; names are written as they are, also those that no tool would write.
+/// Returns an entry of an archive; the name is not checked.
 pub fn entry(kind: EntryType, name: &[u8], content: &[u8]) -> Vec<u8> {
     claimed(kind, name, content.len() as u64, content)
 }
 
-/// An entry that claims to have `size` bytes.
+/// Returns an entry whose header states `size` bytes.
 pub fn claimed(kind: EntryType, name: &[u8], size: u64, content: &[u8]) -> Vec<u8> {
     let mut header = Header::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
@@ -66,14 +66,14 @@ pub fn file(name: &str, content: &str) -> Vec<u8> {
     entry(EntryType::Regular, name.as_bytes(), content.as_bytes())
 }
 
-/// One PAX record: its length, which counts its own digits, a key and a value.
+/// Returns one PAX record: its length, which includes its own digits, a key and a value.
 pub fn pax(key: &str, value: &str) -> Vec<u8> {
     let rest = format!(" {key}={value}\n");
     let length = (rest.len()..rest.len() + 9).find(|length| length - rest.len() == length.to_string().len());
     format!("{}{rest}", length.unwrap()).into_bytes()
 }
 
-/// A tar of these entries with its end.
+/// Returns a tar of these entries, with the end marker.
 pub fn tar(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = entries.concat();
     bytes.resize(bytes.len() + 1024, 0);
@@ -86,13 +86,13 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The archive of a bundle with these files.
+/// Returns the archive of a bundle with these files.
 pub fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     let entries: Vec<_> = files.iter().map(|(name, content)| file(name, content)).collect();
     gzip(&tar(&entries))
 }
 
-/// What a cache holds, without its locks.
+/// Returns the entries of a cache, without its locks.
 pub fn entries_of(cache: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(cache).unwrap().map(|entry| entry.unwrap());
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();

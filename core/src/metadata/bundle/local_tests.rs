@@ -1,4 +1,4 @@
-//! Bundles of this machine: directories in place, archives through the cache.
+//! Tests of local bundles: directories in place, archives through the cache.
 
 use std::fs;
 use std::path::Path;
@@ -22,9 +22,9 @@ async fn open(cache: &Path, place: &Path) -> Result<Bundle, BundleError> {
 async fn open_files(files: &[(&str, &str)]) -> Result<Bundle, String> {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), files);
-    let told = format!("bundle {}", root.path().display());
+    let name = format!("bundle {}", root.path().display());
     let opened = open(&root.path().join("cache"), root.path()).await;
-    opened.map_err(|error| error.to_string().replace(&told, "bundle b"))
+    opened.map_err(|error| error.to_string().replace(&name, "bundle b"))
 }
 
 #[tokio::test]
@@ -84,10 +84,10 @@ const DOCUMENT: (&str, &str) = FILES[2];
     &[("bundle.yaml", "kind: x"), DOCUMENT],
     "bundle b: bundle.yaml: line 1, column 1: the document: \"apiVersion\" is missing"
 )]
-#[case::no_root(&[("bundle.yaml", SHORT)], "bundle b: metadataRoot \"metadata\" is no directory of it")]
+#[case::no_root(&[("bundle.yaml", SHORT)], "bundle b: metadataRoot \"metadata\" is not a directory in the bundle")]
 #[case::root_is_a_file(
     &[("bundle.yaml", SHORT), ("metadata", "")],
-    "bundle b: metadataRoot \"metadata\" is no directory of it"
+    "bundle b: metadataRoot \"metadata\" is not a directory in the bundle"
 )]
 #[case::no_document(
     &[("bundle.yaml", SHORT), ("metadata/a/metadata.yml", "")],
@@ -95,7 +95,7 @@ const DOCUMENT: (&str, &str) = FILES[2];
 )]
 #[case::no_openapi(
     &[("bundle.yaml", MANIFEST), DOCUMENT],
-    "bundle b: declarest.openapi \"openapi.yaml\" is no file of it"
+    "bundle b: declarest.openapi \"openapi.yaml\" is not a file in the bundle"
 )]
 #[case::unknown_key(
     &[("bundle.yaml", SHORT), ("metadata/a/_/metadata.yaml", "resource: {Id: x}")],
@@ -111,7 +111,7 @@ const DOCUMENT: (&str, &str) = FILES[2];
     "bundle b: \"z/_/metadata.yaml\": line 1, column 34: operations.get.transforms[0].jqExpression: "
 )]
 #[tokio::test]
-async fn what_makes_a_bundle_invalid(#[case] files: &[(&str, &str)], #[case] reason: &str) {
+async fn invalid_bundles_are_rejected(#[case] files: &[(&str, &str)], #[case] reason: &str) {
     let error = open_files(files).await.unwrap_err();
     assert!(error.starts_with(reason), "{error}");
 }
@@ -135,7 +135,7 @@ async fn headers_with_conditionals_are_templates() {
 #[case::anywhere(&["b/openapi.yaml", "b/a/openapi.json", "z/openapi.yaml"], Some("b/a/openapi.json"))]
 #[case::another_name(&["api.yaml"], None)]
 #[tokio::test]
-async fn where_the_openapi_document_is(#[case] files: &[&str], #[case] expected: Option<&str>) {
+async fn the_openapi_document_is_found(#[case] files: &[&str], #[case] expected: Option<&str>) {
     let mut all: Vec<_> = files.iter().map(|file| (*file, "openapi: 3.0.0")).collect();
     all.extend([("bundle.yaml", SHORT), DOCUMENT]);
     let bundle = open_files(&all).await.unwrap();
@@ -144,7 +144,7 @@ async fn where_the_openapi_document_is(#[case] files: &[&str], #[case] expected:
 }
 
 #[tokio::test]
-async fn the_manifest_decides_where_the_openapi_document_is() {
+async fn the_openapi_document_of_the_manifest_takes_precedence() {
     let hinted = |hint: &str| {
         SHORT.replace("metadataRoot: metadata", &format!("metadataRoot: metadata, openapi: {hint}"))
     };
@@ -191,7 +191,9 @@ async fn compatibility(#[case] own: &str, #[case] constraint: &str, #[case] comp
     let error = opened.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
     let place = place.display();
-    let expected = format!("bundle {place} needs DeclaREST {constraint}, this is compatible with {compared}");
+    let expected = format!(
+        "bundle {place} requires DeclaREST {constraint}, but this build is compatible with {compared}"
+    );
     assert_eq!(error.to_string(), expected);
     assert_eq!(entries_of(&cache), Vec::<String>::new(), "nothing is cached");
 }
@@ -199,7 +201,7 @@ async fn compatibility(#[case] own: &str, #[case] constraint: &str, #[case] comp
 #[tokio::test]
 async fn a_bundle_that_does_not_exist() {
     let root = tempfile::tempdir().unwrap();
-    for (name, hint) in [("till", ""), ("till:latest", "; a release is written name:1.2.3")] {
+    for (name, hint) in [("till", ""), ("till:latest", "; the form of a release is name:1.2.3")] {
         let place = root.path().join(name);
         let error = open(root.path(), &place).await.unwrap_err();
         assert_eq!(error.category(), Category::NotFound);
@@ -208,14 +210,14 @@ async fn a_bundle_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn what_is_neither_a_directory_nor_an_archive() {
+async fn other_file_types_are_rejected() {
     let root = tempfile::tempdir().unwrap();
     let sparse = root.path().join("large.tar.gz");
     fs::File::create(&sparse).unwrap().set_len((256 << 20) + 1).unwrap();
     for place in [Path::new("/dev/null"), &sparse] {
         let error = open(root.path(), place).await.unwrap_err();
         let place = place.display();
-        let expected = format!("archive of bundle {place}: it is no regular file of at most 256 MiB");
+        let expected = format!("archive of bundle {place}: it is not a regular file of at most 256 MiB");
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -256,7 +258,7 @@ async fn an_invalid_document_keeps_the_bundle_out_of_the_cache() {
     write(cache, &[(&format!(".{name}.new/bundle.yaml"), "half"), (&format!(".{name}.old/x"), "")]);
 })]
 #[tokio::test]
-async fn an_incomplete_entry_is_made_anew(#[case] damage: fn(&Path)) {
+async fn an_incomplete_entry_is_created_again(#[case] damage: fn(&Path)) {
     let root = tempfile::tempdir().unwrap();
     let (cache, place) = (root.path().join("cache"), root.path().join("till.tar.gz"));
     fs::write(&place, archive(&FILES)).unwrap();
@@ -269,7 +271,7 @@ async fn an_incomplete_entry_is_made_anew(#[case] damage: fn(&Path)) {
 }
 
 #[tokio::test]
-async fn the_digest_of_a_directory_follows_what_has_an_effect() {
+async fn the_digest_of_a_directory_covers_files_that_have_an_effect() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), &FILES);
     let digest = async || open(root.path(), root.path()).await.unwrap().digest;
@@ -284,7 +286,7 @@ async fn the_digest_of_a_directory_follows_what_has_an_effect() {
 }
 
 #[tokio::test]
-async fn a_metadata_root_behind_a_link_that_leads_out_is_refused() {
+async fn a_metadata_root_behind_a_link_out_of_the_bundle_is_rejected() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), &[("b/bundle.yaml", SHORT), ("elsewhere/_/metadata.yaml", "")]);
     std::os::unix::fs::symlink("../elsewhere", root.path().join("b/metadata")).unwrap();

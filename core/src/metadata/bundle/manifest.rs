@@ -1,4 +1,4 @@
-//! `bundle.yaml`: what a bundle says about itself.
+//! `bundle.yaml`, the manifest of a bundle.
 
 use semver::Version;
 use url::Url;
@@ -13,37 +13,37 @@ pub const API_VERSION: &str = "declarest.io/v1alpha1";
 /// The only `kind` of manifests.
 pub const KIND: &str = "MetadataBundle";
 
-/// A manifest. Keys that only describe the bundle to people are accepted and not kept.
+/// A manifest. Keys that only describe the bundle to users are accepted and ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     /// The bundle's name: one path segment.
     pub name: String,
     /// The bundle's version.
     pub version: Version,
-    /// What the bundle is for.
+    /// The purpose of the bundle.
     pub description: String,
-    /// Whether its authors advise against it.
+    /// Whether its authors deprecated it.
     pub deprecated: bool,
-    /// The directory of the metadata tree, relative to the bundle, parted by `/`; never the bundle itself.
+    /// The directory of the metadata tree, relative to the bundle, separated by `/`; never the bundle itself.
     pub metadata_root: String,
-    /// Where the `OpenAPI` document of the server is.
+    /// The location of the server's `OpenAPI` document.
     pub openapi: Option<OpenApiSource>,
-    /// The versions of `DeclaREST` that can use it.
+    /// The versions of `DeclaREST` that support the bundle.
     pub compatible_declarest: Option<Constraint>,
-    /// The server it describes.
+    /// The server that the bundle describes.
     pub compatible_managed_server: Option<ManagedServerVersions>,
 }
 
 /// `declarest.openapi`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenApiSource {
-    /// A file relative to the bundle, parted by `/`.
+    /// A file relative to the bundle, separated by `/`.
     File(String),
     /// An http or https URL.
     Url(Url),
 }
 
-/// `declarest.compatibleManagedServer`. Nothing checks it against a server.
+/// `declarest.compatibleManagedServer`. It is not checked against a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedServerVersions {
     /// The product, in lower case with digits and dashes.
@@ -53,13 +53,13 @@ pub struct ManagedServerVersions {
 }
 
 impl Manifest {
-    /// Reads a manifest from YAML. Unknown keys, equal keys and malformed values are errors that tell where
-    /// they are.
+    /// Reads a manifest from YAML. Unknown keys, duplicate keys and malformed values are errors that name their
+    /// location.
     pub fn decode(bytes: &[u8]) -> Result<Self, DocumentError> {
         let root = read_document(PayloadType::Yaml, bytes)?.ok_or_else(|| {
             DocumentError::invalid(
                 "the document",
-                "is empty; a manifest needs apiVersion, kind, name, version and description",
+                "is empty; a manifest requires apiVersion, kind, name, version and description",
             )
         })?;
         Ok(Self::read(root)?)
@@ -106,22 +106,22 @@ impl Manifest {
     }
 }
 
-/// A version, of which a leading `v` is dropped.
+/// Parses a version; a leading `v` is ignored.
 pub(super) fn version(text: &str) -> Result<Version, String> {
     let plain = text.trim();
     let plain = plain.strip_prefix('v').unwrap_or(plain);
     Version::parse(plain)
-        .map_err(|_| format!("\"{text}\" is no semantic version; write major.minor.patch, such as 1.2.0"))
+        .map_err(|_| format!("\"{text}\" is not a semantic version; write major.minor.patch, such as 1.2.0"))
 }
 
-/// Whether this names a product: `^[a-z0-9][a-z0-9-]*$`.
+/// Returns whether the text is a product name: `^[a-z0-9][a-z0-9-]*$`.
 pub(super) fn is_product(text: &str) -> bool {
     !text.starts_with('-')
         && !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// What `declarest` says: metadataRoot, openapi, compatibleDeclarest, compatibleManagedServer.
+/// The values of `declarest`: metadataRoot, openapi, compatibleDeclarest, compatibleManagedServer.
 type Declarest = (String, Option<OpenApiSource>, Option<Constraint>, Option<ManagedServerVersions>);
 
 fn declarest(field: Field, bundle: &str) -> Result<Declarest, FieldError> {
@@ -156,7 +156,7 @@ fn compatible_managed_server(fields: &mut Fields) -> Result<Option<ManagedServer
     let service = fields.read("compatibleManagedService", managed_server_versions)?;
     if server.is_some() && service.is_some() {
         return Err(fields
-            .fail("compatibleManagedService is another name of compatibleManagedServer; keep one of them"));
+            .fail("compatibleManagedService is another name for compatibleManagedServer; keep one of them"));
     }
     Ok(server.or(service))
 }
@@ -171,7 +171,7 @@ fn managed_server_versions(field: Field) -> Result<ManagedServerVersions, FieldE
                     return Ok(product.to_owned());
                 }
                 Err(format!(
-                    "\"{text}\" is no product; use lower case letters, digits and \"-\", no \"-\" first"
+                    "\"{text}\" is not a product name; use lower case letters, digits and \"-\", but not \"-\" first"
                 ))
             })
         })?,
@@ -208,7 +208,7 @@ fn openapi(text: &str) -> Result<OpenApiSource, String> {
     }
 }
 
-/// A path inside of the bundle without its empty and `.` segments; the bundle itself is empty.
+/// Returns a path inside of the bundle without empty and `.` segments; it is empty for the bundle itself.
 fn relative(text: &str) -> Result<String, String> {
     let text = text.trim();
     let segments: Vec<&str> = text.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
@@ -218,7 +218,7 @@ fn relative(text: &str) -> Result<String, String> {
     Ok(segments.join("/"))
 }
 
-/// One path segment.
+/// Parses one path segment.
 fn name(text: &str) -> Result<String, String> {
     let name = not_blank(text)?;
     if matches!(name.as_str(), "." | "..") || name.contains(['/', '\\']) || name.contains(char::is_control) {

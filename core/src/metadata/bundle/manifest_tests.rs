@@ -1,3 +1,5 @@
+//! Tests of reading bundle manifests.
+
 use rstest::rstest;
 use semver::Version;
 
@@ -9,7 +11,7 @@ fn decoded(text: &str) -> Result<Manifest, String> {
 }
 
 #[test]
-fn the_manifest_of_the_contract() {
+fn a_complete_manifest_is_read() {
     let manifest = decoded(MANIFEST).unwrap();
     assert_eq!((manifest.name.as_str(), &manifest.version), ("till-bundle", &Version::new(1, 2, 0)));
     assert_eq!((manifest.description.as_str(), manifest.deprecated), ("Till API.", false));
@@ -21,7 +23,7 @@ fn the_manifest_of_the_contract() {
 }
 
 #[test]
-fn what_a_manifest_need_not_say() {
+fn optional_keys_may_be_missing() {
     let manifest = decoded(SHORT).unwrap();
     assert!(!manifest.deprecated);
     assert_eq!(
@@ -40,7 +42,7 @@ fn what_a_manifest_need_not_say() {
 #[case("annotations: {any.key/x: [1]}")]
 #[case("distribution: {repo: a/b, tagTemplate: 'v{version}'}")]
 #[case("deprecated: true")]
-fn keys_that_published_bundles_carry(#[case] line: &str) {
+fn keys_of_published_bundles_are_accepted(#[case] line: &str) {
     decoded(&SHORT.replacen('{', &format!("{{{line}, "), 1)).unwrap();
 }
 
@@ -57,7 +59,7 @@ fn keys_of_declarest(#[case] line: &str) {
     decoded(&within(line)).unwrap();
 }
 
-/// The least manifest with this line in `declarest`.
+/// Returns the minimal manifest with this line in `declarest`.
 fn within(line: &str) -> String {
     SHORT.replace("metadataRoot: metadata", &format!("metadataRoot: metadata, {line}"))
 }
@@ -87,7 +89,7 @@ fn metadata_roots(#[case] text: &str, #[case] expected: &str) {
 #[case("../a", "declarest.metadataRoot: \"../a\" must be a relative path inside of the bundle")]
 #[case("a/../b", "declarest.metadataRoot: \"a/../b\" must be a relative path inside of the bundle")]
 #[case("a\\b", "declarest.metadataRoot: \"a\\b\" must be a relative path inside of the bundle")]
-fn no_metadata_roots(#[case] text: &str, #[case] reason: &str) {
+fn invalid_metadata_roots(#[case] text: &str, #[case] reason: &str) {
     let manifest = decoded(&SHORT.replace("metadataRoot: metadata", &format!("metadataRoot: '{text}'")));
     let error = manifest.unwrap_err();
     assert!(error.ends_with(reason), "{error}");
@@ -129,7 +131,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "1.2.0",
     "1.2",
-    "line 5, column 1: version: \"1.2\" is no semantic version; write major.minor.patch, such as 1.2.0"
+    "line 5, column 1: version: \"1.2\" is not a semantic version; write major.minor.patch, such as 1.2.0"
 )]
 #[case("Till API.", "''", "line 6, column 1: description: must not be blank")]
 #[case(
@@ -170,7 +172,7 @@ declarest: {metadataRoot: metadata}
 #[case(
     "metadataRoot: metadata",
     "metadataRoot: metadata, compatibleDeclarest: one",
-    "line 7, column 37: declarest.compatibleDeclarest: \"one\" is no version constraint: \"one\" is no version"
+    "line 7, column 37: declarest.compatibleDeclarest: \"one\" is not a version constraint: \"one\" is not a version"
 )]
 #[case(
     "metadataRoot: metadata",
@@ -185,17 +187,17 @@ declarest: {metadataRoot: metadata}
 #[case(
     "metadataRoot: metadata",
     "metadataRoot: metadata, compatibleManagedServer: {product: -t, versions: '*'}",
-    "line 7, column 63: declarest.compatibleManagedServer.product: \"-t\" is no product; use lower case letters, digits and \"-\", no \"-\" first"
+    "line 7, column 63: declarest.compatibleManagedServer.product: \"-t\" is not a product name; use lower case letters, digits and \"-\", but not \"-\" first"
 )]
 #[case(
     "metadataRoot: metadata",
     "metadataRoot: metadata, compatibleManagedServer: {product: t, versions: '<'}",
-    "line 7, column 75: declarest.compatibleManagedServer.versions: \"<\" is no version constraint: a version is missing"
+    "line 7, column 75: declarest.compatibleManagedServer.versions: \"<\" is not a version constraint: a version is missing"
 )]
 #[case(
     "metadataRoot: metadata}",
     "metadataRoot: metadata, compatibleManagedServer: &a {product: t, versions: '*'}, compatibleManagedService: *a}",
-    "line 7, column 1: declarest: compatibleManagedService is another name of compatibleManagedServer; keep one of them"
+    "line 7, column 1: declarest: compatibleManagedService is another name for compatibleManagedServer; keep one of them"
 )]
 #[case(
     "declarest: {",
@@ -217,13 +219,13 @@ declarest: {metadataRoot: metadata}
     "deprecated: maybe\ndeclarest: {",
     "line 7, column 1: deprecated: expected true or false, found a string"
 )]
-fn mistakes_are_told_with_their_place(#[case] from: &str, #[case] to: &str, #[case] expected: &str) {
+fn errors_name_their_location(#[case] from: &str, #[case] to: &str, #[case] expected: &str) {
     assert_eq!(decoded(&MANIFEST_IN_LINES.replacen(from, to, 1)).unwrap_err(), expected);
 }
 
 #[rstest]
-#[case("", "the document: is empty; a manifest needs apiVersion, kind, name, version and description")]
+#[case("", "the document: is empty; a manifest requires apiVersion, kind, name, version and description")]
 #[case("[]", "line 1, column 1: the document: expected an object, found an array")]
-fn no_manifests(#[case] text: &str, #[case] expected: &str) {
+fn invalid_manifests(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(decoded(text).unwrap_err(), expected);
 }

@@ -1,9 +1,8 @@
-//! Metadata bundles: metadata of a product, packed by its experts for everybody.
+//! Metadata bundles: shared metadata for the REST API of a product.
 //!
 //! A bundle is a directory with a [`Manifest`] (`bundle.yaml`) and a tree of metadata documents, usually packed
 //! as a gzip tar archive. [`BundleSource::open`] finds the one that a [`Reference`] names, unpacks it into a
-//! cache once and validates every document. [`Bundle::tree`] is then a source of metadata as good as a
-//! directory of one's own.
+//! cache once and validates every document. [`Bundle::tree`] is then a source of metadata like a metadata directory.
 //!
 //! ```
 //! use declarest_core::metadata::bundle::{BundleSource, Options, Reference};
@@ -75,53 +74,53 @@ pub use places::{cache_directory, registry_credentials};
 pub use reference::{OciReference, OciVersion, RELEASES, Reference};
 pub use source::{BundleSource, Options};
 
-/// Bundles written for this version and before are understood, whatever our own number is.
+/// Bundles for this version and earlier ones are supported, even if the version of this build is lower.
 const UNDERSTOOD: Version = Version::new(0, 3, 8);
 
-/// A bundle, ready for use. Its files are on this machine.
+/// A bundle whose files are on this machine.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// What it says about itself.
+    /// The manifest.
     pub manifest: Manifest,
     /// The directory of the whole bundle.
     ///
-    /// A directory in the cache keeps its place, but a moved tag or a changed local archive replaces what it
-    /// holds: compare [`Bundle::digest`].
+    /// A directory in the cache keeps its path, but a moved tag or a changed local archive replaces its content. To
+    /// detect this, compare [`Bundle::digest`].
     pub root: PathBuf,
     /// The directory of its metadata tree.
     pub metadata_root: PathBuf,
-    /// Where it says that the `OpenAPI` document is.
+    /// The location of the server's `OpenAPI` document, if the bundle states it.
     pub openapi: Option<OpenApiHint>,
-    /// `sha256:` and the digest of the archive, of the manifest in the registry, or for a directory of the
-    /// files that have an effect. Another digest is another bundle.
+    /// `sha256:` and the digest of the archive, of the manifest in the registry, or for a directory of the files that
+    /// have an effect. It differs if the content differs.
     pub digest: String,
-    /// What its user should know.
+    /// The warnings for the user.
     pub warnings: Vec<BundleWarning>,
 }
 
 impl Bundle {
-    /// Its metadata, with the layout of a metadata directory.
+    /// Opens the metadata tree, which has the layout of a metadata directory.
     pub fn tree(&self) -> Result<DirTree, BundleError> {
         let files = |source| BundleError::Files { bundle: self.manifest.name.clone(), source };
         DirTree::open(&self.metadata_root).map_err(files)
     }
 }
 
-/// What the user of a bundle should know.
+/// A warning for the user of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleWarning {
-    /// Its authors advise against it.
+    /// The authors deprecated the bundle.
     Deprecated {
         /// The bundle's name.
         name: String,
         /// The bundle's version.
         version: Version,
     },
-    /// It could not be learned whether there is a newer one, so the one in the cache is used.
+    /// The check for a newer version failed, so the cached copy is used.
     Stale {
         /// The reference.
         reference: String,
-        /// What failed.
+        /// The cause.
         reason: String,
     },
 }
@@ -142,27 +141,27 @@ impl fmt::Display for BundleWarning {
     }
 }
 
-/// Who uses a bundle.
+/// The build of `DeclaREST` that uses a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// A build without a version, which takes every bundle.
+    /// A build without a version, which accepts every bundle.
     Development,
     /// A release.
     Release(Version),
 }
 
 impl Build {
-    /// This build of the library.
+    /// Returns the build of this library.
     pub fn current() -> Self {
         Self::of(env!("CARGO_PKG_VERSION"))
     }
 
-    /// The build with this version; `dev`, and all that is no version, is a development build.
+    /// Returns the build with this version. `dev`, and any other text that is not a version, is a development build.
     pub fn of(version: &str) -> Self {
         manifest::version(version).map_or(Self::Development, Self::Release)
     }
 
-    /// The version that bundles have to be compatible with.
+    /// Returns the version that bundles have to be compatible with.
     fn compared(&self) -> Option<Version> {
         match self {
             Self::Development => None,

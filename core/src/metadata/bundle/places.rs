@@ -1,18 +1,19 @@
-//! Where the cache of bundles and the credentials of registries are by convention.
+//! The default locations of the bundle cache and of registry credentials.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The cache of bundles: `$DECLAREST_BUNDLE_CACHE_DIR`, else `~/.declarest/metadata-bundles`.
+/// Returns the cache of bundles: `$DECLAREST_BUNDLE_CACHE_DIR`, otherwise `~/.declarest/metadata-bundles`; `None` if
+/// there is no home directory either.
 ///
-/// `environment` answers for variables; an empty one counts as unset. `None`: there is no home either.
+/// `environment` returns the value of a variable; an empty value counts as unset.
 pub fn cache_directory(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     directory(&environment, "DECLAREST_BUNDLE_CACHE_DIR")
         .or_else(|| Some(directory(&environment, "HOME")?.join(".declarest/metadata-bundles")))
 }
 
-/// The file with credentials of registries, as Docker has it: `$DOCKER_CONFIG/config.json`, else
-/// `~/.docker/config.json`. It need not exist.
+/// Returns the Docker configuration with registry credentials: `$DOCKER_CONFIG/config.json`, otherwise
+/// `~/.docker/config.json`. The file may not exist.
 pub fn registry_credentials(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     directory(&environment, "DOCKER_CONFIG")
         .or_else(|| Some(directory(&environment, "HOME")?.join(".docker")))

@@ -1,4 +1,4 @@
-//! Where a bundle is: all forms of references, and the name of each in the cache.
+//! References to bundles, in all their forms, and their names in the cache.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use super::BundleError;
 use super::manifest::{is_product, version};
 use crate::digest::hex;
 
-/// Where the releases of named bundles are.
+/// The base URL of the releases of named bundles.
 pub const RELEASES: &str = "https://github.com/crmarques/";
 
-/// The longest name and version of a shorthand together, so that a cache entry has a valid file name.
+/// The maximum length of a shorthand, so that a cache entry has a valid file name.
 const SHORTHAND_LIMIT: usize = 128;
-/// How much of an artifact's name its cache entry shows.
+/// The maximum number of characters of an artifact's name in its cache entry.
 const ARTIFACT_LIMIT: usize = 64;
 
-/// Where a bundle is.
+/// The location of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// `oci://registry/repository:tag` or `…@digest`.
@@ -40,26 +40,26 @@ pub enum Reference {
 /// An artifact in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OciReference {
-    /// Host and, unless it is the default one, port.
+    /// The host, and the port if it is not the default one.
     pub registry: String,
     /// The repository in the registry.
     pub repository: String,
-    /// Which of its manifests.
+    /// The tag or digest of the manifest.
     pub version: OciVersion,
 }
 
-/// Which manifest of a repository.
+/// The tag or digest of a manifest in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OciVersion {
-    /// What a tag stands for now.
+    /// The manifest that the tag currently refers to.
     Tag(String),
-    /// The one with this digest, `sha256:` and 64 hexadecimal digits.
+    /// The manifest with this digest, `sha256:` and 64 hexadecimal digits.
     Digest(String),
 }
 
 impl Reference {
-    /// Parses a reference, first fit: `oci://`, `name:version`, `http(s)://`, `file://`, a path. Another scheme
-    /// is [`BundleError::Reference`].
+    /// Parses a reference. The first form that matches applies: `oci://`, `name:version`, `http(s)://`, `file://`, a
+    /// path. Another scheme is [`BundleError::Reference`].
     pub fn parse(text: &str) -> Result<Self, BundleError> {
         let text = text.trim();
         let refuse = |reason: &str| refused(text, reason);
@@ -79,7 +79,7 @@ impl Reference {
             None => Ok(Self::Path(PathBuf::from(text))),
             Some((scheme, _)) => match scheme.to_ascii_lowercase().as_str() {
                 "http" | "https" => {
-                    Url::parse(text).map(Self::Url).map_err(|error| refuse(&format!("is no URL: {error}")))
+                    Url::parse(text).map(Self::Url).map_err(|error| refuse(&format!("is not a URL: {error}")))
                 }
                 "file" => local(text).map(Self::Path).ok_or_else(|| {
                     refuse("must be file:///<absolute path>; files of other hosts cannot be read")
@@ -91,7 +91,7 @@ impl Reference {
         }
     }
 
-    /// Parses a reference to this machine: `file://` or a path, whatever the path looks like.
+    /// Parses a reference to a local file: `file://` or a path, even if the path looks like `name:version`.
     pub fn parse_file(text: &str) -> Result<Self, BundleError> {
         let text = text.trim();
         match text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
@@ -103,7 +103,7 @@ impl Reference {
         }
     }
 
-    /// Where the archive of a release is, for releases below `base`.
+    /// Returns the URL of the archive of a release below `base`.
     ///
     /// `till-bundle:1.2.0` is `declarest-bundle-till/releases/download/v1.2.0/till-bundle-1.2.0.tar.gz`.
     pub(super) fn release_url(base: &Url, name: &str, version: &Version) -> Result<Url, url::ParseError> {
@@ -111,8 +111,8 @@ impl Reference {
         base.join(&format!("declarest-bundle-{product}/releases/download/v{version}/{name}-{version}.tar.gz"))
     }
 
-    /// The name of its entry in the cache: `<name>-<version>` of a release, else `<artifact>-<12 hex digits>`
-    /// of the SHA-256 of the source. Relative paths have to be made absolute before.
+    /// Returns the name of its entry in the cache: `<name>-<version>` of a release, otherwise
+    /// `<artifact>-<12 hex digits>` of the SHA-256 of the source. A path must be absolute.
     pub(super) fn cache_entry(&self) -> String {
         let artifact = match self {
             Self::Release { name, version } => return format!("{name}-{version}"),
@@ -125,7 +125,7 @@ impl Reference {
         format!("{}-{}", plain(&artifact), &self.source_digest()[..12])
     }
 
-    /// The SHA-256 of the source in hexadecimal. Relative paths have to be made absolute before.
+    /// Returns the SHA-256 of the source in hexadecimal. A path must be absolute.
     pub(super) fn source_digest(&self) -> String {
         let digest = match self {
             Self::Path(path) => Sha256::digest(path.as_os_str().as_encoded_bytes()),
@@ -137,7 +137,7 @@ impl Reference {
 }
 
 impl fmt::Display for Reference {
-    /// As it was written, but URLs without userinfo and query.
+    /// Writes the reference as it was given, but URLs without userinfo and query.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Oci(reference) => write!(f, "oci://{reference}"),
@@ -156,19 +156,19 @@ impl OciReference {
             || Url::parse(&format!("https://{registry}/")).is_err()
             || registry.contains('@')
         {
-            return Err(format!("\"{registry}\" is no registry; {FORM}"));
+            return Err(format!("\"{registry}\" is not a registry; {FORM}"));
         }
         let (name, digest) = rest.split_once('@').map_or((rest, None), |(name, digest)| (name, Some(digest)));
         let (repository, tag) = name.split_once(':').map_or((name, None), |(name, tag)| (name, Some(tag)));
         if !repository.split('/').all(is_repository_segment) {
-            return Err(format!("\"{repository}\" is no repository; {FORM}"));
+            return Err(format!("\"{repository}\" is not a repository; {FORM}"));
         }
         if let Some(tag) = tag.filter(|tag| !is_tag(tag)) {
-            return Err(format!("\"{tag}\" is no tag; {FORM}"));
+            return Err(format!("\"{tag}\" is not a tag; {FORM}"));
         }
         let version = match (digest, tag) {
             (Some(digest), _) if is_sha256(digest) => OciVersion::Digest(digest.to_owned()),
-            (Some(digest), _) => return Err(format!("\"{digest}\" is no SHA-256 digest; {FORM}")),
+            (Some(digest), _) => return Err(format!("\"{digest}\" is not a SHA-256 digest; {FORM}")),
             (None, Some(tag)) => OciVersion::Tag(tag.to_owned()),
             (None, None) => return Err(format!("tag and digest are missing; {FORM}")),
         };
@@ -186,7 +186,7 @@ impl fmt::Display for OciReference {
     }
 }
 
-/// A URL without what may be secret.
+/// Returns a URL without userinfo, query and fragment, which may be secret.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
@@ -197,21 +197,21 @@ pub(super) fn shown(url: &Url) -> String {
     url.into()
 }
 
-/// Whether this is `sha256:` and 64 lower case hexadecimal digits, the form that registries use.
+/// Returns whether this is `sha256:` and 64 lower case hexadecimal digits, the form that registries use.
 pub(super) fn is_sha256(digest: &str) -> bool {
     digest.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     })
 }
 
-/// A path as the rest of the module wants it: absolute, with `.` resolved and links kept.
+/// Makes a path absolute, with `.` resolved and links kept.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, BundleError> {
     std::path::absolute(path).map_err(BundleError::io("resolve", path))
 }
 
 fn refused(text: &str, reason: &str) -> BundleError {
     let reference = Url::parse(text).ok().filter(Url::has_host);
-    // Of what cannot be read, all up to an @ may be a user and a password.
+    // If the URL cannot be parsed, the text before an @ may be a user name and a password.
     let unread = || match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
         _ => text.to_owned(),
@@ -234,13 +234,14 @@ fn strip_scheme<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
     found.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// RFC 3986, section 3.1.
+/// Returns whether this is a URI scheme (RFC 3986, section 3.1).
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// The OCI distribution specification: lower case letters and digits, parted by `.`, `_`, `__` or dashes.
+/// Returns whether this is a segment of a repository name. In the OCI distribution specification, it consists of lower
+/// case letters and digits, separated by `.`, `_`, `__` or dashes.
 fn is_repository_segment(text: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let separators = text.split(|c: char| c.is_ascii() && alphanumeric(c as u8));
@@ -252,7 +253,7 @@ fn is_repository_segment(text: &str) -> bool {
         && text.bytes().next_back().is_some_and(alphanumeric)
 }
 
-/// The OCI distribution specification.
+/// Returns whether this is a tag according to the OCI distribution specification.
 fn is_tag(text: &str) -> bool {
     text.len() <= 128
         && text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
@@ -263,7 +264,7 @@ fn last_segment(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
-/// An artifact's name without its ending and without what does not belong into a file name.
+/// Returns an artifact's name without its extension, and with `-` for characters that are not portable in file names.
 fn plain(artifact: &str) -> String {
     let stem =
         [".tar.gz", ".tgz"].iter().find_map(|ending| artifact.strip_suffix(ending)).unwrap_or(artifact);

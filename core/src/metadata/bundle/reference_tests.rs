@@ -1,3 +1,5 @@
+//! Tests of bundle references and their names in the cache.
+
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -55,7 +57,7 @@ fn path(text: &str) -> Reference {
 #[case("Till:1.2.0", path("Till:1.2.0"))]
 #[case("-till:1.2.0", path("-till:1.2.0"))]
 #[case("a b://x", path("a b://x"))]
-fn every_form_first_fit(#[case] text: &str, #[case] expected: Reference) {
+fn the_first_matching_form_applies(#[case] text: &str, #[case] expected: Reference) {
     assert_eq!(Reference::parse(text).unwrap(), expected);
 }
 
@@ -63,16 +65,16 @@ fn every_form_first_fit(#[case] text: &str, #[case] expected: Reference) {
 #[case("", "is empty; give name:version, an oci or https URL, or a path")]
 #[case("s3://bucket/till", "the scheme \"s3\" is not supported; use oci, https, http or file")]
 #[case("ssh://a.test/x", "the scheme \"ssh\" is not supported; use oci, https, http or file")]
-#[case("https://", "is no URL: empty host")]
+#[case("https://", "is not a URL: empty host")]
 #[case("file://other/srv/x", "must be file:///<absolute path>; files of other hosts cannot be read")]
 #[case("oci://r.test", "write oci://registry/repository:tag or oci://registry/repository@sha256:digest")]
 #[case(
     "oci:///a:1",
-    "\"\" is no registry; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"\" is not a registry; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://u@r.test/a:1",
-    "\"u@r.test\" is no registry; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"u@r.test\" is not a registry; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a",
@@ -80,36 +82,36 @@ fn every_form_first_fit(#[case] text: &str, #[case] expected: Reference) {
 )]
 #[case(
     "oci://r.test/A:1",
-    "\"A\" is no repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"A\" is not a repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a//b:1",
-    "\"a//b\" is no repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"a//b\" is not a repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/../b:1",
-    "\"../b\" is no repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"../b\" is not a repository; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a:",
-    "\"\" is no tag; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"\" is not a tag; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a:-1",
-    "\"-1\" is no tag; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"-1\" is not a tag; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
 #[case(
     "oci://r.test/a@sha256:12",
-    "\"sha256:12\" is no SHA-256 digest; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
+    "\"sha256:12\" is not a SHA-256 digest; write oci://registry/repository:tag or oci://registry/repository@sha256:digest"
 )]
-fn no_references(#[case] text: &str, #[case] reason: &str) {
+fn invalid_references(#[case] text: &str, #[case] reason: &str) {
     let error = Reference::parse(text).unwrap_err();
     assert_eq!(error.category(), Category::Validation);
     assert!(error.to_string().ends_with(&format!("\": {reason}")), "{error}");
 }
 
 #[test]
-fn a_release_has_a_name_that_a_file_can_have() {
+fn the_name_of_a_release_is_a_valid_file_name() {
     let error = Reference::parse(&format!("{}:1.2.0", "a".repeat(130))).unwrap_err().to_string();
     assert!(error.ends_with("\": name and version are too long"), "{error}");
 }
@@ -145,7 +147,7 @@ fn references_to_files(#[case] text: &str, #[case] expected: Result<Reference, &
     "1.2.0",
     "declarest-bundle-a-bundle/releases/download/v1.2.0/a-bundle-bundle-1.2.0.tar.gz"
 )]
-fn where_releases_are(#[case] name: &str, #[case] version: &str, #[case] expected: &str) {
+fn urls_of_releases(#[case] name: &str, #[case] version: &str, #[case] expected: &str) {
     let version: Version = version.parse().unwrap();
     let url = Reference::release_url(&RELEASES.parse().unwrap(), name, &version).unwrap();
     assert_eq!(url.as_str(), format!("https://github.com/crmarques/{expected}"));
@@ -175,7 +177,7 @@ fn equal_artifacts_of_different_sources_do_not_collide() {
 }
 
 #[test]
-fn what_may_be_secret_in_a_url_is_not_shown() {
+fn userinfo_and_query_of_a_url_are_not_shown() {
     let reference = Reference::parse("https://ops:canary@a.test/till.tar.gz?token=canary#canary").unwrap();
     assert_eq!(reference.to_string(), "https://a.test/till.tar.gz");
     let error = Reference::parse("s3://ops:canary@a.test/x?canary").unwrap_err().to_string();
@@ -184,7 +186,7 @@ fn what_may_be_secret_in_a_url_is_not_shown() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_reference_or_refused(text in ".{0,40}") {
+    fn any_text_is_a_reference_or_rejected(text in ".{0,40}") {
         if let Ok(reference) = Reference::parse(&text) {
             let entry = reference.cache_entry();
             prop_assert!(!entry.starts_with('.') && !entry.contains(['/', '\\', '\0']), "{}", entry);
@@ -193,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn references_to_registries_read_as_they_are_shown(
+    fn references_to_registries_are_parsed_as_they_are_shown(
         repository in "[a-z0-9]{1,5}(/[a-z0-9]{1,4}([._]|__|-{1,3})[a-z0-9]{1,3}){0,2}",
         tag in "[A-Za-z0-9_][A-Za-z0-9._-]{0,9}",
     ) {

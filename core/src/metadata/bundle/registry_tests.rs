@@ -1,4 +1,4 @@
-//! Bundles in OCI registries, played by a server that speaks the distribution protocol.
+//! Tests of bundles in OCI registries, with a server that implements the distribution protocol.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -22,15 +22,15 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }
 
-/// What the registry has under every tag and digest.
+/// The content of the registry, the same for every tag and digest.
 #[derive(Clone)]
 struct Held {
     manifest: Vec<u8>,
     manifest_type: &'static str,
-    /// What it says that the digest of the manifest is.
+    /// The digest of the manifest that the registry announces.
     announced: Option<String>,
     blob: Vec<u8>,
-    /// What it answers instead.
+    /// The status to respond with instead.
     refusal: Option<u16>,
 }
 
@@ -79,7 +79,7 @@ async fn open(cache: &Path, server: &Server, version: &str) -> Result<Bundle, Bu
 }
 
 #[tokio::test]
-async fn a_tag_is_resolved_once_in_the_life_of_a_source() {
+async fn a_source_resolves_a_tag_once() {
     let cache = tempfile::tempdir().unwrap();
     let held = Held::new(archive(&FILES));
     let (server, _held) = registry(held.clone()).await;
@@ -92,7 +92,7 @@ async fn a_tag_is_resolved_once_in_the_life_of_a_source() {
     let blob = format!("GET /v2/a/till-bundle/blobs/{}", digest(&held.blob));
     assert_eq!(server.lines(), ["GET /v2/a/till-bundle/manifests/1.2.0".to_owned(), blob]);
 
-    // Another process asks again, and finds nothing new.
+    // Another process requests the tag again, and it has not changed.
     let bundle = open(cache.path(), &server, ":1.2.0").await.unwrap();
     assert_eq!((server.count("/manifests/"), server.count("/blobs/")), (2, 1));
     assert_eq!(bundle.warnings, []);
@@ -114,15 +114,15 @@ async fn a_moved_tag_is_another_bundle() {
 #[case::down(|held: &mut Held| held.refusal = Some(503), "answered with status 503 Service Unavailable")]
 #[case::locked(|held: &mut Held| held.refusal = Some(403), "answered with status 403 Forbidden")]
 #[case::gone(|held: &mut Held| held.refusal = Some(404), "answered with status 404 Not Found")]
-#[case::broken(|held: &mut Held| *held = Held::new(b"x".to_vec()), "it is no complete gzip tar archive")]
+#[case::broken(|held: &mut Held| *held = Held::new(b"x".to_vec()), "it is not a complete gzip tar archive")]
 #[case::forged(|held: &mut Held| {
     *held = Held::new(archive(&FILES[1..]));
     held.blob.push(0);
-}, "the answer is larger than")]
+}, "the response is larger than")]
 #[tokio::test]
-async fn without_a_new_one_the_good_copy_is_used_with_a_warning(
+async fn the_cached_copy_is_used_with_a_warning_if_the_refresh_fails(
     #[case] happens: fn(&mut Held),
-    #[case] told: &str,
+    #[case] expected: &str,
 ) {
     let cache = tempfile::tempdir().unwrap();
     let (server, held) = registry(Held::new(archive(&FILES))).await;
@@ -134,18 +134,18 @@ async fn without_a_new_one_the_good_copy_is_used_with_a_warning(
     let [warning @ BundleWarning::Stale { reason, .. }] = bundle.warnings.as_slice() else {
         panic!("{:?}", bundle.warnings)
     };
-    assert!(reason.contains(told), "{reason}");
+    assert!(reason.contains(expected), "{reason}");
     let start =
         format!("metadata bundle oci://{}/a/till-bundle:latest could not be refreshed", server.host());
     assert!(warning.to_string().starts_with(&start), "{warning}");
 
-    // Once it works again the warning is gone.
+    // After a successful refresh there is no warning.
     *held.lock().unwrap() = Held::new(archive(&FILES));
     assert_eq!(open(cache.path(), &server, ":latest").await.unwrap().warnings, []);
 }
 
 #[tokio::test]
-async fn a_digest_is_never_asked_for_again() {
+async fn a_digest_is_requested_once() {
     let cache = tempfile::tempdir().unwrap();
     let held = Held::new(archive(&FILES));
     let (server, shared) = registry(held.clone()).await;
@@ -201,15 +201,15 @@ async fn types_of_layers(#[case] layer_type: &str) {
 )]
 #[case::index(
     json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []}),
-    "its manifest is of type \"application/vnd.oci.image.index.v1+json\"; only image manifests are supported, no index"
+    "its manifest is of type \"application/vnd.oci.image.index.v1+json\"; only image manifests are supported, not indexes"
 )]
 #[case::schema_1(
     json!({"schemaVersion": 1, "layers": []}),
-    "its manifest is of type \"application/vnd.oci.image.manifest.v1+json\"; only image manifests are supported, no index"
+    "its manifest is of type \"application/vnd.oci.image.manifest.v1+json\"; only image manifests are supported, not indexes"
 )]
 #[case::odd_digest(
     json!({"schemaVersion": 2, "layers": [{"mediaType": "application/gzip", "digest": "md5:1", "size": 1}]}),
-    "the digest \"md5:1\" of its layer is no SHA-256"
+    "the digest \"md5:1\" of its layer is not SHA-256"
 )]
 #[case::large(
     json!({"schemaVersion": 2, "layers": [
@@ -217,9 +217,9 @@ async fn types_of_layers(#[case] layer_type: &str) {
     ]}),
     "its layer has 268435457 bytes, more than 268435456"
 )]
-#[case::no_manifest(json!([]), "its manifest is no image manifest: ")]
+#[case::no_manifest(json!([]), "its manifest is not an image manifest: ")]
 #[tokio::test]
-async fn what_is_no_bundle(#[case] manifest: serde_json::Value, #[case] reason: &str) {
+async fn other_artifacts_are_rejected(#[case] manifest: serde_json::Value, #[case] reason: &str) {
     let cache = tempfile::tempdir().unwrap();
     let mut held = Held::new(archive(&FILES));
     held.manifest = serde_json::to_vec(&manifest).unwrap();
@@ -248,14 +248,14 @@ async fn a_manifest_that_is_too_large() {
     held.manifest.resize((4 << 20) + 1, b' ');
     let (server, _held) = registry(held).await;
     let error = open(cache.path(), &server, ":1").await.unwrap_err();
-    assert!(error.to_string().ends_with("the answer is larger than 4194304 bytes"), "{error}");
+    assert!(error.to_string().ends_with("the response is larger than 4194304 bytes"), "{error}");
 }
 
 #[rstest]
 #[case::layer(|held: &mut Held| held.blob[20] ^= 1, "/blobs/")]
 #[case::announced(|held: &mut Held| held.announced = Some(digest(b"other")), "/manifests/")]
 #[tokio::test]
-async fn other_content_than_its_digest(#[case] forge: fn(&mut Held), #[case] place: &str) {
+async fn content_that_does_not_match_its_digest(#[case] forge: fn(&mut Held), #[case] place: &str) {
     let cache = tempfile::tempdir().unwrap();
     let mut held = Held::new(archive(&FILES));
     forge(&mut held);
@@ -268,7 +268,7 @@ async fn other_content_than_its_digest(#[case] forge: fn(&mut Held), #[case] pla
 }
 
 #[tokio::test]
-async fn another_manifest_than_was_asked_for() {
+async fn a_manifest_that_does_not_match_the_requested_digest() {
     let cache = tempfile::tempdir().unwrap();
     let (server, _held) = registry(Held::new(archive(&FILES))).await;
     let wanted = digest(b"other");
@@ -298,14 +298,14 @@ fn challenge(text: &str) -> Response {
     Response::builder().status(401).header("www-authenticate", text).body(Body::empty()).unwrap()
 }
 
-/// With this login for the registry.
+/// Returns options with this login for the registry.
 fn logged_in(cache: &Path, server: &Server, login: &str) -> Options {
     let file: PathBuf = cache.join("config.json");
     std::fs::write(&file, format!(r#"{{"auths": {{"{}": {login}}}}}"#, server.host())).unwrap();
     Options { registry_credentials: Some(file), ..Options::new(cache.join("cache")) }
 }
 
-/// A registry that wants `wanted` as authorization and gives tokens itself.
+/// A registry that requires `wanted` as authorization, and issues tokens itself.
 async fn guarded(wanted: &'static str, service: &'static str) -> Server {
     let held = Held::new(archive(&FILES));
     serve(move |asked| match &asked.authorization {
@@ -373,7 +373,7 @@ async fn a_password_without_token() {
     let server = guarded("Basic b3BzOnB3", "Basic realm=\"r\"").await;
     let options = logged_in(cache.path(), &server, r#"{"auth": "b3BzOnB3"}"#);
     open_with(options, &server, ":1").await.unwrap();
-    // The challenge is met once; the layer is asked for with the password at once.
+    // There is only one challenge: the request of the layer has the password.
     assert_eq!(server.lines().len(), 3);
 }
 
@@ -400,9 +400,9 @@ async fn without_the_right_credentials(#[case] service: &'static str, #[case] lo
 }
 
 #[tokio::test]
-async fn tokens_are_asked_for_at_web_addresses_only() {
+async fn tokens_are_requested_from_web_addresses_only() {
     let cache = tempfile::tempdir().unwrap();
     let server = guarded("Bearer t0k", "Bearer realm=\"file:///etc/passwd\"").await;
     let error = open(cache.path(), &server, ":1").await.unwrap_err();
-    assert!(error.to_string().ends_with("its registry names no https URL for tokens"), "{error}");
+    assert!(error.to_string().ends_with("the token URL of its registry is not https"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! A web server on loopback that answers as a test says and remembers what it was asked.
+//! A web server on loopback that responds as a test defines, and records its requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use url::Url;
 pub struct Asked {
     /// Method and target, `GET /a?b=c`.
     pub line: String,
-    /// The path alone.
+    /// The path without the query.
     pub path: String,
     pub authorization: Option<String>,
     pub headers: HeaderMap,
@@ -27,7 +27,7 @@ pub struct Server {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// Serves until the runtime of the test ends.
+/// Starts a server that runs until the runtime of the test ends.
 pub async fn serve(answer: impl Fn(&Asked) -> Response + Send + Sync + 'static) -> Server {
     // One process-wide provider; another test may have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -69,7 +69,7 @@ impl Server {
         self.asked().into_iter().map(|asked| asked.line).collect()
     }
 
-    /// How many requests had a path with this in it.
+    /// The number of requests whose path contains `part`.
     pub fn count(&self, part: &str) -> usize {
         self.asked().iter().filter(|asked| asked.path.contains(part)).count()
     }

@@ -1,4 +1,4 @@
-//! Opens bundles: from the cache where it is good, else from where the reference says.
+//! Opens bundles from the cache or, if it has no valid entry, from their source.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,30 +20,29 @@ use crate::error::with_causes;
 use crate::proxy::Proxy;
 use crate::transport::{self, Access};
 
-/// How bundles are opened.
+/// Options for opening bundles.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The directory of the cache; it is made when it is needed.
+    /// The directory of the cache; it is created if necessary.
     pub cache: PathBuf,
-    /// Who will use the bundles.
+    /// The build that uses the bundles.
     pub build: Build,
-    /// The proxies of downloads, `metadata.proxy`; none means direct connections. The environment is not
-    /// asked.
+    /// The proxies for downloads, `metadata.proxy`; if empty, connections are direct. Proxies of the environment are
+    /// ignored.
     pub proxies: Vec<reqwest::Proxy>,
-    /// A Docker configuration with the credentials of registries. Where there is none, they are asked
-    /// anonymously.
+    /// A Docker configuration with registry credentials. Without it, requests are anonymous.
     pub registry_credentials: Option<PathBuf>,
-    /// Below which URL the releases of named bundles are: [`RELEASES`], or a mirror of it.
+    /// The base URL of the releases of named bundles: [`RELEASES`], or a mirror of it.
     pub releases: String,
-    /// What lets us in at one server, for archives of its origin. Others are asked by nobody in particular.
+    /// The credentials of one server, for archives at its origin. Requests to other origins are anonymous.
     pub access: Option<Access>,
-    /// Whether an archive that a URL names is asked for again each time it is opened, and not only once: for
-    /// URLs whose archive is replaced. A server that says that it has not changed does not send it again.
+    /// Whether each opening of an archive by URL requests it again, for URLs whose archive may be replaced. The
+    /// request is conditional, so an unchanged archive is not sent again.
     pub revalidates: bool,
 }
 
 impl Options {
-    /// For this build, with direct connections and without credentials.
+    /// Returns options for this build, with direct connections and without credentials.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),
@@ -56,17 +55,16 @@ impl Options {
         }
     }
 
-    /// The same, with downloads through `proxy` where it serves their target.
+    /// Sets `proxy` for downloads from the targets that it applies to.
     #[must_use]
     pub fn through(self, proxy: Proxy) -> Self {
         Self { proxies: vec![transport::through(proxy)], ..self }
     }
 }
 
-/// Opens bundles. Clones share connections and what they know; a process should have one for each set of
-/// options.
+/// Opens bundles. Clones share connections and resolved tags; a process should have one for each set of options.
 ///
-/// The first download needs a rustls crypto provider installed for the process.
+/// A rustls crypto provider must be installed for the process before the first download.
 #[derive(Clone, Debug)]
 pub struct BundleSource {
     shared: Arc<Shared>,
@@ -77,12 +75,12 @@ struct Shared {
     options: Options,
     limits: Limits,
     client: OnceCell<reqwest::Client>,
-    /// The tags that were resolved; each is asked for once in the life of a process.
+    /// The resolved tags; each one is requested once.
     resolved: Mutex<HashSet<String>>,
 }
 
 impl BundleSource {
-    /// A source of bundles; nothing is read or contacted yet.
+    /// Creates a source of bundles without any I/O.
     pub fn new(options: Options) -> Self {
         Self::with_limits(options, Limits::default())
     }
@@ -92,15 +90,14 @@ impl BundleSource {
         Self { shared: Arc::new(Shared { options, limits, client, resolved }) }
     }
 
-    /// Finds the bundle that `reference` names, makes it available on this machine and checks it.
+    /// Finds the bundle that `reference` names, fetches it to this machine if necessary, and validates it.
     ///
-    /// A directory is used in place, and all of it is validated each time. Everything else is unpacked into
-    /// the cache and validated once; a release, an archive on a web server and a digest are then never asked
-    /// for again (but see [`Options::revalidates`]), a local archive is read again when its size or modification
-    /// time changed, and a tag is resolved once per source. If asking again fails, the copy in the cache is used,
-    /// with a warning.
+    /// A directory is used in place, and is validated each time. All other bundles are unpacked into the cache, and
+    /// validated once. A release, an archive on a web server and a digest are then not requested again (but see
+    /// [`Options::revalidates`]). A local archive is read again if its size or modification time changed. A tag is
+    /// resolved once per source. If a repeated request fails, the cached copy is used, with a warning.
     ///
-    /// However many processes open one reference at the same time, one of them downloads it.
+    /// If several processes open the same reference at the same time, only one of them downloads it.
     pub async fn open(&self, reference: &Reference) -> Result<Bundle, BundleError> {
         match reference {
             Reference::Path(path) => self.open_path(path).await,
@@ -118,9 +115,9 @@ impl BundleSource {
         }
     }
 
-    /// What is in the cache of the archive that `reference` names, with the warning that it could not be asked for
-    /// again, and why; `None` if there is nothing, or `reference` names a place on this machine. Nobody is
-    /// contacted.
+    /// Returns the cached copy of the bundle that `reference` names without sending requests, with a warning that it
+    /// could not be refreshed because of `reason`. Returns `None` if there is no copy, or if `reference` is a local
+    /// path.
     pub async fn kept(&self, reference: &Reference, reason: &str) -> Result<Option<Bundle>, BundleError> {
         let identity = match reference {
             Reference::Path(_) => return Ok(None),
@@ -147,7 +144,7 @@ impl BundleSource {
                 return Ok(bundle(content, digest, None));
             }
             if !metadata.is_file() || metadata.len() > MAX_TOTAL {
-                let reason = format!("it is no regular file of at most {} MiB", MAX_TOTAL >> 20);
+                let reason = format!("it is not a regular file of at most {} MiB", MAX_TOTAL >> 20);
                 return Err(BundleError::Archive { bundle: expected.bundle, reason });
             }
             let file = File::open(&path).map_err(|error| missing(&path, error))?;
@@ -173,15 +170,17 @@ impl BundleSource {
         identity: Option<(String, Version)>,
     ) -> Result<Bundle, BundleError> {
         let text = reference.to_string();
-        // What a release holds never changes.
+        // The content of a release never changes.
         let is_final = identity.is_some() || !self.shared.options.revalidates;
         let expected = self.expected(text.clone(), identity);
+        // Use the cached copy if it cannot change.
         let slot = Slot::new(&self.shared.options.cache, reference);
         let (lock, kept) = locked(&slot, &expected).await?;
         let kept = match kept {
             Some(ready) if is_final => return Ok(bundle(ready.content, ready.provenance.digest, None)),
             kept => kept,
         };
+        // Otherwise download the archive. If this fails, use the cached copy with a warning.
         match (self.download(url, &slot, &lock, &expected, kept.as_ref()).await, kept) {
             (Ok(Some(ready)), _) | (Ok(None), Some(ready)) => {
                 Ok(bundle(ready.content, ready.provenance.digest, None))
@@ -195,7 +194,7 @@ impl BundleSource {
         }
     }
 
-    /// Makes the entry from what is at `url`; `None` if that is what is `kept` already.
+    /// Creates the entry from the archive at `url`; `None` if the archive has not changed since the `kept` one.
     async fn download(
         &self,
         url: &Url,
@@ -222,13 +221,15 @@ impl BundleSource {
     async fn open_artifact(&self, reference: &Reference, oci: &OciReference) -> Result<Bundle, BundleError> {
         let text = reference.to_string();
         let expected = self.expected(text.clone(), None);
+        // Use the cached copy if it cannot change, or if the tag was already resolved.
         let slot = Slot::new(&self.shared.options.cache, reference);
         let (lock, kept) = locked(&slot, &expected).await?;
         let is_final = matches!(oci.version, OciVersion::Digest(_)) || self.is_resolved(&text);
         if let Some(ready) = kept.filter(|_| is_final) {
             return Ok(bundle(ready.content, ready.provenance.digest, None));
         }
-        // The copy stays until another one is complete and valid, so it is still there after a failure.
+        // Otherwise request the artifact from the registry. The cached copy is only replaced by a complete and valid
+        // one, so it still exists after an error.
         let refreshed = self.refresh(oci, &slot, &lock, &expected).await;
         if refreshed.is_ok() {
             self.shared.resolved.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
@@ -246,7 +247,7 @@ impl BundleSource {
         Ok(bundle(ready.content, ready.provenance.digest, warning))
     }
 
-    /// Makes the entry be what the registry has now.
+    /// Updates the entry to the current artifact of the registry.
     async fn refresh(
         &self,
         oci: &OciReference,
@@ -282,7 +283,7 @@ impl BundleSource {
     }
 }
 
-/// Locks an entry and looks whether it is good.
+/// Locks an entry, and returns it if it is valid.
 async fn locked(slot: &Slot, expected: &Expected) -> Result<(Arc<Lock>, Option<Ready>), BundleError> {
     let (slot, expected) = (slot.clone(), expected.clone());
     blocking(move || {
@@ -297,8 +298,8 @@ async fn ready(slot: &Slot, expected: &Expected) -> Result<Option<Ready>, Bundle
     blocking(move || Ok(slot.ready(&expected))).await
 }
 
-/// Makes an entry from its download, of which nothing remains afterwards. The lock is kept to the end, also if
-/// nobody waits for it any more.
+/// Creates an entry from its download, and removes the download. The lock is held to the end, even if the caller is
+/// cancelled.
 async fn install(
     slot: &Slot,
     lock: Arc<Lock>,
@@ -333,14 +334,14 @@ fn missing(path: &Path, error: std::io::Error) -> BundleError {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let hint = if name.contains(':') { "; a release is written name:1.2.3" } else { "" };
+            let hint = if name.contains(':') { "; the form of a release is name:1.2.3" } else { "" };
             BundleError::Missing { place: path.display().to_string(), hint }
         }
         _ => BundleError::io("open", path)(error),
     }
 }
 
-/// Runs what blocks where blocking is allowed.
+/// Runs blocking work on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BundleError> + Send + 'static,
 ) -> Result<T, BundleError> {

@@ -1,4 +1,4 @@
-//! Archives on web servers.
+//! Tests of archives on web servers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -52,7 +52,7 @@ async fn an_invalid_entry_is_downloaded_again() {
 async fn many_openers_download_once() {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| ok(archive(&FILES))).await;
-    // Each source opens the lock file for itself, as another process would.
+    // Each source opens the lock file itself, like another process.
     let openers = (0..8).map(|_| open(cache.path(), &server, "till.tar.gz"));
     let opened = futures::future::join_all(openers).await;
     assert!(opened.iter().all(Result::is_ok));
@@ -60,7 +60,7 @@ async fn many_openers_download_once() {
 }
 
 #[tokio::test]
-async fn a_failed_opener_leaves_the_work_to_the_next() {
+async fn the_next_opener_continues_after_an_error() {
     let cache = tempfile::tempdir().unwrap();
     let failures = std::sync::atomic::AtomicUsize::new(2);
     let left = move || {
@@ -78,7 +78,7 @@ async fn a_failed_opener_leaves_the_work_to_the_next() {
 }
 
 #[tokio::test]
-async fn an_opener_that_gives_up_is_in_nobodys_way() {
+async fn a_cancelled_opener_does_not_block_the_next() {
     let cache = tempfile::tempdir().unwrap();
     let (asked, seen) = tokio::sync::oneshot::channel();
     let asked = std::sync::Mutex::new(Some(asked));
@@ -115,10 +115,10 @@ async fn a_release_is_found_by_name_and_version() {
 }
 
 #[rstest]
-#[case("till-bundle:1.3.0", "bundle till-bundle:1.3.0: its manifest says till-bundle 1.2.0")]
-#[case("till:1.2.0", "bundle till:1.2.0: its manifest says till-bundle 1.2.0")]
+#[case("till-bundle:1.3.0", "bundle till-bundle:1.3.0: its manifest states till-bundle 1.2.0")]
+#[case("till:1.2.0", "bundle till:1.2.0: its manifest states till-bundle 1.2.0")]
 #[tokio::test]
-async fn a_release_must_be_what_it_is_called(#[case] reference: &str, #[case] message: &str) {
+async fn the_manifest_of_a_release_must_match_its_reference(#[case] reference: &str, #[case] message: &str) {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| ok(archive(&FILES))).await;
     let opened = mirrored(cache.path(), &server).open(&Reference::parse(reference).unwrap()).await;
@@ -128,7 +128,7 @@ async fn a_release_must_be_what_it_is_called(#[case] reference: &str, #[case] me
 }
 
 #[rstest]
-#[case(404, Category::NotFound, "404 Not Found; check name and version")]
+#[case(404, Category::NotFound, "404 Not Found; check the name and the version")]
 #[case(401, Category::Auth, "401 Unauthorized; check the credentials for this host")]
 #[case(403, Category::Auth, "403 Forbidden; check the credentials for this host")]
 #[case(304, Category::Transport, "304 Not Modified")]
@@ -136,17 +136,17 @@ async fn a_release_must_be_what_it_is_called(#[case] reference: &str, #[case] me
 #[case(429, Category::Transport, "429 Too Many Requests")]
 #[case(500, Category::Transport, "500 Internal Server Error")]
 #[tokio::test]
-async fn statuses(#[case] code: u16, #[case] category: Category, #[case] told: &str) {
+async fn statuses(#[case] code: u16, #[case] category: Category, #[case] status: &str) {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(move |_| status(code)).await;
     let error = open(cache.path(), &server, "till.tar.gz?key=canary").await.unwrap_err();
     assert_eq!(error.category(), category);
-    assert_eq!(error.to_string(), format!("GET {}till.tar.gz answered with status {told}", server.base));
+    assert_eq!(error.to_string(), format!("GET {}till.tar.gz answered with status {status}", server.base));
     assert_eq!(entries_of(cache.path()), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there() {
+async fn an_unreachable_server() {
     let cache = tempfile::tempdir().unwrap();
     // Installs the crypto provider.
     serve(|_| status(500)).await;
@@ -160,7 +160,7 @@ async fn a_server_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off() {
+async fn an_incomplete_response() {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| {
         let parts = vec![Ok("part"), Err(std::io::Error::other("gone"))];
@@ -173,7 +173,7 @@ async fn an_answer_that_breaks_off() {
 }
 
 #[test]
-fn the_times_of_the_contract() {
+fn the_documented_time_limits() {
     let limits = Limits::default();
     assert_eq!((limits.http, limits.registry), (Duration::from_mins(1), Duration::from_mins(2)));
 }
@@ -183,7 +183,7 @@ fn limited(cache: &Path, limits: Limits) -> BundleSource {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_end_is_left_in_time() {
+async fn an_endless_response_times_out() {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| {
         let first = stream::iter([Ok::<_, std::io::Error>("part")]);
@@ -193,22 +193,22 @@ async fn an_answer_that_does_not_end_is_left_in_time() {
     let source = limited(cache.path(), Limits { http: Duration::from_millis(200), ..Limits::default() });
     let error = source.open(&Reference::Url(server.base.clone())).await.unwrap_err();
     assert_eq!(error.category(), Category::Transport);
-    assert_eq!(error.to_string(), format!("GET {}: no complete answer within 200ms", server.base));
+    assert_eq!(error.to_string(), format!("GET {}: no complete response within 200ms", server.base));
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_left_in_time() {
+async fn a_server_that_does_not_respond_times_out() {
     let cache = tempfile::tempdir().unwrap();
     serve(|_| status(500)).await;
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/till.tar.gz", silent.local_addr().unwrap());
     let source = limited(cache.path(), Limits { http: Duration::from_millis(50), ..Limits::default() });
     let error = source.open(&Reference::parse(&url).unwrap()).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("GET {url}: no complete answer within 50ms"));
+    assert_eq!(error.to_string(), format!("GET {url}: no complete response within 50ms"));
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_left_early() {
+async fn a_response_that_is_too_large_is_not_read_to_its_end() {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| {
         let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(vec![0; 4096]));
@@ -218,7 +218,7 @@ async fn an_answer_that_is_too_large_is_left_early() {
     let source = limited(cache.path(), Limits { archive: 1 << 20, ..Limits::default() });
     let error = source.open(&Reference::Url(server.base.clone())).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
-    assert!(error.to_string().ends_with("the answer is larger than 1048576 bytes"), "{error}");
+    assert!(error.to_string().ends_with("the response is larger than 1048576 bytes"), "{error}");
     assert_eq!(entries_of(cache.path()), Vec::<String>::new());
 }
 
@@ -244,7 +244,7 @@ async fn redirects_in_a_circle_end() {
 }
 
 #[tokio::test]
-async fn gzip_is_the_archive_and_no_encoding() {
+async fn gzip_is_not_a_content_encoding_of_the_archive() {
     let cache = tempfile::tempdir().unwrap();
     let bytes = archive(&FILES);
     let encoded = move |_: &_| {
@@ -265,12 +265,12 @@ async fn downloads_go_through_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_page_is_no_bundle() {
+async fn a_web_page_is_not_a_bundle() {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| ok("<html>")).await;
     let error = open(cache.path(), &server, "till.tar.gz").await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
-    assert!(error.to_string().contains("it is no complete gzip tar archive: "), "{error}");
+    assert!(error.to_string().contains("it is not a complete gzip tar archive: "), "{error}");
     assert_eq!(entries_of(cache.path()), Vec::<String>::new());
 }
 
@@ -307,7 +307,7 @@ async fn an_archive_that_has_not_changed_is_not_sent_again(
     let reference = Reference::Url(server.base.join("till.tar.gz").unwrap());
     let mut digests = Vec::new();
     for _ in 0..2 {
-        // Another process knows it, too.
+        // Another process sends the same condition.
         let bundle = BundleSource::new(revalidating(cache.path())).open(&reference).await.unwrap();
         assert_eq!(bundle.warnings, []);
         digests.push(bundle.digest);
@@ -318,7 +318,7 @@ async fn an_archive_that_has_not_changed_is_not_sent_again(
 }
 
 #[tokio::test]
-async fn an_archive_that_was_replaced_is_had_and_a_failure_leaves_the_old_one() {
+async fn a_replaced_archive_is_downloaded_and_an_error_keeps_the_old_one() {
     let cache = tempfile::tempdir().unwrap();
     let answers = std::sync::Mutex::new(vec![
         status(503),
@@ -342,7 +342,7 @@ async fn an_archive_that_was_replaced_is_had_and_a_failure_leaves_the_old_one() 
 }
 
 #[tokio::test]
-async fn what_was_fetched_before_is_had_without_asking() {
+async fn the_cached_copy_is_available_without_requests() {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| ok(archive(&FILES))).await;
     let reference = Reference::Url(server.base.join("till.tar.gz?key=s3cret").unwrap());
@@ -376,7 +376,7 @@ async fn access_to(base: &url::Url) -> crate::transport::Access {
 }
 
 #[tokio::test]
-async fn the_managed_server_is_asked_with_credentials_and_nobody_else() {
+async fn credentials_are_sent_to_the_managed_server_only() {
     let elsewhere = serve(|_| ok(archive(&FILES))).await;
     let leads = elsewhere.base.join("moved.tar.gz").unwrap();
     let server = serve(move |asked| match asked.path.as_str() {
@@ -395,15 +395,15 @@ async fn the_managed_server_is_asked_with_credentials_and_nobody_else() {
     ] {
         BundleSource::new(options.clone()).open(&Reference::Url(url)).await.unwrap();
     }
-    let told = |server: &Server| -> Vec<String> {
+    let headers = |server: &Server| -> Vec<String> {
         let asked = server.asked().into_iter();
         asked
             .map(|asked| format!("{} {} {}", asked.path, asked.header("x-key"), asked.header("x-tenant")))
             .collect()
     };
     assert_eq!(
-        told(&server),
+        headers(&server),
         ["/till.tar.gz s3cret blue", "/leads.tar.gz s3cret blue", "/on.tar.gz s3cret blue"]
     );
-    assert_eq!(told(&elsewhere), ["/moved.tar.gz  ", "/till.tar.gz  "]);
+    assert_eq!(headers(&elsewhere), ["/moved.tar.gz  ", "/till.tar.gz  "]);
 }

@@ -1,4 +1,4 @@
-//! From bytes to a document.
+//! Decodes metadata documents from YAML and JSON.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,11 @@ use crate::payload::PayloadType;
 use crate::payload::fields::{Field, FieldError, Fields, Keyword, read_document};
 
 impl Document {
-    /// Reads a document from YAML or JSON; an empty one, and null, say nothing.
+    /// Reads a document from YAML or JSON. An empty one, or null, is the empty document.
     ///
-    /// Unknown or wrongly cased keys, equal keys in one object, a second document and malformed pointers,
-    /// formats, references and includes are errors that tell where they are. Null is absent everywhere,
-    /// except inside of `body` and of defaults. Where a string is wanted YAML takes any scalar as its
-    /// source text; JSON takes strings only.
+    /// Unknown keys, keys in wrong case, duplicate keys, a second document, and malformed pointers, formats, references
+    /// and includes are errors that name their location. Null means absent, except inside of `body` and of defaults.
+    /// If a string is expected, YAML accepts any scalar as its source text; JSON accepts strings only.
     pub fn decode(format: PayloadType, bytes: &[u8]) -> Result<Self, DocumentError> {
         if !matches!(format, PayloadType::Yaml | PayloadType::Json) {
             return Err(DocumentError::Format(format));
@@ -66,7 +65,7 @@ fn resource(field: Field) -> Result<ResourceSection, FieldError> {
     })
 }
 
-/// A field whose blank text means what its absence means.
+/// Reads a field whose blank text means the same as its absence.
 fn parsed_unless_blank<T>(
     fields: &mut Fields,
     key: &str,
@@ -113,7 +112,7 @@ fn defaults(field: Field) -> Result<DefaultsSection, FieldError> {
     })
 }
 
-/// An object, or an include of the file whose name without its extension is `stem`.
+/// Reads an object, or an include of a file whose name without its extension is `stem`.
 fn defaults_source(field: Field, stem: &str) -> Result<DefaultsSource, FieldError> {
     if field.is_scalar() {
         return field.parsed(|text| DefaultsSource::parse_include(text, stem));
@@ -155,7 +154,7 @@ fn operation(name: OperationName, field: Field) -> Result<OperationSection, Fiel
     })
 }
 
-/// A map, or a list of maps in which later ones win.
+/// Reads a map, or a list of maps in which later ones take precedence.
 fn headers(field: Field) -> Result<Option<Headers>, FieldError> {
     let maps = if field.is_list() { field.items()? } else { vec![field] };
     let mut headers = maps.is_empty().then(Headers::default);
@@ -164,11 +163,12 @@ fn headers(field: Field) -> Result<Option<Headers>, FieldError> {
         let headers = headers.get_or_insert_default();
         let mut seen = Headers::default();
         for (name, field) in entries {
-            let twice = field.fail(format!("the header \"{name}\" is there twice; names ignore case"));
+            let duplicate =
+                field.fail(format!("the header \"{name}\" is duplicated; names are not case-sensitive"));
             let value = field.text()?;
             headers.insert(&name, value.clone());
             if seen.insert(&name, value).is_some() {
-                return Err(twice);
+                return Err(duplicate);
             }
         }
     }
@@ -215,7 +215,7 @@ fn pagination(field: Field) -> Result<Pagination, FieldError> {
     let style: PaginationStyle = fields.require("style", Field::keyword)?;
     for key in PAGINATION.iter().filter(|key| !style.keys().contains(key)) {
         let foreign =
-            format!("means nothing with style: {}; remove it, or choose another style", style.word());
+            format!("is not allowed with style: {}; remove it, or choose another style", style.word());
         fields.read(key, |field| Err::<(), _>(field.fail(foreign)))?;
     }
     Ok(match style {

@@ -1,3 +1,5 @@
+//! Tests of decoding metadata documents.
+
 use rstest::rstest;
 
 use super::*;
@@ -18,7 +20,7 @@ pub fn pointers(list: &[&str]) -> Vec<Pointer> {
     list.iter().map(|text| Pointer::parse(text).unwrap()).collect()
 }
 
-/// The document of the contract, all fields that exist.
+/// A document with all fields.
 pub const FULL: &str = r#"
 selector: {descendants: true}
 resource:
@@ -69,7 +71,7 @@ fn full_resource() -> ResourceSection {
 }
 
 #[test]
-fn the_document_of_the_contract() {
+fn a_complete_document() {
     let create = OperationSection {
         method: Some("POST".to_owned()),
         path: Some("./import".to_owned()),
@@ -107,7 +109,7 @@ fn the_document_of_the_contract() {
 #[case("# nothing\n")]
 #[case("null")]
 #[case("{}")]
-fn an_empty_document_says_nothing(#[case] text: &str) {
+fn an_empty_document_has_no_sections(#[case] text: &str) {
     assert_eq!(yaml(text), Document::default());
 }
 
@@ -116,7 +118,7 @@ fn an_empty_document_says_nothing(#[case] text: &str) {
 #[case(" \n")]
 #[case("null")]
 #[case("{}")]
-fn an_empty_json_document_says_nothing(#[case] text: &str) {
+fn an_empty_json_document_has_no_sections(#[case] text: &str) {
     assert_eq!(json(text), Document::default());
 }
 
@@ -156,7 +158,7 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
 )]
 #[case(
     "operations: {list: {pagination: {style: link, size: 3}}}",
-    "line 1, column 47: operations.list.pagination.size: means nothing with style: link; remove it, or choose another style"
+    "line 1, column 47: operations.list.pagination.size: is not allowed with style: link; remove it, or choose another style"
 )]
 #[case(
     "operations: {list: {pagination: {style: page, parameter: p, size: 0}}}",
@@ -271,7 +273,7 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
 )]
 #[case(
     "operations: {get: {headers: {Accept: a, accept: b}}}",
-    "line 1, column 41: operations.get.headers.accept: the header \"accept\" is there twice; names ignore case"
+    "line 1, column 41: operations.get.headers.accept: the header \"accept\" is duplicated; names are not case-sensitive"
 )]
 #[case(
     "operations: {get: {query: {a: [1]}}}",
@@ -297,7 +299,7 @@ fn an_empty_json_document_says_nothing(#[case] text: &str) {
     "operations: {get: {validate: {schemaRef: 'openapi:#/a~'}}}",
     "line 1, column 31: operations.get.validate.schemaRef: JSON Pointer \"/a~\" has a \"~\" that is not \"~0\" (tilde) or \"~1\" (slash)"
 )]
-fn yaml_mistakes_tell_their_place(#[case] text: &str, #[case] message: &str) {
+fn yaml_errors_name_their_position(#[case] text: &str, #[case] message: &str) {
     let error = Document::decode(Yaml, text.as_bytes()).unwrap_err();
     assert_eq!(error.to_string(), message);
     assert_eq!(error.category(), Category::Validation);
@@ -325,7 +327,7 @@ fn yaml_mistakes_tell_their_place(#[case] text: &str, #[case] message: &str) {
     "{\"resource\": {\"requiredAttributes\": [\"/a\", \"b\"]}}",
     "line 1, column 44: resource.requiredAttributes[1]: JSON Pointer \"b\" must start with \"/\""
 )]
-fn json_mistakes_tell_their_place(#[case] text: &str, #[case] message: &str) {
+fn json_errors_name_their_position(#[case] text: &str, #[case] message: &str) {
     assert_eq!(Document::decode(Json, text.as_bytes()).unwrap_err().to_string(), message);
 }
 

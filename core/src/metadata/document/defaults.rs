@@ -1,4 +1,4 @@
-//! `resource.defaults`: what payloads inherit, and how layers of it fold.
+//! `resource.defaults`: the default values of payloads, and how documents are merged.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use crate::repository::DEFAULTS_EXTENSIONS;
 /// `resource.defaults`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DefaultsSection {
-    /// What happens to what earlier layers say; [`DefaultsMode::Inherit`] if absent.
+    /// How the defaults of earlier layers are handled; [`DefaultsMode::Inherit`] if absent.
     pub mode: Option<DefaultsMode>,
     /// The profiles to apply, in order; absent inherits the selection, empty selects none.
     pub use_profiles: Option<Vec<String>>,
-    /// The baseline.
+    /// The baseline defaults.
     pub value: Option<DefaultsSource>,
-    /// Alternatives to select from, by name.
+    /// Named defaults that `useProfiles` selects.
     pub profiles: Option<BTreeMap<String, DefaultsSource>>,
 }
 
-/// What a layer does to the defaults of earlier ones.
+/// How a layer handles the defaults of earlier layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultsMode {
-    /// Adds to them.
+    /// Adds to the inherited defaults.
     Inherit,
-    /// Drops their baseline and selection; their profiles can still be selected.
+    /// Drops the inherited baseline and selection. Inherited profiles can still be selected.
     Ignore,
-    /// Drops all of them.
+    /// Drops all inherited defaults.
     Replace,
 }
 
@@ -36,17 +36,17 @@ impl Keyword for DefaultsMode {
         &[("inherit", Self::Inherit), ("ignore", Self::Ignore), ("replace", Self::Replace)];
 }
 
-/// Where defaults come from.
+/// The source of defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefaultsSource {
-    /// They stand in the document.
+    /// The defaults are in the document.
     Inline(Object),
-    /// They are the content of this file next to the document.
+    /// The defaults are the content of this file next to the document.
     Include(String),
 }
 
 impl DefaultsSource {
-    /// Parses `{{include <stem>.<extension>}}`, ignoring white space around it; `Err` says what is wrong.
+    /// Parses `{{include <stem>.<extension>}}`; surrounding white space is ignored. The error is the fault.
     pub(super) fn parse_include(text: &str, stem: &str) -> Result<Self, String> {
         let file = text.trim().strip_prefix("{{include ").and_then(|rest| rest.strip_suffix("}}"));
         let extension = file.and_then(|file| file.strip_prefix(stem)?.strip_prefix('.'));
@@ -62,7 +62,7 @@ impl DefaultsSource {
         }
     }
 
-    /// The included file; `None` for inline defaults.
+    /// Returns the included file; `None` for inline defaults.
     pub fn file(&self) -> Option<&str> {
         match self {
             Self::Inline(_) => None,
@@ -70,13 +70,13 @@ impl DefaultsSource {
         }
     }
 
-    /// The include as documents have it; `None` for inline defaults.
+    /// Returns the include in the form of documents; `None` for inline defaults.
     pub fn include_text(&self) -> Option<String> {
         self.file().map(|file| format!("{{{{include {file}}}}}"))
     }
 }
 
-/// The defaults of all layers so far.
+/// The merged defaults of all layers so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FoldedDefaults {
     value: Object,
@@ -84,12 +84,12 @@ pub(super) struct FoldedDefaults {
     catalog: BTreeMap<String, Object>,
 }
 
-/// Reads an included file, by its name next to the document, as a value.
+/// Reads an included file by its name next to the document, and decodes it.
 type Include<'f> = &'f dyn Fn(&str) -> Result<Value, IncludeError>;
 
 impl FoldedDefaults {
-    /// Lays a later layer over these. All of its includes are read, also of profiles that nothing selects:
-    /// a document that names a missing file is invalid wherever it applies.
+    /// Merges a later layer. All of its includes are read, also those of profiles that are not selected, so a document
+    /// that names a missing file is always invalid.
     pub fn push(&mut self, layer: &DefaultsSection, include: Include<'_>) -> Result<(), DocumentError> {
         const FIELD: &str = "resource.defaults";
         match layer.mode.unwrap_or(DefaultsMode::Inherit) {
@@ -113,7 +113,7 @@ impl FoldedDefaults {
         Ok(())
     }
 
-    /// The baseline with the selected profiles over it, in their order.
+    /// Returns the baseline merged with the selected profiles, in their order.
     pub fn effective(mut self) -> Result<Object, DocumentError> {
         for name in self.selection {
             let Some(profile) = self.catalog.get(&name) else {
@@ -145,9 +145,9 @@ fn members_of(source: &DefaultsSource, field: &str, include: Include<'_>) -> Res
     }
 }
 
-/// Lays `over` over `defaults`: objects member by member; anything else, and a change of kind, replaces. A
-/// null member stays, it is how a payload says that it wants none of a default; a null as a whole gives the
-/// defaults.
+/// Merges `over` into `defaults`. Objects are merged by member; other values, and values of another type, are replaced.
+/// A member that is null in `over` is null in the result, which lets a payload override a default with null. If `over`
+/// itself is null, the result is `defaults`.
 pub fn merge(defaults: Value, over: Value) -> Value {
     match (defaults, over) {
         (Value::Object(mut members), Value::Object(over)) => {
@@ -170,10 +170,10 @@ fn merge_members(members: &mut Object, over: Object) {
     }
 }
 
-/// What of `value` has to be stored so that [`merge`] with `defaults` gives the same as with all of it:
-/// members equal to their default are left out, and so are objects of which nothing is left.
+/// Removes the members of `value` that equal their default, and objects that become empty, so that [`merge`] with
+/// `defaults` returns the same result.
 ///
-/// A member that `value` lacks and `defaults` has comes back; only null overrides by absence.
+/// A member that `value` lacks but `defaults` has is part of the merged result; only null overrides it.
 pub fn compact(value: Value, defaults: &Value) -> Value {
     match (value, defaults) {
         (Value::Object(members), Value::Object(defaults)) => {

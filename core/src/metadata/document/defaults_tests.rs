@@ -1,3 +1,5 @@
+//! Tests of merging and compacting defaults.
+
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -12,7 +14,7 @@ fn value(text: &str) -> Value {
 
 const ROOT: &str = "{owner: ops, limits: {cpu: 1, mem: 256}}";
 
-/// The included file of the second layer.
+/// Returns the included file of the second layer.
 fn included(file: &str) -> Result<Value, IncludeError> {
     match file {
         "defaults.yaml" => Ok(value("{tier: silver, limits: {mem: 512}}")),
@@ -66,9 +68,9 @@ fn three_levels(#[case] resource: &str, #[case] expected: &str) {
 #[rstest]
 #[case(
     "{mode: replace, useProfiles: [prod]}",
-    "resource.defaults.useProfiles: there is no profile \"prod\"; no layer defines any"
+    "resource.defaults.useProfiles: unknown profile \"prod\"; no document defines a profile"
 )]
-#[case("{useProfiles: [dev]}", "resource.defaults.useProfiles: there is no profile \"dev\"; there are prod")]
+#[case("{useProfiles: [dev]}", "resource.defaults.useProfiles: unknown profile \"dev\"; known are prod")]
 #[case(
     "{profiles: {dev: '{{include defaults-dev.yml}}'}}",
     "resource.defaults.profiles.dev: cannot include defaults-dev.yml"
@@ -106,7 +108,7 @@ fn includes_are_exact(#[case] text: &str, #[case] file: Option<&str>) {
 }
 
 #[test]
-fn an_include_that_is_none_is_explained() {
+fn an_invalid_include_is_explained() {
     let error = Document::decode(Yaml, b"resource: {defaults: {profiles: {a: silver}}}").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -147,7 +149,7 @@ fn compacting(#[case] full: &str, #[case] defaults: &str, #[case] expected: &str
     assert_eq!(compact(value(full), &value(defaults)), value(expected));
 }
 
-/// Small alphabets, so that values and defaults meet.
+/// Small alphabets, so that values and defaults have common members.
 pub(super) fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -170,16 +172,16 @@ fn any_object() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn compaction_loses_nothing_that_merging_keeps(full in any_value(), defaults in any_object()) {
+    fn merging_restores_a_compacted_value(full in any_value(), defaults in any_object()) {
         let stored = compact(full.clone(), &defaults);
         prop_assert_eq!(merge(defaults.clone(), stored.clone()), merge(defaults.clone(), full));
-        // Storing what was merged again changes nothing any more.
+        // Compacting the merged value again returns the same result.
         let read = merge(defaults.clone(), stored.clone());
         prop_assert_eq!(merge(defaults.clone(), compact(read.clone(), &defaults)), read);
     }
 
     #[test]
-    fn nothing_is_left_of_the_defaults_themselves(defaults in any_object()) {
+    fn the_defaults_themselves_are_compacted_to_nothing(defaults in any_object()) {
         prop_assert_eq!(compact(defaults.clone(), &defaults), Value::Object(Object::new()));
     }
 

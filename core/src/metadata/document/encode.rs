@@ -1,4 +1,4 @@
-//! From a document to YAML.
+//! Encodes metadata documents as YAML.
 
 use super::{
     Assertion, DefaultsSection, DefaultsSource, Document, DocumentError, ExternalizedAttribute, Headers,
@@ -9,14 +9,14 @@ use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value, encode};
 
 impl Document {
-    /// The document as `metadata.yaml`: absent fields are left out, empty lists and maps stay, includes are
-    /// written as includes. Equal documents give equal bytes, and decoding them gives the document back.
-    /// Fails with [`DocumentError::Encode`] for a body or defaults that YAML cannot hold.
+    /// Returns the document as `metadata.yaml`: absent fields are omitted, empty lists and maps are kept, and includes
+    /// are written as includes. Equal documents have equal bytes, and decoding restores the document. Fails with
+    /// [`DocumentError::Encode`] for a body or defaults that YAML cannot represent.
     pub fn encode_yaml(&self) -> Result<Vec<u8>, DocumentError> {
         Ok(encode(PayloadType::Yaml, &self.to_value())?)
     }
 
-    /// The document as a value, for other encodings of it.
+    /// Returns the document as a value, for other encodings.
     pub fn to_value(&self) -> Value {
         object([
             ("selector", self.selector.as_ref().map(selector)),
@@ -27,7 +27,7 @@ impl Document {
 }
 
 impl OperationSection {
-    /// The section as a value, as documents have it.
+    /// Returns the section as a value, in the form of documents.
     pub fn to_value(&self) -> Value {
         operation(self)
     }

@@ -1,3 +1,5 @@
+//! Tests of encoding metadata documents.
+
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -11,7 +13,7 @@ fn written(document: &Document) -> String {
 }
 
 #[test]
-fn the_document_of_the_contract() {
+fn a_complete_document() {
     assert_snapshot!(written(&yaml(FULL)), @r"
     operations:
         create:
@@ -83,7 +85,7 @@ fn the_document_of_the_contract() {
 #[case(
     "operations: {list: {pagination: {style: page, parameter: a, sizeParameter: b, size: 5, start: 0, items: /c}}}"
 )]
-fn what_is_written_reads_the_same(#[case] text: &str) {
+fn a_written_document_is_read_as_the_same(#[case] text: &str) {
     let document = yaml(text);
     assert_eq!(yaml(&written(&document)), document);
 }
@@ -108,7 +110,7 @@ fn writing(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn what_yaml_cannot_hold_is_not_written() {
+fn values_that_yaml_cannot_represent_are_an_error() {
     let mut document = yaml("operations: {create: {}}");
     let create = document.operations.as_mut().unwrap().operations.get_mut(&OperationName::Create);
     create.unwrap().body = Some(crate::payload::Value::Bytes(vec![0]));

@@ -1,4 +1,4 @@
-//! What can be wrong with a metadata document, or with several together.
+//! Errors of metadata documents.
 
 use std::borrow::Cow;
 
@@ -7,51 +7,51 @@ use crate::error::{Categorized, Category};
 use crate::payload::fields::{FieldError, read_document};
 use crate::payload::{PayloadError, PayloadType, Position};
 
-/// Why a document could not be read, is not valid, or does not fit the others.
+/// A document cannot be read, is not valid, or conflicts with others.
 ///
-/// Errors name places, fields and keys. The file is not known here; callers add it.
+/// Messages name the position, field and key. Callers add the file.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// A format that metadata cannot have.
+    /// A format that metadata does not support.
     #[error("a metadata document is yaml or json, not {0}")]
     Format(PayloadType),
-    /// The bytes are not one document of the format, or a field is unknown or has an impossible value.
+    /// The bytes are not one document of the format, or a field is unknown or has an invalid value.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// The document has something that the format cannot hold.
+    /// The document has a value that the format cannot represent.
     #[error(transparent)]
     Encode(#[from] PayloadError),
-    /// A rule between fields, or about a template, does not hold.
+    /// A template or a combination of fields is not valid.
     #[error("{}{field}: {reason}", place(*.position))]
     Invalid {
-        /// Where the field stands, if [`DocumentError::located`] was told.
+        /// The position of the field, if [`DocumentError::located`] added it.
         position: Option<Position>,
         /// The field.
         field: String,
-        /// What is wrong.
+        /// The fault.
         reason: Cow<'static, str>,
     },
     /// An included defaults file is missing or cannot be decoded.
     #[error("{}{field}: cannot include {file}", place(*.position))]
     Include {
-        /// Where the field stands, if [`DocumentError::located`] was told.
+        /// The position of the field, if [`DocumentError::located`] added it.
         position: Option<Position>,
         /// The field.
         field: String,
         /// The file, next to the document.
         file: String,
-        /// What failed.
+        /// The cause.
         #[source]
         source: IncludeError,
     },
     /// A selected defaults profile that no layer defines.
     #[error(
-        "{}{USE_PROFILES}: there is no profile \"{profile}\"; {}",
+        "{}{USE_PROFILES}: unknown profile \"{profile}\"; {}",
         place(*.position),
-        if .known.is_empty() { "no layer defines any".to_owned() } else { format!("there are {}", .known.join(", ")) }
+        if .known.is_empty() { "no document defines a profile".to_owned() } else { format!("known are {}", .known.join(", ")) }
     )]
     UnknownProfile {
-        /// Where the field stands, if [`DocumentError::located`] was told.
+        /// The position of the field, if [`DocumentError::located`] added it.
         position: Option<Position>,
         /// The profile.
         profile: String,
@@ -63,7 +63,7 @@ pub enum DocumentError {
 const USE_PROFILES: &str = "resource.defaults.useProfiles";
 
 impl DocumentError {
-    /// A rule does not hold for `field`.
+    /// Returns an error that `field` is not valid.
     pub(in crate::metadata) fn invalid(
         field: impl Into<String>,
         reason: impl Into<Cow<'static, str>>,
@@ -71,7 +71,7 @@ impl DocumentError {
         Self::Invalid { position: None, field: field.into(), reason: reason.into() }
     }
 
-    /// The same error with the place of its field in the document that `bytes` are.
+    /// Adds the position of the field in the document, whose content is `bytes`.
     #[must_use]
     pub fn located(mut self, payload_type: PayloadType, bytes: &[u8]) -> Self {
         let (position, field) = match &mut self {
@@ -88,7 +88,7 @@ impl DocumentError {
     }
 }
 
-/// Where `field` stands in a document, else what it is a part of.
+/// Returns the position of `field` in a document, otherwise that of the nearest enclosing field.
 fn find(field: &str, payload_type: PayloadType, bytes: &[u8]) -> Option<Position> {
     let places = read_document(payload_type, bytes).ok()??.places();
     let mut enclosing = std::iter::successors(Some(field), |part| Some(&part[..part.rfind(['.', '['])?]));

@@ -1,4 +1,4 @@
-//! Attributes kept in files of their own.
+//! `resource.externalizedAttributes`: attributes that are kept in their own files.
 
 use crate::payload::fields::Keyword;
 use crate::payload::pointer::Pointer;
@@ -6,32 +6,32 @@ use crate::payload::pointer::Pointer;
 /// One entry of `resource.externalizedAttributes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalizedAttribute {
-    /// The attribute. The token `*` on an array stands for every element.
+    /// The attribute. The token `*` matches every element of an array.
     pub path: Pointer,
-    /// The file next to the payload, as written; [`sidecar_file`](crate::repository::sidecar_file) cleans it.
+    /// The file next to the payload, as written; [`sidecar_file`](crate::repository::sidecar_file) normalizes it.
     pub file: String,
-    /// What stands in the payload instead; has exactly one `%s`, for the file.
+    /// The placeholder in the payload, with exactly one `%s` for the file.
     pub template: Option<String>,
     /// How the attribute is read.
     pub mode: Option<ExternalizedMode>,
-    /// What saving does.
+    /// How the attribute is handled on save.
     pub save_behavior: Option<SaveBehavior>,
-    /// What reading does.
+    /// How the attribute is handled on read.
     pub render_behavior: Option<RenderBehavior>,
-    /// Whether the entry counts; true if absent.
+    /// Whether the entry is enabled; true if absent.
     pub enabled: Option<bool>,
 }
 
 impl ExternalizedAttribute {
-    /// The template where an entry states none.
+    /// The default template.
     pub const TEMPLATE: &'static str = "{{include %s}}";
 
-    /// Whether the entry counts.
+    /// Returns whether the entry is enabled.
     pub fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
     }
 
-    /// What stands in the payload instead of the content of `file`.
+    /// Returns the placeholder for the content of `file` in the payload.
     pub fn placeholder(&self, file: &str) -> String {
         self.template.as_deref().unwrap_or(Self::TEMPLATE).replacen("%s", file, 1)
     }
@@ -44,17 +44,17 @@ pub enum ExternalizedMode {
     Text,
 }
 
-/// What saving does with an externalized attribute.
+/// How an externalized attribute is handled on save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveBehavior {
-    /// Writes it to its file.
+    /// The attribute is written to its file.
     Externalize,
 }
 
-/// What reading does with an externalized attribute.
+/// How an externalized attribute is handled on read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderBehavior {
-    /// Puts the file's content in place.
+    /// The placeholder is replaced with the content of the file.
     Include,
 }
 

@@ -1,39 +1,38 @@
-//! Headers: names ignore case, and two of them have rules of their own.
+//! Header templates: names are not case-sensitive, and `Accept` and `Content-Type` have special rules.
 
 use std::collections::BTreeMap;
 
-/// Header templates by name. Names are equal if they differ in case only (RFC 9110, section 5.1); the last
-/// spelling is kept.
+/// Header templates by name. Names are not case-sensitive (RFC 9110, section 5.1); the last spelling is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// By lower-case name: the name as written and the value.
+    /// The name as written and the value, by lower-case name.
     entries: BTreeMap<String, (String, String)>,
 }
 
 impl Headers {
-    /// Sets a header and gives back the value it replaces.
+    /// Sets a header, and returns the replaced value.
     pub fn insert(&mut self, name: &str, value: String) -> Option<String> {
         let previous = self.entries.insert(name.to_ascii_lowercase(), (name.to_owned(), value));
         previous.map(|(_, value)| value)
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.get(&name.to_ascii_lowercase()).map(|(_, value)| value.as_str())
     }
 
-    /// Names and values, sorted by name.
+    /// Iterates over names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries.values().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no headers.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Lays `later` over these, header by header. An empty `later` drops all but `Accept` and
-    /// `Content-Type`, which nothing drops and no blank value replaces.
+    /// Merges `later` into these headers by name. An empty `later` removes all headers except `Accept` and
+    /// `Content-Type`, which are never removed, nor replaced with a blank value.
     pub fn overlay(&mut self, later: &Self) {
         if later.is_empty() {
             self.entries.retain(|name, _| describes_media(name));

@@ -1,14 +1,14 @@
-//! Defaults from examples.
+//! Infers defaults from example payloads.
 
 use crate::payload::{Object, Value};
 
-/// The defaults that fit all of `samples`: what every one of them has, with the same value.
+/// Returns the defaults that match all of `samples`: the members that all of them have with the same value.
 ///
-/// Objects are compared member by member; of an object that all have without agreeing on a member only the
-/// empty one is kept, and only if all are empty. Arrays and scalars count as a whole. Samples that are not
-/// objects have no members and do not count; fewer than two objects agree on nothing.
+/// Objects are compared by member, arrays and scalars as a whole. An object without common members is omitted, unless
+/// it is empty in all samples. Samples that are not objects are ignored. The result is empty for fewer than two
+/// objects.
 ///
-/// Merging the result under a sample gives that sample back.
+/// Merging a sample into the result returns the sample.
 ///
 /// ```
 /// use declarest_core::metadata::document::infer_defaults;

@@ -1,4 +1,4 @@
-//! Several documents as one: the effective metadata of a path.
+//! Merges several documents into the effective metadata of a path.
 
 use std::collections::BTreeMap;
 
@@ -10,77 +10,77 @@ use super::{
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
-/// Why an included file could not be read.
+/// The error of reading an included file.
 pub type IncludeError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The fold of documents, from low to high precedence.
+/// Merges documents, from low to high precedence.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     resolved: Resolved,
     defaults: FoldedDefaults,
 }
 
-/// What all documents of a path say together. What none of them says is `None` or empty.
+/// The merged documents of a path. Fields that no document states are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resolved {
-    /// Identity template of the remote id, if a document states one.
+    /// The identity template of the remote id, if a document states one.
     pub id: Option<String>,
-    /// Identity template of the alias, if a document states one.
+    /// The identity template of the alias, if a document states one.
     pub alias: Option<String>,
-    /// Template of the collection's path on the server.
+    /// The template of the collection's path on the server.
     pub remote_collection_path: Option<String>,
     /// The format of payloads.
     pub format: Option<Format>,
-    /// What a payload must have.
+    /// The attributes that a payload must have.
     pub required_attributes: Vec<Pointer>,
     /// Whether the whole resource is a secret.
     pub secret: bool,
-    /// What of a payload is secret.
+    /// The attributes that are secret.
     pub secret_attributes: Vec<Pointer>,
-    /// What of a payload is kept in files of its own.
+    /// The attributes that are kept in their own files.
     pub externalized_attributes: Vec<ExternalizedAttribute>,
-    /// What payloads inherit: the baseline under the selected profiles.
+    /// The default values of payloads: the baseline merged with the selected profiles.
     pub defaults: Object,
-    /// Steps that precede those of every operation.
+    /// The steps that run before the steps of each operation.
     pub transforms: Vec<Step>,
     operations: [ResolvedOperation; OperationName::ALL.len()],
 }
 
-/// What all documents say about one operation.
+/// The merged documents of one operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResolvedOperation {
-    /// Template of the HTTP method.
+    /// The template of the HTTP method.
     pub method: Option<String>,
-    /// Template of the path.
+    /// The template of the path.
     pub path: Option<String>,
-    /// Templates of query values by name.
+    /// The templates of query values by name.
     pub query: BTreeMap<String, String>,
-    /// Templates of header values.
+    /// The templates of header values.
     pub headers: Headers,
-    /// What is sent instead of the payload.
+    /// The request body that is sent instead of the payload.
     pub body: Option<Value>,
-    /// The operation's own steps; [`Resolved::transforms`] precede them.
+    /// The operation's own steps; [`Resolved::transforms`] run before them.
     pub transforms: Vec<Step>,
-    /// What a request body must satisfy.
+    /// The validation of a request body.
     pub validation: ResolvedValidation,
-    /// How pages are asked for; `None` to see from the answers.
+    /// How pages are requested; if `None`, it is taken from the responses.
     pub pagination: Option<Pagination>,
 }
 
-/// What all documents demand of a request body.
+/// The merged validation rules of a request body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedValidation {
-    /// What it must have.
+    /// The attributes that the body must have.
     pub required_attributes: Vec<Pointer>,
-    /// The schema it must fit.
+    /// The schema of the body.
     pub schema_ref: Option<SchemaRef>,
-    /// Conditions it must meet.
+    /// The conditions on the body.
     pub assertions: Vec<Assertion>,
 }
 
 impl Layers {
-    /// Lays `document` over those before it. `include` reads a defaults file next to the document by its
-    /// name. The document should be valid; whether it applies is for the caller to decide.
+    /// Merges `document` into the documents before it. `include` reads a defaults file next to the document by its
+    /// name. The caller decides whether the document applies, and validates it.
     pub fn push(
         &mut self,
         document: &Document,
@@ -102,26 +102,26 @@ impl Layers {
         Ok(())
     }
 
-    /// The result. Fails if a selected defaults profile does not exist.
+    /// Returns the merged result. Fails if a selected defaults profile does not exist.
     pub fn resolve(self) -> Result<Resolved, DocumentError> {
         Ok(Resolved { defaults: self.defaults.effective()?, ..self.resolved })
     }
 }
 
 impl Resolved {
-    /// What is said about one operation.
+    /// Returns the merged documents of one operation.
     pub fn operation(&self, name: OperationName) -> &ResolvedOperation {
         &self.operations[name as usize]
     }
 
-    /// All steps of one operation, in order.
+    /// Returns all steps of one operation, in order.
     pub fn steps(&self, name: OperationName) -> impl Iterator<Item = &Step> {
         self.transforms.iter().chain(&self.operation(name).transforms)
     }
 
-    /// The payload as it is meant: the defaults with `stored` over them. Fails if there are defaults and
-    /// `stored` is neither an object nor null. A resource that is stored as one secret as a whole is not for
-    /// this function: nobody knows its members yet.
+    /// Returns the payload `stored` merged with the defaults. Fails if there are defaults, but `stored` is neither an
+    /// object nor null. Do not call this for a resource that is a secret as a whole before its secret is resolved,
+    /// because its members are not known.
     pub fn with_defaults(&self, stored: Value) -> Result<Value, DocumentError> {
         match stored {
             stored if self.defaults.is_empty() => Ok(stored),
@@ -129,7 +129,7 @@ impl Resolved {
             other => Err(DocumentError::invalid(
                 "resource.defaults",
                 format!(
-                    "apply to objects only, and the payload is {}; say mode: ignore in the metadata of the resource",
+                    "apply to objects only, but the payload is {}; set mode: ignore in the metadata of the resource",
                     other.kind()
                 ),
             )),
@@ -146,7 +146,7 @@ impl Resolved {
         self.push_secrecy(layer);
     }
 
-    /// A resource is secret as a whole or in parts; the later layer decides which.
+    /// Merges `secret` and `secretAttributes`. A resource is secret as a whole or in parts; the last layer decides.
     fn push_secrecy(&mut self, layer: &ResourceSection) {
         let parts = layer.secret_attributes.as_ref();
         if layer.secret == Some(true) {
@@ -180,7 +180,7 @@ impl ResolvedOperation {
         if let Some(validate) = &layer.validate {
             self.validation.push(validate);
         }
-        // Its keys mean nothing without its style, so it is replaced as a whole.
+        // The keys depend on the style, so the section is replaced as a whole.
         if let Some(pagination) = &layer.pagination {
             self.pagination = Some(pagination.clone());
         }
@@ -197,14 +197,14 @@ impl ResolvedValidation {
     }
 }
 
-/// A present list replaces the whole, so an empty one clears.
+/// Replaces a list if the layer states one. An empty list clears the inherited one.
 fn replace<T: Clone>(inherited: &mut Vec<T>, layer: Option<&Vec<T>>) {
     if let Some(list) = layer {
         inherited.clone_from(list);
     }
 }
 
-/// Only a text that says something replaces, so nothing clears.
+/// Replaces a text if the layer states one that is not blank. An inherited text cannot be cleared.
 fn replace_text(inherited: &mut Option<String>, layer: Option<&String>) {
     if let Some(text) = layer.filter(|text| !text.trim().is_empty()) {
         *inherited = Some(text.clone());

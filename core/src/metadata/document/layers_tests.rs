@@ -1,3 +1,5 @@
+//! Tests of merging metadata documents.
+
 use rstest::rstest;
 
 use super::decode_tests::{pointers, yaml};
@@ -49,7 +51,7 @@ fn four_layers() {
 }
 
 #[test]
-fn a_grandchild_gets_only_the_root() {
+fn only_the_root_applies_to_a_grandchild() {
     let resolved = fold(&[BUNDLE_ROOT]);
     let get = resolved.operation(OperationName::Get);
     assert_eq!(get.headers, [("X-Trace", "on")].into_iter().collect());
@@ -64,7 +66,7 @@ fn a_grandchild_gets_only_the_root() {
 #[case(&["{style: next, pointer: /a}", "{style: none}"], Some(Pagination::Whole))]
 #[case(&["{style: link}", "null"], Some(Pagination::Link))]
 #[case(&["null"], None)]
-fn a_pagination_replaces_the_whole(#[case] layers: &[&str], #[case] expected: Option<Pagination>) {
+fn a_pagination_is_replaced_as_a_whole(#[case] layers: &[&str], #[case] expected: Option<Pagination>) {
     let documents: Vec<_> =
         layers.iter().map(|layer| format!("operations: {{list: {{pagination: {layer}}}}}")).collect();
     let documents: Vec<_> = documents.iter().map(String::as_str).collect();
@@ -72,7 +74,7 @@ fn a_pagination_replaces_the_whole(#[case] layers: &[&str], #[case] expected: Op
 }
 
 #[test]
-fn no_document_says_nothing() {
+fn without_documents_the_result_is_empty() {
     assert_eq!(fold(&[]), Resolved::default());
 }
 
@@ -90,7 +92,7 @@ fn no_document_says_nothing() {
     "{id: /a, alias: /b, remoteCollectionPath: /c, format: yaml}",
     "{id: null, alias: null, remoteCollectionPath: null, format: null}"
 )]
-fn only_a_text_replaces_a_text(#[case] lower: &str, #[case] upper: &str) {
+fn a_blank_text_does_not_replace_a_text(#[case] lower: &str, #[case] upper: &str) {
     let resolved = resource(&[lower, upper]);
     assert_eq!(resolved.id.as_deref(), Some("/a"));
     assert_eq!(resolved.alias.as_deref(), Some("/b"));
@@ -114,7 +116,7 @@ fn a_present_secret_replaces(#[case] layers: &[&str], #[case] secret: bool) {
 #[case::not_whole_keeps_parts(&["{secretAttributes: [/pin]}", "{secret: false}"], false, &["/pin"])]
 #[case::explicitly_parts(&["{secret: true}", "{secret: false, secretAttributes: [/a]}"], false, &["/a"])]
 #[case::dropped_for_good(&["{secretAttributes: [/pin]}", "{secret: true}", "{secret: false}"], false, &[])]
-fn the_nearest_layer_decides_what_is_secret(
+fn the_last_layer_decides_which_attributes_are_secret(
     #[case] layers: &[&str],
     #[case] secret: bool,
     #[case] attributes: &[&str],
@@ -128,7 +130,7 @@ fn the_nearest_layer_decides_what_is_secret(
 #[case("null", 2)]
 #[case("[]", 0)]
 #[case("[/x]", 1)]
-fn lists_replace_as_a_whole(#[case] upper: &str, #[case] length: usize) {
+fn lists_are_replaced_as_a_whole(#[case] upper: &str, #[case] length: usize) {
     let entries = |list: &str| match list {
         "[/x]" => ["[{path: /x, file: x}]", "[{selectAttributes: /x}]", "[{jq: .x}]"],
         "null" => ["null"; 3],
@@ -192,7 +194,7 @@ fn headers_merge_by_name(#[case] lower: &str, #[case] upper: &str, #[case] expec
 #[case("{a: 1}", "null", "{a: 1}")]
 #[case("{a: 1}", "[]", "[]")]
 #[case("{a: 1}", "false", "false")]
-fn a_body_replaces_the_whole(#[case] lower: &str, #[case] upper: &str, #[case] expected: &str) {
+fn a_body_is_replaced_as_a_whole(#[case] lower: &str, #[case] upper: &str, #[case] expected: &str) {
     let body = |text: &str| format!("{{body: {text}}}");
     let expected: Value = decode(PayloadType::Yaml, expected.as_bytes()).unwrap();
     assert_eq!(get(&[&body(lower), &body(upper)]).body, Some(expected));
@@ -232,7 +234,7 @@ fn shared_steps_precede_own_ones() {
     "{tier: gold}",
     "[1]",
     Err(
-        "resource.defaults: apply to objects only, and the payload is an array; say mode: ignore in the metadata of the resource"
+        "resource.defaults: apply to objects only, but the payload is an array; set mode: ignore in the metadata of the resource"
     )
 )]
 #[case("{}", "[1]", Ok("[1]"))]

@@ -1,4 +1,4 @@
-//! Defaults that are kept in files beside their document.
+//! Writes defaults to files next to their document.
 
 use super::{DefaultsSection, DefaultsSource, Document, DocumentError};
 use crate::payload::{Descriptor, Object, Value, encode};
@@ -8,16 +8,16 @@ use crate::repository::{DEFAULTS_EXTENSIONS, DefaultsEdit, DefaultsFile, is_prof
 const FIELD: &str = "resource.defaults";
 
 impl Document {
-    /// Makes `members` the baseline defaults, or those of `profile`, and keeps them in a file beside the
-    /// document, which includes it. Returns what to do to the files; the document changes at once.
+    /// Sets the baseline defaults, or those of `profile`, to `members`, in a file next to the document, which includes
+    /// it. Changes the document, and returns the changes of files, which the caller has to carry out.
     ///
-    /// The file that is included so far is used again. Otherwise it is `defaults` or `defaults-<profile>`
-    /// with `extension`, which should be that of the payloads, or `.yaml` if defaults files cannot have it.
-    /// Files of other formats for the same defaults become obsolete. Without members there is no file, and
-    /// the document says nothing about these defaults any more.
+    /// The file that is already included is used again. Otherwise the name is `defaults` or `defaults-<profile>` with
+    /// `extension`, which should be that of the payloads, or `.yaml` if defaults files do not support it. Files of
+    /// other formats for the same defaults become obsolete. If `members` is empty, the file becomes obsolete, and these
+    /// defaults are removed from the document.
     ///
-    /// Fails, and leaves the document as it was, with [`DocumentError::Invalid`] for a name that no profile
-    /// can have and with [`DocumentError::Encode`] for members that the format of the file cannot hold.
+    /// Fails without a change of the document: with [`DocumentError::Invalid`] if the name of the profile is not valid,
+    /// and with [`DocumentError::Encode`] if the format of the file cannot represent the members.
     pub fn keep_defaults(
         &mut self,
         profile: Option<&str>,
@@ -27,7 +27,7 @@ impl Document {
         if let Some(name) = profile.filter(|name| !is_profile_name(name)) {
             return Err(DocumentError::invalid(
                 format!("{FIELD}.profiles"),
-                format!("\"{name}\" is no profile name"),
+                format!("\"{name}\" is not a profile name"),
             ));
         }
         let stem = profile.map_or_else(|| "defaults".to_owned(), |name| format!("defaults-{name}"));
@@ -45,7 +45,7 @@ impl Document {
         Ok(DefaultsEdit { write: Some(DefaultsFile { name, content }), obsolete })
     }
 
-    /// Replaces the whole of `resource.defaults`. What was included and is not any more becomes obsolete.
+    /// Replaces `resource.defaults` as a whole. Files that are no longer included become obsolete.
     pub fn replace_defaults(&mut self, section: Option<DefaultsSection>) -> DefaultsEdit {
         let before = self.defaults_files();
         self.set_defaults_section(section);
@@ -54,7 +54,7 @@ impl Document {
         DefaultsEdit { write: None, obsolete }
     }
 
-    /// The names of the defaults files that the document includes, sorted.
+    /// Returns the names of the defaults files that the document includes, sorted.
     pub fn defaults_files(&self) -> Vec<String> {
         let section = self.resource.as_ref().and_then(|resource| resource.defaults.as_ref());
         let profiles = section.and_then(|section| section.profiles.as_ref()).into_iter().flatten();
@@ -66,7 +66,7 @@ impl Document {
         files
     }
 
-    /// What the document itself says about the baseline, or about `profile`.
+    /// Returns the source of the baseline, or of `profile`, if the document states it.
     fn defaults_source(&self, profile: Option<&str>) -> Option<&DefaultsSource> {
         let section = self.resource.as_ref()?.defaults.as_ref()?;
         match profile {
@@ -85,7 +85,7 @@ impl Document {
             }
             (Some(name), None) => {
                 let profiles = section.profiles.as_mut();
-                // A map that was empty before stays; it says as little as none.
+                // A map that was empty before is kept; it has the same meaning as an absent one.
                 if profiles.is_some_and(|profiles| profiles.remove(name).is_some() && profiles.is_empty()) {
                     section.profiles = None;
                 }
@@ -94,7 +94,7 @@ impl Document {
         self.set_defaults_section(Some(section));
     }
 
-    /// A section that says nothing is left out, and so is a resource section that held nothing else.
+    /// Sets `resource.defaults`. An empty section is removed, and so is a `resource` that becomes empty.
     fn set_defaults_section(&mut self, section: Option<DefaultsSection>) {
         let section = section.filter(|section| *section != DefaultsSection::default());
         if section.is_none() && self.resource.as_ref().is_none_or(|resource| resource.defaults.is_none()) {
@@ -108,7 +108,7 @@ impl Document {
     }
 }
 
-/// The extension, without its dot, of defaults for payloads with this one.
+/// Returns the extension, without its dot, of defaults files for payloads with this extension.
 fn supported(extension: &str) -> String {
     let extension = extension.trim_start_matches('.').to_ascii_lowercase();
     if DEFAULTS_EXTENSIONS.contains(&&*extension) { extension } else { "yaml".to_owned() }

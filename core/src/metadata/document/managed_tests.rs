@@ -1,3 +1,5 @@
+//! Tests of defaults files, and of inferring defaults.
+
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -19,7 +21,7 @@ fn document(defaults: &str) -> Document {
     yaml(&format!("resource: {{id: /uid, defaults: {defaults}}}"))
 }
 
-/// The name and the content of the file to write.
+/// Returns the name and the content of the file to write.
 fn written(edit: &DefaultsEdit) -> (&str, &str) {
     let file = edit.write.as_ref().unwrap();
     (&file.name, std::str::from_utf8(&file.content).unwrap())
@@ -77,7 +79,7 @@ fn defaults_go_to_a_file(
 #[case::last_profile("{value: {a: 1}, profiles: {p: {}}}", Some("p"), "{value: {a: 1}}", "defaults-p")]
 #[case::no_such_profile("{profiles: {}}", Some("p"), "{profiles: {}}", "defaults-p")]
 #[case::nothing_else("{value: {a: 1}}", None, "null", "defaults")]
-fn no_members_need_no_file(
+fn empty_defaults_have_no_file(
     #[case] before: &str,
     #[case] profile: Option<&str>,
     #[case] after: &str,
@@ -92,7 +94,7 @@ fn no_members_need_no_file(
 }
 
 #[test]
-fn a_document_that_says_nothing_stays_empty() {
+fn an_empty_document_stays_empty() {
     let mut empty = Document::default();
     empty.keep_defaults(Some("p"), Object::new(), "").unwrap();
     assert_eq!(empty, Document::default());
@@ -102,15 +104,15 @@ fn a_document_that_says_nothing_stays_empty() {
 }
 
 #[rstest]
-#[case("../x", "resource.defaults.profiles: \"../x\" is no profile name")]
-#[case("", "resource.defaults.profiles: \"\" is no profile name")]
+#[case("../x", "resource.defaults.profiles: \"../x\" is not a profile name")]
+#[case("", "resource.defaults.profiles: \"\" is not a profile name")]
 fn profile_names_are_checked(#[case] profile: &str, #[case] message: &str) {
     let error = Document::default().keep_defaults(Some(profile), object("{a: 1}"), "").unwrap_err();
     assert_eq!(error.to_string(), message);
 }
 
 #[test]
-fn members_that_do_not_fit_the_file_change_nothing() {
+fn members_that_the_file_cannot_represent_change_nothing() {
     let before = document("{value: '{{include defaults.properties}}'}");
     let mut document = before.clone();
     let error = document.keep_defaults(None, object("{a: {b: 1}}"), ".yaml").unwrap_err();
@@ -123,7 +125,7 @@ fn members_that_do_not_fit_the_file_change_nothing() {
 #[case::some("{profiles: {p: '{{include defaults-p.yml}}'}}", &["defaults.yaml"])]
 #[case::none("{mode: replace, value: '{{include defaults.yaml}}', profiles: {p: '{{include defaults-p.yml}}'}}", &[])]
 #[case::other_format("{value: '{{include defaults.json}}', profiles: {p: '{{include defaults-p.yml}}'}}", &["defaults.yaml"])]
-fn replacing_the_block_gives_up_its_files(#[case] after: &str, #[case] obsolete: &[&str]) {
+fn replaced_defaults_make_their_files_obsolete(#[case] after: &str, #[case] obsolete: &[&str]) {
     let mut edited =
         document("{value: '{{include defaults.yaml}}', profiles: {p: '{{include defaults-p.yml}}', q: {}}}");
     let after = document(after);
@@ -159,7 +161,7 @@ proptest! {
         let defaults = Value::Object(infer_defaults(&samples));
         for sample in samples.into_iter().filter(|sample| sample.as_object().is_some()) {
             prop_assert_eq!(merge(defaults.clone(), sample.clone()), sample.clone());
-            // What is left out is what the defaults bring back.
+            // The defaults restore the omitted members.
             prop_assert_eq!(merge(defaults.clone(), compact(sample.clone(), &defaults)), sample);
         }
     }

@@ -1,10 +1,9 @@
-//! The metadata document: what one `metadata.yaml` or `metadata.json` says, and what several of them say
-//! together.
+//! The metadata document: the content of one `metadata.yaml` or `metadata.json`, and the merged content of several.
 //!
-//! [`Document::decode`] is strict, so that a misspelt key is an error with its place and not a rule that
-//! silently does not hold. [`Document::validate`] checks what only templates and the document's address
-//! decide. [`Layers`] folds documents in merge order into [`Resolved`], the effective metadata of one path.
-//! Nothing here reads files: what a document includes is read by a function of the caller.
+//! [`Document::decode`] is strict: a misspelt key is an error with its position, not an ignored rule.
+//! [`Document::validate`] checks templates, and the rules that depend on the location of the document. [`Layers`]
+//! merges documents into [`Resolved`], the effective metadata of one path. This module does not read files: a function
+//! of the caller reads included files.
 //!
 //! ```
 //! use declarest_core::metadata::document::{Document, Layers, OperationName};
@@ -14,7 +13,7 @@
 //! let rio = Document::decode(PayloadType::Json, br#"{"resource": {"alias": "/name"}}"#)?;
 //! let mut layers = Layers::default();
 //! for document in [&shops, &rio] {
-//!     layers.push(document, &|file| Err(format!("{file} is not here").into()))?;
+//!     layers.push(document, &|file| Err(format!("cannot include {file}").into()))?;
 //! }
 //! let resolved = layers.resolve()?;
 //! assert_eq!(resolved.alias.as_deref(), Some("/name"));

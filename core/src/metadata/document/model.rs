@@ -1,4 +1,4 @@
-//! What a document can say. `None` is absent; an empty list or map is present and clears what it inherits.
+//! The content of a metadata document. `None` means absent; an empty list or map clears the inherited one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,16 +10,16 @@ use crate::payload::{Class, PayloadType, Value};
 /// One metadata document. [`Document::decode`] reads it, [`Document::encode_yaml`] writes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// How far the document reaches; collection documents only, and never inherited.
+    /// The resources that the document applies to. Only documents of collections have it, and it is not inherited.
     pub selector: Option<SelectorSection>,
-    /// Who a resource is and what it holds.
+    /// The identity and the payload of a resource.
     pub resource: Option<ResourceSection>,
-    /// What is sent to the server.
+    /// The requests to the server.
     pub operations: Option<OperationsSection>,
 }
 
 impl Document {
-    /// Whether the document governs everything below its collection, and not only the collection itself and
+    /// Returns whether the document governs all descendants of its collection. Otherwise it governs the collection and
     /// its direct children.
     pub fn reaches_descendants(&self) -> bool {
         self.selector.as_ref().and_then(|selector| selector.descendants).unwrap_or(false)
@@ -29,49 +29,49 @@ impl Document {
 /// `selector`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectorSection {
-    /// Whether to govern all descendants; false if absent.
+    /// Whether the document governs all descendants; false if absent.
     pub descendants: Option<bool>,
 }
 
 /// `resource`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceSection {
-    /// Identity template of the remote id.
+    /// The identity template of the remote id.
     pub id: Option<String>,
-    /// Identity template of the alias.
+    /// The identity template of the alias.
     pub alias: Option<String>,
-    /// Template of the collection's path on the server.
+    /// The template of the collection's path on the server.
     pub remote_collection_path: Option<String>,
     /// The format of payloads.
     pub format: Option<Format>,
-    /// What a payload must have.
+    /// The attributes that a payload must have.
     pub required_attributes: Option<Vec<Pointer>>,
     /// Whether the whole resource is a secret.
     pub secret: Option<bool>,
-    /// What of a payload is secret.
+    /// The attributes that are secret.
     pub secret_attributes: Option<Vec<Pointer>>,
-    /// What of a payload is kept in files of its own.
+    /// The attributes that are kept in their own files.
     pub externalized_attributes: Option<Vec<ExternalizedAttribute>>,
-    /// What payloads inherit.
+    /// The default values of payloads.
     pub defaults: Option<DefaultsSection>,
 }
 
 /// The format of payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Each payload decides for itself.
+    /// Each payload has its own format.
     Any,
-    /// This one.
+    /// All payloads have this format.
     Concrete(PayloadType),
 }
 
 impl Format {
-    /// Whether payloads cannot have attributes, whatever their value.
+    /// Returns whether payloads of this format never have attributes.
     pub fn is_unstructured(self) -> bool {
         matches!(self, Self::Concrete(payload_type) if payload_type.class() != Class::Structured)
     }
 
-    /// The format with this name; `None` if there is none.
+    /// Returns the format with this name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<Self> {
         if name.trim() == "any" {
             return Some(Self::Any);
@@ -79,7 +79,7 @@ impl Format {
         PayloadType::parse_name(name).map(Self::Concrete)
     }
 
-    /// The name, as documents have it.
+    /// The name in documents.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -91,33 +91,33 @@ impl Format {
 /// `operations`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationsSection {
-    /// What holds for all operations.
+    /// Settings for all operations.
     pub defaults: Option<OperationDefaultsSection>,
-    /// What holds for single ones.
+    /// Settings by operation.
     pub operations: BTreeMap<OperationName, OperationSection>,
 }
 
 /// `operations.defaults`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationDefaultsSection {
-    /// Steps that precede those of every operation.
+    /// The steps that run before the steps of each operation.
     pub transforms: Option<Vec<Step>>,
 }
 
-/// An operation as documents name it.
+/// The name of an operation in documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperationName {
-    /// Make a resource exist.
+    /// Create a resource.
     Create,
     /// Read one resource.
     Get,
-    /// Change an existing resource.
+    /// Update an existing resource.
     Update,
-    /// Remove a resource.
+    /// Delete a resource.
     Delete,
-    /// Read the members of a collection.
+    /// List the members of a collection.
     List,
-    /// Compare desired and observed payload; sends no request.
+    /// Compare the desired and the observed payload, without a request.
     Compare,
 }
 
@@ -148,57 +148,57 @@ impl fmt::Display for OperationName {
 /// `operations.<name>`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationSection {
-    /// Template of the HTTP method.
+    /// The template of the HTTP method.
     pub method: Option<String>,
-    /// Template of the path; relative to the remote collection if it starts with `.`.
+    /// The template of the path; relative to the remote collection if it starts with `.`.
     pub path: Option<String>,
-    /// Templates of query values by name.
+    /// The templates of query values by name.
     pub query: Option<BTreeMap<String, String>>,
-    /// Templates of header values.
+    /// The templates of header values.
     pub headers: Option<Headers>,
-    /// What is sent instead of the payload, literally.
+    /// The request body, sent literally instead of the payload.
     pub body: Option<Value>,
-    /// Steps on the payload.
+    /// The steps that transform the payload.
     pub transforms: Option<Vec<Step>>,
-    /// What a request body must satisfy.
+    /// The validation of a request body.
     pub validate: Option<ValidateSection>,
-    /// How pages are asked for; only list has them.
+    /// How pages are requested; for list only.
     pub pagination: Option<Pagination>,
 }
 
 /// One step of a transform pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Keep only these parts.
+    /// Keep only these attributes.
     Select(Vec<Pointer>),
-    /// Drop these parts.
+    /// Remove these attributes.
     Exclude(Vec<Pointer>),
-    /// Replace the payload by what a template of a jq expression gives.
+    /// Replace the payload with the result of a jq expression, which is a template.
     Jq(String),
 }
 
 /// `operations.<name>.validate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidateSection {
-    /// What the body must have.
+    /// The attributes that the body must have.
     pub required_attributes: Option<Vec<Pointer>>,
-    /// The schema it must fit.
+    /// The schema of the body.
     pub schema_ref: Option<SchemaRef>,
-    /// Conditions it must meet.
+    /// The conditions on the body.
     pub assertions: Option<Vec<Assertion>>,
 }
 
 /// A schema in the `OpenAPI` document of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaRef {
-    /// The one of the operation's request body.
+    /// The schema of the operation's request body.
     RequestBody,
-    /// The one at this place of that document.
+    /// The schema at this pointer.
     At(Pointer),
 }
 
 impl SchemaRef {
-    /// Parses `openapi:request-body` or `openapi:#/…`; `Err` says what is wrong.
+    /// Parses `openapi:request-body` or `openapi:#/…`. The error is the fault.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text == "openapi:request-body" {
@@ -223,8 +223,8 @@ impl fmt::Display for SchemaRef {
 /// A condition on a request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assertion {
-    /// A jq expression that must give true.
+    /// A jq expression that must return true.
     pub jq: String,
-    /// What to tell whoever violates it.
+    /// The error message if the condition is false.
     pub message: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `operations.list.pagination`: how the pages of a list are asked for.
+//! `operations.list.pagination`: how the pages of a list are requested.
 
 use crate::payload::fields::Keyword;
 use crate::payload::pointer::Pointer;
@@ -6,46 +6,47 @@ use crate::payload::pointer::Pointer;
 /// How the pages after the first one are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pagination {
-    /// The first answer is the whole list, whatever it looks like.
+    /// The first response is always the whole list.
     Whole,
-    /// A `Link` header with the relation `next` tells the URL (RFC 8288).
+    /// A `Link` header with the relation `next` has the URL of the next page (RFC 8288).
     Link,
-    /// The body tells the URL.
+    /// The body has the URL of the next page.
     Next {
-        /// Where; what is absent, null, false or empty there ends the list.
+        /// The pointer of the value. If it is absent, null, false or empty, the list ends.
         pointer: Pointer,
     },
-    /// The body tells a text or number that a query parameter takes back.
+    /// The body has a text or number that is sent in a query parameter of the next request.
     Cursor {
-        /// Where; what is absent, null, false or empty there ends the list.
+        /// The pointer of the value. If it is absent, null, false or empty, the list ends.
         pointer: Pointer,
         /// The query parameter.
         parameter: String,
     },
-    /// A query parameter takes how many entries are skipped.
+    /// A query parameter is the number of entries to skip.
     Offset(Numbered),
-    /// A query parameter takes the number of the page.
+    /// A query parameter is the number of the page.
     Page(Numbered),
 }
 
-/// Pages that are asked for one after the other, up to the first one that is not full.
+/// Pages that are requested in sequence, up to the first one that is not full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
     /// The query parameter.
     pub parameter: String,
-    /// The query parameter that takes the size; `None` where the server has a fixed one.
+    /// The query parameter for the size; `None` if the server has a fixed size.
     pub size_parameter: Option<String>,
-    /// How many entries a full page has, from 1 to [`Numbered::MAX_SIZE`].
+    /// The number of entries on a full page, from 1 to [`Numbered::MAX_SIZE`].
     pub size: u32,
-    /// What the parameter is for the first page.
+    /// The value of the parameter for the first page.
     pub start: u32,
-    /// Where an answer has its entries, before transforms; `None` where it is an array, or an object with
+    /// The pointer of the entries in a response, before transforms; `None` if the response is an array, or an object
+    /// with
     /// `items` or one array.
     pub items: Option<Pointer>,
 }
 
 impl Numbered {
-    /// The largest size of a page.
+    /// The maximum size of a page.
     pub const MAX_SIZE: u32 = 1_000_000;
 }
 
@@ -78,7 +79,7 @@ impl Keyword for PaginationStyle {
 }
 
 impl PaginationStyle {
-    /// The keys that mean something besides `style`.
+    /// The keys that are allowed in addition to `style`.
     pub(super) const fn keys(self) -> &'static [&'static str] {
         match self {
             Self::None | Self::Link => &[],
@@ -88,7 +89,7 @@ impl PaginationStyle {
         }
     }
 
-    /// The `start` where none is stated.
+    /// The default of `start`.
     pub(super) const fn start(self) -> u32 {
         if matches!(self, Self::Page) { 1 } else { 0 }
     }
@@ -107,7 +108,7 @@ impl Pagination {
         }
     }
 
-    /// How its pages are numbered, if they are.
+    /// The rules of offset or page numbers, if the style has them.
     pub const fn numbered(&self) -> Option<&Numbered> {
         match self {
             Self::Offset(numbered) | Self::Page(numbered) => Some(numbered),

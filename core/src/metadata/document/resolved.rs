@@ -1,4 +1,4 @@
-//! The effective metadata of a path as a document again.
+//! Converts the effective metadata of a path to a document.
 
 use super::{
     DefaultsSection, DefaultsSource, Document, OperationDefaultsSection, OperationName, OperationSection,
@@ -6,7 +6,7 @@ use super::{
 };
 
 impl Resolved {
-    /// One document that says what all of them say together, without what is absent, empty or false.
+    /// Returns one document with the merged content of all documents, without absent, empty and false values.
     pub fn to_document(&self) -> Document {
         let resource = self.resource_section();
         let operations: Vec<_> = OperationName::ALL
@@ -46,7 +46,7 @@ impl Resolved {
 }
 
 impl ResolvedOperation {
-    /// What is said about the operation, without what is absent or empty.
+    /// Returns the section of the operation, without absent and empty values.
     pub fn section(&self) -> OperationSection {
         let validate = ValidateSection {
             required_attributes: present(&self.validation.required_attributes),
@@ -78,12 +78,12 @@ mod tests {
 
     fn resolve(document: &Document) -> Resolved {
         let mut layers = Layers::default();
-        layers.push(document, &|file| Err(format!("{file} is not here").into())).unwrap();
+        layers.push(document, &|file| Err(format!("cannot include {file}").into())).unwrap();
         layers.resolve().unwrap()
     }
 
     #[test]
-    fn everything_comes_back() {
+    fn a_document_is_restored() {
         let text = b"resource: {id: /uid, alias: /name, remoteCollectionPath: /v2, format: json, \
             requiredAttributes: [/name], secretAttributes: [/pin], \
             externalizedAttributes: [{path: /run, file: run.sh}], defaults: {value: {tier: silver}}}\n\
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn empty_values_are_omitted() {
         let text = b"selector: {descendants: true}\nresource: {secret: false, requiredAttributes: []}\n\
             operations: {defaults: {transforms: []}, get: {query: {}}}\n";
         let document = Document::decode(PayloadType::Yaml, text).unwrap();

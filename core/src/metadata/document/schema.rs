@@ -9,12 +9,11 @@ use super::{
 use crate::payload::PayloadType;
 use crate::payload::fields::Keyword;
 
-/// The schema (draft 2020-12), for editors that complete and check while somebody types. It knows the keys
-/// and kinds of values; templates, and rules between fields, only [`Document::decode`](super::Document) and
-/// validation check.
+/// Returns the JSON Schema (draft 2020-12) for completion and checks in editors. It defines the keys and the types of
+/// values. Only [`Document::decode`](super::Document) and validation check templates and combinations of fields.
 pub fn json_schema() -> Json {
     let mut schema = object(
-        "What a resource or collection is on the server.",
+        "How a resource or collection is mapped to the server.",
         &[],
         [("selector", selector()), ("resource", resource()), ("operations", operations())],
     );
@@ -32,28 +31,30 @@ pub fn json_schema() -> Json {
 }
 
 fn selector() -> Json {
-    let descendants = boolean("Whether to govern everything below the collection; false when not set.");
-    object("How far the metadata of a collection reaches.", &[], [("descendants", descendants)])
+    let descendants = boolean("Whether it applies to all descendants of the collection (default: false).");
+    object("The resources that the metadata of a collection applies to.", &[], [("descendants", descendants)])
 }
 
 fn resource() -> Json {
     let formats = PayloadType::ALL.map(|known| Format::Concrete(known).name());
     let formats: Vec<_> = formats.into_iter().chain([Format::Any.name(), "binary", "txt", ""]).collect();
     object(
-        "Who a resource is and what it holds.",
+        "The identity and the payload of a resource.",
         &[],
         [
-            ("id", text("Identity template of the remote id.")),
-            ("alias", text("Identity template of the name in the repository.")),
+            (
+                "id",
+                text(
+                    "Identity template of the remote id, the segment that addresses the resource on the server.",
+                ),
+            ),
+            ("alias", text("Identity template of the alias, the name in the repository.")),
             ("remoteCollectionPath", text("Template of the path of the collection on the server.")),
             ("format", json!({"description": "The format of payloads.", "enum": formats})),
-            ("requiredAttributes", pointers("What a payload must have.")),
+            ("requiredAttributes", pointers("Attributes that a payload must have.")),
             ("secret", boolean("Whether the whole resource is a secret.")),
-            ("secretAttributes", pointers("What of a payload is secret.")),
-            (
-                "externalizedAttributes",
-                list("What of a payload is kept in files of its own.", &externalized()),
-            ),
+            ("secretAttributes", pointers("Attributes that are secret.")),
+            ("externalizedAttributes", list("Attributes that are kept in their own files.", &externalized())),
             ("defaults", defaults()),
         ],
     )
@@ -61,16 +62,16 @@ fn resource() -> Json {
 
 fn externalized() -> Json {
     object(
-        "An attribute that is kept in a file of its own.",
+        "An attribute that is kept in its own file.",
         &["path", "file"],
         [
             ("path", json!({"description": "The attribute.", "$ref": "#/$defs/pointer"})),
             ("file", text("The file, next to the payload.")),
-            ("template", text("What stands in the payload instead; has exactly one %s, for the file.")),
+            ("template", text("The placeholder in the payload, with exactly one %s for the file.")),
             ("mode", keyword::<ExternalizedMode>("How the attribute is read.")),
-            ("saveBehavior", keyword::<SaveBehavior>("What saving does.")),
-            ("renderBehavior", keyword::<RenderBehavior>("What reading does.")),
-            ("enabled", boolean("Whether the entry counts; true when not set.")),
+            ("saveBehavior", keyword::<SaveBehavior>("How the attribute is handled on save.")),
+            ("renderBehavior", keyword::<RenderBehavior>("How the attribute is handled on read.")),
+            ("enabled", boolean("Whether the entry is enabled (default: true).")),
         ],
     )
 }
@@ -80,31 +81,31 @@ fn defaults() -> Json {
     let mut value = source.clone();
     value["description"] = "The baseline: an object, or an include of a file.".into();
     object(
-        "What payloads inherit.",
+        "Default values of payloads.",
         &[],
         [
-            ("mode", keyword::<DefaultsMode>("What happens to what is inherited; inherit when not set.")),
+            ("mode", keyword::<DefaultsMode>("How inherited defaults are handled (default: inherit).")),
             ("useProfiles", list("The profiles to apply, in order.", &json!({"$ref": "#/$defs/text"}))),
             ("value", value),
-            ("profiles", map("Alternatives to select from, by name.", &source)),
+            ("profiles", map("Named defaults that useProfiles selects.", &source)),
         ],
     )
 }
 
 fn operations() -> Json {
-    let steps = list("Steps that precede those of every operation.", &json!({"$ref": "#/$defs/step"}));
-    let defaults = object("What holds for all operations.", &[], [("transforms", steps)]);
+    let steps = list("Steps that run before the steps of each operation.", &json!({"$ref": "#/$defs/step"}));
+    let defaults = object("Settings for all operations.", &[], [("transforms", steps)]);
     let named = OperationName::ALL.map(|name| {
         let kind = if name == OperationName::List { "listOperation" } else { "operation" };
         (name.key(), json!({"$ref": format!("#/$defs/{kind}")}))
     });
-    object("What is sent to the server.", &[], std::iter::once(("defaults", defaults)).chain(named))
+    object("The requests to the server.", &[], std::iter::once(("defaults", defaults)).chain(named))
 }
 
 fn operation() -> Json {
     let header_map = map("Templates of header values.", &json!({"$ref": "#/$defs/text"}));
     let headers = json!({"oneOf": [header_map, {"type": "array", "items": header_map}]});
-    let transforms = list("Steps on the payload.", &json!({"$ref": "#/$defs/step"}));
+    let transforms = list("Steps that transform the payload.", &json!({"$ref": "#/$defs/step"}));
     object(
         "One operation.",
         &[],
@@ -116,7 +117,7 @@ fn operation() -> Json {
             ),
             ("query", map("Templates of query values.", &json!({"$ref": "#/$defs/text"}))),
             ("headers", headers),
-            ("body", json!({"description": "What is sent instead of the payload, literally."})),
+            ("body", json!({"description": "The request body, sent literally instead of the payload."})),
             ("transforms", transforms),
             ("validate", validate()),
         ],
@@ -134,16 +135,24 @@ fn pagination() -> Json {
     let pointer = |description: &str| json!({"description": description, "$ref": "#/$defs/pointer"});
     let integer = |description: &str, least: u32, most: u32| json!({"description": description, "type": "integer", "minimum": least, "maximum": most});
     object(
-        "How the pages after the first one are asked for; seen from the answers when not set.",
+        "How the pages after the first one are requested. By default, this is taken from the responses.",
         &["style"],
         [
-            ("style", keyword::<PaginationStyle>("What leads to the next page; none: there is none.")),
-            ("pointer", pointer("Where an answer has the URL (next) or the cursor of the next page.")),
-            ("parameter", text("The query parameter of the cursor, the offset or the number of the page.")),
-            ("sizeParameter", text("The query parameter of the size, unless the server has a fixed one.")),
-            ("size", integer("How many entries a full page has.", 1, Numbered::MAX_SIZE)),
-            ("start", integer("The first offset (0 when not set) or page (1 when not set).", 0, u32::MAX)),
-            ("items", pointer("Where an answer has its entries, if it is no common list.")),
+            (
+                "style",
+                keyword::<PaginationStyle>("How the next page is found. none: the list has only one page."),
+            ),
+            (
+                "pointer",
+                pointer(
+                    "The pointer of the URL (style next) or of the cursor of the next page in a response.",
+                ),
+            ),
+            ("parameter", text("The query parameter for the cursor, the offset or the number of the page.")),
+            ("sizeParameter", text("The query parameter for the size, unless the server has a fixed size.")),
+            ("size", integer("The number of entries on a full page.", 1, Numbered::MAX_SIZE)),
+            ("start", integer("The first offset (default 0) or page (default 1).", 0, u32::MAX)),
+            ("items", pointer("The pointer of the entries in a response, if it is not a common list.")),
         ],
     )
 }
@@ -153,9 +162,9 @@ fn step() -> Json {
         "One step of a transform pipeline.",
         &[],
         [
-            ("selectAttributes", pointers_or_one("Keep only these parts.")),
-            ("excludeAttributes", pointers_or_one("Drop these parts.")),
-            ("jqExpression", text("Replace the payload by what this jq expression gives.")),
+            ("selectAttributes", pointers_or_one("Keep only these attributes.")),
+            ("excludeAttributes", pointers_or_one("Remove these attributes.")),
+            ("jqExpression", text("Replace the payload with the result of this jq expression.")),
         ],
     );
     schema["minProperties"] = 1.into();
@@ -164,19 +173,24 @@ fn step() -> Json {
 
 fn validate() -> Json {
     let assertion = object(
-        "A condition.",
+        "A condition on the request body.",
         &["jq"],
         [
-            ("jq", text("A jq expression that must give true.")),
-            ("message", text("What to tell whoever violates it.")),
+            ("jq", text("A jq expression that must return true.")),
+            ("message", text("The error message if the condition is false.")),
         ],
     );
     object(
-        "What a request body must satisfy.",
+        "The validation of a request body.",
         &[],
         [
-            ("requiredAttributes", pointers_or_one("What the body must have.")),
-            ("schemaRef", text("openapi:request-body, or openapi:#/ and a place of the OpenAPI document.")),
+            ("requiredAttributes", pointers_or_one("Attributes that the body must have.")),
+            (
+                "schemaRef",
+                text(
+                    "The schema of the body: openapi:request-body, or openapi:# and a JSON Pointer into the OpenAPI document.",
+                ),
+            ),
             ("assertions", list("Conditions that the body must meet.", &assertion)),
         ],
     )
@@ -201,7 +215,7 @@ fn object<'k>(
     schema
 }
 
-/// Where a string is wanted YAML takes any scalar as its source text.
+/// If a string is expected, YAML accepts any scalar as its source text.
 fn text(description: &str) -> Json {
     json!({"description": description, "$ref": "#/$defs/text"})
 }
@@ -240,7 +254,7 @@ mod tests {
     use super::*;
     use crate::payload::fields::FieldError;
 
-    /// Puts a value where an object of the schema stands.
+    /// Wraps a value in the document around an object of the schema.
     type Wrap<'w> = &'w dyn Fn(Json) -> Json;
 
     fn decode(document: &Json) -> Result<Document, DocumentError> {
@@ -269,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_and_decoder_know_the_same_keys() {
+    fn schema_and_decoder_have_the_same_keys() {
         let schema = json_schema();
         let mut objects = 0;
         walk(&schema, &schema, &|value| value, &mut |object, wrap| {
@@ -284,11 +298,11 @@ mod tests {
                 other => panic!("{document}: {other:?}"),
             }
         });
-        // Eight of the document, four of each operation, and the pagination of list.
+        // Eight objects of the document, four of each operation, and the pagination of list.
         assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 1);
     }
 
-    /// The decoder names what is missing of an empty object.
+    /// An empty object is an error of the decoder if the schema requires a key.
     #[test]
     fn schema_and_decoder_require_the_same_keys() {
         let schema = json_schema();
@@ -319,7 +333,7 @@ mod tests {
             pagination[foreign] = all[foreign].clone();
             let error = decode(&list(pagination)).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("operations.list.pagination.{foreign}: means nothing")),
+                error.contains(&format!("operations.list.pagination.{foreign}: is not allowed")),
                 "{error}"
             );
         }

@@ -1,4 +1,4 @@
-//! Rules that hold within one document, beyond what decoding checks.
+//! Validates the rules of one document that decoding does not check.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use super::{
 use crate::payload::pointer::Pointer;
 use crate::repository::{is_profile_name, sidecar_file};
 
-/// Which language and scope a templated field has.
+/// A field with a template. It determines the language and the scope of the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TemplateField {
     /// `resource.id`, an identity template.
@@ -33,25 +33,25 @@ pub enum TemplateField {
     Jq,
 }
 
-/// What validation has to be told: where the document is, and how other languages check themselves.
+/// The inputs of validation: the location of the document, and the checks of embedded languages.
 #[derive(Clone, Copy)]
 pub struct Checks<'c> {
     /// Whether the document is that of a collection (`_/metadata.yaml`).
     pub collection: bool,
-    /// Whether a text is a template that its field can have; `Err` says why not.
+    /// Checks that a text is a valid template for its field. The error is the fault.
     pub template: &'c dyn Fn(TemplateField, &str) -> Result<(), String>,
-    /// Whether a text is a jq program; `Err` says why not.
+    /// Checks that a text is a jq program. The error is the fault.
     pub jq: &'c dyn Fn(&str) -> Result<(), String>,
 }
 
-/// Why a key of `headers` is none.
+/// The fault of a key of `headers` that is not a header name.
 pub(in crate::metadata) const NO_HEADER_NAME: &str =
-    "is no header name (RFC 9110, section 5.1); use letters, digits and \"-\", without spaces or a colon";
+    "is not a header name (RFC 9110, section 5.1); use letters, digits and \"-\", without spaces or a colon";
 
 type Outcome = Result<(), DocumentError>;
 
 impl Document {
-    /// Checks every rule that one document must keep on its own, on read and before it is written.
+    /// Checks all rules that concern a single document. It is called on read, and before a document is written.
     pub fn validate(&self, checks: Checks<'_>) -> Result<(), DocumentError> {
         if self.selector.is_some() && !checks.collection {
             return invalid("selector", "only the metadata of a collection can have one");
@@ -78,7 +78,7 @@ impl Document {
         }
     }
 
-    /// The first field that speaks about attributes of payloads.
+    /// Returns the first field that refers to attributes of payloads.
     fn first_structured(&self) -> Option<String> {
         let resource = self.resource.iter().filter_map(|resource| {
             let lists = [
@@ -126,7 +126,7 @@ impl Checks<'_> {
         if resource.secret == Some(true) && is_filled(resource.secret_attributes.as_ref()) {
             return invalid(
                 "resource.secretAttributes",
-                "the whole resource is secret; drop these or \"secret: true\"",
+                "the whole resource is secret; remove these or \"secret: true\"",
             );
         }
         externalized(resource.externalized_attributes.as_deref().unwrap_or_default())?;
@@ -167,7 +167,7 @@ impl Checks<'_> {
         for (index, assertion) in validate.assertions.iter().flatten().enumerate() {
             let field = format!("{field}.validate.assertions[{index}].jq");
             if assertion.jq.trim().is_empty() {
-                return invalid(field, "is blank; write a jq expression that gives true");
+                return invalid(field, "is blank; write a jq expression that returns true");
             }
             (self.jq)(&assertion.jq).or_else(|reason| invalid(field, reason))?;
         }
@@ -182,7 +182,7 @@ impl Checks<'_> {
                 Step::Exclude(list) => pointers(&format!("{field}.excludeAttributes"), Some(list))?,
                 Step::Jq(expression) => {
                     let field = format!("{field}.jqExpression");
-                    // What a template renders to is known only when it is rendered.
+                    // The jq expression of a template is only known after rendering.
                     if !expression.contains("{{") {
                         (self.jq)(expression).or_else(|reason| invalid(field.clone(), reason))?;
                     }
@@ -201,7 +201,7 @@ impl Checks<'_> {
     }
 }
 
-/// Two parameters of one name cannot both be sent.
+/// Checks pointers and parameter names. The two parameters must differ, because a request cannot have both.
 fn pagination(field: &str, stated: &Pagination) -> Outcome {
     let numbered = stated.numbered();
     let (pointer, parameter) = match stated {
@@ -222,7 +222,7 @@ fn pagination(field: &str, stated: &Pagination) -> Outcome {
         }
     }
     if size.is_some() && size == parameter {
-        return invalid(format!("{field}.sizeParameter"), "is that of parameter; name another one");
+        return invalid(format!("{field}.sizeParameter"), "must differ from parameter");
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ fn externalized(entries: &[ExternalizedAttribute]) -> Outcome {
         if entry.is_enabled() && !files.insert(file) {
             return invalid(
                 field("file"),
-                format!("\"{}\" is used twice; give each attribute a file of its own", entry.file),
+                format!("\"{}\" is used twice; give each attribute its own file", entry.file),
             );
         }
     }
@@ -266,14 +266,14 @@ fn defaults(section: &DefaultsSection) -> Outcome {
         Some((key, name)) => invalid(
             format!("resource.defaults.{key}"),
             format!(
-                "\"{name}\" is no profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
+                "\"{name}\" is not a profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
             ),
         ),
         None => Ok(()),
     }
 }
 
-/// The text, unless it says nothing.
+/// Returns the text, unless it is blank.
 fn said(text: Option<&String>) -> Option<&String> {
     text.filter(|text| !text.trim().is_empty())
 }

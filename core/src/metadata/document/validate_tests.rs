@@ -1,3 +1,5 @@
+//! Tests of the validation of metadata documents.
+
 use std::cell::RefCell;
 
 use rstest::rstest;
@@ -7,7 +9,7 @@ use super::*;
 use crate::payload::pointer::Pointer;
 use crate::repository::sidecar_file;
 
-/// Languages in which just `!` is a mistake.
+/// Validates with languages in which only `!` is an error.
 fn validated(text: &str, collection: bool) -> Result<(), String> {
     let check = |what: &str, text: &str| {
         if text.contains('!') { Err(format!("{what} has a \"!\"")) } else { Ok(()) }
@@ -21,7 +23,7 @@ fn validated(text: &str, collection: bool) -> Result<(), String> {
 }
 
 #[test]
-fn the_document_of_the_contract_is_valid_for_a_collection() {
+fn a_complete_document_is_valid_for_a_collection() {
     assert_eq!(validated(FULL, true), Ok(()));
     let error = validated(FULL, false).unwrap_err();
     assert_eq!(error, "selector: only the metadata of a collection can have one");
@@ -52,7 +54,7 @@ fn the_document_of_the_contract_is_valid_for_a_collection() {
 )]
 #[case(
     "operations: {create: {validate: {assertions: [{jq: ' '}]}}}",
-    "operations.create.validate.assertions[0].jq: is blank; write a jq expression that gives true"
+    "operations.create.validate.assertions[0].jq: is blank; write a jq expression that returns true"
 )]
 #[case(
     "operations: {list: {pagination: {style: cursor, pointer: /a, parameter: ' '}}}",
@@ -64,19 +66,19 @@ fn the_document_of_the_contract_is_valid_for_a_collection() {
 )]
 #[case(
     "operations: {list: {pagination: {style: offset, parameter: a, sizeParameter: a, size: 1}}}",
-    "operations.list.pagination.sizeParameter: is that of parameter; name another one"
+    "operations.list.pagination.sizeParameter: must differ from parameter"
 )]
 #[case(
     "resource: {secret: true, secretAttributes: [/a]}",
-    "resource.secretAttributes: the whole resource is secret; drop these or \"secret: true\""
+    "resource.secretAttributes: the whole resource is secret; remove these or \"secret: true\""
 )]
 #[case(
     "resource: {defaults: {useProfiles: [prod, -x]}}",
-    "resource.defaults.useProfiles: \"-x\" is no profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
+    "resource.defaults.useProfiles: \"-x\" is not a profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
 )]
 #[case(
     "resource: {defaults: {profiles: {a/b: {}}}}",
-    "resource.defaults.profiles: \"a/b\" is no profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
+    "resource.defaults.profiles: \"a/b\" is not a profile name; use letters, digits, \".\", \"_\" and \"-\", a letter or digit first"
 )]
 fn invalid_documents(#[case] text: &str, #[case] message: &str) {
     assert_eq!(validated(text, true).unwrap_err(), message);
@@ -181,7 +183,7 @@ fn sidecar_files(#[case] file: &str, #[case] expected: Result<&str, &'static str
 )]
 #[case(
     "{path: /a, file: a}, {path: /b, file: ./a}",
-    Some("[1].file: \"./a\" is used twice; give each attribute a file of its own")
+    Some("[1].file: \"./a\" is used twice; give each attribute its own file")
 )]
 #[case("{path: /a, file: a}, {path: /a, file: a, enabled: false}", None)]
 #[case(
@@ -209,7 +211,7 @@ fn a_pointer_to_the_whole_payload_is_invalid() {
 }
 
 #[test]
-fn a_pagination_that_no_document_can_state_is_invalid() {
+fn a_pagination_with_invalid_values_is_rejected() {
     let checks = Checks { collection: true, template: &|_, _| Ok(()), jq: &|_| Ok(()) };
     let stated = |name: OperationName, pagination| {
         let section = OperationSection { pagination: Some(pagination), ..OperationSection::default() };

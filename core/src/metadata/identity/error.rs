@@ -1,22 +1,22 @@
-//! What can be wrong with an identity template, or with the identity that it gives.
+//! Errors of identity templates.
 
 use crate::error::{Categorized, Category};
 use crate::path::PathError;
 
-/// Why a text is no identity template, or why one gives no identity for a payload.
+/// A text is not an identity template, or a template cannot be rendered for a payload.
 ///
-/// Templates are metadata and are shown; of payloads only kinds and places are, except for a name that was
-/// rendered but is no path segment.
+/// Messages contain templates, which are metadata. Of payloads they contain only types and pointers, and a rendered
+/// name that is not a path segment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// The text breaks the grammar.
+    /// The syntax of the template is not valid.
     #[error("identity template \"{template}\", column {column}: {reason}")]
     Syntax {
         /// The template as written.
         template: String,
-        /// Where, in characters from 1.
+        /// The column, in characters from 1.
         column: usize,
-        /// What is wrong there and what would be right.
+        /// The fault and the correction.
         reason: String,
     },
     /// The payload lacks a value.
@@ -27,7 +27,7 @@ pub enum IdentityError {
         /// The pointer or helper call without a value.
         expression: String,
     },
-    /// A pointer leads to a container.
+    /// A pointer refers to an object or array.
     #[error(
         "identity template \"{template}\": {pointer} is {kind}; only text, numbers and booleans can name a resource"
     )]
@@ -36,10 +36,10 @@ pub enum IdentityError {
         template: String,
         /// The pointer.
         pointer: String,
-        /// What is there instead.
+        /// The type of the value.
         kind: &'static str,
     },
-    /// `substring` with a start or length that the text does not have.
+    /// The start or length of `substring` exceeds the text.
     #[error(
         "identity template \"{template}\": {expression} is out of range of a text of {length} characters"
     )]
@@ -48,21 +48,21 @@ pub enum IdentityError {
         template: String,
         /// The call.
         expression: String,
-        /// How long the text is.
+        /// The length of the text, in characters.
         length: usize,
     },
-    /// Everything evaluated, and nothing but white space came out.
-    #[error("identity template \"{template}\" gives a blank name")]
+    /// The rendered name is blank.
+    #[error("identity template \"{template}\" renders a blank name")]
     Blank {
         /// The template as written.
         template: String,
     },
-    /// What came out is not one path segment.
-    #[error("identity template \"{template}\" gives no usable name: {source}")]
+    /// The rendered name is not a path segment.
+    #[error("identity template \"{template}\" renders an invalid name: {source}")]
     NotASegment {
         /// The template as written.
         template: String,
-        /// Why not.
+        /// The fault.
         source: PathError,
     },
 }

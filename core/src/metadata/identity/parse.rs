@@ -1,4 +1,4 @@
-//! The grammar of identity templates.
+//! Parses identity templates.
 
 use super::template::{Argument, Expression, Function, Part};
 use super::{IdentityError, IdentityTemplate};
@@ -21,13 +21,13 @@ pub(super) fn template(source: &str) -> Result<IdentityTemplate, IdentityError> 
     Ok(IdentityTemplate::new(source.to_owned(), parts))
 }
 
-/// All texts that its functions take are slices of `source`, so that errors know their column.
+/// The parser. All texts that its functions receive are slices of `source`, which is how errors get their column.
 #[derive(Clone, Copy)]
 struct Parser<'s> {
     source: &'s str,
 }
 
-/// A word of an expression: quoted ones without their quotes and escapes.
+/// A word of an expression, or a quoted string: its source, and its content without quotes and escapes.
 enum Token<'s> {
     Word(&'s str),
     Quoted(&'s str, String),
@@ -82,14 +82,16 @@ impl<'s> Parser<'s> {
             }
             if !rest.is_empty() && is_name(name) {
                 let known = "uppercase, lowercase, trim, substring and default";
-                return Err(self.error(name, format!("there is no helper \"{name}\"; there are {known}")));
+                return Err(self.error(name, format!("unknown helper \"{name}\"; known are {known}")));
             }
         }
         if let Some(extra) = rest.first() {
             return Err(self.error(extra.text(), "only one value is expected within the braces"));
         }
         match self.argument(head)? {
-            Argument::Number(_) => Err(self.error(head.text(), "a number alone names nothing")),
+            Argument::Number(_) => {
+                Err(self.error(head.text(), "a number alone is not a value of the payload"))
+            }
             value => Ok(Expression::Value(value)),
         }
     }
@@ -99,7 +101,7 @@ impl<'s> Parser<'s> {
         let (fits, wanted) = match function {
             Function::Uppercase | Function::Lowercase | Function::Trim => (arguments.len() == 1, "one value"),
             Function::Substring => {
-                (matches!(arguments.len(), 2 | 3), "a value, a start and, if wanted, a length")
+                (matches!(arguments.len(), 2 | 3), "a value, a start and optionally a length")
             }
             Function::Default => (arguments.len() >= 2, "at least two values"),
         };
@@ -131,7 +133,7 @@ impl<'s> Parser<'s> {
         let name = name.trim_start_matches('.');
         Err(self.error(
             word,
-            format!("\"{word}\" is neither a name nor a pointer; odd keys need the slash: /{name}"),
+            format!("\"{word}\" is neither a name nor a pointer; write such a key as a pointer: /{name}"),
         ))
     }
 
@@ -152,7 +154,7 @@ impl<'s> Parser<'s> {
                     return Err(self.error(rest, "the quotes are not closed"));
                 };
                 if rest[end..].starts_with(|c: char| !c.is_whitespace()) {
-                    return Err(self.error(&rest[end..], "white space is expected behind the quotes"));
+                    return Err(self.error(&rest[end..], "white space is expected after the quotes"));
                 }
                 tokens.push(Token::Quoted(&rest[..end], text));
                 end
@@ -167,10 +169,10 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// Where the braces close: the first `}}` outside of quotes.
+/// Returns the offset of the closing braces: the first `}}` outside of quotes.
 fn closing(body: &str) -> Option<usize> {
     let mut at = 0;
-    // A quote within a word, as in the pointer /it's, opens nothing.
+    // A quote within a word, as in the pointer /it's, does not start a string.
     let mut word_starts = true;
     while let Some(next) = body[at..].chars().next() {
         if body[at..].starts_with("}}") {
@@ -185,8 +187,8 @@ fn closing(body: &str) -> Option<usize> {
     None
 }
 
-/// The text between the quotes that `text` starts with, and where they end. A backslash makes the next
-/// character an ordinary one, except for `\n` and `\t`.
+/// Returns the end and the content of the quoted string that `text` starts with. A backslash escapes the next
+/// character; `\n` and `\t` are newline and tab.
 fn quoted(text: &str, quote: char) -> Option<(usize, String)> {
     let mut content = String::new();
     let mut chars = text.char_indices().skip(1);

@@ -1,11 +1,11 @@
-//! The identity rules of a resource: its two templates and what follows from them.
+//! The identity rules of a resource: the templates of its alias and id.
 
 use super::{Identity, IdentityError, IdentityTemplate};
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
-/// The templates of id and alias. Where metadata states none, `/id` holds.
+/// The templates of id and alias. The default of both is `/id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityRules {
     id: IdentityTemplate,
@@ -15,7 +15,7 @@ pub struct IdentityRules {
 }
 
 impl IdentityRules {
-    /// Rules of the templates that metadata states.
+    /// Creates the rules from the templates that metadata states.
     pub fn new(id: Option<IdentityTemplate>, alias: Option<IdentityTemplate>) -> Self {
         let (explicit_id, explicit_alias) = (id.is_some(), alias.is_some());
         let default = || IdentityTemplate::of_pointer(default_pointer());
@@ -33,34 +33,34 @@ impl IdentityRules {
         &self.alias
     }
 
-    /// Whether metadata states the template of the alias.
+    /// Returns whether metadata states the template of the alias.
     pub fn explicit_alias(&self) -> bool {
         self.explicit_alias
     }
 
-    /// Whether metadata states both templates.
+    /// Returns whether metadata states both templates.
     pub fn both_explicit(&self) -> bool {
         self.explicit_id && self.explicit_alias
     }
 
-    /// Whether metadata states at least one template.
+    /// Returns whether metadata states at least one template.
     pub fn any_explicit(&self) -> bool {
         self.explicit_id || self.explicit_alias
     }
 
-    /// The names of the resource at `path` with `payload`, the desired one after defaults and includes, or
-    /// the [seed](Self::seed) where only the path is known.
+    /// Returns alias and remote id of the resource at `path`. `payload` is the desired one after defaults and includes,
+    /// or the [seed](Self::seed) if only the path is known.
     ///
-    /// Both start as the last segment of the path (`/` for the root). A simple template replaces it if it
-    /// finds a scalar that is not blank; any other template must render. What a template gives must be one
-    /// path segment.
+    /// The default of both is the last segment of the path (`/` for the root). It applies if the template is a single
+    /// pointer without a scalar value, or with a blank one; an error of any other template is returned. A rendered name
+    /// must be one path segment.
     pub fn identify(&self, path: &LogicalPath, payload: &Value) -> Result<Identity, IdentityError> {
         Ok(Identity { alias: name(&self.alias, path, payload)?, remote_id: name(&self.id, path, payload)? })
     }
 
-    /// What stands in for the payload where only the path is known: `derived`, the fields that path
-    /// templates gave, and the last segment at the pointer of a simple alias, then of a simple id. Nothing
-    /// that is there already is overwritten. Other templates cannot be reversed.
+    /// Returns a substitute for the payload if only the path is known: the fields `derived` from path templates, and
+    /// the last segment at the pointers of simple alias and id templates, unless a value exists there. Other templates
+    /// cannot be reversed.
     pub fn seed(&self, path: &LogicalPath, derived: Object) -> Value {
         let mut seed = Value::Object(derived);
         if !path.is_root() {
@@ -73,8 +73,8 @@ impl IdentityRules {
         seed
     }
 
-    /// What `payload` lacks of the values that explicit templates need, each once: pointers, or calls of
-    /// `default` that find nothing. A resource to be created may lack its id, which the server may assign.
+    /// Returns the values that explicit templates require and `payload` lacks, without duplicates: pointers, and calls
+    /// of `default` without a result. A resource to be created may lack its id, which the server may assign.
     pub fn missing_in(&self, payload: &Value, creating: bool) -> Vec<String> {
         let alias = self.explicit_alias.then_some(&self.alias);
         let id = (self.explicit_id && !creating).then_some(&self.id);

@@ -1,4 +1,4 @@
-//! Identity templates and their evaluation.
+//! Evaluates identity templates.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{IdentityError, parse};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// How a name is made from a payload: text with `{{…}}` expressions, parsed once.
+/// A parsed template that renders a name from a payload: text with `{{…}}` expressions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityTemplate {
     source: String,
@@ -38,7 +38,7 @@ pub(super) enum Function {
 pub(super) enum Argument {
     Pointer(Pointer),
     Text(String),
-    /// A number as written; it is text except where a helper counts.
+    /// A number as written. It is a text, except as a start or length of `substring`.
     Number(String),
 }
 
@@ -68,7 +68,7 @@ impl Function {
 impl IdentityTemplate {
     /// Parses a template.
     ///
-    /// Without `{{` it is a pointer if it starts with `/`, else a constant. An expression is a pointer, a
+    /// Without `{{`, it is a pointer if it starts with `/`, otherwise a constant. An expression is a pointer, a
     /// name (`name` and `.name` are `/name`), a quoted string, or one of these helpers with arguments:
     /// `uppercase`, `lowercase` and `trim` of a value; `substring` of a value, a start and optionally a
     /// length, counted in code points; `default`, the first of its values that is not blank.
@@ -90,7 +90,7 @@ impl IdentityTemplate {
         Self { source, parts }
     }
 
-    /// The template of a bare pointer.
+    /// Returns the template of a single pointer.
     pub(super) fn of_pointer(pointer: Pointer) -> Self {
         let source = pointer.to_string();
         Self::new(source, vec![Part::Expression(Expression::Value(Argument::Pointer(pointer)))])
@@ -101,8 +101,8 @@ impl IdentityTemplate {
         &self.source
     }
 
-    /// The pointer of a *simple* template, which is exactly one pointer and nothing else. Such a template
-    /// may find nothing, and can be reversed: the name is the value at the pointer.
+    /// Returns the pointer of a *simple* template, which consists of exactly one pointer. Such a template may have no
+    /// value, and can be reversed: the name is the value at the pointer.
     pub fn simple(&self) -> Option<&Pointer> {
         match self.parts.as_slice() {
             [Part::Expression(Expression::Value(Argument::Pointer(pointer)))] => Some(pointer),
@@ -110,18 +110,18 @@ impl IdentityTemplate {
         }
     }
 
-    /// Whether every payload gives the same name. Usually a slash was forgotten.
+    /// Returns whether the name does not depend on the payload. The usual cause is a missing slash.
     pub fn is_constant(&self) -> bool {
         self.pointers().next().is_none()
     }
 
-    /// All pointers, in the order of the text.
+    /// Returns all pointers, in the order of the text.
     pub fn pointers(&self) -> impl Iterator<Item = &Pointer> {
         self.expressions().flat_map(Expression::arguments).filter_map(Argument::pointer)
     }
 
-    /// What `payload` would have to have for this template to render: each pointer that does not exist or
-    /// is null, and each `default` whose values are all blank, as text. Empty if nothing is missing.
+    /// Returns the values that `payload` lacks for this template: each pointer that does not exist or is null, and each
+    /// `default` whose values are all blank, as text.
     pub fn missing_in(&self, payload: &Value) -> Vec<String> {
         let absent = |pointer: &&Pointer| pointer.get(payload).is_none_or(Value::is_null);
         let missing = |expression: &Expression| match expression {
@@ -140,10 +140,10 @@ impl IdentityTemplate {
         self.expressions().flat_map(missing).collect()
     }
 
-    /// The name that `payload` gives, trimmed and not blank.
+    /// Renders the name for `payload`, trimmed and not blank.
     ///
-    /// Values are scalars as text, trimmed; null and blank ones count as missing, which is an error except
-    /// within `default`.
+    /// Values are scalars as trimmed text. Null and blank values count as missing, which is an error except within
+    /// `default`.
     pub fn evaluate(&self, payload: &Value) -> Result<String, IdentityError> {
         let mut name = String::new();
         for part in &self.parts {
@@ -174,7 +174,7 @@ impl IdentityTemplate {
             (Function::Default, _) => {
                 let values = arguments.iter().map(|argument| self.value(argument, payload));
                 let first = values.filter_map(Result::transpose).find(|value| {
-                    // An error ends the search: a container is a mistake, not an absent value.
+                    // Stop at an error: an object or array is a fault, not a missing value.
                     value.as_ref().map_or(true, |text| !text.trim().is_empty())
                 });
                 first.unwrap_or_else(|| Err(self.missing(expression)))
@@ -223,7 +223,7 @@ impl IdentityTemplate {
     }
 }
 
-/// `bounds` are a start and, if given, a length, in code points.
+/// Returns a substring; `bounds` are a start and optionally a length, in code points.
 fn substring(text: &str, bounds: &[String]) -> Option<String> {
     let mut bounds = bounds.iter().map(|bound| bound.trim().parse::<usize>().ok());
     let start = bounds.next()??;

@@ -1,3 +1,5 @@
+//! Tests of identity templates and rules.
+
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -79,8 +81,8 @@ fn evaluates(#[case] text: &str, #[case] payload: &str, #[case] expected: &str) 
 #[case("{{substring name 1 3}}", r#"{"name": "Rio"}"#, "out of range")]
 #[case("{{substring name -1}}", r#"{"name": "Rio"}"#, "out of range")]
 #[case("{{uppercase name}}", "{}", "/name has no value")]
-#[case("{{\" \"}}", "{}", "gives a blank name")]
-fn refuses_payloads(#[case] text: &str, #[case] payload: &str, #[case] expected: &str) {
+#[case("{{\" \"}}", "{}", "renders a blank name")]
+fn rejects_payloads(#[case] text: &str, #[case] payload: &str, #[case] expected: &str) {
     let error = template(text).evaluate(&json(payload)).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
 }
@@ -90,20 +92,20 @@ fn refuses_payloads(#[case] text: &str, #[case] payload: &str, #[case] expected:
 #[case("a-{{name", "column 3: \"{{\" is not closed")]
 #[case("{{}}", "column 3: the braces are empty")]
 #[case("{{/a /b}}", "column 6: only one value is expected")]
-#[case("{{shout name}}", "column 3: there is no helper \"shout\"; there are uppercase")]
+#[case("{{shout name}}", "column 3: unknown helper \"shout\"; known are uppercase")]
 #[case("{{trim}}", "column 3: trim takes one value, not 0")]
 #[case("{{lowercase a b}}", "lowercase takes one value, not 2")]
-#[case("{{substring name}}", "substring takes a value, a start and, if wanted, a length, not 1")]
+#[case("{{substring name}}", "substring takes a value, a start and optionally a length, not 1")]
 #[case("{{substring name 0 1 2}}", "not 4")]
 #[case("{{default a}}", "default takes at least two values, not 1")]
-#[case("{{client-id}}", "odd keys need the slash: /client-id")]
+#[case("{{client-id}}", "write such a key as a pointer: /client-id")]
 #[case("{{trim (trim a)}}", "is neither a name nor a pointer")]
-#[case("{{5}}", "a number alone names nothing")]
+#[case("{{5}}", "a number alone is not a value of the payload")]
 #[case("{{\"a}}", "column 1: \"{{\" is not closed")]
 #[case("{{\"a\"b}}", "column 6: white space is expected")]
 #[case("/a~2", "\"~\" that is not")]
 #[case("é{{/a~}}", "column 4: JSON Pointer")]
-fn refuses_templates(#[case] text: &str, #[case] expected: &str) {
+fn rejects_templates(#[case] text: &str, #[case] expected: &str) {
     let error = IdentityTemplate::parse(text).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
 }
@@ -153,10 +155,10 @@ fn identifies(
 
 #[rstest]
 #[case("{{lowercase name}}", "{}", "/name has no value")]
-#[case("/name", r#"{"name": "a/b"}"#, "identity template \"/name\" gives no usable name")]
+#[case("/name", r#"{"name": "a/b"}"#, "identity template \"/name\" renders an invalid name")]
 #[case("/name", r#"{"name": ".."}"#, "not a single path segment")]
 #[case("/name", r#"{"name": "_"}"#, "not a single path segment")]
-fn identifies_nobody(#[case] alias: &str, #[case] payload: &str, #[case] expected: &str) {
+fn invalid_names_are_rejected(#[case] alias: &str, #[case] payload: &str, #[case] expected: &str) {
     let rules = IdentityRules::new(None, Some(template(alias)));
     let error = rules.identify(&shop(), &json(payload)).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");

@@ -1,34 +1,36 @@
+//! Errors of externalized attributes.
+
 use crate::error::{Categorized, Category};
 use crate::payload::pointer::Pointer;
 use crate::repository::RepositoryError;
 
-/// Why attributes could not be read from files of their own, or written to them.
+/// An externalized attribute cannot be read from its file, or written to it.
 ///
-/// Errors name attributes and files, never their content.
+/// Messages name attributes and files, never their content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IncludeError {
-    /// The path of an entry goes on where the payload has nothing that could have members.
+    /// The path of an entry continues below a value that is neither an object nor an array.
     #[error("externalized attribute {attribute}: {} is {kind}, which has no members", place(.at))]
     NoMembers {
         /// The path of the entry.
         attribute: Pointer,
-        /// Where it cannot go on.
+        /// The pointer of the value.
         at: Pointer,
-        /// What is there.
+        /// The type of the value.
         kind: &'static str,
     },
-    /// The path of an entry has a member's name for an array.
+    /// The path of an entry has the name of a member where the payload has an array.
     #[error("externalized attribute {attribute}: {} is an array, and \"{token}\" is neither an index nor \"*\"", place(.at))]
     NotAnIndex {
         /// The path of the entry.
         attribute: Pointer,
-        /// Where the array is.
+        /// The pointer of the array.
         at: Pointer,
         /// The token.
         token: String,
     },
-    /// Two entries mean one attribute.
-    #[error("externalized attributes {first} and {second} both mean {at}; keep one of them")]
+    /// Two entries refer to the same attribute.
+    #[error("externalized attributes {first} and {second}both refer to {at}; keep one of them")]
     SamePlace {
         /// The path of one entry.
         first: Pointer,
@@ -37,7 +39,7 @@ pub enum IncludeError {
         /// The attribute.
         at: Pointer,
     },
-    /// Two attributes would be in one file.
+    /// Two attributes have the same file.
     #[error("{first} and {second} are both kept in {file}; give them different files")]
     SameFile {
         /// One attribute.
@@ -47,28 +49,28 @@ pub enum IncludeError {
         /// The file relative to the payload.
         file: String,
     },
-    /// An entry names a file that no sidecar can be.
+    /// The file of an entry is not valid for a sidecar.
     #[error("externalized attribute {attribute}: file \"{file}\" {reason}")]
     FileName {
         /// The path of the entry.
         attribute: Pointer,
         /// The file as written.
         file: String,
-        /// Why not.
+        /// The fault.
         reason: &'static str,
     },
-    /// An attribute to be kept in a file is not text.
+    /// An attribute to be kept in a file is not a string.
     #[error("{at} is kept in {file} and must be a string or null, not {kind}")]
     NotText {
         /// The attribute.
         at: Pointer,
         /// The file relative to the payload.
         file: String,
-        /// What it is.
+        /// The type of its value.
         kind: &'static str,
     },
-    /// A payload includes a file that is not there.
-    #[error("{at} includes {file}, which does not exist beside the payload")]
+    /// A payload includes a file that does not exist.
+    #[error("{at} includes {file}, which does not exist next to the payload")]
     Missing {
         /// The attribute.
         at: Pointer,
@@ -90,7 +92,7 @@ pub enum IncludeError {
         at: Pointer,
         /// The file relative to the payload.
         file: String,
-        /// What failed.
+        /// The cause.
         source: Box<RepositoryError>,
     },
 }

@@ -1,4 +1,4 @@
-//! Which attributes of a payload are kept in files, and in which.
+//! Matches externalized attributes with a payload, and determines their files.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use crate::payload::Value;
 use crate::payload::pointer::{Pointer, array_index};
 use crate::repository::sidecar_file;
 
-/// An attribute that a payload has and that is kept in a file.
+/// An attribute of a payload that is kept in a file.
 #[derive(Debug)]
 pub(super) struct Match {
     /// The attribute.
     pub at: Pointer,
     /// The file relative to the payload.
     pub file: String,
-    /// What stands for the attribute's text while that is in the file.
+    /// The placeholder in the stored payload.
     pub placeholder: String,
 }
 
-/// The matches of all enabled entries. No two have one attribute or one file.
+/// Returns the matches of all enabled entries. Two matches of the same attribute or file are an error.
 pub(super) fn matches(
     payload: &Value,
     attributes: &[ExternalizedAttribute],
@@ -43,7 +43,7 @@ pub(super) fn matches(
     Ok(all)
 }
 
-/// The matches of one entry, in the order of the payload.
+/// Returns the matches of one entry, in the order of the payload.
 pub(super) fn matches_of(
     payload: &Value,
     attribute: &ExternalizedAttribute,
@@ -60,11 +60,11 @@ pub(super) fn matches_of(
 
 struct Walk<'a> {
     attribute: &'a ExternalizedAttribute,
-    /// The file of the entry, cleaned.
+    /// The normalized file of the entry.
     file: String,
-    /// The way to the current place.
+    /// The tokens of the current pointer.
     at: Vec<String>,
-    /// What the wildcards on that way stand for.
+    /// The indexes that the wildcards in it match.
     indexes: Vec<usize>,
     found: Vec<Match>,
 }
@@ -118,8 +118,8 @@ impl Walk<'_> {
     }
 }
 
-/// The file of one match: what the wildcards stand for precedes the last extension of the file's name. A dot
-/// that begins the name begins no extension.
+/// Returns the file of one match: the indexes of wildcards are inserted before the last extension of the file name. A
+/// leading dot does not start an extension.
 pub(super) fn concrete_file(file: &str, indexes: &[usize]) -> String {
     let name_at = file.rfind('/').map_or(0, |slash| slash + 1);
     let extension_at =

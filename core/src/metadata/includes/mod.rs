@@ -1,8 +1,8 @@
-//! Attributes that are kept in files of their own beside the payload (`resource.externalizedAttributes`).
+//! Attributes that are kept in their own files next to the payload (`resource.externalizedAttributes`).
 //!
-//! In the stored payload a placeholder stands for each: [`expand`] puts the files' text in its place when a
-//! payload is read, [`externalize`] takes the text out when one is saved. Reading goes payload, defaults,
-//! [`expand`]; saving goes [`externalize`], compaction, then sidecars, then the payload.
+//! The stored payload has a placeholder for each: [`expand`] replaces it with the text of the file on read, and
+//! [`externalize`] moves the text to the file on save. The order on read is payload, defaults, [`expand`]; on save it
+//! is [`externalize`], compaction, sidecars, payload.
 //!
 //! ```
 //! use declarest_core::metadata::document::Document;
@@ -38,8 +38,8 @@ use super::document::ExternalizedAttribute;
 use crate::payload::Value;
 use crate::repository::{RepositoryError, Sidecar};
 
-/// Reads a sidecar by its name relative to the directory of the payload; `None` if there is none. For a
-/// resource of a tree this is [`read_sidecar`](crate::repository::read_sidecar).
+/// Reads a sidecar by its name relative to the directory of the payload; returns `None` if it does not exist. For a
+/// resource of a tree, this is [`read_sidecar`](crate::repository::read_sidecar).
 pub type ReadSidecar<'f> = &'f dyn Fn(&str) -> Result<Option<Vec<u8>>, RepositoryError>;
 
 /// A payload as it is stored, and the files that belong to it.
@@ -49,12 +49,12 @@ pub struct Externalized {
     pub payload: Value,
     /// The files to write, in the order of the entries.
     pub sidecars: Vec<Sidecar>,
-    /// Files that stay as they are, as the payload had placeholders for them already.
+    /// The files that are kept, because the payload already had placeholders for them.
     pub kept: Vec<String>,
 }
 
 impl Externalized {
-    /// The sidecars that the payload stored before included and this one does not need any more, sorted.
+    /// Returns the sidecars that the previously stored payload included and that are no longer needed, sorted.
     pub fn stale(&self, before: &Value, attributes: &[ExternalizedAttribute]) -> Vec<String> {
         let needed = |file: &String| {
             self.kept.contains(file) || self.sidecars.iter().any(|sidecar| sidecar.file == *file)
@@ -63,12 +63,11 @@ impl Externalized {
     }
 }
 
-/// Puts the text of sidecars in the place of their placeholders.
+/// Replaces the placeholders of sidecars with their text.
 ///
-/// Only a string that equals the placeholder of its own file byte by byte is replaced, by all of the file:
-/// it must exist and be UTF-8. An attribute that the payload lacks is skipped. A path that runs into a scalar
-/// or into null, or that has a name for an array, is an error, and so are two attributes in one file and two
-/// entries for one attribute.
+/// A string is only replaced if it equals the placeholder of its own file, byte by byte. The file must exist and be
+/// UTF-8. An attribute that the payload lacks is skipped. It is an error if a path continues below a scalar or null, or
+/// has a name where the payload has an array, and if two entries have the same attribute or file.
 pub fn expand(
     mut payload: Value,
     attributes: &[ExternalizedAttribute],
@@ -84,11 +83,10 @@ pub fn expand(
     Ok(payload)
 }
 
-/// Takes text out of `payload` into sidecars.
+/// Moves attributes of `payload` to sidecars.
 ///
-/// Attributes match as in [`expand`]. Each must be a string or null, which stays where it is. A string that
-/// is the placeholder of its own file already stays, too; the file is not touched and must exist, as `read`
-/// tells.
+/// Attributes match as in [`expand`]. Each must be a string or null; null is kept in the payload. A string that already
+/// is the placeholder of its own file is also kept; its file is not written, and must exist according to `read`.
 pub fn externalize(
     mut payload: Value,
     attributes: &[ExternalizedAttribute],
@@ -115,8 +113,8 @@ pub fn externalize(
     Ok(Externalized { payload, sidecars, kept })
 }
 
-/// The sidecars that a stored payload includes through entries, sorted. An entry that does not fit the
-/// payload includes nothing: what is deleted because of this must be certain.
+/// Returns the sidecars that a stored payload includes, sorted. An entry that is an error in [`expand`] is ignored,
+/// because files are deleted on the basis of this list.
 pub fn referenced(stored: &Value, attributes: &[ExternalizedAttribute]) -> Vec<String> {
     let enabled = attributes.iter().filter(|attribute| attribute.is_enabled());
     let found = enabled.filter_map(|attribute| matches_of(stored, attribute).ok()).flatten();

@@ -1,3 +1,5 @@
+//! Tests of externalized attributes.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -19,7 +21,7 @@ fn attributes(entries: &str) -> Vec<ExternalizedAttribute> {
     document.resource.unwrap().externalized_attributes.unwrap()
 }
 
-/// Sidecars that exist: each holds its own name, with a newline around it.
+/// Reads a sidecar: each contains its own name between newlines.
 fn content(file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
     match file {
         "latin1.txt" => Ok(Some(b"caf\xe9".to_vec())),
@@ -128,7 +130,7 @@ fn expanding(#[case] payload: &str, #[case] entries: &str, #[case] expected: &st
 #[case::one_place(
     "{a: [x]}",
     "{path: /a/*, file: a}, {path: /a/0, file: b}",
-    "externalized attributes /a/* and /a/0 both mean /a/0; keep one of them"
+    "externalized attributes /a/* and /a/0both refer to /a/0; keep one of them"
 )]
 #[case::one_file(
     "{a: [x], b: y}",
@@ -147,7 +149,7 @@ fn unusable_entries(#[case] payload: &str, #[case] entries: &str, #[case] messag
 }
 
 #[rstest]
-#[case::missing("no.sh", "/a includes no.sh, which does not exist beside the payload")]
+#[case::missing("no.sh", "/a includes no.sh, which does not exist next to the payload")]
 #[case::bytes("latin1.txt", "/a includes latin1.txt, which is not UTF-8 text")]
 #[case::refused(
     "escape.txt",
@@ -212,7 +214,7 @@ fn externalizing(
 #[rstest]
 #[case("{a: 1}", "/a is kept in s/a and must be a string or null, not an integer")]
 #[case("{a: [x]}", "/a is kept in s/a and must be a string or null, not an array")]
-#[case("{a: '{{include s/a}}'}", "/a includes s/a, which does not exist beside the payload")]
+#[case("{a: '{{include s/a}}'}", "/a includes s/a, which does not exist next to the payload")]
 fn unusable_values(#[case] payload: &str, #[case] message: &str) {
     let attributes = attributes("{path: /a, file: s/a}");
     let error = externalize(value(payload), &attributes, &|_| Ok(None)).unwrap_err();
@@ -224,7 +226,7 @@ fn unusable_values(#[case] payload: &str, #[case] message: &str) {
 #[case("{a: '{{include a}}', b: '{{include b}}'}", "{path: /b, file: b}, {path: /a, file: a}", &["a", "b"])]
 #[case::undeclared("{b: '{{include a}}'}", "{path: /a, file: a}", &[])]
 #[case::disabled("{a: '{{include a}}'}", "{path: /a, file: a, enabled: false}", &[])]
-#[case::what_does_not_fit("{a: '{{include a}}', steps: 1}", "{path: /a, file: a}, {path: /steps/*/run, file: b}", &["a"])]
+#[case::entries_that_do_not_match("{a: '{{include a}}', steps: 1}", "{path: /a, file: a}, {path: /steps/*/run, file: b}", &["a"])]
 #[case::null("null", RUN, &[])]
 fn references(#[case] stored: &str, #[case] entries: &str, #[case] expected: &[&str]) {
     assert_eq!(referenced(&value(stored), &attributes(entries)), expected);
@@ -241,7 +243,7 @@ fn stale_sidecars(#[case] payload: &str, #[case] expected: &[&str]) {
     assert_eq!(externalized(payload, RUN).unwrap().stale(&before, &attributes(RUN)), expected);
 }
 
-/// Payloads in which the entries of [`ENTRIES`] often match and never run into a scalar.
+/// Returns payloads in which the entries of [`ENTRIES`] often match and never continue below a scalar.
 fn payloads() -> impl Strategy<Value = Value> {
     let text = prop_oneof!["[a-z\n é{}]{0,8}", Just("{{include b.sh}}".to_owned()), any::<String>()];
     let leaf = prop_oneof![text.prop_map(Value::String), Just(Value::Null)];
@@ -258,16 +260,16 @@ const ENTRIES: &str = "{path: /a, file: a.sh}, {path: /steps/*/run, file: s/b.sh
 
 proptest! {
     #[test]
-    fn what_was_externalized_expands_again(payload in payloads()) {
+    fn externalized_payloads_are_expanded_to_the_original(payload in payloads()) {
         let attributes = attributes(ENTRIES);
-        // Nothing exists: a placeholder in the payload would ask for its file.
+        // No file exists, so a placeholder in the payload would be an error.
         let saved = externalize(payload.clone(), &attributes, &|_| Ok(None)).unwrap();
         let files: BTreeMap<_, _> =
             saved.sidecars.iter().map(|sidecar| (sidecar.file.as_str(), &sidecar.content)).collect();
         let read = |file: &str| Ok(files.get(file).copied().cloned());
         prop_assert_eq!(expand(saved.payload.clone(), &attributes, &read).unwrap(), payload);
         prop_assert_eq!(referenced(&saved.payload, &attributes), files.keys().copied().collect::<Vec<_>>());
-        // Saving what is stored changes nothing.
+        // Saving the stored payload again changes nothing.
         let again = externalize(saved.payload.clone(), &attributes, &read).unwrap();
         prop_assert_eq!((&again.payload, again.sidecars.len()), (&saved.payload, 0));
         prop_assert_eq!(again.kept.len(), saved.sidecars.len());

@@ -1,4 +1,4 @@
-//! Which format the payloads of a collection have.
+//! Infers the format of the payloads of a collection.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::metadata::document::Format;
 use crate::metadata::openapi::{ApiOperation, Media, OpenApi, PathItem};
 use crate::payload::{Class, PayloadType};
 
-/// The format of all bodies and answers of some paths; `None` if none is known.
+/// Returns the common format of all bodies and responses of some paths; `None` if none is known.
 pub fn of_paths<'d>(document: &OpenApi, paths: impl IntoIterator<Item = &'d PathItem>) -> Option<Format> {
     let operations = paths.into_iter().flat_map(PathItem::operations);
     let bodies = operations.flat_map(|operation: &ApiOperation| [operation.request(), operation.response()]);

@@ -1,4 +1,4 @@
-//! What a document tells about paths where nothing else does.
+//! Hints of an `OpenAPI` document about paths for which no metadata exists.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,10 @@ use super::target::Target;
 use crate::metadata::openapi::{OpenApi, PathItem, Segment};
 use crate::path::LogicalPath;
 
-/// Whether the document describes `path` as a collection: it has the path, members can be listed there, and
-/// created there or read below it.
+/// Returns whether the document describes `path` as a collection: it has GET, and either POST or a path below with GET.
 ///
-/// A path that reads like a resource, with GET and one of PUT, PATCH and DELETE but no POST, is taken as a
-/// collection only if it is one by its exact text.
+/// A path that looks like a resource, with GET and one of PUT, PATCH and DELETE but without POST, is a collection only
+/// if the document has exactly this path as a collection.
 pub fn is_collection(document: &OpenApi, path: &LogicalPath) -> bool {
     let Some(item) = document.path(path.as_str(), "") else { return false };
     let has = |method: &Method| item.operation(method).is_some();
@@ -36,7 +35,7 @@ fn describes(document: &OpenApi, target: &Target) -> bool {
         && (has(collection, &Method::POST) || has(target.best_item(document), &Method::GET))
 }
 
-/// The names that the document has one level below `path`, for completion; variables are left out.
+/// Returns the literal names one level below `path` in the document, for completion.
 pub fn children<'d>(document: &'d OpenApi, path: &LogicalPath) -> BTreeSet<&'d str> {
     let above: Vec<&str> = path.segments().collect();
     let below = |item: &'d PathItem| {

@@ -1,4 +1,4 @@
-//! Which attributes tell who a resource of a collection is.
+//! Infers the attributes that identify the resources of a collection.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use http::Method;
 use super::target::{Target, field_name};
 use crate::metadata::openapi::{OpenApi, PathItem};
 
-/// Attributes that identify a resource where the document does not say it, in order.
+/// Attributes that identify a resource if the path does not name one, in order.
 const WELL_KNOWN: [&str; 7] = ["clientId", "alias", "name", "id", "key", "uuid", "uid"];
 
-/// The methods whose answer tells what a resource looks like, in order.
-const TELLING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
+/// The methods whose response describes a resource, in order.
+const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
 
-/// The attributes of id and alias.
+/// The attributes that hold id and alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFields {
     pub id: String,
     pub alias: String,
 }
 
-/// The attributes that the document suggests, by the last variable of the path of a resource and by the
-/// attributes that answers have; without them the name of the collection does.
+/// Infers the attributes from the last variable of a resource's path and from the attributes of responses, otherwise
+/// from the name of the collection.
 pub fn fields(
     target: &Target,
     document: Option<&OpenApi>,
@@ -60,7 +60,7 @@ fn choose(
     IdentityFields { id: id.to_owned(), alias }
 }
 
-/// Whether the collection holds what must not be shown.
+/// Returns whether the name of the collection suggests that its resources have secrets.
 pub fn is_secret(target: &Target) -> bool {
     target.last_literal().is_some_and(|name| {
         let name = name.to_ascii_lowercase();
@@ -69,11 +69,11 @@ pub fn is_secret(target: &Target) -> bool {
 }
 
 fn attributes(document: &OpenApi, path: &PathItem) -> BTreeSet<String> {
-    let answers = TELLING.iter().filter_map(|method| path.operation(method)?.response_schema());
+    let answers = DESCRIBING.iter().filter_map(|method| path.operation(method)?.response_schema());
     answers.map(|schema| document.properties(schema)).find(|names| !names.is_empty()).unwrap_or_default()
 }
 
-/// Whether an identity template can name this attribute.
+/// Returns whether an identity template can refer to this attribute.
 fn is_attribute(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))

@@ -1,8 +1,8 @@
-//! Metadata that paths and the `OpenAPI` document of a server suggest.
+//! Infers metadata from paths and the `OpenAPI` document of a server.
 //!
-//! Inference starts from conventions: a collection lists and creates at its path, its resources live one
-//! level below. The document overrides them by what it knows: which paths there are, which methods they take,
-//! which attributes identify a resource, what bodies must have. Nothing is stored here.
+//! Inference starts from conventions: list and create use the path of the collection, and resources are one level
+//! below. The document overrides them: it defines paths, methods, the attributes that identify a resource, and required
+//! attributes of bodies. This module does not write metadata.
 //!
 //! ```
 //! use declarest_core::metadata::inference::infer;
@@ -44,7 +44,7 @@ pub use hint::{children, is_collection};
 use identity::IdentityFields;
 use target::{Target, placeholder};
 
-/// Why nothing can be inferred.
+/// Metadata cannot be inferred.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InferenceError {
     /// The text is neither a path nor a selector.
@@ -60,23 +60,20 @@ impl Categorized for InferenceError {
     }
 }
 
-/// The metadata of a path or selector, without what holds anyway: methods and paths that conventions and the
-/// document give whenever a request is made, the remote collection where it is the logical one, and the
-/// formats that an absent one means.
+/// Infers the metadata of a path or selector, without redundant parts: methods and paths that conventions and the
+/// document define for each request, a remote collection that equals the logical one, and default formats.
 pub fn infer(target: &str, document: Option<&OpenApi>) -> Result<Document, InferenceError> {
     let target = Target::parse(target, document)?;
     Ok(Inference::new(&target, document).document(false))
 }
 
-/// The metadata of a path or selector with everything that is inferred, as one would have to write it where
-/// no conventions held.
+/// Infers the complete metadata of a path or selector, including the parts that conventions define.
 pub fn infer_all(target: &str, document: Option<&OpenApi>) -> Result<Document, InferenceError> {
     let target = Target::parse(target, document)?;
     Ok(Inference::new(&target, document).document(true))
 }
 
-/// What holds for a path or selector where no document says anything, as a document: all that can be
-/// overridden, except for what is absent by convention.
+/// Returns the conventions for a path or selector as a metadata document, without fields that are absent by default.
 pub fn conventions(target: &str) -> Result<Document, InferenceError> {
     let target = Target::parse(target, None)?;
     let resource = ResourceSection {
@@ -105,7 +102,7 @@ pub fn conventions(target: &str) -> Result<Document, InferenceError> {
     })
 }
 
-/// The method of a request that nothing describes; `None` where nothing is sent.
+/// Returns the conventional method of an operation; `None` if it sends no request.
 fn conventional_method(operation: OperationName) -> Option<Method> {
     match operation {
         OperationName::Compare => None,
@@ -148,7 +145,7 @@ impl<'a> Inference<'a> {
     }
 
     fn resource(&self, all: bool) -> ResourceSection {
-        // Without attributes there is no identity in payloads, and nothing secret in a part of them.
+        // Payloads without attributes have neither identity attributes nor secret attributes.
         let has_attributes = !self.format.is_some_and(Format::is_unstructured);
         let identified = self.target.is_collection && has_attributes;
         let secret = identified && identity::is_secret(self.target);
@@ -172,7 +169,7 @@ impl<'a> Inference<'a> {
         OperationSection { method, path, validate, ..OperationSection::default() }
     }
 
-    /// What the document says about an operation.
+    /// Returns the description of an operation in the document.
     fn described(&self, name: OperationName) -> Option<&'a ApiOperation> {
         let (path, methods): (_, &[Method]) = match name {
             OperationName::List => (self.collection, &[Method::GET]),
@@ -211,7 +208,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// What the document demands of a body with attributes.
+    /// Returns the validation of structured bodies that the document defines.
     fn validate(&self, operation: &ApiOperation) -> Option<ValidateSection> {
         if self.format.is_some_and(Format::is_unstructured) {
             return None;

@@ -1,4 +1,4 @@
-//! What metadata is inferred for, and which paths of a document describe it.
+//! The target of inference, and the paths of a document that describe it.
 
 use http::Method;
 
@@ -18,13 +18,13 @@ pub struct Target {
 #[derive(Clone, Debug)]
 enum Name {
     Literal(String),
-    /// `_`, or what a resource of a collection is called.
+    /// `_`, or any resource of a collection.
     Any,
     Glob(String),
 }
 
 impl Target {
-    /// The target that a text means: a collection if it says so, or if the document has the path as one.
+    /// Parses a target. It is a collection if the text states it, or if the document has the path as a collection.
     pub fn parse(text: &str, document: Option<&OpenApi>) -> Result<Self, InferenceError> {
         let selector = Selector::parse(text)?;
         let raw = RawPath::parse(text)?;
@@ -38,42 +38,42 @@ impl Target {
         Ok(Self { names, is_collection })
     }
 
-    /// The collection: the target, or what holds it.
+    /// Returns the target if it is a collection, otherwise its parent.
     fn collection(&self) -> &[Name] {
         if self.is_collection { &self.names } else { self.names.split_last().map_or(&[], |(_, names)| names) }
     }
 
-    /// The last segment of the collection that is no wildcard.
+    /// Returns the last segment of the collection that is not a wildcard.
     pub fn last_literal(&self) -> Option<&str> {
         self.collection().iter().rev().find_map(Name::literal)
     }
 
-    /// The path of the collection, with placeholders for wildcards.
+    /// Returns the path of the collection, with placeholders for wildcards.
     pub fn collection_template(&self) -> String {
         joined(self.placeholders().into_iter().take(self.collection().len()))
     }
 
-    /// The path of the resource, or of a resource of the collection, whose placeholder is that of `id_field`.
+    /// Returns the path of the resource, or of any resource of the collection with `id_field` as the placeholder.
     pub fn item_template(&self, id_field: &str) -> String {
         let last = self.is_collection.then(|| placeholder(id_field));
         joined(self.placeholders().into_iter().chain(last))
     }
 
-    /// The path of the document that describes the collection best.
+    /// Returns the path of the document that describes the collection best.
     pub fn best_collection<'d>(&self, document: &'d OpenApi) -> Option<&'d PathItem> {
         best(document, self.collection(), false)
     }
 
-    /// The path of the document that describes the resources best. For a collection that is one with a
-    /// variable at its end: a fixed name is no resource like the others.
+    /// Returns the path of the document that describes the resources best. For a collection, it must end with a
+    /// variable, because a path with a fixed name does not describe all resources.
     pub fn best_item<'d>(&self, document: &'d OpenApi) -> Option<&'d PathItem> {
         let any = self.is_collection.then_some(Name::Any);
         let names: Vec<Name> = self.names.iter().cloned().chain(any).collect();
         best(document, &names, self.is_collection)
     }
 
-    /// A path of the document as template: `{v}` becomes the placeholder of `v`, or, if that is no name, the
-    /// one that is inferred for this segment without a document.
+    /// Converts a path of the document to a template: `{v}` becomes the placeholder of `v`. If `v` is not an
+    /// identifier, it becomes the placeholder that is inferred for this segment without a document.
     pub fn template_of(&self, item: &PathItem, id_field: &str) -> String {
         let inferred = self.placeholders();
         joined(item.segments().iter().enumerate().map(|(index, segment)| match segment {
@@ -87,15 +87,15 @@ impl Target {
         }))
     }
 
-    /// Whether a path of the document has a fixed name where the target has a wildcard, so that the logical
-    /// path does not tell it.
+    /// Returns whether a path of the document has a fixed name where the target has a wildcard, so the logical path
+    /// does not determine it.
     pub fn is_narrowed_by(&self, item: &PathItem) -> bool {
         let pairs = self.collection().iter().zip(item.segments());
         pairs.into_iter().any(|(name, segment)| name.literal().is_none() && segment.literal().is_some())
     }
 
-    /// Each segment, wildcards as placeholders: the singular of the nearest name before, numbered where it
-    /// repeats.
+    /// Returns the segments. A wildcard becomes a placeholder of the singular of the nearest name before it, numbered
+    /// if it repeats.
     fn placeholders(&self) -> Vec<String> {
         let mut used: Vec<String> = Vec::new();
         let mut before: Option<&str> = None;
@@ -135,7 +135,7 @@ impl Name {
         }
     }
 
-    /// How well a segment of a document describes this one; `None` if not at all.
+    /// Returns how well a segment of a document matches this one; `None` if it does not match.
     fn score(&self, segment: &Segment) -> Option<u32> {
         match (self, segment) {
             (Self::Literal(name), Segment::Literal(text)) => (name == text).then_some(3),
@@ -147,13 +147,13 @@ impl Name {
     }
 }
 
-/// The name of the attribute that a collection's name stands for: the singular of its last word.
+/// Returns the name of the attribute for a collection's name: the singular of its last word.
 pub fn field_name(literal: &str) -> Option<String> {
     let word = literal.rsplit(['-', '_', '.']).next().unwrap_or(literal);
     Some(singular(literal).unwrap_or_else(|| word.to_owned())).filter(|name| is_identifier(name))
 }
 
-/// Whether a placeholder can name this.
+/// Returns whether a placeholder can have this name.
 pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
@@ -164,7 +164,7 @@ pub fn placeholder(name: &str) -> String {
     format!("{{{{/{name}}}}}")
 }
 
-/// Whether the document has exactly this path with members and resources below it.
+/// Returns whether the document has exactly this path as a collection, with a path for its resources.
 fn is_collection(document: &OpenApi, path: &str) -> bool {
     let has =
         |item: &PathItem, methods: &[Method]| methods.iter().any(|method| item.operation(method).is_some());

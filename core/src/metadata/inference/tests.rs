@@ -1,3 +1,5 @@
+//! Tests of inferred metadata.
+
 use insta::assert_snapshot;
 use rstest::rstest;
 
@@ -9,7 +11,7 @@ const PETS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/petstore-3.0
 const TILLS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/tills-3.1.json");
 const CLIENTS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/clients-2.0.yaml");
 
-/// A document with paths in the form `GET,POST /a`.
+/// Returns a document with paths in the form `GET,POST /a`.
 fn document(paths: &[&str]) -> OpenApi {
     let items = paths.iter().map(|path| {
         let (methods, path) = path.split_once(' ').unwrap();
@@ -30,7 +32,7 @@ fn compact(target: &str, document: &[u8]) -> String {
     yaml(&infer(target, Some(&OpenApi::parse(document).unwrap())).unwrap())
 }
 
-/// `METHOD path` of an operation with everything that is inferred.
+/// Returns the complete inferred request of an operation as `METHOD path`.
 fn request(target: &str, document: Option<&OpenApi>, name: OperationName) -> String {
     let inferred = infer_all(target, document).unwrap();
     let operation = &inferred.operations.unwrap().operations[&name];
@@ -42,7 +44,7 @@ fn remote_collection(target: &str, document: Option<&OpenApi>) -> String {
 }
 
 #[test]
-fn what_holds_anyway_is_left_out() {
+fn conventions_are_omitted() {
     assert_snapshot!(compact("/shops/", TILLS), @"
     resource:
         alias: '{{/name}}'
@@ -73,7 +75,7 @@ fn validation_comes_from_the_document() {
 }
 
 #[test]
-fn secrets_of_clients_are_known() {
+fn secrets_of_clients_are_inferred() {
     assert_snapshot!(compact("/clients/", CLIENTS), @"
     operations:
         create:
@@ -260,7 +262,7 @@ fn best_paths(#[case] target: &str, #[case] paths: &[&str], #[case] expected: &s
 #[case::variable_for_a_name("/shops/rio/", &["GET /shops/{a}"], None)]
 #[case::variable_for_a_wildcard("/shops/_/x/", &["GET /shops/{a}/x"], None)]
 #[case::name_for_a_wildcard("/shops/_/x/", &["GET /shops/all/x"], Some("/shops/all/x"))]
-fn remote_collections_that_the_path_does_not_tell_stay(
+fn remote_collections_that_the_path_does_not_determine_are_kept(
     #[case] target: &str,
     #[case] paths: &[&str],
     #[case] expected: Option<&str>,
@@ -302,7 +304,7 @@ fn formats(
 }
 
 #[test]
-fn payloads_without_attributes_have_no_identity_in_them() {
+fn payloads_without_attributes_have_no_identity_attributes() {
     let document = OpenApi::parse(
         b"paths: {/secrets: {post: {requestBody: {content: {text/plain: {schema: {required: [a]}}}}}}}",
     )

@@ -1,4 +1,4 @@
-//! What attributes a schema gives the values that fit it.
+//! The names of the properties of schemas.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,7 +8,7 @@ use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
 impl OpenApi {
-    /// The names that the schema at a place requires, itself and through `$ref` and `allOf`.
+    /// Returns the properties that the schema at a pointer requires, itself and through `$ref` and `allOf`.
     pub fn required_properties(&self, schema: &Pointer) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.walk(schema, &["allOf"], &mut |schema| {
@@ -18,13 +18,13 @@ impl OpenApi {
         names
     }
 
-    /// The names of the properties that the schema at a place names, itself and through `$ref` and `allOf`.
+    /// Returns the properties that the schema at a pointer names, itself and through `$ref` and `allOf`.
     pub(super) fn named_properties(&self, schema: &Pointer) -> BTreeSet<String> {
         self.property_names(schema, &["allOf"])
     }
 
-    /// The names of the properties of the schema at a place, itself and through `$ref`, `allOf`, `anyOf`,
-    /// `oneOf` and the `items` of an array.
+    /// Returns the properties that the schema at a pointer names, itself and through `$ref`, `allOf`, `anyOf`, `oneOf`
+    /// and the `items` of an array.
     pub fn properties(&self, schema: &Pointer) -> BTreeSet<String> {
         self.property_names(schema, &["allOf", "anyOf", "oneOf", "items"])
     }
@@ -38,8 +38,8 @@ impl OpenApi {
         names
     }
 
-    /// Visits the schema at a place and those that `keywords` and `$ref` lead to, each once, so that circles
-    /// end. What leads nowhere is left out.
+    /// Visits the schema at a pointer, and the schemas below its `keywords` and `$ref`. Each is visited once, so
+    /// circular references end. References that cannot be resolved are skipped.
     fn walk(&self, schema: &Pointer, keywords: &[&str], visit: &mut dyn FnMut(&Value)) {
         let mut open: Vec<&Value> = schema.get(&self.root).into_iter().collect();
         let mut seen: HashSet<*const Value> = HashSet::new();

@@ -1,7 +1,7 @@
-//! Swagger 2.0 documents seen as `OpenAPI` 3.
+//! Converts Swagger 2.0 documents to `OpenAPI` 3.
 //!
-//! Only what is looked at is converted: bodies and answers with their media types, and where schemas stand.
-//! The additions refer to the original parts instead of copying them, so that no document grows much. Form
+//! Only the parts that are used are converted: bodies and responses with their media types, and the locations of
+//! schemas. The additions refer to the original parts instead of copying them, so a document does not grow much. Form
 //! data is not converted.
 
 use super::operation::{MAX_MEDIA_TYPES, METHODS};
@@ -10,11 +10,11 @@ use super::reference::{follow, reference_to};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value};
 
-/// Sections that moved: the new name below `components` and the old one.
+/// Sections with a new location: the name below `components`, and the old name.
 const SECTIONS: [(&str, &str); 3] =
     [("schemas", "definitions"), ("parameters", "parameters"), ("responses", "responses")];
 
-/// Whether the document says that it is Swagger 2: `"2"`, `"2.x"` or a number in [2, 3).
+/// Returns whether the document states that it is Swagger 2: `"2"`, `"2.x"` or a number in [2, 3).
 pub fn is_version_2(root: &Object) -> bool {
     match root.get("swagger") {
         Some(Value::String(version)) => version == "2" || version.starts_with("2."),
@@ -24,7 +24,7 @@ pub fn is_version_2(root: &Object) -> bool {
     }
 }
 
-/// Adds what `OpenAPI` 3 says elsewhere or otherwise. What is there already stays.
+/// Adds the `OpenAPI` 3 form of the parts that Swagger 2 states differently. Existing parts are kept.
 pub fn upgrade(root: Object) -> Object {
     let document = Value::Object(root);
     let additions = additions(&document);
@@ -47,7 +47,7 @@ fn fill_components(root: &mut Object) {
     }
 }
 
-/// Content that version 3 wants to see at `key` of the object at `holder`.
+/// Content in the form of version 3, for `key` of the object at `holder`.
 struct Addition {
     holder: Pointer,
     key: String,
@@ -75,7 +75,7 @@ impl Addition {
             (Value::Object(present), Value::Object(added)) if !present.contains_key("$ref") => {
                 present.extend(added);
             }
-            // A shared answer gets the media types of the operation that uses it.
+            // A shared response gets the media types of the operation that uses it.
             (entry, added) => *entry = added,
         }
     }
@@ -111,7 +111,7 @@ fn additions(document: &Value) -> Vec<Addition> {
     found
 }
 
-/// The schema of the body parameter: of the operation, else of the path item.
+/// Returns the schema of the body parameter of the operation, otherwise of the path item.
 fn body_schema(document: &Value, operation: &Value, item: &Value, at: &Pointer) -> Option<Pointer> {
     let item_at: Pointer = at.tokens().iter().take(2).cloned().collect();
     let lists = [(operation, at), (item, &item_at)];
@@ -126,7 +126,7 @@ fn body_schema(document: &Value, operation: &Value, item: &Value, at: &Pointer) 
         .find_map(|part| part.member("schema"))
 }
 
-/// The first list that names a media type, else JSON.
+/// Returns the first list that names a media type, otherwise JSON.
 fn media_types<'d>(levels: [&'d Value; 3], key: &str) -> Vec<&'d str> {
     let lists = levels.into_iter().filter_map(|level| level.get(key).and_then(Value::as_array));
     let named = lists.map(|list| list.iter().filter_map(Value::as_str).take(MAX_MEDIA_TYPES).collect());

@@ -1,4 +1,4 @@
-//! What can be wrong with an `OpenAPI` document, or with what is asked of it.
+//! Errors of `OpenAPI` documents.
 
 use http::Method;
 
@@ -6,39 +6,37 @@ use super::reference::ReferenceError;
 use crate::error::{Categorized, Category};
 use crate::payload::pointer::Pointer;
 
-/// Why a document, or a part of it, cannot be used.
-///
-/// The file or URL is not known here; callers add it.
+/// A document, or a part of it, cannot be used. Callers add its file or URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenApiError {
     /// The bytes are neither JSON nor YAML.
     #[error("the OpenAPI document is neither JSON nor YAML: {reason}")]
     Syntax {
-        /// What a parser says: that of JSON if the text starts like JSON, else that of YAML.
+        /// The error of the JSON parser if the text starts like JSON, otherwise of the YAML parser.
         reason: String,
     },
-    /// The document is something else than an object.
+    /// The document is not an object.
     #[error("the OpenAPI document is {kind}, not an object")]
     NotAnObject {
-        /// What it is.
+        /// The type of the document.
         kind: &'static str,
     },
-    /// A path of the document has no such method.
+    /// A path of the document does not have this method.
     #[error("the OpenAPI document has no {method} for {template}; it has {}", listed(.known))]
     Method {
-        /// The path as the document writes it.
+        /// The path template.
         template: String,
-        /// The method asked for.
+        /// The requested method.
         method: Method,
         /// The methods that the path has.
         known: Vec<Method>,
     },
-    /// A place of the document cannot be reached.
-    #[error("no schema in the OpenAPI document at #{at}: {source}")]
+    /// A pointer does not refer to a schema.
+    #[error("the OpenAPI document has no schema at #{at}: {source}")]
     Schema {
-        /// The place.
+        /// The pointer.
         at: Pointer,
-        /// Why not.
+        /// The cause.
         #[source]
         source: ReferenceError,
     },
@@ -52,7 +50,7 @@ impl Categorized for OpenApiError {
 
 fn listed(methods: &[Method]) -> String {
     if methods.is_empty() {
-        return "no method at all".to_owned();
+        return "no methods".to_owned();
     }
     methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ")
 }

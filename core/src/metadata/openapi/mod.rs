@@ -1,8 +1,8 @@
-//! The `OpenAPI` document of a managed server: what it says about paths, media types and schemas.
+//! The `OpenAPI` document of a managed server: its paths, media types and schemas.
 //!
-//! Versions 3.0 and 3.1 are read as they are, Swagger 2.0 as what it would be in 3. A document is read once;
-//! look-ups then parse nothing. Documents come from others: whatever they hold, reading and asking them ends
-//! soon and never panics, and what is not asked for may be wrong.
+//! Versions 3.0 and 3.1 are supported, and Swagger 2.0 is converted to 3. A document is parsed once; lookups do not
+//! parse. Documents are not trusted: reads and lookups are bounded and never panic. Errors in parts that are not used
+//! have no effect.
 //!
 //! ```
 //! use declarest_core::metadata::document::OperationName;
@@ -43,19 +43,19 @@ pub use segment::Segment;
 
 use paths::Paths;
 
-/// A document, indexed.
+/// An indexed document.
 #[derive(Clone, Debug)]
 pub struct OpenApi {
     root: Value,
     paths: Paths,
     prefixes: Vec<String>,
-    /// Whether keywords beside a `$ref` count: since 3.1, where schemas are those of JSON Schema 2020-12.
+    /// Whether keywords next to a `$ref` apply. They do since 3.1, which uses JSON Schema 2020-12.
     siblings_count: bool,
     digest: String,
 }
 
 impl OpenApi {
-    /// Reads a document: JSON, else YAML. Fails with [`OpenApiError::Syntax`] and
+    /// Parses a document as JSON, otherwise as YAML. Fails with [`OpenApiError::Syntax`] or
     /// [`OpenApiError::NotAnObject`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenApiError> {
         let mut root = read::document(bytes)?;
@@ -70,17 +70,17 @@ impl OpenApi {
         Ok(Self { root, paths, prefixes, siblings_count, digest })
     }
 
-    /// `sha256:` and the digest of the bytes that the document was read from.
+    /// `sha256:` and the digest of the bytes of the document.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The path that a request goes to. `request` is its unencoded path below the base URL, `base` the path
-    /// of that URL.
+    /// Returns the path item for a request. `request` is its unencoded path below the base URL, `base` the path of that
+    /// URL.
     ///
-    /// Documents differ in where their paths begin: tried are the path of the request, then with that of the
-    /// base URL in front, then both of them without the prefix that `basePath` or `servers` names. Each is
-    /// looked up as it stands, else segment by segment, where the fewest variables win, then the text.
+    /// Documents have paths with or without the base path, so these are tried in order: the path of the request, the
+    /// path with that of the base URL in front, and both without the prefix of `basePath` or `servers`. Each is looked
+    /// up literally, then by segments: the template with the fewest variables applies, then the first by text.
     pub fn path(&self, request: &str, base: &str) -> Option<&PathItem> {
         let full = format!("{}{request}", base.trim_end_matches('/'));
         let stripped = self.prefixes.iter().flat_map(|prefix| {
@@ -89,29 +89,29 @@ impl OpenApi {
         [request, &full].into_iter().chain(stripped).find_map(|path| self.paths.find(path))
     }
 
-    /// The path that the document writes exactly so.
+    /// Returns the path item with exactly this template.
     pub fn exact_path(&self, template: &str) -> Option<&PathItem> {
         self.paths.exact(template)
     }
 
-    /// All paths, those with the fewest variables first, then by text.
+    /// All paths, sorted by the number of variables, then by text.
     pub fn paths(&self) -> impl Iterator<Item = &PathItem> {
         self.paths.iter()
     }
 
-    /// The paths with so many segments, in the order of [`Self::paths`].
+    /// Returns the paths with this number of segments, in the order of [`Self::paths`].
     pub fn paths_with_length(&self, segments: usize) -> impl Iterator<Item = &PathItem> {
         self.paths.with_length(segments)
     }
 
-    /// What a schema says about text that is no text: strings with `format: binary`.
+    /// Returns whether a schema is a string with `format: binary`.
     pub fn is_binary(&self, schema: &Pointer) -> bool {
         let Ok(part) = reference::follow(&self.root, schema.clone()) else { return false };
         let keyword = |name| part.value.get(name).and_then(Value::as_str);
         keyword("type") == Some("string") && keyword("format") == Some("binary")
     }
 
-    /// The kind of payload that a media type of the document carries, where it is known.
+    /// Returns the payload type of a media type of the document, if it is known.
     pub fn payload_type(&self, media: &Media) -> Option<PayloadType> {
         let binary = media.schema.as_ref().is_some_and(|schema| self.is_binary(schema));
         if binary { Some(PayloadType::OctetStream) } else { media.payload_type }

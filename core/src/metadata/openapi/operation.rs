@@ -1,4 +1,4 @@
-//! What a document says about one operation: its media types and where their schemas stand.
+//! The operations of a document: their media types, and the locations of their schemas.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub const METHODS: [(&str, Method); 8] = [
     ("trace", Method::TRACE),
 ];
 
-/// Statuses whose content says most about an answer, in order; the others follow sorted.
+/// The preferred statuses to take the content of responses from, in order; the others follow sorted.
 const STATUSES: [&str; 4] = ["200", "201", "202", "default"];
 
-/// How many media types of one body count, in converted documents, too.
+/// The maximum number of media types of one body that are read, also in converted documents.
 pub const MAX_MEDIA_TYPES: usize = 32;
-/// How long the name of a media type may be, in bytes.
+/// The maximum length of the name of a media type, in bytes.
 const MAX_MEDIA_NAME: usize = 256;
 
 /// One operation of a path.
@@ -39,25 +39,25 @@ pub struct ApiOperation {
     response: Arc<[Media]>,
 }
 
-/// The bodies and answers of a document. Those that operations share are read once.
+/// The bodies and responses of a document. Those that operations share are read once.
 pub(super) struct Bodies<'d> {
     root: &'d Value,
     read: HashMap<Pointer, Arc<[Media]>>,
 }
 
-/// A media type of a request or an answer.
+/// A media type of a request or a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
     /// The media type or range as written, such as `application/json; charset=utf-8` or `*/*`.
     pub name: String,
-    /// What kind of payload it is, where we know it.
+    /// The payload type, if it is known.
     pub payload_type: Option<PayloadType>,
-    /// Where the schema stands in the document.
+    /// The pointer of the schema in the document.
     pub schema: Option<Pointer>,
 }
 
 impl ApiOperation {
-    /// The operation at a place of the document.
+    /// Reads the operation at a pointer of the document.
     pub(super) fn read(bodies: &mut Bodies<'_>, method: Method, at: &Pointer) -> Self {
         let request = bodies.contents(at.child("requestBody"));
         let responses = at.child("responses");
@@ -73,40 +73,40 @@ impl ApiOperation {
         &self.method
     }
 
-    /// What can be sent, the preferred first: `application/json`, other JSON, then by name.
+    /// The media types of the request, the preferred first: `application/json`, other JSON, then by name.
     pub fn request(&self) -> &[Media] {
         &self.request
     }
 
-    /// What is answered, the preferred first. The answer is that of the first status with content, of 200,
-    /// 201, 202, `default`, then the others sorted.
+    /// The media types of the response, the preferred first. The response is that of the first status with content:
+    /// 200, 201, 202, `default`, then the others sorted.
     pub fn response(&self) -> &[Media] {
         &self.response
     }
 
-    /// The media type to send: one of the concrete `format`, else the preferred. Ranges say nothing about
-    /// what to send.
+    /// Returns the media type to send: one of the concrete `format`, otherwise the preferred one. Ranges are ignored,
+    /// because they do not state a type to send.
     pub fn request_media_type(&self, format: Option<PayloadType>) -> Option<&str> {
         media_type(&self.request, format)
     }
 
-    /// The media type to ask for, chosen like [`Self::request_media_type`].
+    /// Returns the media type to accept, selected like [`Self::request_media_type`].
     pub fn response_media_type(&self, format: Option<PayloadType>) -> Option<&str> {
         media_type(&self.response, format)
     }
 
-    /// Where the schema of the request body stands, preferably that of JSON.
+    /// Returns the pointer of the schema of the request body, preferably that of JSON.
     pub fn request_schema(&self) -> Option<&Pointer> {
         self.request.iter().find_map(|media| media.schema.as_ref())
     }
 
-    /// The schema of the request body if it is that of a structured format.
+    /// Returns the pointer of the schema of a structured request body.
     pub fn structured_request_schema(&self) -> Option<&Pointer> {
         let mut structured = self.request.iter().filter(|media| media.is_structured());
         structured.find_map(|media| media.schema.as_ref())
     }
 
-    /// Where the schema of the answer stands, preferably that of JSON.
+    /// Returns the pointer of the schema of the response, preferably that of JSON.
     pub fn response_schema(&self) -> Option<&Pointer> {
         self.response.iter().find_map(|media| media.schema.as_ref())
     }
@@ -115,7 +115,7 @@ impl ApiOperation {
 impl Media {
     fn new(name: &str, schema: Option<Pointer>) -> Option<Self> {
         let name = name.trim();
-        // What no header can carry names nothing.
+        // Ignore names that are not valid in a header.
         HeaderValue::from_str(name).ok().filter(|_| name.contains('/'))?;
         let payload_type = Descriptor::from_media_type(name).map(|descriptor| descriptor.payload_type);
         Some(Self { name: name.to_owned(), payload_type, schema })
@@ -140,8 +140,8 @@ impl Media {
     }
 }
 
-/// The method that an operation takes by default, of those that a path has. For `compare` it is the one of
-/// the read whose answer is compared.
+/// Returns the default methods of an operation; the first one that a path has applies. `compare` has that of the read
+/// whose response is compared.
 pub(super) fn default_method(name: OperationName) -> &'static [Method] {
     match name {
         OperationName::Create => &[Method::POST, Method::PUT],
@@ -151,7 +151,7 @@ pub(super) fn default_method(name: OperationName) -> &'static [Method] {
     }
 }
 
-/// The error for a method that a path does not have.
+/// Returns the error for a method that a path does not have.
 pub(super) fn unknown_method(template: &str, method: &Method, operations: &[ApiOperation]) -> OpenApiError {
     OpenApiError::Method {
         template: template.to_owned(),
@@ -177,7 +177,7 @@ impl<'d> Bodies<'d> {
         Self { root, read: HashMap::new() }
     }
 
-    /// The media types of the body or answer at a place; none if it leads nowhere.
+    /// Returns the media types of the body or response at a pointer; empty if it cannot be resolved.
     fn contents(&mut self, at: Pointer) -> Arc<[Media]> {
         match follow(self.root, at) {
             Ok(Part { at, value }) => {

@@ -1,4 +1,4 @@
-//! The paths of a document, indexed once.
+//! The indexed paths of a document.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ pub struct PathItem {
     operations: Arc<[ApiOperation]>,
 }
 
-/// How long a path may be, in bytes: addresses of all that is below contain it. Longer ones are left out.
+/// The maximum length of a path, in bytes. All pointers below a path contain it. Longer paths are ignored.
 pub const MAX_TEMPLATE: usize = 1024;
 
-/// All paths. Looking one up costs a hash, or a pass over the templates with as many segments.
+/// All paths. A lookup is a hash lookup, or a scan of the templates with the same number of segments.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     /// Sorted by the number of variables, then by text.
@@ -33,7 +33,7 @@ pub struct Paths {
 }
 
 impl PathItem {
-    /// The path as the document writes it.
+    /// The path as stated in the document.
     pub fn template(&self) -> &str {
         &self.template
     }
@@ -48,24 +48,24 @@ impl PathItem {
         &self.operations
     }
 
-    /// The operation with this method.
+    /// Returns the operation with this method.
     pub fn operation(&self, method: &Method) -> Option<&ApiOperation> {
         self.operations.iter().find(|operation| operation.method() == method)
     }
 
-    /// The operation with this method, or [`OpenApiError::Method`]: the server would refuse the request.
+    /// Returns the operation with this method, or [`OpenApiError::Method`], because the server would reject it.
     pub fn require(&self, method: &Method) -> Result<&ApiOperation, OpenApiError> {
         self.operation(method).ok_or_else(|| unknown_method(&self.template, method, &self.operations))
     }
 
-    /// The method of an operation whose metadata states none: for create the first of POST and PUT that the
-    /// path has, for update of PUT, PATCH and POST, for delete DELETE, else GET.
+    /// Returns the method of an operation whose metadata states none: for create, the first of POST and PUT that the
+    /// path has; for update, the first of PUT, PATCH and POST; for delete, DELETE; for all others, GET.
     pub fn default_method(&self, name: OperationName) -> Option<&Method> {
         let found = default_method(name).iter().find_map(|method| self.operation(method));
         found.map(ApiOperation::method)
     }
 
-    /// The name of the last variable.
+    /// Returns the name of the last variable.
     pub fn last_variable(&self) -> Option<&str> {
         self.segments.iter().rev().find_map(Segment::variable)
     }
@@ -84,11 +84,11 @@ impl PathItem {
 }
 
 impl Paths {
-    /// Reads the paths of a document. What is no path or leads nowhere is left out.
+    /// Reads the paths of a document. Invalid paths, and references that cannot be resolved, are ignored.
     pub fn read(root: &Value) -> Self {
         let members = root.get("paths").and_then(Value::as_object);
         let paths = Pointer::from_token("paths");
-        // Several paths may refer to one item, which is then read once.
+        // Several paths may refer to the same item; read it once.
         let mut read: HashMap<Pointer, Arc<[ApiOperation]>> = HashMap::new();
         let mut bodies = Bodies::new(root);
         let mut items = Vec::new();
@@ -112,22 +112,22 @@ impl Paths {
         Self { items, exact, by_length }
     }
 
-    /// All paths, those with the fewest variables first, then by text.
+    /// All paths, sorted by the number of variables, then by text.
     pub fn iter(&self) -> impl Iterator<Item = &PathItem> {
         self.items.iter()
     }
 
-    /// The path with exactly this text.
+    /// Returns the path with exactly this text.
     pub fn exact(&self, template: &str) -> Option<&PathItem> {
         self.exact.get(template).and_then(|index| self.items.get(*index))
     }
 
-    /// The paths with so many segments, those with the fewest variables first, then by text.
+    /// Returns the paths with this number of segments, sorted by the number of variables, then by text.
     pub fn with_length(&self, segments: usize) -> impl Iterator<Item = &PathItem> {
         self.by_length.get(&segments).into_iter().flatten().filter_map(|index| self.items.get(*index))
     }
 
-    /// The path that `path` is: the one with its text, else the first that it fits.
+    /// Returns the path item for `path`: the one with the same text, otherwise the first template that matches.
     pub fn find(&self, path: &str) -> Option<&PathItem> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
         self.exact(path).or_else(|| self.with_length(names.len()).find(|item| item.matches(&names)))

@@ -1,12 +1,12 @@
-//! From bytes to the value of a document.
+//! Parses the bytes of a document.
 //!
-//! Documents are written by others, so that what we do not look at must not matter: integers beyond 64 bits
-//! (limits of formats) become floats, and YAML keys that are no strings (status codes) become text.
+//! Unusual values in parts that are not used must not be errors: integers beyond 64 bits (limits of formats) become
+//! floats, and YAML keys that are not strings (status codes) become strings.
 
 use super::OpenApiError;
 use crate::payload::{Located, Object, Part, PayloadType, Value, decode_located};
 
-/// Reads JSON, else YAML.
+/// Parses JSON, otherwise YAML.
 pub fn document(bytes: &[u8]) -> Result<Object, OpenApiError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let json = serde_json::from_slice::<serde_json::Value>(bytes);

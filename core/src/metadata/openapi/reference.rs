@@ -5,41 +5,41 @@ use percent_encoding::percent_decode_str;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// How many references may follow each other. Documents use one or two; a circle has no end.
+/// The maximum length of a chain of references. Documents use one or two; circular ones are endless.
 const MAX_HOPS: usize = 96;
 
-/// How long a reference may be, in bytes: what it leads to is addressed by it.
+/// The maximum length of a reference, in bytes.
 const MAX_LENGTH: usize = 4096;
 
-/// Why a `$ref` leads nowhere.
+/// A `$ref` cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// It leads to another document.
-    #[error("$ref \"{0}\" leads out of the document; only references that start with \"#\" are followed")]
+    /// The target is in another document.
+    #[error("$ref \"{0}\" refers to another document; only references that start with \"#\" are supported")]
     Foreign(String),
-    /// It is too long to tell.
+    /// The reference is too long to be part of a message.
     #[error("a $ref is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// It is no JSON Pointer.
-    #[error("$ref \"{0}\" is no JSON Pointer")]
+    /// The reference is not a JSON Pointer.
+    #[error("$ref \"{0}\" is not a JSON Pointer")]
     Malformed(String),
-    /// There is nothing at the place.
-    #[error("there is nothing at #{0}")]
+    /// The target does not exist.
+    #[error("#{0} does not exist")]
     Missing(Pointer),
-    /// What is there is no schema.
-    #[error("there is {kind} at #{at}, not a schema")]
+    /// The target is not a schema.
+    #[error("#{at} is {kind}, not a schema")]
     NotASchema {
-        /// The place.
+        /// The target.
         at: Pointer,
-        /// What is there.
+        /// The type of the target.
         kind: &'static str,
     },
-    /// It leads to itself.
-    #[error("$ref \"{0}\" is part of a circle, or of a chain of more than {MAX_HOPS} references")]
+    /// The reference is circular.
+    #[error("$ref \"{0}\" is circular, or part of a chain of more than {MAX_HOPS} references")]
     Circular(String),
 }
 
-/// A part of a document and its address, with references followed.
+/// A part of a document and its pointer, after following references.
 #[derive(Clone, Debug)]
 pub struct Part<'d> {
     pub at: Pointer,
@@ -47,18 +47,18 @@ pub struct Part<'d> {
 }
 
 impl Part<'_> {
-    /// The address of a member, if there is one.
+    /// Returns the pointer of a member, if it exists.
     pub fn member(&self, key: &str) -> Option<Pointer> {
         self.value.get(key).map(|_| self.at.child(key))
     }
 }
 
-/// The text of the reference that `value` is.
+/// Returns the `$ref` of `value`.
 pub fn reference(value: &Value) -> Option<&str> {
     value.get("$ref").and_then(Value::as_str)
 }
 
-/// Where a reference leads.
+/// Returns the target of a reference.
 pub fn target(reference: &str) -> Result<Pointer, ReferenceError> {
     if reference.len() > MAX_LENGTH {
         return Err(ReferenceError::TooLong);
@@ -71,13 +71,13 @@ pub fn target(reference: &str) -> Result<Pointer, ReferenceError> {
     Pointer::parse(&decoded).map_err(|_| malformed())
 }
 
-/// A reference to a place of the same document.
+/// Returns a reference to a pointer in the same document.
 pub fn reference_to(at: &Pointer) -> Value {
     let text = format!("#{at}").replace('%', "%25");
     Value::Object([("$ref".to_owned(), Value::from(text))].into())
 }
 
-/// What is at a place, or where the references there lead to.
+/// Returns the part at a pointer, after following references.
 pub fn follow(root: &Value, at: Pointer) -> Result<Part<'_>, ReferenceError> {
     let mut at = at;
     let mut last = "";

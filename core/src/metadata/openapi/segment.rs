@@ -3,19 +3,19 @@
 /// A segment of a path of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// Stands for itself. A segment that is a variable only in part is text, too: it fits no plain segment.
+    /// A literal text. A segment that contains a variable and other text is also literal.
     Literal(String),
-    /// `{name}`: stands for any segment.
+    /// `{name}`, which matches any segment.
     Variable(String),
 }
 
 impl Segment {
-    /// The segments of a template; repeated and trailing slashes make none.
+    /// Returns the segments of a template; repeated and trailing slashes are ignored.
     pub fn all_of(template: &str) -> Vec<Self> {
         template.split('/').filter(|text| !text.is_empty()).map(Self::parse).collect()
     }
 
-    /// The name of the variable.
+    /// Returns the name of the variable.
     pub fn variable(&self) -> Option<&str> {
         match self {
             Self::Variable(name) => Some(name),
@@ -23,7 +23,7 @@ impl Segment {
         }
     }
 
-    /// The text that stands for itself.
+    /// Returns the literal text.
     pub fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => Some(text),

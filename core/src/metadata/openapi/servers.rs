@@ -1,17 +1,17 @@
-//! The path prefixes under which a document says its paths are served.
+//! The path prefixes of a document: `basePath` and `servers`.
 
 use percent_encoding::percent_decode_str;
 
 use crate::payload::Value;
 
-/// How many prefixes count.
+/// The maximum number of prefixes that are read.
 const MAX_PREFIXES: usize = 32;
-/// How many variables of one URL count.
+/// The maximum number of variables of one URL that are read.
 const MAX_VARIABLES: usize = 16;
-/// How long a URL and the default of a variable may be, in bytes; longer ones are left out.
+/// The maximum length of a URL and of the default of a variable, in bytes. Longer ones are ignored.
 const MAX_URL: usize = 1024;
 
-/// The `basePath` of Swagger 2 and the paths of `servers`, without trailing slash, the longest first.
+/// Returns the `basePath` of Swagger 2 and the paths of `servers`, without trailing slashes, the longest first.
 pub fn prefixes(root: &Value) -> Vec<String> {
     let base = root.get("basePath").and_then(Value::as_str).map(str::to_owned);
     let servers = root.get("servers").and_then(Value::as_array).into_iter().flatten();
@@ -26,7 +26,7 @@ pub fn prefixes(root: &Value) -> Vec<String> {
     found
 }
 
-/// What follows a prefix; `/` if nothing does.
+/// Returns the path without a prefix; `/` if nothing remains.
 pub fn strip<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
     match path.strip_prefix(prefix)? {
         "" => Some("/"),
@@ -34,7 +34,7 @@ pub fn strip<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
     }
 }
 
-/// The URL of a server with the defaults of its variables; `None` if it becomes too long.
+/// Returns the URL of a server with the defaults of its variables; `None` if it is too long.
 fn server_url(server: &Value) -> Option<String> {
     let mut url = server.get("url").and_then(Value::as_str)?.to_owned();
     let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
@@ -50,7 +50,7 @@ fn server_url(server: &Value) -> Option<String> {
     (url.len() <= MAX_URL).then_some(url)
 }
 
-/// The path of a URL that may be relative; `None` for the root.
+/// Returns the path of a URL, which may be relative; `None` for the root.
 fn path(url: &str) -> Option<String> {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let after_scheme = url.split_once("://").map(|(_, rest)| rest).or_else(|| url.strip_prefix("//"));

@@ -1,3 +1,5 @@
+//! Tests of reading and looking up `OpenAPI` documents.
+
 use http::Method;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -13,7 +15,7 @@ pub fn parse(bytes: impl AsRef<[u8]>) -> OpenApi {
     OpenApi::parse(bytes.as_ref()).unwrap()
 }
 
-/// A document with these paths; each has a GET.
+/// Returns a document with these paths; each has a GET.
 fn with_paths(paths: &[&str], more: &str) -> OpenApi {
     let paths: Vec<_> = paths.iter().map(|path| format!("\"{path}\": {{\"get\": {{}}}}")).collect();
     parse(format!("{{\"openapi\": \"3.0.0\", {more} \"paths\": {{{}}}}}", paths.join(", ")))
@@ -45,7 +47,7 @@ fn reads(#[case] text: &str) {
 )]
 #[case::cut_json("{\"a\": {", "the OpenAPI document is neither JSON nor YAML: EOF while parsing")]
 #[case::binary("\u{0}\u{1}", "the OpenAPI document is neither JSON nor YAML")]
-fn refuses(#[case] text: &str, #[case] message: &str) {
+fn rejects(#[case] text: &str, #[case] message: &str) {
     let error = OpenApi::parse(text.as_bytes()).unwrap_err().to_string();
     assert!(error.starts_with(message), "{error}");
 }
@@ -120,7 +122,7 @@ fn a_method_that_the_path_does_not_have_is_an_error() {
     );
     let empty = parse("paths: {/a: {}}");
     let error = empty.path("/a", "").unwrap().require(&Method::GET).unwrap_err();
-    assert_eq!(error.to_string(), "the OpenAPI document has no GET for /a; it has no method at all");
+    assert_eq!(error.to_string(), "the OpenAPI document has no GET for /a; it has no methods");
 }
 
 #[rstest]
@@ -152,7 +154,7 @@ fn a_method_that_the_path_does_not_have_is_an_error() {
 #[case::operation_types(CLIENTS, "GET /clients", None, "application/vnd.client+json", "application/yaml")]
 #[case::path_item_types(CLIENTS, "PUT /clients/1", None, "application/vnd.client+json", "")]
 #[case::form_data_is_not_converted(CLIENTS, "POST /forms", None, "", "")]
-#[case::what_is_there_stays(CLIENTS, "POST /converted", None, "text/plain", "text/csv")]
+#[case::existing_parts_are_kept(CLIENTS, "POST /converted", None, "text/plain", "text/csv")]
 fn media_types(
     #[case] document: &[u8],
     #[case] operation: &str,
@@ -163,7 +165,7 @@ fn media_types(
     let document = parse(document);
     let (method, path) = operation.split_once(' ').unwrap();
     let operation = document.path(path, "").unwrap().require(&method.parse().unwrap()).unwrap();
-    // A GET sends nothing, whatever the path item says about bodies.
+    // A GET sends no body, even if the path item states one.
     if method != "GET" {
         assert_eq!(operation.request_media_type(format).unwrap_or_default(), request);
     }
@@ -226,7 +228,7 @@ fn versions_of_swagger(#[case] version: &str, #[case] converted: bool) {
 #[case::items(PETS, "GET /pets", false, &[], &["age", "food", "friends", "id", "kind", "name", "owner", "tags"])]
 #[case::swagger_by_parameter(CLIENTS, "POST /clients", true, &["clientId"], &["clientId", "id", "secret"])]
 #[case::swagger_by_path_item(CLIENTS, "PUT /clients/1", true, &["clientId"], &["clientId", "id", "secret"])]
-#[case::swagger_answer(CLIENTS, "GET /clients/1", false, &["clientId"], &["clientId", "id", "secret"])]
+#[case::swagger_response(CLIENTS, "GET /clients/1", false, &["clientId"], &["clientId", "id", "secret"])]
 #[case::siblings(TILLS, "POST /shops/1/tills", true, &["name", "size", "uid"], &["extra", "gone", "name", "shopId", "size", "uid"])]
 fn attributes(
     #[case] document: &[u8],
@@ -258,15 +260,15 @@ fn definitions_of_swagger_are_components() {
 #[case::circle(
     "{a: {$ref: '#/a'}}",
     "/a",
-    "$ref \"#/a\" is part of a circle, or of a chain of more than 96 references"
+    "$ref \"#/a\" is circular, or part of a chain of more than 96 references"
 )]
 #[case::foreign(
     "{a: {$ref: 'b.yaml#/c'}}",
     "/a",
-    "$ref \"b.yaml#/c\" leads out of the document; only references that start with \"#\" are followed"
+    "$ref \"b.yaml#/c\" refers to another document; only references that start with \"#\" are supported"
 )]
-#[case::missing("{a: {$ref: '#/b'}}", "/a", "there is nothing at #/b")]
-#[case::malformed("{a: {$ref: '#b'}}", "/a", "$ref \"#b\" is no JSON Pointer")]
+#[case::missing("{a: {$ref: '#/b'}}", "/a", "#/b does not exist")]
+#[case::malformed("{a: {$ref: '#b'}}", "/a", "$ref \"#b\" is not a JSON Pointer")]
 #[case::encoded("{a: {$ref: '#/b%20c~1d'}, b c/d: {}}", "/a", "")]
 fn references(#[case] text: &str, #[case] at: &str, #[case] message: &str) {
     let document = parse(text);
@@ -328,7 +330,7 @@ fn long_names_do_not_multiply() {
     assert!(names("/b").is_empty());
 }
 
-/// Asks everything of a document that was read.
+/// Calls all functions of a document.
 fn exercise(bytes: &[u8]) {
     let Ok(document) = OpenApi::parse(bytes) else { return };
     for item in document.paths() {
@@ -344,7 +346,7 @@ fn exercise(bytes: &[u8]) {
     }
 }
 
-/// Documents out of the words that reading looks for.
+/// Returns documents that consist of the keywords that the parser reads.
 fn documents() -> impl Strategy<Value = serde_json::Value> {
     const WORDS: [&str; 22] = [
         "paths",
@@ -391,12 +393,12 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+    fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
         exercise(&bytes);
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "[\\[\\]{}:,\"'#&*!|>\\-a-z0-9 \n$/~]{0,120}") {
+    fn any_text_is_read_or_rejected(text in "[\\[\\]{}:,\"'#&*!|>\\-a-z0-9 \n$/~]{0,120}") {
         exercise(text.as_bytes());
     }
 

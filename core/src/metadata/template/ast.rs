@@ -6,8 +6,7 @@ use super::function::Function;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// The place of a variable while rendering. Parsing gives variables that are visible together different
-/// slots.
+/// The index of a variable while rendering. Variables that are visible at the same time have different slots.
 pub(super) type Slot = usize;
 
 #[derive(Clone, Debug)]
@@ -26,21 +25,21 @@ pub(super) enum Node {
     Range { branch: Branch, key: Option<Slot>, item: Option<Slot>, otherwise: Vec<Node> },
 }
 
-/// An expression and what it governs.
+/// An expression, and the nodes that it controls.
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
     pub(super) expression: Expression,
     pub(super) body: Vec<Node>,
 }
 
-/// A pipeline and the action it stands in, for messages.
+/// A pipeline, and the span of its action for messages.
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     pub(super) span: Range<usize>,
     pub(super) pipeline: Pipeline,
 }
 
-/// Commands, each taking the result of the one before as its last operand.
+/// A sequence of commands. Each has the result of the previous one as its last operand.
 #[derive(Clone, Debug)]
 pub(super) struct Pipeline {
     pub(super) first: Command,
@@ -62,15 +61,15 @@ pub(super) struct Call {
 #[derive(Clone, Debug)]
 pub(super) enum Term {
     Literal(Value),
-    /// `.`: the root, or what `with` and `range` made of it.
+    /// `.`: the root, or the value that `with` or `range` set.
     Dot,
     /// `$`.
     Root,
     Variable(Slot),
-    /// Always from the root; missing parts are merely missing.
+    /// A pointer from the root. If a part is missing, the value is missing.
     Pointer(Pointer),
     Group(Box<Pipeline>),
-    /// `.a.b` of something; going through a missing part fails.
+    /// `.a.b` of a term. It is an error if a parent is missing.
     Fields {
         of: Box<Term>,
         names: Vec<String>,
@@ -78,7 +77,7 @@ pub(super) enum Term {
 }
 
 impl Expression {
-    /// The key, if this is nothing but the field of the root with that key. `root_dot`: `.` is the root.
+    /// Returns the key if the expression is only a field of the root. `root_dot` is whether `.` is the root.
     pub(super) fn single_key(&self, root_dot: bool) -> Option<&str> {
         match &self.pipeline {
             Pipeline { first: Command::Term(term), rest } if rest.is_empty() => term.single_key(root_dot),
@@ -101,7 +100,7 @@ impl Term {
         }
     }
 
-    /// Whether this is the root object itself.
+    /// Returns whether this is the root object.
     pub(super) fn is_root(&self, root_dot: bool) -> bool {
         matches!(self, Self::Root) || (root_dot && matches!(self, Self::Dot))
     }

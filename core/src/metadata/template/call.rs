@@ -1,4 +1,4 @@
-//! What the functions do.
+//! Evaluates the functions of templates.
 
 use std::cmp::Ordering;
 
@@ -10,8 +10,8 @@ use super::{escape, print};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Value, pointer};
 
-/// Evaluates `function`. Parsing has checked how many operands there are. `and` and `or`, which do not
-/// evaluate all of theirs, are not handled here.
+/// Evaluates `function`. The parser has checked the number of operands. The caller handles the short circuit of `and`
+/// and `or`.
 pub(super) fn call<'r>(
     function: Function,
     operands: &[Operand<'r>],
@@ -51,7 +51,7 @@ pub(super) fn call<'r>(
     }
 }
 
-/// Missing, null, false, zero and everything empty are false.
+/// Returns whether an operand is true. Missing and empty values, null, false and zero are false.
 pub(super) fn is_true(operand: &Operand<'_>, scope: &Scope<'_>) -> bool {
     match operand.view() {
         View::Nothing => false,
@@ -69,19 +69,18 @@ pub(super) fn is_true(operand: &Operand<'_>, scope: &Scope<'_>) -> bool {
     }
 }
 
-/// The field `name` of `of`, for `.a.b`: unlike with a pointer, there must be something to have fields.
+/// Returns the field `name` of `of`, for `.a.b`. Unlike with a pointer, a parent that is not an object is an error.
 pub(super) fn field<'r>(of: &Operand<'r>, name: &str, scope: &Scope<'r>) -> Result<Operand<'r>, Fault> {
     match member(of, name, scope) {
         Some(field) => Ok(field),
         None => Err(Fault::evaluate(format!(
-            "\"{name}\" is asked of something that is {}, not an object; a pointer such as /a/{name} is merely \
-             missing then",
+            "the parent of \"{name}\" is {}, not an object; use a pointer such as /a/{name} if it may be missing",
             of.kind()
         ))),
     }
 }
 
-/// What is at `pointer`, seen from the root.
+/// Returns the value at `pointer`, from the root.
 pub(super) fn at_pointer<'r>(pointer: &Pointer, scope: &Scope<'r>) -> Operand<'r> {
     pointer.tokens().iter().fold(Operand::Root, |of, token| match of.view() {
         View::Items(_) => {
@@ -91,7 +90,7 @@ pub(super) fn at_pointer<'r>(pointer: &Pointer, scope: &Scope<'r>) -> Operand<'r
     })
 }
 
-/// The member `name`; `None` if `of` is no object.
+/// Returns the member `name`; `None` if `of` is not an object.
 fn member<'r>(of: &Operand<'r>, name: &str, scope: &Scope<'r>) -> Option<Operand<'r>> {
     match of {
         Operand::Root => Some(scope.field(name)),
@@ -107,7 +106,7 @@ fn item<'r>(of: &Operand<'r>, index: usize) -> Option<Operand<'r>> {
     items(of)?.get(index).map(Operand::Value)
 }
 
-/// The items of an array.
+/// Returns the items of an array.
 pub(super) fn items<'r>(of: &Operand<'r>) -> Option<&'r [Value]> {
     match of {
         Operand::Items(items) => Some(items),
@@ -156,13 +155,14 @@ fn length<'r>(of: &Operand<'r>, scope: &Scope<'r>) -> Result<Operand<'r>, Fault>
         View::Scope if matches!(of, Operand::Payload) => scope.payload_fields().len(),
         View::Scope => scope.fields().len(),
         View::Nothing | View::Bool(_) | View::Int(_) | View::Float(_) => {
-            return Err(Fault::evaluate(format!("what is {} has no length", of.kind())));
+            return Err(Fault::evaluate(format!("a value that is {} has no length", of.kind())));
         }
     };
     Ok(Operand::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
-/// Like the functions of the language this one comes from, `len` and `slice` count the bytes of a string.
+/// Returns a part of a string or array. `len` and `slice` count bytes of strings, as in the
+/// language that this one is derived from.
 fn slice<'r>(of: &Operand<'r>, bounds: &[Operand<'r>]) -> Result<Operand<'r>, Fault> {
     let bound = |index: usize, default: usize| match bounds.get(index) {
         None => Ok(default),
@@ -171,13 +171,13 @@ fn slice<'r>(of: &Operand<'r>, bounds: &[Operand<'r>]) -> Result<Operand<'r>, Fa
             .and_then(|bound| usize::try_from(bound).ok())
             .ok_or_else(|| Fault::evaluate("the bounds of a slice are integers from 0")),
     };
-    let outside = || Fault::evaluate("the bounds are outside of what is sliced, or inside of a character");
+    let outside = || Fault::evaluate("the bounds are outside of the value, or inside of a character");
     if let Some(items) = items(of) {
         let range = bound(0, 0)?..bound(1, items.len())?;
         return items.get(range).map(Operand::Items).ok_or_else(outside);
     }
     let View::Text(plain) = of.view() else {
-        return Err(Fault::evaluate(format!("what is {} cannot be sliced", of.kind())));
+        return Err(Fault::evaluate(format!("a value that is {} cannot be sliced", of.kind())));
     };
     let range = bound(0, 0)?..bound(1, plain.len())?;
     plain.get(range).map(text).ok_or_else(outside)
@@ -185,7 +185,7 @@ fn slice<'r>(of: &Operand<'r>, bounds: &[Operand<'r>]) -> Result<Operand<'r>, Fa
 
 fn describe<'r>(function: Function, of: &Operand<'_>, scope: &Scope<'r>) -> Result<Operand<'r>, Fault> {
     if !matches!(of, Operand::Root) {
-        return Err(Fault::evaluate("it describes the payload; its operand must be the root, written $"));
+        return Err(Fault::evaluate("the operand must be the root, written $"));
     }
     Ok(Operand::Field(match function {
         Function::PayloadMediaType => scope.media_type(),
@@ -198,9 +198,11 @@ fn json_pointer<'r>(of: &Operand<'_>, scope: &Scope<'r>) -> Result<Operand<'r>, 
     let View::Text(written) = of.view() else {
         return Err(Fault::evaluate(format!("a JSON Pointer is a string, not {}", of.kind())));
     };
-    // The text may come from the payload, so the message does not show it.
+    // Do not show the text in the message, because it may come from the payload.
     let pointer = Pointer::parse(written).map_err(|_| {
-        Fault::evaluate("the operand is no JSON Pointer: it starts with a slash, and ~ only as ~0 or ~1")
+        Fault::evaluate(
+            "the operand is not a JSON Pointer, which starts with a slash and has ~ only as ~0 or ~1",
+        )
     })?;
     Ok(at_pointer(&pointer, scope))
 }
@@ -212,7 +214,7 @@ fn format_of<'o>(operand: &'o Operand<'_>) -> Result<&'o str, Fault> {
     }
 }
 
-/// `length` code points of `of` from `start`, or all from there.
+/// Returns `length` code points of `of` from `start`, or all remaining ones.
 fn substring<'r>(
     of: &Operand<'_>,
     start: &Operand<'_>,

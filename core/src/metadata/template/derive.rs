@@ -1,4 +1,4 @@
-//! Fields that the path of a resource tells.
+//! Derives fields from the path of a resource.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::scope::Target;
 use crate::path::LogicalPath;
 use crate::payload::{Object, Value};
 
-/// Where a target lies below the collection whose document asked for descendants.
+/// The position of a target below a collection whose document has `descendants: true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descendants {
     root: LogicalPath,
@@ -16,7 +16,7 @@ pub struct Descendants {
 }
 
 impl Descendants {
-    /// The place of `path` and its logical collection below `root`, the deepest collection that a document
+    /// Returns the position of `path` and its logical collection below `root`, the deepest collection that a document
     /// with `descendants: true` matched.
     pub fn new(root: &LogicalPath, path: &LogicalPath, collection: &LogicalPath) -> Self {
         Self { root: root.clone(), path: below(root, path), collection: below(root, collection) }
@@ -27,12 +27,12 @@ impl Descendants {
         &self.root
     }
 
-    /// The path less the root; empty, or starting with a slash.
+    /// The path without the root; empty, or with a leading slash.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The logical collection less the root; empty, or starting with a slash.
+    /// The logical collection without the root; empty, or with a leading slash.
     pub fn collection(&self) -> &str {
         &self.collection
     }
@@ -45,7 +45,7 @@ fn below(root: &LogicalPath, path: &LogicalPath) -> String {
     path.segments().skip(root.segments().count()).flat_map(|segment| ["/", segment]).collect()
 }
 
-/// The fields that a path tells; they are part of the scope, never of a body.
+/// Fields that are derived from a path. They are part of the scope, but not of a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DerivedFields {
     from_patterns: BTreeMap<String, String>,
@@ -53,34 +53,34 @@ pub struct DerivedFields {
 }
 
 impl DerivedFields {
-    /// The fields found by laying templates over the path. Only these seed a read by path alone.
+    /// The fields from matching path templates with the path. Only these are part of the seed of a read by path.
     pub fn from_patterns(&self) -> &BTreeMap<String, String> {
         &self.from_patterns
     }
 
-    /// [`Self::from_patterns`] as the members of a payload.
+    /// Returns [`Self::from_patterns`] as the members of a payload.
     pub fn members(&self) -> Object {
         self.from_patterns.iter().map(|(key, text)| (key.clone(), Value::from(text.as_str()))).collect()
     }
 
-    /// The fields found by plural names of collections.
+    /// The fields from plural names of collections.
     pub fn plural(&self) -> &BTreeMap<String, String> {
         &self.plural
     }
 
-    /// The field `name`; what a template binds hides what a plural name tells.
+    /// Returns the field `name`. Fields of templates take precedence over fields of plural names.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.from_patterns.get(name).or_else(|| self.plural.get(name)).map(String::as_str)
     }
 
-    /// All names; those found both ways come twice.
+    /// All names; a name may be duplicated.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.from_patterns.keys().chain(self.plural.keys()).map(String::as_str)
     }
 }
 
-/// The fields that the path of `target` tells, by `patterns` in their order and by plural names. For each
-/// name the first finding counts.
+/// Derives fields from the path of `target`, by `patterns` in their order and by plural names. For each name, the first
+/// value applies.
 pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFields {
     let mut fields = DerivedFields::default();
     for bound in patterns.iter().filter_map(|pattern| pattern.bind(target.path, target.collection)) {
@@ -100,7 +100,7 @@ pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFi
     fields
 }
 
-/// The last word of a plural name in singular: `api-keys` is `key`.
+/// Returns the singular of the last word of a plural name: `key` for `api-keys`.
 pub fn singular(name: &str) -> Option<String> {
     let word = name.rsplit(['-', '_', '.']).next().unwrap_or(name);
     let stem = word.strip_suffix('s')?;

@@ -1,4 +1,4 @@
-//! What can be wrong with a template.
+//! Errors of templates.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,59 +7,59 @@ use std::ops::Range;
 use crate::error::{Categorized, Category};
 use crate::payload::Position;
 
-/// Expressions are shortened to this many characters in messages.
+/// The maximum number of characters of an expression in messages.
 const SHOWN: usize = 80;
 
-/// Why a template does not parse or render.
+/// A template cannot be parsed or rendered.
 ///
-/// Errors quote the template and name kinds of values, never a value: it may be a secret. Path, operation
-/// and field are not known here; callers add them.
+/// Messages quote the template and name types of values, but never values, which may be secret. Callers add path,
+/// operation and field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is no template.
+    /// The text is not a template.
     #[error("cannot parse {at}: {reason}")]
     Syntax {
-        /// The action, and where reading it stopped.
+        /// The action, and the position of the fault.
         at: Place,
-        /// What is wrong, and what to write instead.
+        /// The fault and the correction.
         reason: Cow<'static, str>,
     },
-    /// Nothing is found where a text is needed.
-    #[error("{at} has no value: nothing of that name is in the payload or derived from the path")]
+    /// A text is required, but the value is missing.
+    #[error("{at} has no value: neither the payload nor the path has a field with this name")]
     Missing {
         /// The expression.
         at: Place,
     },
-    /// A value that has no text.
+    /// A value is not a scalar.
     #[error("{at} is {kind}; only strings, numbers and booleans can become part of a request")]
     NotScalar {
         /// The expression.
         at: Place,
-        /// What it is, with its article.
+        /// The type of the value, with its article.
         kind: &'static str,
     },
-    /// A function or field access that its operands do not allow.
+    /// The operands of a function or field access are not valid.
     #[error("cannot evaluate {at}: {reason}")]
     Evaluate {
         /// The expression.
         at: Place,
-        /// What is wrong.
+        /// The fault.
         reason: Cow<'static, str>,
     },
-    /// A value that would change what the text around it means.
+    /// A value would change the meaning of the text around it.
     #[error("{at} cannot be used here: {reason}")]
     Unsafe {
         /// The expression.
         at: Place,
-        /// What it would do.
+        /// The effect that the value would have.
         reason: Cow<'static, str>,
     },
-    /// A template that yields or computes too much.
-    #[error("{at} goes too far: {limit}")]
+    /// A template exceeds a limit.
+    #[error("{at} exceeds a limit: {limit}")]
     Limit {
-        /// Where rendering stopped.
+        /// The expression.
         at: Place,
-        /// The limit that was met.
+        /// The exceeded limit.
         limit: Cow<'static, str>,
     },
 }
@@ -70,17 +70,17 @@ impl Categorized for TemplateError {
     }
 }
 
-/// A place in a template.
+/// A position in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The action as written, shortened when long.
+    /// The action as written; a long one is shortened.
     pub expression: String,
-    /// Where it is in the text; the column counts characters.
+    /// The position in the text; the column counts characters.
     pub position: Position,
 }
 
 impl Place {
-    /// The place at byte `at` of `text`, inside of the action that spans `action`.
+    /// Returns the position of byte `at` of `text`, in the action that spans `action`.
     pub(super) fn new(text: &str, action: Range<usize>, at: usize) -> Self {
         let before = &text[..at];
         let line = before.matches('\n').count() + 1;
@@ -100,7 +100,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What failed while evaluating an expression, before its place is known.
+/// An error of evaluating an expression, without its position.
 #[derive(Debug)]
 pub(super) enum Fault {
     Missing,

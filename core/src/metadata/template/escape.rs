@@ -1,14 +1,14 @@
-//! Escaping of text for the places it is put into.
+//! Escapes text for JSON, queries, HTML and JavaScript.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What a query component keeps besides letters and digits (RFC 3986, section 2.3).
+/// The characters to encode in a query component: all except unreserved ones (RFC 3986, section 2.3) and the space.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b' ');
 
-/// The inside of a JSON string (RFC 8259, section 7).
+/// Escapes the inside of a JSON string (RFC 8259, section 7).
 pub(super) fn json(text: &str) -> Cow<'_, str> {
     let quoted = serde_json::Value::from(text).to_string();
     if quoted.len() == text.len() + 2 {
@@ -18,12 +18,12 @@ pub(super) fn json(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A component of a query, with `+` for a space.
+/// Escapes a component of a query, with `+` for a space.
 pub(super) fn query(text: &str) -> String {
     utf8_percent_encode(text, QUERY).to_string().replace(' ', "+")
 }
 
-/// Text of an HTML document or of an attribute.
+/// Escapes text of an HTML document or of an attribute.
 pub(super) fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
@@ -40,7 +40,7 @@ pub(super) fn html(text: &str) -> String {
     escaped
 }
 
-/// The inside of a JavaScript string that may stand in an HTML document.
+/// Escapes the inside of a JavaScript string, which may be in an HTML document.
 pub(super) fn js(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
@@ -56,7 +56,7 @@ pub(super) fn js(text: &str) -> String {
     escaped
 }
 
-/// A double-quoted literal, readable by the languages that know `\n` and `\uXXXX`.
+/// Returns a double-quoted literal with escapes `\n` and `\uXXXX`.
 pub(super) fn quoted(text: &str) -> String {
     let mut literal = String::with_capacity(text.len() + 2);
     literal.push('"');

@@ -1,4 +1,4 @@
-//! Pipelines, commands and operands: from tokens to expressions.
+//! Parses expressions: pipelines, commands and operands.
 
 use super::ast::{Call, Command, Pipeline, Term};
 use super::error::TemplateError;
@@ -9,7 +9,7 @@ use super::print;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// The tokens of an action, read one after the other.
+/// A cursor over the tokens of an action.
 pub(super) struct Cursor<'a> {
     action: &'a Action,
     next: usize,
@@ -32,12 +32,12 @@ impl<'a> Cursor<'a> {
         self.next += 1;
     }
 
-    /// Where the next token starts, or the action ends.
+    /// Returns the start of the next token, or the end of the action.
     fn at(&self) -> usize {
         self.peek().map_or(self.action.span.end - 2, |token| token.at)
     }
 
-    /// Whether a command ends here.
+    /// Returns whether a command ends here.
     fn command_ends(&self) -> bool {
         matches!(self.peek_kind(), None | Some(TokenKind::Pipe | TokenKind::Close))
     }
@@ -87,7 +87,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A call of `name`, which is the next token, with `piped` operands from the command before.
+    /// Parses a call of `name`, which is the next token, with `piped` operands from the previous command.
     fn call(&mut self, cursor: &mut Cursor<'_>, name: &str, piped: usize) -> Result<Call, TemplateError> {
         let at = cursor.at();
         let Some(signature) = Signature::find(name) else {
@@ -151,7 +151,7 @@ impl Parser<'_> {
         Ok(term)
     }
 
-    /// A literal that is spelled like a name.
+    /// Parses a literal that is spelled like a name.
     fn named_term(&self, cursor: &Cursor<'_>, name: &str, at: usize) -> Result<Term, TemplateError> {
         let value = match name {
             "true" => Value::Bool(true),
@@ -159,11 +159,11 @@ impl Parser<'_> {
             "nil" => Value::Null,
             _ if Signature::find(name).is_some() => {
                 let reason =
-                    format!("put the call of `{name}` into parentheses; the field is written /{name}");
+                    format!("put the call of `{name}` into parentheses; for the field, write /{name}");
                 return Err(self.error_at(cursor.action, at, reason));
             }
             _ => {
-                let reason = format!("a field is written /{name} here, or .{name}");
+                let reason = format!("write the field as /{name} or .{name}");
                 return Err(self.error_at(cursor.action, at, reason));
             }
         };
@@ -174,18 +174,18 @@ impl Parser<'_> {
         if name.is_empty() {
             return Ok(Term::Root);
         }
-        // The innermost of several variables with one name counts.
+        // If several variables have the same name, the innermost one applies.
         match self.variables.iter().rposition(|known| known == name) {
             Some(slot) => Ok(Term::Variable(slot)),
             None => Err(self.error_at(
                 action,
                 at,
-                format!("the variable ${name} is not set before; set it with {{{{${name} := …}}}}"),
+                format!("the variable ${name} is not set; set it before with {{{{${name} := …}}}}"),
             )),
         }
     }
 
-    /// `term`, or the field of it that follows without white space.
+    /// Returns `term`, or its field if one follows without white space.
     fn chained(&mut self, cursor: &mut Cursor<'_>, term: Term) -> Term {
         match cursor.peek() {
             Some(Token { kind: TokenKind::Fields(names), spaced: false, .. }) => {

@@ -1,4 +1,4 @@
-//! The functions of the language: names and numbers of operands.
+//! The functions of the language: their names and numbers of operands.
 
 /// A function that a command can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Function {
     Default,
 }
 
-/// A name, its function, and how few and how many operands it takes.
+/// A name, its function, and its minimum and maximum number of operands.
 type Row = (&'static str, Function, usize, usize);
 
 /// No upper limit of operands.
@@ -63,8 +63,8 @@ const FUNCTIONS: [Row; 22] = [
     ("json_pointer", Function::JsonPointer, 1, 1),
 ];
 
-/// The helpers of identity templates. Alone in an action their names remain names of fields, as they were
-/// before these templates knew the helpers.
+/// The helpers of identity templates. Alone in an action, their names are names of fields, for compatibility with
+/// templates from before these helpers existed.
 const IDENTITY_HELPERS: [Row; 7] = [
     ("uppercase", Function::Uppercase, 1, 1),
     ("to_uppercase", Function::Uppercase, 1, 1),
@@ -75,11 +75,11 @@ const IDENTITY_HELPERS: [Row; 7] = [
     ("default", Function::Default, 2, MANY),
 ];
 
-/// Words that start an action of their own.
+/// Words that start a control action.
 const KEYWORDS: [&str; 10] =
     ["if", "else", "with", "range", "end", "define", "template", "block", "break", "continue"];
 
-/// What to call, and with how many operands.
+/// A function, and its minimum and maximum number of operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signature {
     pub(super) function: Function,
@@ -88,22 +88,22 @@ pub(super) struct Signature {
 }
 
 impl Signature {
-    /// The function called `name`.
+    /// Returns the function called `name`.
     pub(super) fn find(name: &str) -> Option<Self> {
         let row = FUNCTIONS.iter().chain(&IDENTITY_HELPERS).find(|row| row.0 == name)?;
         Some(Self { function: row.1, least: row.2, most: row.3 })
     }
 
-    /// What is wrong with calling it with `count` operands.
+    /// Checks the number of operands of a call. The error is the fault.
     pub(super) fn check_count(&self, name: &str, count: usize) -> Result<(), String> {
         if count < self.least {
             return Err(format!(
-                "`{name}` needs {}; a field of that name is written /{name}",
+                "`{name}` requires {}; for a field with this name, write /{name}",
                 operands(self.least)
             ));
         }
         if count > self.most {
-            return Err(format!("`{name}` takes no more than {}", operands(self.most)));
+            return Err(format!("`{name}` takes at most {}", operands(self.most)));
         }
         Ok(())
     }
@@ -113,37 +113,37 @@ fn operands(count: usize) -> String {
     if count == 1 { "1 operand".to_owned() } else { format!("{count} operands") }
 }
 
-/// Whether `name` alone in an action means the field of that name.
+/// Returns whether `name` alone in an action refers to the field with this name.
 pub(super) fn is_field_name(name: &str) -> bool {
     !KEYWORDS.contains(&name)
         && !matches!(name, "true" | "false" | "nil" | "call")
         && !FUNCTIONS.iter().any(|row| row.0 == name)
 }
 
-/// Why `name` cannot start a command, and what to write instead.
+/// Returns the reason why `name` cannot start a command, and the correction.
 pub(super) fn unknown(name: &str) -> String {
     match name {
         "define" | "template" | "block" => format!(
-            "`{name}` is not available: write the text where it is used; a field of that name is written /{name}"
+            "`{name}` is not available: write the text where it is used; for a field with this name, write /{name}"
         ),
-        "call" => "`call` is not available: values are no functions; a field of that name is written /call"
+        "call" => "`call` is not available: values are not functions; for a field with this name, write /call"
             .to_owned(),
         "break" | "continue" => {
             format!("`{name}` is not available: use {{{{if}}}} inside of the range")
         }
         "include" => {
-            "`include` belongs into payloads and defaults, not into requests; declare the file there and \
-             write the field, such as {{/script}}"
+            "`include` is available in payloads and defaults, not in requests; include the file there and \
+             refer to the field, such as {{/script}}"
                 .to_owned()
         }
         "secret" => {
-            "`secret` belongs into payloads, not into requests; put the placeholder into a payload field and \
-             write that field, such as {{/password}}"
+            "`secret` is available in payloads, not in requests; put the placeholder into a payload field and \
+             refer to that field, such as {{/password}}"
                 .to_owned()
         }
         "if" | "else" | "with" | "range" | "end" => {
-            format!("`{name}` must be the first word of an action; a field of that name is written /{name}")
+            format!("`{name}` must be the first word of an action; for a field with this name, write /{name}")
         }
-        _ => format!("there is no function `{name}`; the field of that name is written /{name}"),
+        _ => format!("unknown function `{name}`; for a field with this name, write /{name}"),
     }
 }

@@ -1,11 +1,11 @@
-//! As much of the jq grammar as it takes to know where string literals are.
+//! Finds string literals in jq text.
 
-/// Follows jq text and tells whether it is inside of a string literal.
+/// Reads jq text, and tracks whether its end is inside of a string literal.
 #[derive(Default)]
 pub(super) struct JqLexer {
     around: Vec<Around>,
     comment: bool,
-    /// A backslash inside of a string waits for its character.
+    /// Whether the last character is a backslash that escapes the next one.
     escaped: bool,
 }
 
@@ -16,7 +16,7 @@ enum Around {
 }
 
 impl JqLexer {
-    /// Goes on behind `text`.
+    /// Reads `text`.
     pub(super) fn feed(&mut self, text: &str) {
         for char in text.chars() {
             self.step(char);
@@ -76,7 +76,7 @@ mod tests {
     #[case("# don't \"quote\n.a", false)]
     #[case("# \"\n\"", true)]
     #[case("\"#", true)]
-    fn knows_strings(#[case] text: &str, #[case] inside: bool) {
+    fn strings_are_found(#[case] text: &str, #[case] inside: bool) {
         let mut lexer = JqLexer::default();
         lexer.feed(text);
         assert_eq!(lexer.is_in_string(), inside);

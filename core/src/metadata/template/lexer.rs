@@ -9,20 +9,20 @@ use super::literal;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// White space of actions, and what trim markers take away.
+/// The white space in actions, which trim markers also remove from text.
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
 #[derive(Debug)]
 pub(super) enum Piece<'t> {
-    /// Text, trimmed as its neighbours ask.
+    /// Text, trimmed by the markers of its neighbours.
     Text(&'t str),
     Action(Action),
 }
 
-/// What stands between `{{` and `}}`.
+/// An action: the part between `{{` and `}}`.
 #[derive(Debug)]
 pub(super) struct Action {
-    /// From the first brace to behind the last one.
+    /// The bytes of the action, including its braces.
     pub(super) span: Range<usize>,
     pub(super) tokens: Vec<Token>,
 }
@@ -30,9 +30,9 @@ pub(super) struct Action {
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
-    /// Where it starts.
+    /// The offset of its start.
     pub(super) at: usize,
-    /// White space, or nothing else, stands before it.
+    /// Whether it is the first token, or white space precedes it.
     pub(super) spaced: bool,
 }
 
@@ -87,7 +87,7 @@ fn starts_with_trim_marker(body: &str) -> bool {
 
 struct Scanner<'t> {
     text: &'t str,
-    /// Where the action starts.
+    /// The offset of the start of the action.
     open: usize,
     at: usize,
 }
@@ -97,7 +97,7 @@ impl<'t> Scanner<'t> {
         &self.text[self.at..]
     }
 
-    /// The tokens up to the closing braces, which are consumed; and whether those trim.
+    /// Reads the tokens up to and including the closing braces. Returns whether the braces have a trim marker.
     fn tokens(&mut self) -> Result<(Vec<Token>, bool), TemplateError> {
         let mut tokens: Vec<Token> = Vec::new();
         loop {
@@ -119,7 +119,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Their operands may be anything, so they are refused before those are read.
+    /// Rejects `include` and `secret` before their operands are read, because these may not be valid tokens.
     fn check_payload_syntax(&mut self, before: &[Token]) -> Result<(), TemplateError> {
         match before {
             [Token { kind: TokenKind::Name(name), at, .. }]
@@ -158,9 +158,9 @@ impl<'t> Scanner<'t> {
             }
             '0'..='9' => self.number(),
             '+' | '-' if second.is_some_and(|second| second.is_ascii_digit()) => self.number(),
-            '\'' => Err(self.error("strings stand in double quotes or backquotes")),
+            '\'' => Err(self.error("write strings in double quotes or backquotes")),
             '=' => Err(self.error("a variable is set with :=, once")),
-            other => Err(self.error(format!("{other:?} means nothing here"))),
+            other => Err(self.error(format!("unexpected {other:?}"))),
         }
     }
 
@@ -169,7 +169,7 @@ impl<'t> Scanner<'t> {
         kind
     }
 
-    /// Like [`Self::take`] for a token that must not run into the next one.
+    /// Like [`Self::take`], for a token that a delimiter must follow.
     fn take_word(&mut self, length: usize, kind: TokenKind) -> Result<TokenKind, TemplateError> {
         let chains = matches!(kind, TokenKind::Variable(_));
         let start = self.at;
@@ -185,11 +185,10 @@ impl<'t> Scanner<'t> {
         let word: String = self.text[start..].chars().take_while(|char| !ends_pointer(*char)).collect();
         let word = word.split("}}").next().unwrap_or_default();
         if matches!(kind, TokenKind::Literal(_)) {
-            return Err(self.error(format!("{word} is no decimal number")));
+            return Err(self.error(format!("{word} is not a decimal number")));
         }
         let field = word.trim_start_matches(['.', '$']).replace('.', "/");
-        Err(self
-            .error(format!("names consist of letters, digits and _; another field is written as /{field}")))
+        Err(self.error(format!("names consist of letters, digits and _; write this field as /{field}")))
     }
 
     fn string(&mut self) -> Result<TokenKind, TemplateError> {
@@ -225,7 +224,7 @@ impl<'t> Scanner<'t> {
     fn dot(&mut self) -> Result<TokenKind, TemplateError> {
         if self.rest().starts_with("..") {
             return Err(self.error(
-                "`../` is reserved for ancestors and not available; a name out of the path is written by the \
+                "`../` is reserved for ancestors and not available; for a name from the path, use the \
                  field derived from it, such as {{/shop}}",
             ));
         }
@@ -252,12 +251,12 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// What ends a pointer; keys with these characters are written with `json_pointer`.
+/// Returns whether a character ends a pointer. Keys with such characters require `json_pointer`.
 fn ends_pointer(char: char) -> bool {
     SPACE.contains(&char) || matches!(char, '|' | '(' | ')' | '"' | '`' | ',')
 }
 
-/// The name that `text` starts with; empty if it starts with something else.
+/// Returns the name that `text` starts with; empty if it does not start with a name.
 fn leading_name(text: &str) -> &str {
     if text.starts_with(|char: char| char.is_ascii_digit()) {
         return "";

@@ -1,11 +1,11 @@
-//! Literals of expressions: quoted strings and numbers.
+//! Reads literals of expressions: quoted strings and numbers.
 
 use std::borrow::Cow;
 
 use crate::payload::Value;
 
-/// Reads the string that `text` starts with and returns it with its length in bytes, or the reason and
-/// the offset of what is wrong. Backquoted strings are raw.
+/// Reads the string that `text` starts with. Returns it with its length in bytes; the error is the fault and its
+/// offset. Backquoted strings are raw.
 pub(super) fn string(text: &str) -> Result<(String, usize), (Cow<'static, str>, usize)> {
     const OPEN: &str = "the string is not closed";
     if let Some(rest) = text.strip_prefix('`') {
@@ -22,9 +22,10 @@ pub(super) fn string(text: &str) -> Result<(String, usize), (Cow<'static, str>, 
                 let (_, kind) = chars.next().ok_or((Cow::from(OPEN), 0))?;
                 let digits = digits_of_escape(kind);
                 let code: String = chars.by_ref().take(digits).map(|(_, digit)| digit).collect();
-                value.push(unescape(kind, &code).ok_or_else(|| {
-                    (Cow::from("this escape is not known; a backslash is written \\\\"), at)
-                })?);
+                value.push(
+                    unescape(kind, &code)
+                        .ok_or_else(|| (Cow::from("unknown escape; write a backslash as \\\\"), at))?,
+                );
             }
             other => value.push(other),
         }
@@ -32,7 +33,7 @@ pub(super) fn string(text: &str) -> Result<(String, usize), (Cow<'static, str>, 
     Err((OPEN.into(), 0))
 }
 
-/// How many hexadecimal digits follow the letter of an escape.
+/// Returns the number of hexadecimal digits after the letter of an escape.
 const fn digits_of_escape(kind: char) -> usize {
     match kind {
         'x' => 2,
@@ -62,8 +63,8 @@ fn unescape(kind: char, code: &str) -> Option<char> {
     })
 }
 
-/// Reads the number that `text` starts with and returns it with its length in bytes. `text` starts with a
-/// digit, or with a sign before one.
+/// Reads the number that `text` starts with, and returns it with its length in bytes. `text` starts with a digit, or
+/// with a sign before a digit.
 pub(super) fn number(text: &str) -> Result<(Value, usize), &'static str> {
     let sign = usize::from(text.starts_with(['+', '-']));
     let digits = |from: usize| {
@@ -83,7 +84,7 @@ pub(super) fn number(text: &str) -> Result<(Value, usize), &'static str> {
     let value = if end == integer_end {
         Value::Int(literal.parse().map_err(|_| "the integer is outside of 64 bits")?)
     } else {
-        let float: f64 = literal.parse().map_err(|_| "this is no number")?;
+        let float: f64 = literal.parse().map_err(|_| "this is not a number")?;
         if !float.is_finite() {
             return Err("the number is too large");
         }

@@ -1,7 +1,7 @@
-//! The template language of metadata: what paths, queries, headers and jq expressions are written in.
+//! The template language of metadata, for paths, methods, queries, headers and jq expressions.
 //!
 //! A [`Template`] is compiled once and rendered for every resource it governs. Rendering reads a [`Scope`]
-//! that borrows the payload; it does no I/O and its result is bounded.
+//! that borrows the payload. It does no I/O, and its result and work are limited.
 //!
 //! ```text
 //! template = { text | "{{" body "}}" }              "{{- " and " -}}" also trim adjacent white space
@@ -12,23 +12,23 @@
 //! operand  = "str" | `raw` | number | true | false | nil | "." | "."name{"."name} | $ | $v | "(" P ")" | pointer
 //! ```
 //!
-//! Pointers (`/a/b`) and bare names always start from the root. `.a.b` starts from what `with` and `range`
-//! made of the dot, and `$.a` from the root; both may follow a variable or parenthesis as well.
+//! Pointers (`/a/b`) and bare names always start from the root. `.a.b` starts from the dot, which `with` and `range`
+//! set, and `$.a` from the root; both may also follow a variable or parenthesis.
 //!
 //! | function | result |
 //! |---|---|
-//! | `eq a b…` | whether `a` equals some `b`; nothing equals a missing value; different kinds fail |
+//! | `eq a b…` | whether `a` equals one of `b`; a missing value equals no value; different types are an error |
 //! | `ne lt le gt ge not and or` | as named; `and` and `or` return the operand that decides |
-//! | `index x k…` | member or element; a missing member is missing, a bad array index fails |
-//! | `len slice print printf println` | as named; strings are counted in bytes; formats know `%s %d %v %q %t` |
+//! | `index x k…` | member or element; a missing member is missing, an invalid array index is an error |
+//! | `len slice print printf println` | as named; strings are counted in bytes; formats support `%s %d %v %q %t` |
 //! | `urlquery html js` | the operands, escaped for a query, HTML or a JavaScript string |
-//! | `payload_type .` `payload_media_type .` `payload_extension .` | what the active payload format is |
-//! | `json_pointer "/a"` | the same as `/a`, for keys that a pointer operand cannot hold |
-//! | `uppercase` `lowercase` `trim` | the text changed so |
+//! | `payload_type .` `payload_media_type .` `payload_extension .` | type, media type and extension of the payload |
+//! | `json_pointer "/a"` | the same as `/a`, for keys that a pointer operand cannot contain |
+//! | `uppercase` `lowercase` `trim` | the text in upper case, in lower case, or without surrounding white space |
 //! | `substring v start [len]` | code points of a text |
 //! | `default a b…` | the first operand that is neither missing, null nor blank |
 //!
-//! False are missing values, null, `false`, zero, and everything empty.
+//! Missing and empty values, null, `false` and zero are false.
 //!
 //! ```
 //! use declarest_core::metadata::template::{DerivedFields, Kind, Scope, Target, Template};
@@ -79,30 +79,30 @@ pub use error::{Place, TemplateError};
 pub use pattern::{OperationSources, PathPattern, PatternSources, path_patterns};
 pub use scope::{Scope, Target};
 
-/// The longest text a template may render to, in bytes.
+/// The maximum length of a rendered text, in bytes.
 pub const MAX_OUTPUT: usize = 1 << 20;
 
-/// How deep blocks and parentheses may nest.
+/// The maximum nesting of blocks and parentheses.
 pub const MAX_NESTING: usize = 64;
 
-/// How much one rendering may do: evaluations plus the bytes of the texts that functions make.
+/// The maximum work of one rendering: the number of evaluations plus the bytes of texts that functions return.
 const MAX_WORK: usize = 1 << 21;
 
-/// Where a template is used; decides how values are guarded.
+/// The use of a template, which determines the checks of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The path of an operation, unencoded. A value must not be empty, nothing but slashes, or make a `.`
-    /// or `..` segment; only `descendantPath` and `descendantCollectionPath` may be empty.
+    /// The path of an operation, unencoded. A value must not be empty, consist of slashes, or make a `.` or `..`
+    /// segment. Only `descendantPath` and `descendantCollectionPath` may be empty.
     Path,
     /// `remoteCollectionPath`, with the rules of [`Kind::Path`].
     RemoteCollectionPath,
-    /// The method of an operation; values are taken as they are.
+    /// The method of an operation; values are not changed.
     Method,
-    /// The value of a query parameter; values are taken as they are and encoded when sent.
+    /// The value of a query parameter; values are not changed here, but encoded when they are sent.
     Query,
-    /// The value of a header: one line, in the template as in its values.
+    /// The value of a header; template and values must not have line breaks.
     Header,
-    /// A jq expression. Inside of a string literal values are escaped as in JSON, elsewhere they are jq.
+    /// A jq expression. Values are escaped as in JSON inside of a string literal; elsewhere they are jq.
     Jq,
 }
 
@@ -115,13 +115,13 @@ pub struct Template {
 }
 
 impl Template {
-    /// Compiles `text`. Fails with [`TemplateError::Syntax`], or [`TemplateError::Limit`] where it nests
-    /// deeper than [`MAX_NESTING`].
+    /// Compiles `text`. Fails with [`TemplateError::Syntax`], or with [`TemplateError::Limit`] if it exceeds
+    /// [`MAX_NESTING`].
     pub fn parse(text: &str, kind: Kind) -> Result<Self, TemplateError> {
         Ok(Self { text: text.to_owned(), kind, parsed: parser::parse(text, kind)? })
     }
 
-    /// Renders the template. Every failure is the fault of template or payload and will happen again.
+    /// Renders the template. Errors depend only on the template and the scope, so a retry has the same result.
     pub fn render(&self, scope: &Scope<'_>) -> Result<String, TemplateError> {
         render::render(self, scope)
     }
@@ -131,24 +131,24 @@ impl Template {
         &self.text
     }
 
-    /// Where the template is used.
+    /// The use of the template.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether it is mere text, which renders to itself in every scope.
+    /// Returns whether the template has no actions, so it renders to its own text.
     pub fn is_static(&self) -> bool {
         self.static_text().is_some()
     }
 
-    /// The text, if the template is mere text.
+    /// Returns the text if the template has no actions.
     pub fn static_text(&self) -> Option<&str> {
         let is_text = self.parsed.nodes.iter().all(|node| matches!(node, ast::Node::Text(_)));
         is_text.then_some(&*self.text)
     }
 
-    /// The fields of the root that the template names, as far as they are written out, each once and in
-    /// order. Not all of them need to exist: a branch not taken asks for nothing.
+    /// The fields of the root that the template names literally, in order and without duplicates. Not all of them have
+    /// to exist, because some may be in a branch that is not rendered.
     pub fn pointers(&self) -> &[Pointer] {
         &self.parsed.pointers
     }

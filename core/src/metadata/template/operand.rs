@@ -1,4 +1,4 @@
-//! Values while rendering: borrowed from the payload, the scope or the template wherever possible.
+//! Values while rendering. They are borrowed from the payload, the scope or the template if possible.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,9 +10,9 @@ use crate::payload::{Object, Value};
 /// An operand or result of a function.
 #[derive(Clone, Debug)]
 pub(super) enum Operand<'r> {
-    /// Nothing of that name.
+    /// A value that does not exist.
     Missing,
-    /// The scope itself, `.` and `$`.
+    /// The scope, `.` and `$`.
     Root,
     /// The payload together with the derived fields.
     Payload,
@@ -21,13 +21,13 @@ pub(super) enum Operand<'r> {
     Items(&'r [Value]),
     /// Text of the scope.
     Field(&'r str),
-    /// Text that a function made.
+    /// Text that a function returned.
     Text(Rc<str>),
     Int(i64),
     Bool(bool),
 }
 
-/// What an operand is, whoever owns it.
+/// The value of an operand, regardless of its owner.
 pub(super) enum View<'v> {
     /// Missing or null.
     Nothing,
@@ -60,7 +60,7 @@ impl Operand<'_> {
         }
     }
 
-    /// What it is, with its article.
+    /// Returns the type of the value, with its article.
     pub(super) fn kind(&self) -> &'static str {
         match self.view() {
             View::Nothing if matches!(self, Self::Missing) => "missing",
@@ -75,7 +75,7 @@ impl Operand<'_> {
         }
     }
 
-    /// The text of a scalar, as [`Value::scalar_text`] defines it.
+    /// Returns the text of a scalar, as defined by [`Value::scalar_text`].
     pub(super) fn text(&self) -> Result<Cow<'_, str>, Fault> {
         match self.view() {
             View::Text(text) => Ok(Cow::Borrowed(text)),
@@ -89,7 +89,7 @@ impl Operand<'_> {
         }
     }
 
-    /// An integer, also one that is written as a float.
+    /// Returns the value as an integer, including a float without a fraction.
     pub(super) fn integer(&self) -> Option<i64> {
         match self.view() {
             View::Int(value) => Some(value),
@@ -98,7 +98,7 @@ impl Operand<'_> {
         }
     }
 
-    /// Whether two operands are equal. Nothing equals nothing; other kinds must agree.
+    /// Returns whether two operands are equal. A missing or null value equals no value; other types must be the same.
     pub(super) fn equals(&self, other: &Self) -> Result<bool, Fault> {
         Ok(match (self.view(), other.view()) {
             (View::Nothing, _) | (_, View::Nothing) => false,
@@ -114,7 +114,7 @@ impl Operand<'_> {
         })
     }
 
-    /// The order of two numbers or two texts; texts by bytes.
+    /// Compares two numbers, or two texts by bytes.
     pub(super) fn compare(&self, other: &Self) -> Result<Ordering, Fault> {
         match (self.view(), other.view()) {
             (View::Text(a), View::Text(b)) => Some(a.cmp(b)),
@@ -133,7 +133,7 @@ impl Operand<'_> {
 }
 
 impl View<'_> {
-    /// A number as a value, whose equality is by mathematical value.
+    /// Returns a number as a [`Value`], which is compared by mathematical value.
     fn number(&self) -> Option<Value> {
         match self {
             Self::Int(value) => Some(Value::Int(*value)),
@@ -148,13 +148,13 @@ fn exact_integer(float: f64) -> Option<i64> {
     Value::Float(float).scalar_text()?.parse().ok()
 }
 
-/// The order of an integer and a float by mathematical value.
+/// Compares an integer and a float by mathematical value.
 #[allow(clippy::cast_precision_loss)]
 fn compare_mixed(integer: i64, float: f64) -> Option<Ordering> {
     match exact_integer(float) {
         Some(other) => Some(integer.cmp(&other)),
-        // A float with a fraction is below 2^52 and one that is no i64 beyond all of them, so what the
-        // conversion loses does not matter.
+        // A float with a fraction is below 2^52, and a float outside of i64 is beyond all integers, so the loss of
+        // precision of the conversion does not matter.
         None => (integer as f64).partial_cmp(&float),
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks: from pieces to nodes.
+//! Parses blocks and actions into nodes.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use super::lexer::{Action, Piece, Token, TokenKind, lex};
 use super::{Kind, MAX_NESTING};
 use crate::payload::pointer::Pointer;
 
-/// What parsing yields.
+/// The result of parsing.
 #[derive(Clone, Debug)]
 pub(super) struct Parsed {
     pub(super) nodes: Vec<Node>,
-    /// How many variables are visible at once, at most.
+    /// The maximum number of variables that are visible at the same time.
     pub(super) slots: usize,
-    /// The fields of the root that the template names, in order, once each.
+    /// The fields of the root that the template names, in order and without duplicates.
     pub(super) pointers: Vec<Pointer>,
 }
 
@@ -34,8 +34,8 @@ pub(super) fn parse(text: &str, kind: Kind) -> Result<Parsed, TemplateError> {
     };
     match parser.nodes()? {
         (nodes, Ending::Text) => Ok(Parsed { nodes, slots: parser.slots, pointers: parser.pointers }),
-        (_, Ending::End(action)) => Err(parser.error(&action, "there is no block to end here")),
-        (_, Ending::Else(action)) => Err(parser.error(&action, "there is no block around this else")),
+        (_, Ending::End(action)) => Err(parser.error(&action, "this end has no block")),
+        (_, Ending::Else(action)) => Err(parser.error(&action, "this else is not in a block")),
     }
 }
 
@@ -43,23 +43,23 @@ pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     kind: Kind,
     pieces: std::vec::IntoIter<Piece<'t>>,
-    /// The names of the variables that are visible, by slot.
+    /// The names of the visible variables, by slot.
     pub(super) variables: Vec<String>,
     slots: usize,
     pub(super) pointers: Vec<Pointer>,
-    /// How many blocks around make `.` something else than the root.
+    /// The number of enclosing blocks that set `.`.
     pub(super) rebound: usize,
     pub(super) nesting: usize,
 }
 
-/// What ended a run of nodes.
+/// The end of a sequence of nodes.
 enum Ending {
     Text,
     End(Action),
     Else(Action),
 }
 
-/// What one action is.
+/// The result of parsing one action.
 enum Step {
     Node(Node),
     Ending(Ending),
@@ -112,7 +112,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// `{{name}}`, `{{$v := P}}` or `{{P}}`.
+    /// Parses `{{name}}`, `{{$v := P}}` or `{{P}}`.
     fn output(&mut self, action: &Action) -> Result<Node, TemplateError> {
         match action.tokens.as_slice() {
             [Token { kind: TokenKind::Name(name), .. }] if is_field_name(name) => {
@@ -134,7 +134,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The pipeline from token `skip` to the end of the action.
+    /// Parses the pipeline from token `skip` to the end of the action.
     fn expression(&mut self, action: &Action, skip: usize) -> Result<Expression, TemplateError> {
         let mut cursor = Cursor::new(action, skip);
         let pipeline = self.pipeline(&mut cursor)?;
@@ -189,7 +189,7 @@ impl<'t> Parser<'t> {
         Ok(Node::Range { branch: Branch { expression, body }, key, item, otherwise })
     }
 
-    /// The variables of a range and how many tokens declare them.
+    /// Returns the variables of a range, and the number of tokens that declare them.
     fn range_variables(&self, action: &Action) -> Result<(Vec<(String, usize)>, usize), TemplateError> {
         let kinds: Vec<&TokenKind> = action.tokens.iter().skip(1).take(4).map(|token| &token.kind).collect();
         let at = |index: usize| action.tokens.get(index + 1).map_or(action.span.start, |token| token.at);
@@ -205,7 +205,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The nodes up to the `else` or `end` of the block that `action` opens.
+    /// Parses the nodes up to the `else` or `end` of the block that `action` opens.
     fn body(&mut self, action: &Action) -> Result<(Vec<Node>, Ending), TemplateError> {
         let visible = self.variables.len();
         self.enter(action)?;
@@ -218,17 +218,17 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The nodes of a last `else`, up to the `end`; none if the block ended already.
+    /// Parses the nodes of a last `else` up to the `end`; returns none if the block has already ended.
     fn otherwise(&mut self, opener: &Action, ending: Ending) -> Result<Vec<Node>, TemplateError> {
         let Ending::Else(action) = ending else { return Ok(Vec::new()) };
         self.nothing_after(&action, 1)?;
         match self.body(opener)? {
-            (_, Ending::Else(second)) => Err(self.error(&second, "the block has had its last else already")),
+            (_, Ending::Else(second)) => Err(self.error(&second, "the block already has a last else")),
             (nodes, _) => Ok(nodes),
         }
     }
 
-    /// Goes one block or parenthesis deeper.
+    /// Enters a block or parenthesis. Fails if the nesting exceeds [`MAX_NESTING`].
     pub(super) fn enter(&mut self, action: &Action) -> Result<(), TemplateError> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {

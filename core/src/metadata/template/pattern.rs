@@ -1,4 +1,4 @@
-//! Path templates seen as patterns: which segment of a logical path holds the value of which field.
+//! Path templates as patterns: they match segments of a logical path with the values of fields.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::ast::Node;
 use super::scope::is_engine_name;
 use crate::path::LogicalPath;
 
-/// A path template that logical paths can be laid under. Compiled once, applied to every resource.
+/// A path template that is matched with logical paths. It is compiled once and applied to every resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     base: Base,
@@ -28,16 +28,16 @@ pub struct PatternSources<'t> {
 /// The templates of one operation that fields are derived from.
 #[derive(Clone, Debug, Default)]
 pub struct OperationSources<'t> {
-    /// Its own jq expressions.
+    /// The jq expressions of the operation.
     pub steps: Vec<&'t Template>,
-    /// Its path.
+    /// The path of the operation.
     pub path: Option<&'t Template>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
     Root,
-    /// The logical collection, less so many segments.
+    /// The logical collection without its last `up` segments.
     Collection {
         up: usize,
     },
@@ -46,14 +46,14 @@ enum Base {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
     Literal(String),
-    /// Exactly one placeholder with one key.
+    /// Exactly one placeholder with a single key.
     Field(String),
-    /// Anything else; matching stops here.
+    /// Any other segment; matching stops here.
     Opaque,
 }
 
-/// The patterns of all templates, in the order in which their bindings count: the remote collection, the
-/// `resource("…")` calls of the default steps, then per operation by name its calls and its path.
+/// Returns the patterns of all templates, in the order of their precedence: the remote collection, the
+/// `resource("…")` calls of the default steps, then the calls and the path of each operation by name.
 pub fn path_patterns(sources: &PatternSources<'_>) -> Vec<PathPattern> {
     let collection = sources.remote_collection.map(|template| {
         PathPattern { base: Base::Root, segments: segments(&template.parsed.nodes) }.resolved()
@@ -68,7 +68,7 @@ pub fn path_patterns(sources: &PatternSources<'_>) -> Vec<PathPattern> {
 }
 
 impl PathPattern {
-    /// The fields that `path` binds; `None` if it gives one of them two values.
+    /// Returns the fields and their values in `path`; `None` if a field would have two values.
     pub(super) fn bind<'a>(
         &'a self,
         path: &'a LogicalPath,
@@ -93,7 +93,7 @@ impl PathPattern {
         Some(bound)
     }
 
-    /// Without `.` and `..` segments.
+    /// Resolves `.` and `..` segments.
     fn resolved(self) -> Self {
         let mut resolved = Self { base: self.base, segments: Vec::new() };
         resolved.join(self.segments);
@@ -117,7 +117,8 @@ impl PathPattern {
     }
 }
 
-/// A path that starts with a dot is relative to the remote collection, else to the logical one.
+/// Returns the pattern of an operation's path. A path that starts with a dot is relative to the remote collection,
+/// otherwise to the logical one.
 fn of_operation(path: &Template, collection: Option<&PathPattern>) -> PathPattern {
     let relative = matches!(path.parsed.nodes.first(), Some(Node::Text(text)) if text.starts_with('.'));
     let mut pattern = match (relative, collection) {
@@ -140,7 +141,7 @@ fn segments(nodes: &[Node]) -> Vec<Segment> {
     splitter.finish()
 }
 
-/// Joins text and placeholders, and splits the result at slashes of the text.
+/// Joins text and placeholders, and splits the result at the slashes in the text.
 #[derive(Default)]
 struct Splitter {
     done: Vec<Segment>,
@@ -180,7 +181,7 @@ impl Splitter {
     }
 }
 
-/// The paths that a jq expression asks for with `resource("…")`; computed ones are left out.
+/// Returns the patterns of literal paths in `resource("…")` calls of a jq expression.
 fn resource_calls(template: &Template) -> Vec<PathPattern> {
     let mut calls = Vec::new();
     collect_calls(&template.parsed.nodes, true, &mut calls);
@@ -208,8 +209,8 @@ fn collect_calls(nodes: &[Node], root_dot: bool, calls: &mut Vec<PathPattern>) {
     }
 }
 
-/// Goes through jq text, inside of the literal of a call if `literal` is set; returns the literal that is
-/// open at the end.
+/// Scans jq text for calls. `literal` is the literal of a call that is open at the start; returns the one that is open
+/// at the end.
 fn scan(mut text: &str, mut literal: Option<Splitter>, calls: &mut Vec<PathPattern>) -> Option<Splitter> {
     loop {
         let Some(mut splitter) = literal.take() else {
@@ -222,7 +223,7 @@ fn scan(mut text: &str, mut literal: Option<Splitter>, calls: &mut Vec<PathPatte
             return Some(splitter);
         };
         splitter.text(inside);
-        // An escape or interpolation makes the text something else than what is written.
+        // With an escape or interpolation, the value of the literal differs from its text.
         let plain = !inside.contains('\\');
         if plain && after.trim_start().starts_with(')') {
             calls.push(PathPattern { base: Base::Root, segments: splitter.finish() }.resolved());
@@ -231,7 +232,7 @@ fn scan(mut text: &str, mut literal: Option<Splitter>, calls: &mut Vec<PathPatte
     }
 }
 
-/// What follows the next `resource("`.
+/// Returns the text after the next `resource("`.
 fn after_call_opening(text: &str) -> Option<&str> {
     const NAME: &str = "resource";
     let mut from = 0;

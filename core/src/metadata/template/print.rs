@@ -1,10 +1,10 @@
-//! `print`, `println` and `printf`.
+//! Formats operands: `print`, `println` and `printf`.
 
 use super::error::Fault;
 use super::escape;
 use super::operand::{Operand, View};
 
-/// The operands as text, with a space between two neighbours of which none is a string.
+/// Returns the operands as text, with a space between two neighbours if neither is a string.
 pub(super) fn print(operands: &[Operand<'_>]) -> Result<String, Fault> {
     let mut text = String::new();
     let mut after_string = true;
@@ -19,13 +19,13 @@ pub(super) fn print(operands: &[Operand<'_>]) -> Result<String, Fault> {
     Ok(text)
 }
 
-/// The operands as text, with spaces between all of them and a line break at the end.
+/// Returns the operands as text, with spaces between all of them and a line break at the end.
 pub(super) fn println(operands: &[Operand<'_>]) -> Result<String, Fault> {
     let texts = operands.iter().map(Operand::text).collect::<Result<Vec<_>, _>>()?;
     Ok(texts.join(" ") + "\n")
 }
 
-/// The operands as `format` says.
+/// Returns the operands, formatted according to `format`.
 pub(super) fn printf(format: &str, operands: &[Operand<'_>]) -> Result<String, Fault> {
     let parts = parts(format).map_err(Fault::evaluate)?;
     let wanted = parts.iter().filter(|part| matches!(part, Part::Verb(_))).count();
@@ -50,7 +50,7 @@ pub(super) fn printf(format: &str, operands: &[Operand<'_>]) -> Result<String, F
     Ok(text)
 }
 
-/// What is wrong with a format.
+/// Checks a format. The error is the fault.
 pub(super) fn check_format(format: &str) -> Result<(), String> {
     parts(format).map(|_| ())
 }

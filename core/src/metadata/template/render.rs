@@ -1,4 +1,4 @@
-//! Evaluation of a compiled template.
+//! Renders compiled templates.
 
 use std::ops::Range;
 
@@ -107,7 +107,7 @@ impl<'r> Evaluator<'r> {
         Ok(())
     }
 
-    /// What there is to range over: elements by index, members by name.
+    /// Returns the entries to range over: elements by index, members by name.
     fn entries(&self, over: &Operand<'r>) -> Result<Vec<(Operand<'r>, Operand<'r>)>, Fault> {
         if let Some(items) = call::items(over) {
             let indexes = (0_i64..).map(Operand::Int);
@@ -120,7 +120,12 @@ impl<'r> Evaluator<'r> {
                 members.iter().map(|(name, value)| (name.as_str(), Operand::Value(value))).collect()
             }
             _ if matches!(over.view(), View::Nothing) => return Ok(Vec::new()),
-            _ => return Err(Fault::evaluate(format!("what is {} cannot be ranged over", over.kind()))),
+            _ => {
+                return Err(Fault::evaluate(format!(
+                    "range requires an array or an object, not {}",
+                    over.kind()
+                )));
+            }
         };
         Ok(fields.into_iter().map(|(name, value)| (Operand::Field(name), value)).collect())
     }
@@ -190,7 +195,7 @@ impl<'r> Evaluator<'r> {
         })
     }
 
-    /// Counts evaluations and the bytes that functions make, so that no payload can keep a template busy.
+    /// Counts evaluations and the bytes that functions return, to limit the work for any payload.
     fn charge(&mut self, units: usize) -> Result<(), Fault> {
         self.work = self.work.saturating_add(units);
         if self.work > MAX_WORK {

@@ -1,4 +1,4 @@
-//! What the names in a template mean.
+//! The scope of templates: resolves names to values.
 
 use std::collections::BTreeMap;
 
@@ -7,53 +7,52 @@ use super::operand::Operand;
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, Object, PayloadType, Value};
 
-/// The resource or collection that an operation is about.
+/// The resource or collection that an operation applies to.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// The path.
     pub path: &'a LogicalPath,
     /// The logical collection: the parent of [`Target::path`], or that path itself for a list.
     pub collection: &'a LogicalPath,
-    /// Set if a document with `descendants: true` applies.
+    /// The position below the root of descendants, if a document with `descendants: true` applies.
     pub descendants: Option<&'a Descendants>,
 }
 
-/// Everything a template can refer to, borrowed.
+/// The values that a template can refer to, borrowed.
 ///
-/// A name is looked up in this order, and the first place that has it counts, even with a null:
+/// A name is looked up in this order. The first match applies, even if its value is null:
 ///
-/// 1. `payload` and `value` (the whole payload, with the derived fields where it is an object), `payloadType`,
+/// 1. `payload` and `value` (the whole payload, with the derived fields if it is an object), `payloadType`,
 ///    `payloadMediaType`, `payloadExtension`, `remoteCollectionPath`, and below a root of descendants
 ///    `descendantPath` and `descendantCollectionPath`;
 /// 2. the members of an object payload;
-/// 3. `logicalPath`, `logicalCollectionPath`, `alias`, `remoteID`, and `id`, which is the remote id unless that
-///    is blank;
+/// 3. `logicalPath`, `logicalCollectionPath`, `alias`, `remoteID`, and `id`, which is the remote id unless it is
+///    blank;
 /// 4. path-derived fields, then plural fields;
 /// 5. `contentType`, the active media type, unless the payload is an object.
 ///
-/// So a payload's own `id` hides the resolved one; `remoteID` is the strict form.
+/// A payload's own `id` therefore hides the remote id; `remoteID` is always the remote id.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// What the operation is about.
+    /// The resource or collection of the operation.
     pub target: Target<'a>,
     /// The desired payload, or the seed of a read by path alone; `None` for a list.
     pub payload: Option<&'a Value>,
-    /// The explicit descriptor of the payload, else that of a concrete `format`. Without either the payload
-    /// decides: bytes are `octet-stream`, a string is `text`, anything else is `json`.
+    /// The explicit descriptor of the payload, otherwise that of a concrete `format`. If it is `None`, the payload
+    /// determines the type: bytes are `octet-stream`, a string is `text`, other values are `json`.
     pub descriptor: Option<&'a Descriptor>,
-    /// The rendered remote collection; `None` while it is itself rendered, which makes the logical
-    /// collection stand for it.
+    /// The rendered remote collection; `None` while it is rendered itself, when the logical collection is used instead.
     pub remote_collection: Option<&'a str>,
     /// The alias; blank for a list.
     pub alias: &'a str,
     /// The remote id; blank for a list.
     pub remote_id: &'a str,
-    /// What the path tells.
+    /// The fields that are derived from the path.
     pub derived: &'a DerivedFields,
 }
 
 impl<'a> Scope<'a> {
-    /// The field called `name`.
+    /// Returns the field called `name`.
     pub(super) fn field(&self, name: &str) -> Operand<'a> {
         self.engine_field(name)
             .or_else(|| self.members().and_then(|members| members.get(name)).map(Operand::Value))
@@ -63,13 +62,13 @@ impl<'a> Scope<'a> {
             .unwrap_or(Operand::Missing)
     }
 
-    /// The field `name` of the payload with derived fields.
+    /// Returns the field `name` of the payload with derived fields.
     pub(super) fn payload_field(&self, name: &str) -> Operand<'a> {
         let member = self.members().and_then(|members| members.get(name)).map(Operand::Value);
         member.or_else(|| self.derived.get(name).map(Operand::Field)).unwrap_or(Operand::Missing)
     }
 
-    /// All fields of the root, by name.
+    /// Returns all fields of the root, by name.
     pub(super) fn fields(&self) -> BTreeMap<&'a str, Operand<'a>> {
         let members = self.members().into_iter().flatten().map(|(name, _)| name.as_str());
         let names = FIXED_FIELDS.into_iter().chain(members).chain(self.derived.names());
@@ -79,7 +78,7 @@ impl<'a> Scope<'a> {
             .collect()
     }
 
-    /// All fields of the payload with derived fields, by name.
+    /// Returns all fields of the payload with derived fields, by name.
     pub(super) fn payload_fields(&self) -> BTreeMap<&'a str, Operand<'a>> {
         let members = self.members().into_iter().flatten().map(|(name, _)| name.as_str());
         members.chain(self.derived.names()).map(|name| (name, self.payload_field(name))).collect()
@@ -143,7 +142,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Names that have a meaning whatever the payload holds.
+/// Names that are defined for every payload.
 const FIXED_FIELDS: [&str; 14] = [
     "payload",
     "value",
@@ -161,18 +160,18 @@ const FIXED_FIELDS: [&str; 14] = [
     "contentType",
 ];
 
-/// Whether a value in a path segment says nothing about a field: the engine fills these names itself.
+/// Returns whether the engine sets this name, so it is not derived from a path segment.
 pub(super) fn is_engine_name(name: &str) -> bool {
     FIXED_FIELDS.contains(&name) && !matches!(name, "alias" | "id")
 }
 
-/// Whether the field is a path, whose text may be `/`.
+/// Returns whether the field is a path, whose text may be `/`.
 pub(super) fn is_path_field(name: &str) -> bool {
     is_descendant_field(name)
         || matches!(name, "remoteCollectionPath" | "logicalPath" | "logicalCollectionPath")
 }
 
-/// Whether the field is one of those that may be empty in a path.
+/// Returns whether the field may be empty in a path.
 pub(super) fn is_descendant_field(name: &str) -> bool {
     matches!(name, "descendantPath" | "descendantCollectionPath")
 }

@@ -1,4 +1,4 @@
-//! Where rendered text goes: bounds its length and keeps values from changing what the text around means.
+//! Collects rendered text. It limits the length, and rejects values that would change the meaning of the text around.
 
 use std::ops::Range;
 
@@ -7,23 +7,23 @@ use super::escape;
 use super::jq::JqLexer;
 use super::{Kind, MAX_OUTPUT};
 
-/// The text rendered so far.
+/// The rendered text.
 pub(super) struct Sink {
     kind: Kind,
     text: String,
-    /// Which parts of a path are values, and which action each comes from.
+    /// The parts of a path that are values, and the action of each.
     values: Vec<(Range<usize>, Range<usize>)>,
     jq: JqLexer,
 }
 
-/// What a value may be beyond the usual.
+/// The exceptions that apply to a value in a path.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Latitude {
-    /// Nothing.
+    /// No exceptions.
     None,
-    /// It is a path and may be `/`.
+    /// The value is a path and may be `/`.
     Path,
-    /// It may also be empty.
+    /// The value is a path and may be `/` or empty.
     Empty,
 }
 
@@ -70,7 +70,7 @@ impl Sink {
         }
     }
 
-    /// The text, or the fault and the action of a value that is part of a `.` or `..` segment.
+    /// Returns the text. A value that is part of a `.` or `..` segment is an error, with its action.
     pub(super) fn finish(self) -> Result<String, (Range<usize>, Fault)> {
         let mut start = 0;
         for segment in self.text.split('/') {
@@ -78,7 +78,8 @@ impl Sink {
             if matches!(segment, "." | "..") {
                 let value = self.values.iter().find(|(value, _)| value.start < end && start < value.end);
                 if let Some((_, action)) = value {
-                    let fault = Fault::Unsafe("it makes a \".\" or \"..\" segment, another address".into());
+                    let fault =
+                        Fault::Unsafe("it makes a \".\" or \"..\" segment, which changes the address".into());
                     return Err((action.clone(), fault));
                 }
             }
@@ -96,13 +97,13 @@ impl Sink {
     }
 }
 
-/// An empty id must not turn the address of a resource into that of its collection.
+/// Rejects values that would turn the path of a resource into that of its collection, such as an empty id.
 fn check_path_value(value: &str, latitude: Latitude) -> Result<(), Fault> {
     if value.is_empty() && latitude != Latitude::Empty {
         return Err(Fault::Unsafe("it is empty, which would address the collection".into()));
     }
     if latitude == Latitude::None && value.bytes().all(|byte| byte == b'/') {
-        return Err(Fault::Unsafe("it is nothing but slashes, which would address the collection".into()));
+        return Err(Fault::Unsafe("it consists of slashes, which would address the collection".into()));
     }
     Ok(())
 }

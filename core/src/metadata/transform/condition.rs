@@ -13,16 +13,16 @@ pub struct Condition {
     program: Arc<Program>,
 }
 
-/// Why it cannot be told whether a condition holds. No message contains a value of the payload.
+/// A condition cannot be evaluated. Messages never contain values of the payload.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConditionError {
-    /// The expression met a value that it cannot work on, or raised an error itself.
+    /// The expression does not support a value, or raised an error itself.
     #[error("jq failed: {reason}")]
     Evaluation {
-        /// What happened, without values.
+        /// The cause, without values.
         reason: String,
     },
-    /// The expression reached one of its limits.
+    /// The expression exceeded a limit.
     #[error("jq was stopped: {0}")]
     Stopped(StopReason),
     /// The interpreter of jq failed.
@@ -31,13 +31,12 @@ pub enum ConditionError {
 }
 
 impl Condition {
-    /// Compiles a condition that stands in metadata as it is.
+    /// Compiles a condition whose text is from metadata, without rendered values.
     pub fn compile(text: &str) -> Result<Self, ExpressionError> {
         Program::compile(text, Origin::Metadata).map(|program| Self { program: Arc::new(program) })
     }
 
-    /// Whether the expression gives some output that is neither null nor false. Blocks for as long as it
-    /// computes.
+    /// Returns whether the expression has an output that is neither null nor false. Blocks while it runs.
     pub fn holds(&self, value: &Value) -> Result<bool, ConditionError> {
         let held = jq::on_large_stack(|| self.program.holds(value)).map_err(ConditionError::Panicked)?;
         held.map_err(|failure| match failure {
@@ -78,7 +77,7 @@ mod tests {
     #[case::some_output("false, null, 1", true)]
     #[case::no_true_output("false, null", false)]
     #[case::array_of_false("[false]", true)]
-    #[case::nothing_follows_the_first_true("true, error(\"late\")", true)]
+    #[case::evaluation_stops_at_the_first_true("true, error(\"late\")", true)]
     fn holds(#[case] jq: &str, #[case] expected: bool) {
         let value = decode(PayloadType::Json, br#"{"size": 3}"#).unwrap();
         assert_eq!(Condition::compile(jq).unwrap().holds(&value).unwrap(), expected);
@@ -88,7 +87,7 @@ mod tests {
     #[case::error("error(\"too small\")", "jq failed: too small")]
     #[case::early_error("error(\"first\"), true", "jq failed: first")]
     #[case::kinds(".secret + 1", "jq failed: cannot calculate with a string and a number")]
-    #[case::too_deep("def f: [f]; f", "jq was stopped: it recurses or nests too deep")]
+    #[case::too_deep("def f: [f]; f", "jq was stopped: its recursion or nesting is too deep")]
     #[case::resource("resource(\"/a\")", "jq failed: resource() works in the transforms of list only")]
     fn fails(#[case] jq: &str, #[case] message: &str) {
         let value = decode(PayloadType::Json, br#"{"secret": "hush"}"#).unwrap();

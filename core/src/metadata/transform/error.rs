@@ -1,4 +1,4 @@
-//! What can go wrong with a pipeline.
+//! Errors of transform pipelines.
 
 use std::sync::Arc;
 
@@ -6,48 +6,48 @@ use super::jq::{ExpressionError, Failure, Panicked, StopReason};
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 
-/// The failure of a [`ResourceReader`](super::ResourceReader).
+/// The error of a [`ResourceReader`](super::ResourceReader).
 pub type ResourceError = Arc<dyn Categorized + Send + Sync>;
 
-/// Why a pipeline could not be compiled or applied.
+/// A pipeline cannot be compiled or applied.
 ///
-/// Steps are counted from 0, as in the address of a step within its document. No message contains a value
-/// of the payload: it may be a secret.
+/// Steps are counted from 0, as in the field names of documents. Messages never contain values of the payload, which
+/// may be secret.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TransformError {
-    /// A jq expression that is not one.
+    /// A jq expression is not valid.
     #[error("transform step {step}: {source}")]
     Expression {
         /// The step.
         step: usize,
-        /// What is wrong with the expression.
+        /// The fault of the expression.
         source: ExpressionError,
     },
-    /// Steps met a payload that is not text.
-    #[error("transforms cannot work on bytes; remove the transforms or give the payload a structured format")]
+    /// The payload is bytes, which steps do not support.
+    #[error("transforms do not support bytes; remove the transforms, or set a structured format")]
     BytesInput,
-    /// A jq expression met a value that it cannot work on, or raised an error itself.
+    /// A jq expression does not support a value, or raised an error itself.
     #[error("transform step {step}: jq failed: {reason}")]
     Evaluation {
         /// The step.
         step: usize,
-        /// What happened, without values.
+        /// The cause, without values.
         reason: String,
     },
-    /// A jq expression reached one of its limits.
+    /// A jq expression exceeded a limit.
     #[error("transform step {step}: jq was stopped: {reason}")]
     Stopped {
         /// The step.
         step: usize,
-        /// Which limit.
+        /// The exceeded limit.
         reason: StopReason,
     },
-    /// The result of a jq expression is outside of the value model.
-    #[error("transform step {step}: the result of jq is no payload: {reason}")]
+    /// The result of a jq expression cannot be a payload.
+    #[error("transform step {step}: the result of jq is not a payload: {reason}")]
     Result {
         /// The step.
         step: usize,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
     /// `resource(…)` outside of a list.
@@ -56,12 +56,12 @@ pub enum TransformError {
         /// The step.
         step: usize,
     },
-    /// The argument of `resource(…)` is not a path. A bad path is not shown, since it may hold values.
+    /// The argument of `resource(…)` is not a path. It is not shown, because it may contain values.
     #[error("transform step {step}: the argument of resource() must be {}", expected_path(.source.as_ref()))]
     ResourcePath {
         /// The step.
         step: usize,
-        /// What is wrong with the path; `None` if the argument is not even text.
+        /// The fault of the path; `None` if the argument is not a string.
         source: Option<PathError>,
     },
     /// The resource that `resource(…)` names could not be read.
@@ -71,7 +71,7 @@ pub enum TransformError {
         step: usize,
         /// The resource.
         path: LogicalPath,
-        /// What failed.
+        /// The cause.
         failure: ResourceError,
     },
     /// The interpreter of jq failed.
@@ -88,7 +88,7 @@ fn expected_path(source: Option<&PathError>) -> &'static str {
 }
 
 impl TransformError {
-    /// The step that failed, from 0, if one did.
+    /// Returns the step that failed, from 0, if the error has one.
     pub(in crate::metadata) const fn step_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::Expression { step, .. }

@@ -1,11 +1,11 @@
-//! The transform pipeline: how a payload changes between the repository and the server.
+//! The transform pipeline, which changes payloads between the repository and the server.
 //!
-//! A [`Pipeline`] is compiled once for the resources that share it and applied to each payload. Its steps
-//! run in order, each on the result of the one before:
+//! A [`Pipeline`] is compiled once for the resources that share it, and applied to each payload. Its steps run in
+//! order, each on the result of the previous one:
 //!
-//! - **select** builds a new document of the addressed parts, each at its old place;
-//! - **exclude** deletes the addressed parts;
-//! - **jq** replaces the document by what an expression makes of it.
+//! - **select** creates a new document of the selected attributes, each at its original position;
+//! - **exclude** removes the selected attributes;
+//! - **jq** replaces the document with the result of an expression.
 //!
 //! ```
 //! use declarest_core::metadata::transform::{Context, Pipeline, Step};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
-/// The steps as metadata states them; templates in their jq expressions are rendered already.
+/// The steps of metadata, with the templates in their jq expressions already rendered.
 pub use super::document::Step;
 pub use condition::{Condition, ConditionError};
 pub use error::{ResourceError, TransformError};
@@ -43,17 +43,17 @@ use parts::Parts;
 
 /// Reads other resources for the `resource("path")` function of jq.
 ///
-/// Called on a thread of its own, outside of any async runtime; it may block. The time it takes does not
-/// count against the time limit of the expression. Caching and the detection of cycles are its business.
+/// It is called on a thread outside of any async runtime and may block. Its time does not count against the time limit
+/// of the expression. The implementation is responsible for caching and the detection of cycles.
 pub trait ResourceReader: Sync {
-    /// The payload of the resource at `path`, as a full remote read gives it.
+    /// Returns the payload of the resource at `path`, like a complete read from the server.
     fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError>;
 }
 
-/// What steps may reach besides their input.
+/// The inputs of steps in addition to the payload.
 #[derive(Clone, Copy, Default)]
 pub struct Context<'a> {
-    /// Answers `resource("path")`. Set for lists only; without it the function is an error.
+    /// The reader for `resource("path")`. It is set for lists only; without it, the function is an error.
     pub resources: Option<&'a dyn ResourceReader>,
 }
 
@@ -71,13 +71,13 @@ enum Compiled {
 }
 
 impl Pipeline {
-    /// Compiles steps whose jq expressions stand in metadata as they are.
+    /// Compiles steps whose jq expressions are from metadata, without rendered values.
     pub fn compile(steps: impl IntoIterator<Item = Step>) -> Result<Self, TransformError> {
         Self::compile_by(steps, |text| Program::compile(text, Origin::Metadata).map(Arc::new))
     }
 
-    /// Compiles steps whose jq expressions were rendered for one resource; equal texts are compiled once
-    /// per `cache`. Messages do not quote these expressions, since rendering put payload values into them.
+    /// Compiles steps whose jq expressions were rendered for one resource. Equal texts are compiled once per `cache`.
+    /// Messages do not quote these expressions, because they contain payload values.
     pub fn compile_rendered(
         steps: impl IntoIterator<Item = Step>,
         cache: &ProgramCache,
@@ -102,15 +102,14 @@ impl Pipeline {
         Ok(Self { steps })
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there are no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Runs all steps on `value`. Blocks for as long as they compute.
+    /// Runs all steps on `value`. Blocks while they run.
     ///
-    /// Without steps every value passes unchanged; with steps bytes are refused, because no step can
-    /// address them.
+    /// Without steps, the value is returned unchanged. With steps, bytes are an error, because they have no attributes.
     pub fn apply(&self, value: Value, context: Context<'_>) -> Result<Value, TransformError> {
         if self.is_empty() {
             return Ok(value);
@@ -119,7 +118,7 @@ impl Pipeline {
             return Err(TransformError::BytesInput);
         }
         if self.steps.iter().any(|step| matches!(step, Compiled::Jq(_))) {
-            // jq recurses as deep as its input says, so it needs a stack of known size.
+            // The recursion of jq depends on its input, so it needs a stack of known size.
             return jq::on_large_stack(|| self.run(value, context)).map_err(TransformError::Panicked)?;
         }
         self.run(value, context)
@@ -136,7 +135,7 @@ impl Pipeline {
     }
 }
 
-/// Calls `work` with the stack that evaluations of jq need, so that each one in it does not set up its own.
+/// Calls `work` with the stack that evaluations of jq need, so that evaluations in it share one stack.
 pub fn on_evaluation_stack<T>(work: impl FnOnce() -> T) -> Result<T, TransformError> {
     jq::on_large_stack(work).map_err(TransformError::Panicked)
 }

@@ -1,15 +1,15 @@
-//! Selecting and excluding parts of a document.
+//! Selects and excludes parts of a document.
 
 use std::collections::BTreeMap;
 
 use crate::payload::pointer::{Pointer, array_index};
 use crate::payload::{Object, Value};
 
-/// The parts that a set of pointers addresses, as a tree, so that all of them mean places of the same
-/// document and none is looked up twice.
+/// The parts that a set of pointers refers to, as a tree. All pointers refer to the original document, and each part is
+/// looked up once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// This very place is addressed, with everything below.
+    /// Whether a pointer refers to this part as a whole.
     whole: bool,
     below: BTreeMap<String, Parts>,
 }
@@ -27,9 +27,9 @@ impl Parts {
         root
     }
 
-    /// A new document of the addressed parts, each at its old place and in containers of the old kind.
-    /// Array slots in front of a part become null. If no part exists, what is left is the empty object of
-    /// an object, the empty array of an array, else null.
+    /// Returns a new document of the selected parts, each at its original position and in containers of the same type.
+    /// Array items before a selected one become null. If no part exists, the result is an empty object for an object,
+    /// an empty array for an array, otherwise null.
     pub(super) fn select(&self, document: Value) -> Value {
         let nothing = match &document {
             Value::Object(_) => Value::Object(Object::new()),
@@ -70,8 +70,8 @@ impl Parts {
         }
     }
 
-    /// The document without the addressed parts. What does not exist is ignored, emptied containers stay,
-    /// items behind a deleted one move up. Without the whole document null is left.
+    /// Returns the document without the selected parts. Missing parts are ignored, and empty containers are kept. Array
+    /// items after a removed one move up. If the whole document is removed, the result is null.
     pub(super) fn exclude(&self, mut document: Value) -> Value {
         if self.whole {
             return Value::Null;

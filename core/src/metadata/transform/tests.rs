@@ -1,3 +1,5 @@
+//! Tests of transform pipelines.
+
 use std::sync::Mutex;
 
 use rstest::rstest;
@@ -20,7 +22,7 @@ fn jq(text: &str) -> Pipeline {
 }
 
 #[test]
-fn steps_work_on_the_result_of_the_one_before() {
+fn steps_run_on_the_result_of_the_previous_one() {
     let steps = || {
         [
             Step::Exclude(pointers(&["/etag"])),
@@ -42,7 +44,7 @@ fn steps_work_on_the_result_of_the_one_before() {
 }
 
 #[test]
-fn without_steps_everything_passes() {
+fn without_steps_values_are_unchanged() {
     let pipeline = Pipeline::compile([]).unwrap();
     assert!(pipeline.is_empty());
     let bytes = Value::Bytes(vec![0, 255]);
@@ -53,7 +55,7 @@ fn without_steps_everything_passes() {
 #[case(Step::Select(vec![]))]
 #[case(Step::Exclude(vec![]))]
 #[case(Step::Jq(".".to_owned()))]
-fn bytes_pass_no_step(#[case] step: Step) {
+fn bytes_are_an_error_of_each_step(#[case] step: Step) {
     let result = Pipeline::compile([step]).unwrap().apply(Value::Bytes(vec![0]), Context::default());
     assert!(matches!(result, Err(TransformError::BytesInput)), "{result:?}");
 }
@@ -65,7 +67,7 @@ fn errors_name_the_step() {
     assert_eq!(error.category(), Category::Validation);
     insta::assert_snapshot!(error, @r#"transform step 1: the jq expression is not valid at line 1, column 5: expected term"#);
     let error = Pipeline::compile(bad("shout")).unwrap_err();
-    insta::assert_snapshot!(error, @"transform step 1: the jq expression names a function that does not exist, at line 1, column 1");
+    insta::assert_snapshot!(error, @"transform step 1: the jq expression refers to an unknown function at line 1, column 1");
     let error = Pipeline::compile(bad(".[]|keys")).unwrap().apply(json("[7]"), Context::default());
     assert!(error.is_ok(), "nothing was selected, so nothing is iterated: {error:?}");
     let error = jq(".a").apply(json("[7]"), Context::default()).unwrap_err();
@@ -73,12 +75,12 @@ fn errors_name_the_step() {
     insta::assert_snapshot!(error, @"transform step 0: jq failed: cannot index an array with a string");
     let error = jq("def f: 1 + f; f").apply(Value::Null, Context::default()).unwrap_err();
     assert_eq!(error.category(), Category::Validation);
-    insta::assert_snapshot!(error, @"transform step 0: jq was stopped: it recurses or nests too deep");
+    insta::assert_snapshot!(error, @"transform step 0: jq was stopped: its recursion or nesting is too deep");
     let error = jq("nan").apply(Value::Null, Context::default()).unwrap_err();
-    insta::assert_snapshot!(error, @"transform step 0: the result of jq is no payload: it contains a number that is not one (nan)");
+    insta::assert_snapshot!(error, @"transform step 0: the result of jq is not a payload: it contains the number nan");
 }
 
-/// Answers with its path and remembers what was asked for.
+/// Returns a payload with the name of the path, and records the paths.
 #[derive(Default)]
 struct Shops(Mutex<Vec<String>>);
 
@@ -142,7 +144,7 @@ fn other_operations_read_no_resources() {
 }
 
 #[test]
-fn one_pipeline_serves_many_threads() {
+fn many_threads_can_share_a_pipeline() {
     let pipeline = jq(".n + 1");
     std::thread::scope(|scope| {
         for n in 0..8 {

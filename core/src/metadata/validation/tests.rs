@@ -1,3 +1,5 @@
+//! Tests of the validation of request bodies.
+
 use http::Method;
 use rstest::rstest;
 
@@ -134,7 +136,7 @@ fn without_document(#[case] validate: &str, #[case] body: &str, #[case] fields: 
     "POST /pets",
     "{name: Rex, kind: dog, food: {brand: x, y: 1}}",
     "{}",
-    "/food: fits none of 2 in oneOf (/food/y: property \"y\" is not allowed; known are brand; /food: expected a string, found an object)"
+    "/food: matches none of the 2 schemas in oneOf (/food/y: property \"y\" is not allowed; known are brand; /food: expected a string, found an object)"
 )]
 #[case::no_schema(
     PETS,
@@ -176,7 +178,7 @@ fn without_document(#[case] validate: &str, #[case] body: &str, #[case] fields: 
     "PUT /shops/rio/tills/t1",
     "{name: t1, size: 1, gone: 1}",
     "{}",
-    "/gone: nothing is allowed here"
+    "/gone: no value is allowed here"
 )]
 #[case::sibling(
     TILLS,
@@ -208,25 +210,26 @@ fn request_bodies(
     let validation =
         Validation::compile(&rules("{schemaRef: 'openapi:request-body'}"), Some(&document), operation);
     let found = outcome(validation, body, fields);
-    let told = found.strip_prefix("the request body does not fit openapi:request-body: ").unwrap_or(&found);
-    assert_eq!(told.replacen("the whole body:", "/:", 1), message);
+    let violation =
+        found.strip_prefix("the request body does not match openapi:request-body: ").unwrap_or(&found);
+    assert_eq!(violation.replacen("the whole body:", "/:", 1), message);
 }
 
 #[rstest]
 #[case::components(
     "openapi:#/components/schemas/Named",
     "{}",
-    "the request body does not fit openapi:#/components/schemas/Named: the whole body: missing required property \"name\""
+    "the request body does not match openapi:#/components/schemas/Named: the whole body: missing required property \"name\""
 )]
 #[case::missing(
     "openapi:#/components/schemas/None",
     "{}",
-    "validate.schemaRef: no schema in the OpenAPI document at #/components/schemas/None: there is nothing at #/components/schemas/None"
+    "validate.schemaRef: the OpenAPI document has no schema at #/components/schemas/None: #/components/schemas/None does not exist"
 )]
 #[case::escaped(
     "openapi:#/paths/~1pets/get/responses/200/content/application~1json/schema",
     "{}",
-    "the request body does not fit openapi:#/paths/~1pets/get/responses/200/content/application~1json/schema: the whole body: expected an array, found an object"
+    "the request body does not match openapi:#/paths/~1pets/get/responses/200/content/application~1json/schema: the whole body: expected an array, found an object"
 )]
 fn schemas_by_pointer(#[case] reference: &str, #[case] body: &str, #[case] message: &str) {
     let document = OpenApi::parse(PETS).unwrap();
@@ -235,7 +238,7 @@ fn schemas_by_pointer(#[case] reference: &str, #[case] body: &str, #[case] messa
 }
 
 #[test]
-fn definitions_of_swagger_answer_to_both_names() {
+fn definitions_of_swagger_have_both_names() {
     let document = OpenApi::parse(CLIENTS).unwrap();
     for reference in ["openapi:#/definitions/Client", "openapi:#/components/schemas/Client"] {
         let rules = rules(&format!("{{schemaRef: '{reference}'}}"));
@@ -252,7 +255,7 @@ fn bytes_cannot_be_validated() {
 }
 
 #[test]
-fn messages_do_not_tell_values() {
+fn messages_do_not_contain_values() {
     let document = OpenApi::parse(PETS).unwrap();
     let operation = document.path("/pets", "").unwrap().require(&Method::POST).unwrap();
     let rules = rules("{schemaRef: 'openapi:request-body'}");

@@ -1,25 +1,25 @@
-//! What a registry wants to be told before it answers: the `WWW-Authenticate` header.
+//! Parses the authentication challenges of registries: the `WWW-Authenticate` header.
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// How to authenticate.
+/// The authentication that a registry requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// With user name and password.
+    /// User name and password.
     Basic,
-    /// With a token of another service.
+    /// A token of another service.
     Bearer {
-        /// The URL of that service.
+        /// The URL of the token service.
         realm: String,
-        /// What to call the registry there.
+        /// The name of the registry at the token service.
         service: Option<String>,
-        /// What to ask for.
+        /// The scope to request.
         scope: Option<String>,
     },
 }
 
 impl Challenge {
-    /// The first challenge of an answer that is understood, tokens first.
+    /// Returns the first supported challenge of a response; Bearer takes precedence over Basic.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
         let mut found: Vec<Self> = texts.filter_map(Self::parse).collect();
@@ -27,7 +27,7 @@ impl Challenge {
         (!found.is_empty()).then(|| found.swap_remove(bearer))
     }
 
-    /// RFC 9110, section 11.6.1, with one challenge in a header, as all registries send it.
+    /// Parses a header according to RFC 9110, section 11.6.1. Registries send only one challenge in a header.
     fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
@@ -51,7 +51,7 @@ impl Challenge {
     }
 }
 
-/// The first `name=value` or `name="value"`, and what follows it.
+/// Splits off the first `name=value` or `name="value"`.
 fn parameter(text: &str) -> Option<(&str, String, &str)> {
     let text = text.trim_start_matches([' ', '\t', ',']);
     let (name, rest) = text.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Registry credentials, as Docker keeps them.
+//! Reads registry credentials from a Docker configuration.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -11,19 +11,19 @@ use serde::Deserialize;
 use super::super::BundleError;
 use crate::secrets::Secret;
 
-/// Who asks a registry.
+/// The credentials for a registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Credentials {
-    /// Nobody in particular.
+    /// No credentials.
     #[default]
     Anonymous,
-    /// A user with a password.
+    /// A user name and a password.
     Password(String, Secret),
-    /// Whoever was given this refresh token (`identitytoken`).
+    /// A refresh token (`identitytoken`).
     RefreshToken(Secret),
 }
 
-/// The part of `config.json` that matters here.
+/// The part of `config.json` that is used here.
 #[derive(Default, Deserialize)]
 struct Config {
     #[serde(default)]
@@ -40,8 +40,8 @@ struct Login {
 }
 
 impl Credentials {
-    /// The credentials for `registry` in the Docker configuration `file`. Without file or entry anonymous.
-    /// Blocks.
+    /// Returns the credentials for `registry` in the Docker configuration `file`; without a file or an entry,
+    /// [`Self::Anonymous`]. Blocks.
     pub fn find(file: Option<&Path>, registry: &str) -> Result<Self, BundleError> {
         let Some(file) = file else { return Ok(Self::Anonymous) };
         let bytes = match std::fs::read(file) {
@@ -50,13 +50,17 @@ impl Credentials {
             Err(error) => return Err(BundleError::io("read", file)(error)),
         };
         let refuse = |reason: String| BundleError::Credentials { file: file.display().to_string(), reason };
-        // The parser's own text may quote the file.
+        // Do not use the parser's own message: it may quote the file.
         let config: Config = serde_json::from_slice(&bytes).map_err(|error| {
-            refuse(format!("line {}, column {}: it is no Docker configuration", error.line(), error.column()))
+            refuse(format!(
+                "line {}, column {}: it is not a Docker configuration",
+                error.line(),
+                error.column()
+            ))
         })?;
         let login = config.auths.into_iter().find(|(key, _)| host(key) == host(registry));
         login.map_or(Ok(Self::Anonymous), |(key, login)| {
-            login.credentials().ok_or_else(|| refuse(format!("the entry \"{key}\" does not decode")))
+            login.credentials().ok_or_else(|| refuse(format!("the entry \"{key}\" cannot be decoded")))
         })
     }
 }
@@ -78,7 +82,7 @@ impl Login {
     }
 }
 
-/// The host of a registry or of a key of the configuration, which may be a URL.
+/// Returns the host of a registry, or of a key of the configuration, which may be a URL.
 fn host(key: &str) -> &str {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest);
     key.split('/').next().unwrap_or_default()
@@ -113,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_everybody_is_anonymous() {
+    fn without_a_file_credentials_are_anonymous() {
         let missing = Path::new("/nowhere/config.json");
         assert_eq!(Credentials::find(Some(missing), "r.test").unwrap(), Credentials::Anonymous);
         assert_eq!(Credentials::find(None, "r.test").unwrap(), Credentials::Anonymous);
     }
 
     #[rstest]
-    #[case(r#"{"auths": ["canary"]}"#, "line 1, column 10: it is no Docker configuration")]
-    #[case(r#"{"auths": {"r.test": {"auth": "canary!"}}}"#, "the entry \"r.test\" does not decode")]
+    #[case(r#"{"auths": ["canary"]}"#, "line 1, column 10: it is not a Docker configuration")]
+    #[case(r#"{"auths": {"r.test": {"auth": "canary!"}}}"#, "the entry \"r.test\" cannot be decoded")]
     fn broken_files_are_errors_that_show_no_secret(#[case] config: &str, #[case] reason: &str) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.json");

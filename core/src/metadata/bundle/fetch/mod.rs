@@ -1,4 +1,4 @@
-//! Downloads archives of bundles. Only archives of a managed server's own origin are asked for with its credentials.
+//! Downloads archives of bundles. Credentials of a managed server are only sent to its own origin.
 
 mod challenge;
 mod credentials;
@@ -33,14 +33,14 @@ pub(super) use registry::{Artifact, Registry};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REDIRECTS: usize = 10;
 
-/// What a download may cost.
+/// The limits of a download.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    /// The time for an archive from a web server.
+    /// The maximum time for an archive from a web server.
     pub http: Duration,
-    /// The time for everything that one reference asks of a registry.
+    /// The maximum time for all registry requests of one reference.
     pub registry: Duration,
-    /// The size of a compressed archive, in bytes.
+    /// The maximum size of a compressed archive, in bytes.
     pub archive: u64,
 }
 
@@ -51,7 +51,7 @@ impl Default for Limits {
     }
 }
 
-/// A client that goes through `proxies` only; the environment does not count.
+/// Returns a client that uses only `proxies`, and ignores proxies of the environment.
 pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> {
     let builder = Client::builder()
         .no_proxy()
@@ -61,7 +61,7 @@ pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> 
     finished(builder, false)
 }
 
-/// A client that is known to the origin of `access`, and leaves redirects to elsewhere to others.
+/// Returns a client with the TLS settings and proxy of `access`. It does not follow redirects to other origins.
 fn known_client(access: &Access) -> Result<Client, BundleError> {
     finished(access.client_builder(), true)
 }
@@ -69,7 +69,7 @@ fn known_client(access: &Access) -> Result<Client, BundleError> {
 fn finished(builder: reqwest::ClientBuilder, stays: bool) -> Result<Client, BundleError> {
     let builder = builder
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
-        // An archive is itself gzip, and some servers call that a content encoding.
+        // The archive is itself gzip, and some servers declare that as a content encoding.
         .no_gzip()
         .no_brotli()
         .redirect(Policy::custom(move |attempt| {
@@ -88,19 +88,19 @@ fn finished(builder: reqwest::ClientBuilder, stays: bool) -> Result<Client, Bund
     builder.build().map_err(|error| BundleError::Client { reason: with_causes(&error) })
 }
 
-/// Whether a redirect would show to everybody in between what was asked for in private.
+/// Returns whether a redirect leads from HTTPS to an unencrypted connection.
 fn drops_encryption(from: &Url, to: &Url) -> bool {
     from.scheme() == "https" && to.scheme() != "https"
 }
 
-/// An archive that was downloaded.
+/// A downloaded archive.
 pub(super) struct Downloaded {
     pub digest: String,
     pub condition: Option<Condition>,
 }
 
-/// Downloads the archive at `url` to the new file `to`; `None` if the server says that it is still what
-/// `condition` tells it of. A server that `access` is for is asked with it.
+/// Downloads the archive at `url` to the new file `to`. Returns `None` if the server responds to `condition` that the
+/// archive has not changed. Requests to the origin of `access` use its credentials.
 pub(super) async fn archive(
     client: &Client,
     access: Option<&Access>,
@@ -121,8 +121,8 @@ pub(super) async fn archive(
     Ok(Some(Downloaded { digest, condition }))
 }
 
-/// The answer for an archive, whatever it is. Where the server that knows us leads elsewhere, it is asked for there
-/// by nobody in particular.
+/// Requests an archive and returns the response, whatever its status. A redirect from the origin of `access` to
+/// another origin is followed without credentials.
 async fn ask(
     client: &Client,
     access: Option<&Access>,
@@ -143,12 +143,12 @@ async fn ask(
     }
     let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
     let elsewhere = location.and_then(|location| answer.url().join(location).ok());
-    let elsewhere = elsewhere.ok_or_else(|| failed(url, "a redirect names no usable location"))?;
+    let elsewhere = elsewhere.ok_or_else(|| failed(url, "a redirect has no usable Location header"))?;
     with(client.get(elsewhere)).send().await.map_err(|error| broken(url, error))
 }
 
-/// What tells later whether there is another archive: the tag of an answer, else its time, which is exact to the
-/// second only.
+/// Returns the precondition for the next request: the `ETag` of the response, otherwise its `Last-Modified`, which has
+/// a precision of one second.
 fn condition_of(headers: &HeaderMap) -> Option<Condition> {
     let stated = |stated: HeaderName, condition: HeaderName| {
         let value = headers.get(stated)?.to_str().ok()?.to_owned();
@@ -161,7 +161,7 @@ fn header_of(condition: &Condition) -> Option<(HeaderName, HeaderValue)> {
     Some((condition.header.parse().ok()?, condition.value.parse().ok()?))
 }
 
-/// Until when work has to be done.
+/// The time by which work must be complete.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     at: Instant,
@@ -180,11 +180,11 @@ impl Deadline {
     ) -> Result<T, BundleError> {
         tokio::time::timeout_at(self.at, work)
             .await
-            .unwrap_or_else(|_| Err(failed(url, format!("no complete answer within {:?}", self.limit))))
+            .unwrap_or_else(|_| Err(failed(url, format!("no complete response within {:?}", self.limit))))
     }
 }
 
-/// Sends a request; an answer that is no success is an error.
+/// Sends a request. A response without a success status is an error.
 async fn send(request: RequestBuilder, url: &Url) -> Result<Response, BundleError> {
     check(request.send().await.map_err(|error| broken(url, error))?, url)
 }
@@ -194,7 +194,7 @@ fn check(answer: Response, url: &Url) -> Result<Response, BundleError> {
     if status.is_success() { Ok(answer) } else { Err(BundleError::Status { url: shown(url), status }) }
 }
 
-/// Writes the body of an answer to the new file `to` and gives its digest.
+/// Writes the body of a response to the new file `to`, and returns its digest.
 async fn save(
     mut answer: Response,
     url: &Url,
@@ -202,7 +202,7 @@ async fn save(
     limit: u64,
     deadline: Deadline,
 ) -> Result<String, BundleError> {
-    // What an interrupted download may still be writing to is another file then.
+    // A cancelled download may still write to the old file, so remove it and create a new one.
     match tokio::fs::remove_file(to).await {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(BundleError::io("remove", to)(error));
@@ -225,7 +225,7 @@ async fn save(
     Ok(sha256(digest))
 }
 
-/// Reads the body of an answer, of at most `limit` bytes.
+/// Reads the body of a response. More than `limit` bytes are an error.
 async fn read(mut answer: Response, url: &Url, limit: usize) -> Result<Vec<u8>, BundleError> {
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| broken(url, error))? {
@@ -238,14 +238,14 @@ async fn read(mut answer: Response, url: &Url, limit: usize) -> Result<Vec<u8>, 
 }
 
 fn too_large(url: &Url, limit: u64) -> BundleError {
-    BundleError::Archive { bundle: shown(url), reason: format!("the answer is larger than {limit} bytes") }
+    BundleError::Archive { bundle: shown(url), reason: format!("the response is larger than {limit} bytes") }
 }
 
 fn failed(url: &Url, reason: impl Into<String>) -> BundleError {
     BundleError::Request { url: shown(url), reason: reason.into() }
 }
 
-/// A failure of the client, whose own text could show a URL with a key in its query.
+/// Returns an error of the client without its own URL, which may have a key in its query.
 fn broken(url: &Url, error: reqwest::Error) -> BundleError {
     failed(url, with_causes(&error.without_url()))
 }

@@ -1,6 +1,6 @@
-//! Pulls from OCI registries: the part of the distribution specification that a bundle needs.
+//! Pulls bundles from OCI registries, with the part of the distribution specification that they need.
 //!
-//! This is its own client, as the proxy, the size of every answer and the statuses are ours to decide.
+//! It is our own client, because it must control the proxy, the size of each response, and the errors per status.
 
 use std::path::Path;
 
@@ -19,14 +19,14 @@ use super::{Deadline, Limits, broken, check, failed, read, save, send};
 use crate::digest::sha256;
 use crate::secrets::Secret;
 
-/// The largest manifest, in bytes; registries have the same limit.
+/// The maximum size of a manifest, in bytes; registries have the same limit.
 const MANIFEST_LIMIT: usize = 4 << 20;
 const TOKEN_LIMIT: usize = 1 << 20;
 
 const MANIFEST_TYPES: [&str; 2] =
     ["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
 
-/// The types of layers that can be a bundle; the first layer of one of them is.
+/// The media types of layers that can be a bundle. The first layer with one of them is the bundle.
 const LAYER_TYPES: [&str; 6] = [
     "application/vnd.declarest.bundle.v1.tar+gzip",
     "application/vnd.oci.image.layer.v1.tar+gzip",
@@ -36,12 +36,12 @@ const LAYER_TYPES: [&str; 6] = [
     "application/x-tar+gzip",
 ];
 
-/// One conversation with a registry about one repository.
+/// A client for one repository of a registry.
 pub(in super::super) struct Registry<'c> {
     client: &'c Client,
     reference: &'c OciReference,
     credentials: Credentials,
-    /// Told with every request, once a challenge was met.
+    /// The `Authorization` of all requests after a challenge.
     authorization: Option<HeaderValue>,
     base: Url,
     deadline: Deadline,
@@ -80,7 +80,7 @@ struct Token {
 }
 
 impl<'c> Registry<'c> {
-    /// Begins a conversation; nothing is asked yet, but its time runs. Reads `credentials`, a Docker
+    /// Creates a client without sending a request; its time limit starts now. Reads `credentials`, a Docker
     /// configuration.
     pub fn new(
         client: &'c Client,
@@ -90,27 +90,31 @@ impl<'c> Registry<'c> {
     ) -> Result<Self, BundleError> {
         let host = &reference.registry;
         let url = Url::parse(&format!("https://{host}/v2/{}/", reference.repository));
-        let mut base = url.map_err(|error| refused(reference, format!("no URL leads to it: {error}")))?;
+        let mut base =
+            url.map_err(|error| refused(reference, format!("it does not form a valid URL: {error}")))?;
         if is_loopback(&base) {
-            // Registries of one's own machine have no certificate; other clients do the same.
+            // Like other clients, use HTTP for registries on this machine, which have no certificate.
             let plain = Url::parse(&format!("http://{host}/v2/{}/", reference.repository));
-            base = plain.map_err(|error| refused(reference, format!("no URL leads to it: {error}")))?;
+            base = plain
+                .map_err(|error| refused(reference, format!("it does not form a valid URL: {error}")))?;
         }
         let credentials = Credentials::find(credentials, &reference.registry)?;
         let deadline = Deadline::after(limits.registry);
         Ok(Self { client, reference, credentials, authorization: None, base, deadline, limits })
     }
 
-    /// Asks which artifact the reference stands for now.
+    /// Requests the artifact that the reference currently refers to.
     pub async fn resolve(&mut self) -> Result<Artifact, BundleError> {
         let version = match &self.reference.version {
             OciVersion::Tag(version) | OciVersion::Digest(version) => version,
         };
+        // Fetch the manifest.
         let url = self.url(&format!("manifests/{version}"))?;
         let deadline = self.deadline;
         let answer = deadline.keep(&url, self.get(&url, Some(&MANIFEST_TYPES.join(", ")))).await?;
         let headers = answer.headers().clone();
         let body = deadline.keep(&url, read(answer, &url, MANIFEST_LIMIT)).await?;
+        // Verify its digest with the requested and the announced one.
         let digest = sha256(Sha256::new_with_prefix(&body));
         let announced = headers.get("docker-content-digest").and_then(|value| value.to_str().ok());
         let wanted = match &self.reference.version {
@@ -134,21 +138,23 @@ impl<'c> Registry<'c> {
     }
 
     fn url(&self, rest: &str) -> Result<Url, BundleError> {
-        self.base.join(rest).map_err(|error| refused(self.reference, format!("no URL leads to it: {error}")))
+        self.base
+            .join(rest)
+            .map_err(|error| refused(self.reference, format!("it does not form a valid URL: {error}")))
     }
 
-    /// The layer that is the bundle.
+    /// Returns the layer that is the bundle.
     fn layer_of(&self, manifest: &[u8], headers: &HeaderMap) -> Result<Descriptor, BundleError> {
         let refuse = |reason: String| refused(self.reference, reason);
         let manifest: Manifest = serde_json::from_slice(manifest)
-            .map_err(|error| refuse(format!("its manifest is no image manifest: {error}")))?;
+            .map_err(|error| refuse(format!("its manifest is not an image manifest: {error}")))?;
         let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
         let content_type = content_type.map(|text| text.split(';').next().unwrap_or(text).trim().to_owned());
-        // The document knows better than the server, but need not say it.
+        // The media type in the manifest is optional. It takes precedence over the header.
         let media_type = manifest.media_type.or(content_type).unwrap_or_default();
         if manifest.schema_version != 2 || !MANIFEST_TYPES.contains(&media_type.as_str()) {
             return Err(refuse(format!(
-                "its manifest is of type \"{media_type}\"; only image manifests are supported, no index"
+                "its manifest is of type \"{media_type}\"; only image manifests are supported, not indexes"
             )));
         }
         let types: Vec<_> = manifest.layers.iter().map(|layer| layer.media_type.clone()).collect();
@@ -162,7 +168,7 @@ impl<'c> Registry<'c> {
             ))
         })?;
         if !is_sha256(&layer.digest) {
-            return Err(refuse(format!("the digest \"{}\" of its layer is no SHA-256", layer.digest)));
+            return Err(refuse(format!("the digest \"{}\" of its layer is not SHA-256", layer.digest)));
         }
         if layer.size > self.limits.archive {
             let limit = self.limits.archive;
@@ -171,7 +177,7 @@ impl<'c> Registry<'c> {
         Ok(layer)
     }
 
-    /// Asks, meets a challenge once, and asks again.
+    /// Sends a request. If the registry responds with a challenge, authenticates and sends it once more.
     async fn get(&mut self, url: &Url, accept: Option<&str>) -> Result<Response, BundleError> {
         let first = self.request(url, accept).send().await.map_err(|error| broken(url, error))?;
         let asked =
@@ -198,7 +204,7 @@ impl<'c> Registry<'c> {
         request
     }
 
-    /// What to tell the registry; `None` if it wants a password and there is none.
+    /// Returns the `Authorization` for a challenge; `None` if it requires a password and there is none.
     async fn answer(&self, challenge: Challenge) -> Result<Option<HeaderValue>, BundleError> {
         match challenge {
             Challenge::Basic => match &self.credentials {
@@ -212,7 +218,7 @@ impl<'c> Registry<'c> {
         }
     }
 
-    /// Fetches a token from the service that the registry named.
+    /// Fetches a token from the service that the registry names.
     async fn token(
         &self,
         realm: &str,
@@ -223,7 +229,7 @@ impl<'c> Registry<'c> {
             .ok()
             .filter(|url| url.scheme() == "https" || (url.scheme() == "http" && self.base.scheme() == "http"))
             .ok_or_else(|| {
-                refused(self.reference, "its registry names no https URL for tokens".to_owned())
+                refused(self.reference, "the token URL of its registry is not https".to_owned())
             })?;
         let own_scope = format!("repository:{}:pull", self.reference.repository);
         let mut parameters = vec![("scope", scope.unwrap_or(&own_scope))];
@@ -250,11 +256,11 @@ impl<'c> Registry<'c> {
             }
         };
         let body = read(send(request, &url).await?, &url, TOKEN_LIMIT).await?;
-        // The parser's own text may quote the token.
+        // Do not use the parser's own message: it may quote the token.
         let answer: Token =
-            serde_json::from_slice(&body).map_err(|_| failed(&url, "the answer is no token"))?;
+            serde_json::from_slice(&body).map_err(|_| failed(&url, "the response is not a token"))?;
         let token = answer.token.or(answer.access_token).filter(|token| !token.is_empty());
-        token.map(Secret::from).ok_or_else(|| failed(&url, "the answer has no token"))
+        token.map(Secret::from).ok_or_else(|| failed(&url, "the response has no token"))
     }
 }
 

@@ -1,40 +1,40 @@
-//! Whether a value fits a schema.
+//! Checks values against compiled schemas.
 
 use super::{Additional, MAX_DEPTH, Node, Schema, Type};
 use crate::payload::pointer::escape;
 use crate::payload::{Object, Value};
 
-/// How many schemas may be tried on a value: so many, and so many for each of its parts. `oneOf` within
-/// `oneOf` multiplies them.
+/// The maximum number of schemas that are applied to a value, because nested `oneOf` multiplies them.
 const WORK: usize = 100_000;
+/// The additional number for each part of the value.
 const WORK_PER_PART: usize = 64;
-/// How many alternatives, and how many allowed values, a message tells.
-const TOLD: usize = 5;
-/// How long the reason within a reason may be, in characters.
+/// The maximum number of alternatives and of allowed values in a message.
+const SHOWN: usize = 5;
+/// The maximum length of a nested reason, in characters.
 const EXCERPT: usize = 200;
 
-/// Where and why a value does not fit.
+/// A value does not match a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", place(.at))]
 pub struct SchemaViolation {
     /// The part of the value, as a JSON Pointer.
     pub at: String,
-    /// What was expected there. Never tells a value.
+    /// The expectation. It never contains a value of the body.
     pub reason: String,
 }
 
-/// Why checking stopped.
+/// The reason why the check stopped.
 enum Stop {
-    /// The value does not fit; another alternative may.
+    /// The value does not match; another alternative may match.
     Violation(SchemaViolation),
-    /// The schema cannot be used, whatever the alternatives.
+    /// The schema cannot be used; alternatives are not tried.
     Fault(SchemaViolation),
 }
 
 type Outcome = Result<(), Stop>;
 
-/// The schemas that apply to the same value, from the outermost. One of them twice is a circle: it would
-/// apply for ever.
+/// The schemas that apply to the same value, linked to the outer ones. A schema that occurs twice is a circular
+/// reference.
 #[derive(Clone, Copy)]
 struct Chain<'a> {
     node: usize,
@@ -55,7 +55,7 @@ pub fn value(schema: &Schema, value: &Value) -> Result<(), SchemaViolation> {
     }
 }
 
-/// How many values there are in a value, itself included.
+/// Returns the number of values in a value, including itself.
 fn parts(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
@@ -68,7 +68,7 @@ impl Check<'_> {
     fn apply(&mut self, index: usize, value: &Value, outer: Option<&Chain<'_>>, depth: usize) -> Outcome {
         let Some(node) = self.schema.nodes.get(index) else { return Ok(()) };
         if std::iter::successors(outer, |chain| chain.outer).any(|chain| chain.node == index) {
-            return Err(self.fault("the schema refers to itself in a circle"));
+            return Err(self.fault("the schema has a circular reference"));
         }
         let Some(depth) = depth.checked_sub(1) else {
             return Err(self.fault(format!("schemas are nested deeper than {MAX_DEPTH} levels")));
@@ -78,7 +78,7 @@ impl Check<'_> {
             return Err(self.fault(fault.to_string()));
         }
         if node.never {
-            return Err(self.violation("nothing is allowed here"));
+            return Err(self.violation("no value is allowed here"));
         }
         if value.is_null() && node.nullable {
             return Ok(());
@@ -114,7 +114,7 @@ impl Check<'_> {
         }
     }
 
-    /// `anyOf` wants at least one, `oneOf` exactly one.
+    /// Checks that at least one schema of `anyOf`, or exactly one of `oneOf`, matches.
     fn alternatives(
         &mut self,
         keyword: &str,
@@ -130,7 +130,7 @@ impl Check<'_> {
         for schema in schemas {
             match self.apply(*schema, value, Some(chain), depth) {
                 Ok(()) => fitting += 1,
-                Err(Stop::Violation(violation)) if reasons.len() < TOLD => {
+                Err(Stop::Violation(violation)) if reasons.len() < SHOWN => {
                     reasons.push(violation.to_string().chars().take(EXCERPT).collect::<String>());
                 }
                 Err(Stop::Violation(_)) => {}
@@ -142,9 +142,14 @@ impl Check<'_> {
         }
         let count = schemas.len();
         match fitting {
-            0 => Err(self.violation(format!("fits none of {count} in {keyword} ({})", reasons.join("; ")))),
+            0 => Err(self.violation(format!(
+                "matches none of the {count} schemas in {keyword} ({})",
+                reasons.join("; ")
+            ))),
             1 => Ok(()),
-            _ => Err(self.violation(format!("fits {fitting} of {count} in oneOf, expected exactly one"))),
+            _ => Err(self.violation(format!(
+                "matches {fitting} of the {count} schemas in oneOf, expected exactly one"
+            ))),
         }
     }
 
@@ -202,7 +207,7 @@ impl Check<'_> {
 }
 
 impl Type {
-    /// The type with this name in schemas.
+    /// Returns the type with this name in schemas.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "null" => Self::Null,
@@ -228,7 +233,7 @@ impl Type {
         }
     }
 
-    /// Whether a value is of this type; `3.0` is an integer (JSON Schema 2020-12, section 6.1.1).
+    /// Returns whether a value is of this type; `3.0` is an integer (JSON Schema 2020-12, section 6.1.1).
     fn is(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Null, Value::Null)
@@ -244,10 +249,10 @@ impl Type {
     }
 }
 
-/// A name that no schema knows, and those that are known.
+/// Returns the reason for a property that is not allowed, with the known ones.
 fn unknown(node: &Node, name: &str) -> String {
-    let known: Vec<&str> = node.properties.keys().take(TOLD).map(String::as_str).collect();
-    let more = if node.properties.len() > TOLD { ", …" } else { "" };
+    let known: Vec<&str> = node.properties.keys().take(SHOWN).map(String::as_str).collect();
+    let more = if node.properties.len() > SHOWN { ", …" } else { "" };
     if known.is_empty() {
         return format!("property \"{name}\" is not allowed");
     }
@@ -255,12 +260,12 @@ fn unknown(node: &Node, name: &str) -> String {
 }
 
 fn listed(allowed: &[Value]) -> String {
-    let told = allowed.iter().take(TOLD).map(|value| match value {
+    let shown = allowed.iter().take(SHOWN).map(|value| match value {
         Value::String(text) => format!("\"{}\"", text.chars().take(EXCERPT).collect::<String>()),
         other => other.scalar_text().unwrap_or_else(|| other.kind().to_owned()),
     });
-    let more = if allowed.len() > TOLD { ", …" } else { "" };
-    format!("{}{more}", told.collect::<Vec<_>>().join(", "))
+    let more = if allowed.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
 }
 
 fn place(at: &str) -> &str {

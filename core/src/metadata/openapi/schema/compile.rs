@@ -1,4 +1,4 @@
-//! From the schemas of a document to nodes.
+//! Compiles the schemas of a document into nodes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,13 +8,13 @@ use crate::metadata::openapi::{OpenApi, ReferenceError};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
-/// All nodes that the schema at a place reaches, and which of them it is itself.
+/// Compiles the schema at a pointer, and all that it refers to. Returns the nodes, and the index of the schema.
 pub fn nodes(document: &OpenApi, at: &Pointer) -> Result<(Vec<Node>, usize), ReferenceError> {
     let part = follow(&document.root, at.clone())?;
     if !matches!(part.value, Value::Object(_) | Value::Bool(_)) {
         return Err(ReferenceError::NotASchema { at: part.at, kind: part.value.kind() });
     }
-    // The place itself, not where it leads: what stands beside a reference counts as well.
+    // Start with the schema itself, not the target of its `$ref`, because keywords next to a `$ref` may apply.
     let start = at.get(&document.root).unwrap_or(part.value);
     let mut compiler = Compiler { document, nodes: Vec::new(), known: HashMap::new(), open: Vec::new() };
     let root = compiler.intern(start);
@@ -25,13 +25,13 @@ pub fn nodes(document: &OpenApi, at: &Pointer) -> Result<(Vec<Node>, usize), Ref
     Ok((compiler.nodes, root))
 }
 
-/// Works without recursion: schemas nest as deep as documents do, references as deep as they like.
+/// The state of the compilation. It works without recursion, because references can nest to any depth.
 struct Compiler<'d> {
     document: &'d OpenApi,
     nodes: Vec<Node>,
-    /// By address: each schema of the document is compiled once.
+    /// The nodes by the address of their schema, to compile each schema once.
     known: HashMap<*const Value, usize>,
-    /// Schemas whose node is not filled yet.
+    /// The schemas that are not compiled yet.
     open: Vec<(usize, &'d Value)>,
 }
 
@@ -58,7 +58,7 @@ impl<'d> Compiler<'d> {
         index
     }
 
-    /// What a mere reference stands for.
+    /// Returns the target of a schema that consists of a `$ref` only.
     fn target(&self, schema: &Value) -> Option<Result<&'d Value, ReferenceError>> {
         let text = reference(schema)?;
         let alone = schema.as_object().is_some_and(|members| members.len() == 1);
@@ -72,7 +72,7 @@ impl<'d> Compiler<'d> {
         let root = &self.document.root;
         let at = target(text)?;
         let part = follow(root, at.clone())?;
-        // Where siblings count, each step of a chain is a schema of its own.
+        // If siblings count, each step of a chain is a schema of its own.
         if self.document.siblings_count {
             return at.get(root).ok_or(ReferenceError::Missing(at));
         }
@@ -104,7 +104,7 @@ impl<'d> Compiler<'d> {
             Some(schema @ Value::Object(_)) => Additional::Schema(self.intern(schema)),
             _ => Additional::Any,
         };
-        // A list of schemas, one per item, belongs to older versions of JSON Schema.
+        // Ignore a list of schemas, one per item, which is a feature of older versions of JSON Schema.
         let items = schema.get("items").filter(|items| !matches!(items, Value::Array(_)));
         node.items = items.map(|items| self.intern(items));
         node.all_of.extend(self.list(schema.get("allOf")));
@@ -128,7 +128,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The types; none, which is any, if one of them is unknown.
+/// Returns the types. If one of them is unknown, returns an empty list, which allows any type.
 fn types(keyword: Option<&Value>) -> Vec<Type> {
     let names: Vec<&str> = match keyword {
         Some(Value::String(name)) => vec![name],

@@ -1,9 +1,8 @@
 //! Schemas of request bodies, compiled from a document.
 //!
-//! Understood are local `$ref`, `nullable`, `allOf`, `anyOf`, `oneOf`, `enum`, `type`, `required`,
-//! `properties`, `additionalProperties` and `items`; every other keyword is ignored, so that a body is refused
-//! only for what its author can see in the document. General validators know no `nullable`, check more
-//! keywords than these, and follow references without a bound on the work that a hostile document makes.
+//! Supported keywords are local `$ref`, `nullable`, `allOf`, `anyOf`, `oneOf`, `enum`, `type`, `required`,
+//! `properties`, `additionalProperties` and `items`; others are ignored. General validators are not used, because they
+//! do not support `nullable`, check other keywords too, and follow references without a limit for hostile documents.
 
 mod check;
 mod compile;
@@ -16,27 +15,27 @@ use crate::payload::{Object, Value};
 
 pub use check::SchemaViolation;
 
-/// How many schemas may apply within each other: deeper ones are an error of the document or the body.
+/// The maximum nesting of schemas. A deeper one is an error of the document or the body.
 pub const MAX_DEPTH: usize = 96;
 
-/// A compiled schema; independent of the document it comes from.
+/// A compiled schema. It does not refer to its document.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// Parts refer to each other by index, since schemas may contain themselves.
+    /// The parts, which refer to each other by index, because schemas may be recursive.
     nodes: Vec<Node>,
     root: usize,
-    /// The properties that the top level names, itself and through `$ref` and `allOf`.
+    /// The properties that the top level names, directly and through `$ref` and `allOf`.
     named: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// A reference that leads nowhere. It matters only when a value gets here.
+    /// A reference that cannot be resolved. It is an error only if the node is applied to a value.
     fault: Option<ReferenceError>,
     /// The schema `false`.
     never: bool,
     nullable: bool,
-    /// Empty: any.
+    /// The allowed types; if empty, any.
     types: Vec<Type>,
     allowed: Option<Vec<Value>>,
     required: Vec<String>,
@@ -48,7 +47,7 @@ struct Node {
     one_of: Vec<usize>,
 }
 
-/// What properties without a schema of their own may be.
+/// The rule for properties that have no schema.
 #[derive(Clone, Copy, Debug, Default)]
 enum Additional {
     #[default]
@@ -69,21 +68,19 @@ enum Type {
 }
 
 impl Schema {
-    /// Compiles the schema at a place of a document. Fails with [`OpenApiError::Schema`] if nothing that can
-    /// be a schema is there.
+    /// Compiles the schema at a pointer of a document. Fails with [`OpenApiError::Schema`] if it is not a schema.
     pub fn compile(document: &OpenApi, at: &Pointer) -> Result<Self, OpenApiError> {
         let (nodes, root) =
             compile::nodes(document, at).map_err(|source| OpenApiError::Schema { at: at.clone(), source })?;
         Ok(Self { nodes, root, named: document.named_properties(at) })
     }
 
-    /// Checks a value. The first violation is told, without values.
+    /// Checks a value. Returns the first violation, which does not contain values.
     pub fn check(&self, value: &Value) -> Result<(), SchemaViolation> {
         check::value(self, value)
     }
 
-    /// `body` with those of `fields` that it lacks and that the top level of the schema names; `None` if
-    /// nothing is to be added.
+    /// Adds the fields that `body` lacks and that the top level of the schema names; returns `None` if there are none.
     pub fn complete(&self, body: &Value, fields: &Object) -> Option<Value> {
         let members = body.as_object()?;
         let lacking = |name: &&String| self.named.contains(*name) && !members.contains_key(*name);

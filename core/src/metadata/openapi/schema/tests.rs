@@ -1,3 +1,5 @@
+//! Tests of schemas.
+
 use rstest::rstest;
 
 use super::*;
@@ -7,7 +9,7 @@ fn json(text: &str) -> Value {
     decode(PayloadType::Yaml, text.as_bytes()).unwrap()
 }
 
-/// A document of some version with the schema at `/s`.
+/// Compiles the schema, which is at `/s` in a document of this version.
 fn compile(version: &str, schema: &str, more: &str) -> Schema {
     let document = OpenApi::parse(format!("openapi: {version}\ns: {schema}\n{more}").as_bytes()).unwrap();
     Schema::compile(&document, &"/s".parse().unwrap()).unwrap()
@@ -92,18 +94,18 @@ fn outcome(schema: &Schema, value: &str) -> String {
 #[case::any_of_none(
     "{anyOf: [{type: string}, {required: [a]}]}",
     "{}",
-    "the whole body: fits none of 2 in anyOf (the whole body: expected a string, found an object; the whole body: missing required property \"a\")"
+    "the whole body: matches none of the 2 schemas in anyOf (the whole body: expected a string, found an object; the whole body: missing required property \"a\")"
 )]
 #[case::one_of("{oneOf: [{type: string}, {type: integer}]}", "1", "")]
 #[case::one_of_several(
     "{oneOf: [{type: number}, {type: integer}, {type: string}]}",
     "1",
-    "the whole body: fits 2 of 3 in oneOf, expected exactly one"
+    "the whole body: matches 2 of the 3 schemas in oneOf, expected exactly one"
 )]
 #[case::one_of_none(
     "{oneOf: [{type: string}]}",
     "1",
-    "the whole body: fits none of 1 in oneOf (the whole body: expected a string, found an integer)"
+    "the whole body: matches none of the 1 schemas in oneOf (the whole body: expected a string, found an integer)"
 )]
 #[case::empty_alternatives("{anyOf: [], oneOf: [], allOf: []}", "1", "")]
 #[case::reference("{$ref: '#/t'}", "{}", "the whole body: missing required property \"x\"")]
@@ -111,22 +113,22 @@ fn outcome(schema: &Schema, value: &str) -> String {
 #[case::reference_below("{properties: {a: {$ref: '#/u'}}}", "{a: {}}", "/a: missing required property \"x\"")]
 #[case::nullable_beside_reference("{properties: {a: {$ref: '#/u', nullable: true}}}", "{a: null}", "")]
 #[case::unused_fault("{properties: {a: {$ref: 'other.yaml'}}}", "{b: 1}", "")]
-#[case::fault("{properties: {a: {$ref: '#/nowhere'}}}", "{a: 1}", "/a: there is nothing at #/nowhere")]
+#[case::fault("{properties: {a: {$ref: '#/nowhere'}}}", "{a: 1}", "/a: #/nowhere does not exist")]
 #[case::fault_in_alternative(
     "{anyOf: [{$ref: '#/nowhere'}, {}]}",
     "1",
-    "the whole body: there is nothing at #/nowhere"
+    "the whole body: #/nowhere does not exist"
 )]
 #[case::circle_of_references(
     "{allOf: [{$ref: '#/v'}]}",
     "1",
-    "the whole body: $ref \"#/w\" is part of a circle, or of a chain of more than 96 references"
+    "the whole body: $ref \"#/w\" is circular, or part of a chain of more than 96 references"
 )]
-#[case::circle("{$ref: '#/circle'}", "1", "the whole body: the schema refers to itself in a circle")]
+#[case::circle("{$ref: '#/circle'}", "1", "the whole body: the schema has a circular reference")]
 #[case::circle_by_alternatives(
     "{oneOf: [{$ref: '#/s'}]}",
     "1",
-    "the whole body: the schema refers to itself in a circle"
+    "the whole body: the schema has a circular reference"
 )]
 #[case::recursion("{$ref: '#/tree'}", "{below: [{below: [{below: []}]}]}", "")]
 #[case::recursion_mismatch(
@@ -162,7 +164,7 @@ fn keywords(#[case] schema: &str, #[case] value: &str, #[case] message: &str) {
     "{x: 1}",
     "the whole body: missing required property \"y\""
 )]
-#[case::never("3.1.0", "{properties: {a: false}}", "{a: 1}", "/a: nothing is allowed here")]
+#[case::never("3.1.0", "{properties: {a: false}}", "{a: 1}", "/a: no value is allowed here")]
 #[case::always("3.1.0", "{properties: {a: true}}", "{a: 1}", "")]
 fn versions(#[case] version: &str, #[case] schema: &str, #[case] value: &str, #[case] message: &str) {
     let more = "t: {required: [x]}\nu: {$ref: '#/t', required: [z]}";
@@ -171,14 +173,14 @@ fn versions(#[case] version: &str, #[case] schema: &str, #[case] value: &str, #[
 }
 
 #[rstest]
-#[case::missing("/x", "no schema in the OpenAPI document at #/x: there is nothing at #/x")]
+#[case::missing("/x", "the OpenAPI document has no schema at #/x: #/x does not exist")]
 #[case::text(
     "/openapi",
-    "no schema in the OpenAPI document at #/openapi: there is a string at #/openapi, not a schema"
+    "the OpenAPI document has no schema at #/openapi: #/openapi is a string, not a schema"
 )]
 #[case::foreign(
     "/f",
-    "no schema in the OpenAPI document at #/f: $ref \"x.yaml\" leads out of the document; only references that start with \"#\" are followed"
+    "the OpenAPI document has no schema at #/f: $ref \"x.yaml\" refers to another document; only references that start with \"#\" are supported"
 )]
 fn places_without_schema(#[case] at: &str, #[case] message: &str) {
     let document = OpenApi::parse(b"openapi: 3.0.0\nf: {$ref: x.yaml}").unwrap();
@@ -186,7 +188,7 @@ fn places_without_schema(#[case] at: &str, #[case] message: &str) {
     assert_eq!(error.to_string(), message);
 }
 
-/// `{below: {below: …}}` with so many levels.
+/// Returns `{below: {below: …}}` with this number of levels.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |value, _| Value::Object([("below".to_owned(), value)].into()))
 }

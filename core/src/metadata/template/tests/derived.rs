@@ -1,4 +1,4 @@
-//! Fields that paths tell.
+//! Tests of fields that are derived from paths.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ fn path(text: &str) -> LogicalPath {
     LogicalPath::parse(text).unwrap()
 }
 
-/// `a=b c=d`, sorted.
+/// Returns the fields as `a=b c=d`, sorted.
 fn shown(fields: &BTreeMap<String, String>) -> String {
     fields.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
@@ -59,7 +59,7 @@ fn operation_patterns(collection: Option<&str>, operation: &str) -> Vec<PathPatt
 #[case("/regions/{{/x}}/shops/{{/x}}", "")]
 #[case("{{/remoteCollectionPath}}/{{/x}}", "")]
 #[case("/regions/{{/area}}/shops/{{/x}}/more/{{/y}}", "area=eu x=rio")]
-fn laid_over_a_path(#[case] template: &str, #[case] expected: &str) {
+fn fields_of_a_matched_path(#[case] template: &str, #[case] expected: &str) {
     let fields = derive("/regions/eu/shops/rio", &collection_pattern(template));
     assert_eq!(shown(fields.from_patterns()), expected);
     assert_eq!(fields.plural().get("region").map(String::as_str), Some("eu"));
@@ -101,7 +101,7 @@ fn paths_of_operations(#[case] collection: Option<&str>, #[case] operation: &str
 }
 
 #[test]
-fn the_first_binding_wins_in_the_order_of_the_templates() {
+fn the_first_template_takes_precedence() {
     let path_template = |text: &str| Template::parse(text, Kind::Path).unwrap();
     let jq = |text: &str| Template::parse(text, Kind::Jq).unwrap();
     let collection = path_template("/{{/a}}");
@@ -138,7 +138,7 @@ fn plural_names(#[case] target: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn with_descendants_plural_names_stand_in_the_path_of_their_root() {
+fn with_descendants_plural_names_are_taken_from_the_path_of_the_root() {
     let resource =
         Resource::at("/projects/p/secrets/teams/b/k", "{}").below("/projects/p/secrets").derive(&[]);
     assert_eq!(shown(resource.derived.plural()), "project=p");

@@ -1,4 +1,4 @@
-//! The table of functions, row by row.
+//! Tests of all functions.
 
 use rstest::rstest;
 
@@ -51,7 +51,7 @@ fn comparison_and_logic(#[case] expression: &str, #[case] expected: &str) {
 #[case(".eo")]
 #[case("/o/absent/deeper")]
 #[case("(index .o \"absent\")")]
-fn what_is_false(#[case] operand: &str) {
+fn false_values(#[case] operand: &str) {
     assert_eq!(render(&format!("{{{{if {operand}}}}}y{{{{else}}}}n{{{{end}}}}"), PAYLOAD).unwrap(), "n");
 }
 
@@ -109,13 +109,13 @@ fn helpers_of_identity_templates(#[case] expression: &str, #[case] expected: &st
 #[case("index .l \"0\"", "the index of this array must be an integer from 0 below 3")]
 #[case("index .o 1", "the key of an object is a string, not an integer")]
 #[case("index .s 1", "a string has neither members nor elements")]
-#[case("len .n", "what is an integer has no length")]
-#[case("len .absent", "what is missing has no length")]
-#[case("slice .s 2 1", "the bounds are outside of what is sliced, or inside of a character")]
-#[case("slice \"é\" 1", "the bounds are outside of what is sliced, or inside of a character")]
-#[case("slice .l 0 4", "the bounds are outside of what is sliced, or inside of a character")]
+#[case("len .n", "a value that is an integer has no length")]
+#[case("len .absent", "a value that is missing has no length")]
+#[case("slice .s 2 1", "the bounds are outside of the value, or inside of a character")]
+#[case("slice \"é\" 1", "the bounds are outside of the value, or inside of a character")]
+#[case("slice .l 0 4", "the bounds are outside of the value, or inside of a character")]
 #[case("slice .s \"1\"", "the bounds of a slice are integers from 0")]
-#[case("slice .n", "what is an integer cannot be sliced")]
+#[case("slice .n", "a value that is an integer cannot be sliced")]
 #[case("printf \"%d\" .s", "%d cannot format a string")]
 #[case("printf \"%t\" .n", "%t cannot format an integer")]
 #[case("printf \"%q\" .n", "%q cannot format an integer")]
@@ -124,14 +124,17 @@ fn helpers_of_identity_templates(#[case] expression: &str, #[case] expected: &st
 #[case("substring .s 4", "the substring is outside of the text")]
 #[case("substring .s 1 3", "the substring is outside of the text")]
 #[case("substring .s -1", "start and length of a substring are integers from 0")]
-#[case("json_pointer .s", "the operand is no JSON Pointer: it starts with a slash, and ~ only as ~0 or ~1")]
+#[case(
+    "json_pointer .s",
+    "the operand is not a JSON Pointer, which starts with a slash and has ~ only as ~0 or ~1"
+)]
 #[case("json_pointer .n", "a JSON Pointer is a string, not an integer")]
-#[case("payload_type .s", "it describes the payload; its operand must be the root, written $")]
+#[case("payload_type .s", "the operand must be the root, written $")]
 #[case(
     ".absent.deeper",
-    "\"deeper\" is asked of something that is missing, not an object; a pointer such as /a/deeper is merely missing then"
+    "the parent of \"deeper\" is missing, not an object; use a pointer such as /a/deeper if it may be missing"
 )]
-fn operands_must_fit(#[case] expression: &str, #[case] expected: &str) {
+fn invalid_operands(#[case] expression: &str, #[case] expected: &str) {
     match render(&format!("{{{{{expression}}}}}"), PAYLOAD) {
         Err(TemplateError::Evaluate { reason, .. }) => assert_eq!(reason, expected),
         other => panic!("{other:?}"),
@@ -139,9 +142,9 @@ fn operands_must_fit(#[case] expression: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case("range .s}}{{end", "what is a string cannot be ranged over")]
-#[case("range .n}}{{end", "what is an integer cannot be ranged over")]
-fn only_containers_are_ranged_over(#[case] expression: &str, #[case] expected: &str) {
+#[case("range .s}}{{end", "range requires an array or an object, not a string")]
+#[case("range .n}}{{end", "range requires an array or an object, not an integer")]
+fn range_requires_an_array_or_object(#[case] expression: &str, #[case] expected: &str) {
     match render(&format!("{{{{{expression}}}}}"), PAYLOAD) {
         Err(TemplateError::Evaluate { reason, .. }) => assert_eq!(reason, expected),
         other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! What values may not do to the text around them, and how much a template may do at all.
+//! Tests of the checks of values in paths, headers and jq, and of the limits of templates.
 
 use rstest::rstest;
 
@@ -97,7 +97,7 @@ fn values_in_jq(#[case] template: &str, #[case] value: &str, #[case] expected: &
 }
 
 #[test]
-fn a_backslash_of_the_template_cannot_open_an_interpolation() {
+fn a_backslash_of_the_template_cannot_start_an_interpolation() {
     let result = Resource::new("x: '(env)'").render(Kind::Jq, "\"\\{{/x}}\"");
     assert!(matches!(result, Err(TemplateError::Unsafe { .. })), "{result:?}");
 }

@@ -1,4 +1,4 @@
-//! Grammar: text, placeholders, blocks, variables, pipes.
+//! Tests of the grammar: text, placeholders, blocks, variables, pipes.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -116,7 +116,7 @@ fn pipes_and_parentheses(#[case] template: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn static_text_is_known_as_such() {
+fn templates_without_actions_are_static() {
     let template = |text| Template::parse(text, Kind::Path).unwrap();
     assert_eq!(template("/a/b").static_text(), Some("/a/b"));
     assert_eq!(template("").static_text(), Some(""));
@@ -132,13 +132,13 @@ fn static_text_is_known_as_such() {
 #[case("{{json_pointer \"/x y\"}}{{index . \"k\" \"l\"}}{{index $ \"m\" 0 \"n\"}}", "/x y /k/l /m")]
 #[case("{{with .a}}{{.b}}{{$.c}}{{/d}}{{else}}{{.e}}{{end}}", "/a /c /d /e")]
 #[case("{{range .a}}{{.b}}{{end}}{{$x := /c}}{{$x.d}}{{print .}}", "/a /c")]
-fn pointers_are_known(#[case] template: &str, #[case] expected: &str) {
+fn pointers_are_collected(#[case] template: &str, #[case] expected: &str) {
     let template = Template::parse(template, Kind::Query).unwrap();
     let pointers: Vec<String> = template.pointers().iter().map(ToString::to_string).collect();
     assert_eq!(pointers.join(" "), expected);
 }
 
-/// Parts that make it likely to get far into the grammar.
+/// Parts of templates that make it likely to reach deep parts of the grammar.
 const FRAGMENTS: [&str; 36] = [
     "{{",
     "}}",
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn what_parses_renders_or_fails_without_panic(
+    fn rendering_never_panics(
         parts in prop::collection::vec(prop::sample::select(&FRAGMENTS[..]), 0..24),
         action in any::<bool>(),
     ) {
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn text_without_braces_is_itself(text in any::<String>().prop_filter("plain", |text| !text.contains("{{"))) {
+    fn text_without_braces_is_rendered_unchanged(text in any::<String>().prop_filter("plain", |text| !text.contains("{{"))) {
         let template = Template::parse(&text, Kind::Query).unwrap();
         prop_assert_eq!(template.static_text(), Some(&*text));
         prop_assert_eq!(template.render(&Resource::new("{}").scope()).unwrap(), text);

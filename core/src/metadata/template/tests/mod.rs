@@ -1,3 +1,5 @@
+//! Tests of templates.
+
 mod derived;
 mod functions;
 mod guards;
@@ -9,7 +11,7 @@ use super::*;
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, PayloadType, Value, decode};
 
-/// A resource to render templates for: `/shops/rio/tills/t1`, known to its server as 7.
+/// A resource to render templates for: `/shops/rio/tills/t1` with the remote id 7.
 struct Resource {
     path: LogicalPath,
     collection: LogicalPath,
@@ -40,7 +42,7 @@ impl Resource {
         }
     }
 
-    /// The collection itself, as lists are rendered for.
+    /// Returns the collection itself, as the target of lists.
     fn list(path: &str) -> Self {
         let collection = LogicalPath::parse(path).unwrap();
         Self {

@@ -1,10 +1,10 @@
-//! What names mean.
+//! Tests of the lookup of names.
 
 use rstest::rstest;
 
 use super::*;
 
-/// A till with a plural field `shop`.
+/// Returns a till with a plural field `shop`.
 fn till(payload: &str) -> Resource {
     Resource::new(payload).derive(&[])
 }
@@ -32,11 +32,7 @@ fn fields_of_a_resource(#[case] template: &str, #[case] expected: &str) {
 #[case("{id: own, alias: mine}", "{{/id}} {{/alias}} {{/remoteID}}", "own mine 7")]
 #[case("{shop: own}", "{{/shop}} {{/payload/shop}}", "own own")]
 #[case("{descendantPath: own}", "{{/descendantPath}}", "own")]
-fn the_first_place_that_has_a_name_counts(
-    #[case] payload: &str,
-    #[case] template: &str,
-    #[case] expected: &str,
-) {
+fn the_first_match_of_a_name_applies(#[case] payload: &str, #[case] template: &str, #[case] expected: &str) {
     assert_eq!(till(payload).render(Kind::Query, template).unwrap(), expected);
 }
 
@@ -47,7 +43,7 @@ fn a_null_member_hides_what_comes_after_it() {
 }
 
 #[test]
-fn the_rendered_remote_collection_counts_once_it_is_known() {
+fn the_rendered_remote_collection_applies_after_it_is_known() {
     let mut resource = till("{}");
     resource.remote_collection = Some("/v2/rio/tills".to_owned());
     assert_eq!(resource.render(Kind::Path, "{{/remoteCollectionPath}}/x").unwrap(), "/v2/rio/tills/x");
@@ -58,14 +54,14 @@ fn the_rendered_remote_collection_counts_once_it_is_known() {
 #[case("", "{{/id}}", None)]
 #[case(" ", "{{/id}}", None)]
 #[case("", "{{/remoteID}}", Some(""))]
-fn a_blank_remote_id_is_no_id(#[case] id: &str, #[case] template: &str, #[case] expected: Option<&str>) {
+fn a_blank_remote_id_is_not_an_id(#[case] id: &str, #[case] template: &str, #[case] expected: Option<&str>) {
     let mut resource = till("{}");
     id.clone_into(&mut resource.remote_id);
     assert_eq!(resource.render(Kind::Query, template).ok().as_deref(), expected);
 }
 
 #[test]
-fn what_a_template_binds_hides_what_a_plural_name_tells() {
+fn fields_of_templates_hide_fields_of_plural_names() {
     let collection =
         Template::parse("/shops/{{/shop}}/tills/{{/shop_till}}", Kind::RemoteCollectionPath).unwrap();
     let other = Template::parse("/{{/shop}}", Kind::Path).unwrap();
@@ -101,7 +97,7 @@ fn an_object_has_no_content_type_of_its_own() {
 }
 
 #[test]
-fn a_payload_that_is_no_object_is_still_the_payload() {
+fn a_payload_that_is_not_an_object_is_available() {
     let resource = Resource::new("[a, b]").derive(&[]);
     assert_eq!(resource.render(Kind::Query, "{{/payload/1}}{{len .value}}{{/shop}}").unwrap(), "b2rio");
 }

@@ -1,4 +1,4 @@
-//! What is refused while parsing, and what the messages say.
+//! Tests of syntax errors and their messages.
 
 use rstest::rstest;
 
@@ -10,7 +10,7 @@ fn refusal(template: &str) -> String {
 }
 
 #[test]
-fn messages_name_expression_column_and_remedy() {
+fn messages_name_expression_column_and_correction() {
     let templates = [
         "/a/{{include f.sh}}",
         "{{secret .}}",
@@ -41,31 +41,31 @@ fn messages_name_expression_column_and_remedy() {
     ];
     let messages: Vec<String> = templates.into_iter().map(refusal).collect();
     insta::assert_snapshot!(messages.join("\n"), @r#"
-    cannot parse {{include f.sh}} (line 1, column 6): `include` belongs into payloads and defaults, not into requests; declare the file there and write the field, such as {{/script}}
-    cannot parse {{secret .}} (line 1, column 3): `secret` belongs into payloads, not into requests; put the placeholder into a payload field and write that field, such as {{/password}}
-    cannot parse {{../shop}} (line 1, column 5): `../` is reserved for ancestors and not available; a name out of the path is written by the field derived from it, such as {{/shop}}
-    cannot parse {{define "x"}} (line 1, column 3): `define` is not available: write the text where it is used; a field of that name is written /define
-    cannot parse {{template}} (line 1, column 3): `template` is not available: write the text where it is used; a field of that name is written /template
-    cannot parse {{block "x" .}} (line 1, column 3): `block` is not available: write the text where it is used; a field of that name is written /block
-    cannot parse {{call .f}} (line 1, column 3): `call` is not available: values are no functions; a field of that name is written /call
-    cannot parse {{upper .id}} (line 1, column 3): there is no function `upper`; the field of that name is written /upper
-    cannot parse {{if id}} (line 1, column 6): there is no function `id`; the field of that name is written /id
-    cannot parse {{my-field}} (line 1, column 5): names consist of letters, digits and _; another field is written as /my-field
-    cannot parse {{.a.my-field}} (line 1, column 8): names consist of letters, digits and _; another field is written as /a/my-field
-    cannot parse {{len}} (line 1, column 3): `len` needs 1 operand; a field of that name is written /len
+    cannot parse {{include f.sh}} (line 1, column 6): `include` is available in payloads and defaults, not in requests; include the file there and refer to the field, such as {{/script}}
+    cannot parse {{secret .}} (line 1, column 3): `secret` is available in payloads, not in requests; put the placeholder into a payload field and refer to that field, such as {{/password}}
+    cannot parse {{../shop}} (line 1, column 5): `../` is reserved for ancestors and not available; for a name from the path, use the field derived from it, such as {{/shop}}
+    cannot parse {{define "x"}} (line 1, column 3): `define` is not available: write the text where it is used; for a field with this name, write /define
+    cannot parse {{template}} (line 1, column 3): `template` is not available: write the text where it is used; for a field with this name, write /template
+    cannot parse {{block "x" .}} (line 1, column 3): `block` is not available: write the text where it is used; for a field with this name, write /block
+    cannot parse {{call .f}} (line 1, column 3): `call` is not available: values are not functions; for a field with this name, write /call
+    cannot parse {{upper .id}} (line 1, column 3): unknown function `upper`; for a field with this name, write /upper
+    cannot parse {{if id}} (line 1, column 6): unknown function `id`; for a field with this name, write /id
+    cannot parse {{my-field}} (line 1, column 5): names consist of letters, digits and _; write this field as /my-field
+    cannot parse {{.a.my-field}} (line 1, column 8): names consist of letters, digits and _; write this field as /a/my-field
+    cannot parse {{len}} (line 1, column 3): `len` requires 1 operand; for a field with this name, write /len
     cannot parse {{break}} (line 1, column 15): `break` is not available: use {{if}} inside of the range
     cannot parse {{/* note */}} (line 1, column 3): comments are not available in templates; remove it
     cannot parse {{}} (line 1, column 1): it is empty; write the pointer of a field, such as {{/id}}
     cannot parse {{/id (line 1, column 6): it is not closed; add }} where it ends
     cannot parse {{"a}} (line 1, column 3): the string is not closed
-    cannot parse {{'a'}} (line 1, column 3): strings stand in double quotes or backquotes
+    cannot parse {{'a'}} (line 1, column 3): write strings in double quotes or backquotes
     cannot parse {{$x = 1}} (line 1, column 6): a variable is set with :=, once
-    cannot parse {{$x}} (line 1, column 3): the variable $x is not set before; set it with {{$x := …}}
+    cannot parse {{$x}} (line 1, column 3): the variable $x is not set; set it before with {{$x := …}}
     cannot parse {{$ := 1}} (line 1, column 3): $ is the root and cannot be set; give the variable a name
     cannot parse {{if .a}} (line 1, column 1): its {{end}} is missing
-    cannot parse {{end}} (line 1, column 1): there is no block to end here
-    cannot parse {{else}} (line 1, column 1): there is no block around this else
-    cannot parse {{else}} (line 1, column 18): the block has had its last else already
+    cannot parse {{end}} (line 1, column 1): this end has no block
+    cannot parse {{else}} (line 1, column 1): this else is not in a block
+    cannot parse {{else}} (line 1, column 18): the block already has a last else
     cannot parse {{/a/~x}} (line 2, column 5): JSON Pointer "/a/~x" has a "~" that is not "~0" (tilde) or "~1" (slash)
     "#);
 }
@@ -123,7 +123,7 @@ fn messages_name_expression_column_and_remedy() {
 #[case("{{nil | print | unknown}}")]
 #[case("{{print (nope 1)}}")]
 #[case("{{if 1}}{{print (call 1)}}{{end}}")]
-fn refused(#[case] template: &str) {
+fn rejected(#[case] template: &str) {
     let error = Template::parse(template, Kind::Query).unwrap_err();
     assert!(matches!(error, TemplateError::Syntax { .. }), "{error:?}");
     assert_eq!(error.category(), Category::Validation);
@@ -157,11 +157,11 @@ fn render_errors_name_the_action() {
         Resource::new("x: \"a\\nb\"").render(Kind::Header, "{{/x}}").unwrap_err().to_string(),
     ];
     insta::assert_snapshot!(messages.join("\n"), @r#"
-    {{/absent}} (line 2, column 5) has no value: nothing of that name is in the payload or derived from the path
+    {{/absent}} (line 2, column 5) has no value: neither the payload nor the path has a field with this name
     {{/a}} (line 1, column 1) is an array; only strings, numbers and booleans can become part of a request
     cannot evaluate {{eq .a "x"}} (line 1, column 1): an integer and a string cannot be compared
     {{/id}} (line 1, column 3) cannot be used here: it is empty, which would address the collection
-    {{/id}} (line 1, column 3) cannot be used here: it makes a "." or ".." segment, another address
+    {{/id}} (line 1, column 3) cannot be used here: it makes a "." or ".." segment, which changes the address
     {{/x}} (line 1, column 1) cannot be used here: a line break in it would start another header
     "#);
 }

@@ -1,4 +1,4 @@
-//! Programs of expressions that templates rendered.
+//! Caches the programs of rendered expressions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{ExpressionError, Origin, Program};
 
-/// Compiled expressions by their text, the least recently used ones given up first.
+/// A cache of compiled expressions by their text. The least recently used one is removed first.
 ///
-/// Shared by all resources of a revision; safe to use from many threads.
+/// It is shared by all resources of a revision and can be used by many threads.
 pub struct ProgramCache {
     capacity: usize,
     entries: Mutex<Entries>,
@@ -17,32 +17,32 @@ pub struct ProgramCache {
 #[derive(Default)]
 struct Entries {
     programs: HashMap<String, (u64, Arc<Program>)>,
-    /// Counts uses; the smaller the count of an entry, the longer it was not used.
+    /// The number of uses. Each entry has the number of its last use.
     clock: u64,
 }
 
 impl ProgramCache {
-    /// An empty cache of at most `capacity` programs, at least one.
+    /// Creates an empty cache of at most `capacity` programs, but at least one.
     pub fn new(capacity: usize) -> Self {
         Self { capacity: capacity.max(1), entries: Mutex::default() }
     }
 
-    /// How many programs are held.
+    /// The number of programs.
     pub fn len(&self) -> usize {
         self.lock().programs.len()
     }
 
-    /// Whether no program is held.
+    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The program of `text`. Texts that do not compile are not remembered.
+    /// Returns the program of `text`. Errors are not cached.
     pub(in super::super) fn program(&self, text: &str) -> Result<Arc<Program>, ExpressionError> {
         if let Some(program) = self.lock().used(text) {
             return Ok(program);
         }
-        // Not under the lock: compiling takes long, and two threads that compile one text do no harm.
+        // Compile without the lock, because it takes long. Two threads may compile the same text.
         let program = Arc::new(Program::compile(text, Origin::Rendered)?);
         let mut entries = self.lock();
         while entries.programs.len() >= self.capacity && !entries.programs.contains_key(text) {
@@ -55,20 +55,20 @@ impl ProgramCache {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
-        // Every state between two calls is a valid one.
+        // Each change is complete by itself, so a poisoned cache is still valid.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Default for ProgramCache {
-    /// Room for 1024 programs.
+    /// Returns a cache of at most 1024 programs.
     fn default() -> Self {
         Self::new(1024)
     }
 }
 
 impl fmt::Debug for ProgramCache {
-    /// Texts are not shown: they contain payload values.
+    /// Omits the texts, which contain payload values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProgramCache")
             .field("capacity", &self.capacity)

@@ -1,4 +1,4 @@
-//! From the text of an expression to a filter.
+//! Compiles the text of an expression into a filter.
 
 use jaq_core::Filter;
 use jaq_core::load::lex::{Lexer, Token};
@@ -10,45 +10,45 @@ use super::{Panicked, instrument, library, on_stack};
 use crate::error::{Categorized, Category};
 use crate::payload::Position;
 
-/// The longest expression, in bytes.
+/// The maximum length of an expression, in bytes.
 pub(super) const MAX_LENGTH: usize = 32 << 10;
-/// The stack that parsing and compiling take at most: a fixed part, and one for each byte of the text,
-/// because each may nest one level deeper.
+/// The stack for parsing and compiling, in bytes, without the part that depends on the text.
 const BASE_STACK: usize = 16 << 20;
+/// The additional stack for each byte of the text, because each byte may nest one level deeper.
 const STACK_PER_BYTE: usize = 16 << 10;
 
-/// The definition that holds the expression.
+/// The name of the definition that contains the expression.
 const MAIN: &str = "transform";
 
-/// Why a text is no jq expression. The text is not quoted: a rendered one contains payload values.
+/// A text is not a jq expression. Messages do not quote the text, because a rendered one contains payload values.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ExpressionError {
-    /// Nothing but white space.
+    /// The text is blank.
     #[error("the jq expression is blank; remove the step or write \".\"")]
     Blank,
-    /// Longer than any expression should be.
-    #[error("the jq expression has {length} bytes; {MAX_LENGTH} are allowed")]
+    /// The text exceeds the maximum length.
+    #[error("the jq expression has {length} bytes; at most {MAX_LENGTH} are allowed")]
     TooLong {
-        /// How long it is, in bytes.
+        /// The length of the text, in bytes.
         length: usize,
     },
-    /// Filters within filters within filters.
-    #[error("the jq expression nests too deep; name parts of it with def")]
+    /// The nesting of filters exceeds the maximum.
+    #[error("the jq expression is nested too deep; define parts of it with def")]
     TooDeep,
-    /// The text breaks the grammar, or uses a module.
+    /// The syntax is not valid, or the text uses a module.
     #[error("the jq expression is not valid at {position}: expected {expected}")]
     Syntax {
-        /// Where.
+        /// The position.
         position: Position,
-        /// What would be right there.
+        /// The expected token.
         expected: String,
     },
-    /// A function, variable or label that does not exist.
-    #[error("the jq expression names a {kind} that does not exist, at {position}")]
+    /// A function, variable or label does not exist.
+    #[error("the jq expression refers to an unknown {kind} at {position}")]
     Unknown {
-        /// Where.
+        /// The position.
         position: Position,
-        /// What kind of thing.
+        /// The kind: "function", "variable", "label" or "module".
         kind: &'static str,
     },
     /// The interpreter of jq failed.
@@ -65,7 +65,7 @@ impl Categorized for ExpressionError {
     }
 }
 
-/// Compiles `text`. It cannot import modules: only the term that they would precede is parsed.
+/// Compiles `text`. It cannot import modules, because only a term is parsed.
 pub(super) fn filter(text: &str) -> Result<Filter<Machine>, ExpressionError> {
     if text.trim().is_empty() {
         return Err(ExpressionError::Blank);
@@ -119,7 +119,7 @@ fn syntax(text: &str, at: &str, expected: &str) -> ExpressionError {
     ExpressionError::Syntax { position: position(text, at), expected: expected.to_owned() }
 }
 
-/// Where `part`, a slice of `text`, begins.
+/// Returns the position of `part`, a slice of `text`.
 fn position(text: &str, part: &str) -> Position {
     let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     let before = text.get(..offset).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! Payload values to values of jq and back.
+//! Converts payload values to values of jq and back.
 
 use jaq_json::{Map, Num, Val};
 
 use super::{Failure, StopReason};
 use crate::payload::{MAX_DEPTH, Object, Value};
 
-/// Bytes that each value counts besides its text.
+/// The bytes that each value counts in addition to its text.
 pub(super) const NODE: usize = 16;
 
-/// Floats without a fraction become integers, since jq tells no difference between them.
+/// Converts a payload value. Floats without a fraction become integers, because jq does not distinguish them.
 pub(super) fn to_jq(value: &Value) -> Result<Val, &'static str> {
     Ok(match value {
         Value::Null => Val::Null,
@@ -16,7 +16,7 @@ pub(super) fn to_jq(value: &Value) -> Result<Val, &'static str> {
         Value::Int(value) => Val::Num(Num::from_integral(*value)),
         Value::Float(value) => narrow(Num::Float(*value)),
         Value::String(text) => Val::utf8_str(text.clone()),
-        Value::Bytes(_) => return Err("bytes are no value of jq"),
+        Value::Bytes(_) => return Err("jq does not support bytes"),
         Value::Array(items) => items.iter().map(to_jq).collect::<Result<_, _>>()?,
         Value::Object(members) => {
             let convert = |(key, member): (&String, &Value)| Ok((Val::utf8_str(key.clone()), to_jq(member)?));
@@ -25,11 +25,11 @@ pub(super) fn to_jq(value: &Value) -> Result<Val, &'static str> {
     })
 }
 
-/// A number as jq 1.7 computes with it: integers beyond 64 bits are floats, floats without a fraction are
+/// Returns a number as jq 1.7 computes with it: integers beyond 64 bits are floats, and floats without a fraction are
 /// integers.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn narrow(number: Num) -> Val {
-    /// Up to 2^53 every integer is a float and the other way round.
+    /// Up to 2^53, integers and floats without a fraction are converted without loss.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = match &number {
         Num::Int(_) => return Val::Num(number),
@@ -45,7 +45,7 @@ fn float(number: &Num) -> f64 {
     jaq_std::ValT::as_f64(&Val::Num(number.clone())).unwrap_or(f64::NAN)
 }
 
-/// Converts a result; `budget` is how many bytes it may still have.
+/// Converts a result; `budget` is the remaining number of bytes.
 pub(super) fn from_jq(value: &Val, budget: &mut usize) -> Result<Value, Failure> {
     convert(value, budget, MAX_DEPTH)
 }
@@ -83,7 +83,7 @@ fn number(number: &Num) -> Result<Value, Failure> {
     }
     let float = float(number);
     if float.is_nan() {
-        return Err(Failure::Result("it contains a number that is not one (nan)"));
+        return Err(Failure::Result("it contains the number nan"));
     }
     if float.is_infinite() {
         return Err(Failure::Result("it contains an infinite number"));

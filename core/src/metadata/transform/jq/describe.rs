@@ -1,11 +1,11 @@
-//! What an error of jq says, without the values that it says it about.
+//! Describes errors of jq without values.
 
 use jaq_core::Error;
 use jaq_json::Val;
 
 use super::natives::{DIVISION_BY_ZERO, NOT_JSON, NOT_TEXT};
 
-/// Types as messages of jaq name them.
+/// The types in messages of jaq.
 const TYPES: [&str; 8] = [
     "integer",
     "floating-point number",
@@ -17,10 +17,10 @@ const TYPES: [&str; 8] = [
     "object",
 ];
 
-/// A message for `error`.
+/// Returns a message for `error`.
 ///
-/// Messages of jaq contain the values in question; only what kind they are is kept. A message that the
-/// expression raises by itself is kept if it stands in `source` word by word, since then it is metadata.
+/// Messages of jaq contain values; they are replaced with their types. A message that the expression itself raises is
+/// kept if `source` contains it literally, because then it is metadata.
 pub(super) fn error(error: Error<Val>, source: Option<&str>) -> String {
     let message = match error.into_val() {
         Val::TStr(text) => text,
@@ -36,7 +36,7 @@ pub(super) fn error(error: Error<Val>, source: Option<&str>) -> String {
     known(message).unwrap_or_else(|| "the expression raised an error".to_owned())
 }
 
-/// The messages of jaq, by how they begin and end.
+/// Returns the message for a known message of jaq, which is recognized by its prefix or suffix.
 fn known(message: &str) -> Option<String> {
     if let Some(rest) = message.strip_prefix("cannot use ") {
         let (value, expected) = rest.rsplit_once(" as ")?;
@@ -53,7 +53,7 @@ fn known(message: &str) -> Option<String> {
         return Some(format!("cannot calculate with {} and {}", kind_of_text(left), kind_of_text(right)));
     }
     if message.starts_with("invalid path expression with input ") {
-        return Some("the left side of an update, or the argument of path(), is no path".to_owned());
+        return Some("the left side of an update, or the argument of path(), is not a path".to_owned());
     }
     if message.starts_with("index ") && message.ends_with(" out of bounds") {
         return Some("an array index is out of bounds".to_owned());
@@ -77,7 +77,7 @@ const fn kind(value: &Val) -> &'static str {
     }
 }
 
-/// What kind of value starts like this in JSON.
+/// Returns the type of the value that starts with this JSON.
 fn kind_of_text(json: &str) -> &'static str {
     match json.bytes().next() {
         Some(b'n') => "null",

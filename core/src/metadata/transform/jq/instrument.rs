@@ -1,13 +1,13 @@
-//! Puts tolls into syntax trees.
+//! Inserts tolls into syntax trees.
 //!
-//! Work can repeat in jq by recursion, which always passes a definition, and by filters with several
-//! outputs, which multiply where they meet. Values stay alive where a variable, an array, an object, an
-//! accumulator or an update keeps them. All of these places get a toll; see [`toll`]. Operators whose
-//! results may be far larger than their operands become calls of functions that know beforehand.
+//! In jq, work repeats by recursion, which always calls a definition, and by filters with several outputs, whose
+//! combinations multiply. Variables, arrays, objects, accumulators and updates keep values alive. Each of these places
+//! gets a toll; see [`toll`]. Operators whose results may be much larger than their operands become calls of functions
+//! that check the size first.
 //!
-//! Two things keep the costs of ordinary expressions low. A filter with at most one output by its syntax
-//! needs no toll of its own. And where `.` is not used by anybody else, as in the body of `reduce` and on
-//! the right side of `|=`, jaq changes it in place, so no copy is counted.
+//! Two rules keep the cost of ordinary expressions low. A filter that has at most one output by its syntax does not
+//! need its own toll. If `.` has no other user, as in the body of `reduce` and on the right side of `|=`, jaq changes
+//! it in place, so no copy is counted.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -21,13 +21,13 @@ use jaq_core::path::{Opt, Part, Path};
 use super::natives::{self, toll};
 use super::shape::{headed_by_constant, in_place, single};
 
-/// How deep filters may nest within each other.
+/// The maximum nesting of filters.
 const MAX_DEPTH: usize = 400;
 
-/// A variable of ours, which no expression can name.
+/// An internal variable, whose name is not valid in expressions.
 const OPERAND: &str = "$!operand";
 
-/// Native functions that are as quick as a step, whatever their input.
+/// Native functions that cost one step for any input.
 const CHEAP: [&str; 16] = [
     "first",
     "last",
@@ -46,21 +46,21 @@ const CHEAP: [&str; 16] = [
     "resource",
     "keys_unsorted",
 ];
-/// Native functions that cut their input into pieces.
+/// Native functions that split their input.
 const CUTTING: [&str; 6] = ["explode", "key_values", "matches", "split_matches", "split_", "keys_unsorted"];
 
-/// The filters nest too deep.
+/// The nesting of filters exceeds [`MAX_DEPTH`].
 #[derive(Debug)]
 pub(super) struct TooDeep;
 
 type Rewritten<T> = Result<T, TooDeep>;
 
-/// Puts tolls into a filter.
+/// Inserts tolls into a filter.
 pub(super) fn term(term: Term<&str>) -> Rewritten<Term<&str>> {
     Instrument { depth: 0 }.term(term, false)
 }
 
-/// Puts tolls into a definition: one for each call, and one for each value that a parameter keeps.
+/// Inserts tolls into a definition: one for each call, and one for each value that a parameter keeps.
 pub(super) fn definition(def: Def<&str>) -> Rewritten<Def<&str>> {
     Instrument { depth: 0 }.definition(def)
 }
@@ -92,7 +92,7 @@ fn modify<'s>(paths: Term<&'s str>, update: Term<&'s str>) -> Term<&'s str> {
     Term::Call(toll::MODIFY, vec![paths, update])
 }
 
-/// The operator, on operands that are paid for.
+/// Returns the operator on operands that are already charged.
 fn math<'s>(left: Term<&'s str>, operator: Math, right: Term<&'s str>) -> Term<&'s str> {
     let result = match operator {
         Math::Mul => Term::Call(toll::TIMES, vec![left, right]),
@@ -113,7 +113,7 @@ impl Instrument {
         terms.into_iter().map(|term| self.term(term, false)).collect()
     }
 
-    /// The filter, with a copy paid for each of its outputs unless it has one at most.
+    /// Rewrites a filter, and charges a copy for each output unless it has at most one.
     fn paced<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         let quiet = single(&term);
         let term = self.term(term, owned)?;
@@ -128,7 +128,7 @@ impl Instrument {
         Ok(through(self.term(term, false)?, toll::COPY))
     }
 
-    /// `owned`: nobody else uses the input, so changes to it happen in place.
+    /// Rewrites a filter. `owned` is whether the input has no other user, so it is changed in place.
     fn term<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -276,7 +276,7 @@ impl Instrument {
         let left = match (operator, left) {
             (Math::Mul | Math::Div, left) => self.held(left)?,
             (_, Term::Id) if owned => Term::Id,
-            // A sum that was just computed belongs to nobody else.
+            // A sum that was just computed has no other user.
             (_, left @ Term::BinOp(_, BinaryOp::Math(_), _)) => self.term(left, owned)?,
             (_, left) => self.copied(left)?,
         };
@@ -335,7 +335,7 @@ impl Instrument {
         Ok(pipe(Term::Call(input, Vec::new()), call))
     }
 
-    /// Iterating and slicing copy the container, so it is paid for in front of each such part.
+    /// Rewrites a path. Iterating and slicing copy the container, so it is charged before each such part.
     fn path<'s>(&mut self, head: Term<&'s str>, path: Path<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
         let mut head = self.paced(head, false)?;
         let mut run = Vec::new();
@@ -365,7 +365,7 @@ fn followed<'s>(head: Term<&'s str>, parts: Vec<(Part<Term<&'s str>>, Opt)>) -> 
     if parts.is_empty() { head } else { Term::Path(Box::new(head), Path(parts)) }
 }
 
-/// A changed document is a copy, unless it was changed in place.
+/// Charges a copy for a changed document, unless it was changed in place.
 fn changed(result: Term<&str>, owned: bool) -> Term<&str> {
     through(result, if owned { toll::STEP } else { toll::COPY })
 }

@@ -1,4 +1,4 @@
-# What jq 1.7 defines and jaq does not, or defines otherwise.
+# Definitions of jq 1.7 that jaq lacks or defines differently.
 
 def debug: .;
 def debug(messages): .;

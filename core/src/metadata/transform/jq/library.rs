@@ -1,4 +1,4 @@
-//! jq's own library: definitions in jq that every expression may call.
+//! The standard library of jq: definitions in jq that every expression may call.
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use jaq_core::load::parse::{Def, Term};
 use super::instrument;
 use super::natives::toll;
 
-/// Differences between jaq and jq 1.7.
+/// Definitions of jq 1.7 that jaq lacks or defines differently.
 const OURS: &str = include_str!("library.jq");
 
-/// Definitions of jaq that reach outside of the expression, or that native functions of ours replace.
+/// Definitions of jaq that access the environment, or that our native functions replace.
 const LEFT_OUT: [(&str, usize); 7] = [
     ("halt", 0),
     ("halt_error", 0),
@@ -29,12 +29,12 @@ pub(super) fn definitions() -> &'static [Def<&'static str>] {
         let jaq = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
         let jaq = jaq.filter(|def| !LEFT_OUT.contains(&(def.name, def.args.len()))).map(unfold_constants);
         let ours = load::parse(OURS, |parser| parser.defs()).unwrap_or_default();
-        // The library is ours and known not to nest too deep.
+        // The nesting of the library does not exceed the maximum.
         jaq.chain(ours).filter_map(|def| instrument::definition(def).ok()).collect()
     })
 }
 
-/// jaq computes these two by divisions by zero, which are errors here as in jq.
+/// Replaces the definitions of `nan` and `infinite`, which divide by zero: this is an error here, as in jq.
 fn unfold_constants(def: Def<&'static str>) -> Def<&'static str> {
     let name = match (def.name, def.args.as_slice()) {
         ("nan", []) => toll::NAN,

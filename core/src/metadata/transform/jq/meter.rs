@@ -1,4 +1,4 @@
-//! What one evaluation has used up of its limits.
+//! Measures one evaluation against its limits.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,28 +11,31 @@ use rustix::time::{ClockId, clock_gettime};
 use super::super::ResourceReader;
 use super::{Failure, OUTPUT_LIMIT, STACK_LIMIT, TIME_LIMIT, VOLUME_LIMIT};
 
-/// How deep values may nest, and how long paths may be, within an expression. Payloads nest less.
+/// The maximum nesting of values and length of paths in an expression. Payloads nest less.
 pub(super) const MAX_NESTING: usize = 512;
 
-/// After so many steps the clock is read, and after each step that handles as many bytes.
+/// The number of steps after which the clock is read.
 const STEPS_PER_CLOCK: u32 = 64;
+/// The clock is also read after each charge of more bytes than this.
 const BYTES_PER_CLOCK: usize = 4096;
 
-/// Bytes that a value takes besides its text, that an object takes, and that each of its members takes.
+/// The bytes of a value in addition to its text.
 const NODE: usize = 16;
+/// The bytes of an object without its members.
 const OBJECT: usize = 64;
+/// The bytes of a member in addition to its key and value.
 const MEMBER: usize = 32;
 
 /// A limit of jq expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// It took too long.
+    /// The evaluation took too long.
     Time,
-    /// It built too many or too large values.
+    /// The evaluation created too many or too large values.
     Memory,
-    /// Its results are too large.
+    /// The results are too large.
     Output,
-    /// It recursed too deep, or built values that nest too deep.
+    /// The recursion or the nesting of values is too deep.
     Depth,
 }
 
@@ -40,21 +43,21 @@ impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Time => write!(f, "it took longer than {} s", TIME_LIMIT.as_secs()),
-            Self::Memory => write!(f, "it built values of more than {} MiB", VOLUME_LIMIT >> 20),
+            Self::Memory => write!(f, "it created values of more than {} MiB", VOLUME_LIMIT >> 20),
             Self::Output => write!(f, "its results are larger than {} MiB", OUTPUT_LIMIT >> 20),
-            Self::Depth => write!(f, "it recurses or nests too deep"),
+            Self::Depth => write!(f, "its recursion or nesting is too deep"),
         }
     }
 }
 
-/// The evaluation is over; [`Meter::failure`] says why.
+/// The evaluation ended; [`Meter::failure`] returns the cause.
 #[derive(Debug)]
 pub(super) struct Ended;
 
-/// Counts for one evaluation, on the thread that it was started on.
+/// The counters of one evaluation, on the thread that started it.
 pub(super) struct Meter<'a> {
     pub(super) resources: Option<&'a dyn ResourceReader>,
-    /// As [`computed`] tells it.
+    /// The deadline in the time of [`computed`].
     deadline: Cell<Duration>,
     steps: Cell<u32>,
     volume_left: Cell<usize>,
@@ -74,13 +77,13 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Why the evaluation ended.
+    /// Returns the cause of the end of the evaluation.
     pub(super) fn failure(&self) -> Failure {
         let failure = self.failure.borrow().clone();
         failure.unwrap_or_else(|| Failure::Evaluation("it ended without a reason".to_owned()))
     }
 
-    /// Ends the evaluation; the first reason counts.
+    /// Ends the evaluation; the first cause is kept.
     pub(super) fn end(&self, failure: Failure) -> Ended {
         self.failure.borrow_mut().get_or_insert(failure);
         Ended
@@ -90,7 +93,7 @@ impl<'a> Meter<'a> {
         self.end(Failure::Stopped(reason))
     }
 
-    /// Some work is done.
+    /// Counts one step, and checks the stack and, at intervals, the clock.
     pub(super) fn step(&self) -> Result<(), Ended> {
         if self.stack_base.abs_diff(stack_position()) > STACK_LIMIT {
             return Err(self.stop(StopReason::Depth));
@@ -104,7 +107,7 @@ impl<'a> Meter<'a> {
         if computed() > self.deadline.get() { Err(self.stop(StopReason::Time)) } else { Ok(()) }
     }
 
-    /// `bytes` more are built.
+    /// Charges `bytes` of created values.
     pub(super) fn charge(&self, bytes: usize) -> Result<(), Ended> {
         let Some(left) = self.volume_left.get().checked_sub(bytes) else {
             return Err(self.stop(StopReason::Memory));
@@ -113,7 +116,7 @@ impl<'a> Meter<'a> {
         if bytes > BYTES_PER_CLOCK { self.look_at_the_clock() } else { Ok(()) }
     }
 
-    /// A value becomes a part of another one: charges it with all of its parts.
+    /// Charges a value with all of its parts, because it becomes a part of another one.
     pub(super) fn hold(&self, value: &Val) -> Result<(), Ended> {
         let left = self.volume_left.get();
         match deep_size(value, left, MAX_NESTING) {
@@ -122,12 +125,12 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// A path grew to `nodes`, of which only as many are looked at as are allowed.
+    /// Checks the length of a path, which consists of `nodes`.
     pub(super) fn path(&self, mut nodes: impl Iterator) -> Result<(), Ended> {
         if nodes.nth(MAX_NESTING).is_some() { Err(self.stop(StopReason::Depth)) } else { Ok(()) }
     }
 
-    /// Time that others need does not count.
+    /// Runs `work` without counting its time.
     pub(super) fn without_clock<T>(&self, work: impl FnOnce() -> T) -> T {
         let start = computed();
         let result = work();
@@ -136,15 +139,14 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// How long this thread has been computing. Time in which others had the processor does not count: a busy machine
-/// makes no expression worse.
+/// Returns the CPU time of this thread, so the result does not depend on the load of the machine.
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither is negative.
+    // Seconds and nanoseconds are never negative.
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// What a copy of `value` takes that shares its parts.
+/// Returns the size of a copy of `value` that shares its parts.
 pub(super) fn shallow_size(value: &Val) -> usize {
     match value {
         Val::Null | Val::Bool(_) | Val::Num(_) => NODE,
@@ -170,8 +172,8 @@ fn deep_size(value: &Val, limit: usize, depth: usize) -> Result<usize, StopReaso
     if size > limit { Err(StopReason::Memory) } else { Ok(size) }
 }
 
-/// Where the stack ends at the moment. Stacks grow in one direction, so two positions tell how much of it
-/// lies between them.
+/// Returns the current position in the stack. The stack grows in one direction, so the difference of two positions is
+/// the size between them.
 #[inline(never)]
 fn stack_position() -> usize {
     let marker = 0_u8;

@@ -1,21 +1,21 @@
 //! jq expressions, compiled once and evaluated within limits.
 //!
-//! The `jaq` crates parse and interpret the language. They have no notion of fuel, and a Rust thread cannot
-//! be stopped from outside, so limits are built into the program itself: before it is compiled, its syntax
-//! tree (and that of jq's own library) is rewritten so that calls of *tolls*, native functions that pass
-//! their input on, stand wherever work can repeat and wherever values are kept ([`instrument`]). A toll that
-//! finds a limit exceeded ends the evaluation with an exception that `try` cannot catch.
+//! The `jaq` crates parse and interpret the language. They cannot limit an evaluation, and a Rust thread cannot be
+//! stopped from outside, so limits are built into the program itself. Before the syntax tree (and that of the standard
+//! library) is compiled, calls of *tolls* are inserted at all places where work can repeat or values are kept
+//! ([`instrument`]). Tolls are native functions that return their input. If a limit is exceeded, a toll ends the
+//! evaluation with an exception that `try` cannot catch.
 //!
-//! What this guarantees, whatever the expression:
+//! The guarantees for any expression:
 //!
-//! - *Time*: an evaluation computes for at most [`TIME_LIMIT`], plus what one native function needs for one value.
-//! - *Stack*: expressions run with a stack of known size; tolls compare its use to a bound.
-//! - *Memory*: building a value costs its size, and the costs of one evaluation are bounded by
-//!   [`VOLUME_LIMIT`]. Costs count shared parts as often as they occur, so that no small value can be huge
-//!   once it is printed or compared.
-//! - *Output*: results are converted one by one and end at [`OUTPUT_LIMIT`].
+//! - *Time*: an evaluation runs for at most [`TIME_LIMIT`], plus the time of one native function for one value.
+//! - *Stack*: expressions run with a stack of known size; tolls compare its use to a limit.
+//! - *Memory*: each created value is charged with its size, up to [`VOLUME_LIMIT`] per evaluation. Shared parts are
+//!   charged each time they occur, so a value that is small in memory cannot become huge when it is printed or
+//!   compared.
+//! - *Output*: results are converted one by one, up to [`OUTPUT_LIMIT`].
 //!
-//! There is no environment, no file, no module, no further input, and `debug` prints nothing.
+//! Expressions have no access to the environment, files, modules or further input, and `debug` prints nothing.
 
 mod cache;
 mod compile;
@@ -46,20 +46,20 @@ use crate::payload::Value;
 use meter::Meter;
 use natives::{Machine, Run};
 
-/// How long one evaluation may take, without the time that reads of other resources need.
+/// The maximum CPU time of one evaluation, without reads of other resources.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// How many bytes of values one evaluation may build, counted as they are built.
+/// The maximum size of all values that one evaluation creates, in bytes.
 const VOLUME_LIMIT: usize = 256 << 20;
-/// How large results may be: text as its bytes, and [`convert::NODE`] bytes for each value.
+/// The maximum size of results: the bytes of texts, and [`convert::NODE`] bytes for each value.
 const OUTPUT_LIMIT: usize = 32 << 20;
-/// The stack of an evaluation. Memory is taken as the stack grows.
+/// The stack of an evaluation, in bytes. Memory is allocated as the stack grows.
 const STACK: usize = 64 << 20;
-/// What a new stack has on top, for the frames between its start and an evaluation.
+/// The additional size of a new stack, for the frames before the evaluation.
 const STACK_RESERVE: usize = 4 << 20;
-/// How much of the stack may be in use where a toll stands; what lies between two tolls fits the rest.
+/// The maximum use of the stack at a toll. The rest is sufficient for the code between two tolls.
 const STACK_LIMIT: usize = 32 << 20;
 
-/// Why an evaluation gave no value.
+/// An evaluation has no result.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
     Evaluation(String),
@@ -70,12 +70,12 @@ pub(super) enum Failure {
     Resource(LogicalPath, ResourceError),
 }
 
-/// Where the text of an expression comes from, which decides whether messages may quote it.
+/// The origin of the text of an expression, which determines whether messages may quote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It stands in metadata.
+    /// The text is from metadata.
     Metadata,
-    /// A template put payload values into it.
+    /// A template inserted payload values into the text.
     Rendered,
 }
 
@@ -98,8 +98,8 @@ impl Program {
         Ok(Self { filter, source: (origin == Origin::Metadata).then(|| text.to_owned()) })
     }
 
-    /// The result for `input`: null without output, the output if there is one, else an array of them.
-    /// Must run on the stack of [`on_large_stack`].
+    /// Returns the result for `input`: null if there is no output, the output if there is one, otherwise an array of
+    /// the outputs. Must run on the stack of [`on_large_stack`].
     pub(super) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, Failure> {
         self.run_metered(input, &Meter::start(context.resources, TIME_LIMIT))
     }
@@ -118,8 +118,8 @@ impl Program {
         })
     }
 
-    /// Whether some output for `input` is neither null nor false; what would follow it is not computed.
-    /// Must run on the thread of [`on_large_stack`].
+    /// Returns whether an output for `input` is neither null nor false. Further outputs are not computed. Must run on
+    /// the stack of [`on_large_stack`].
     pub(super) fn holds(&self, input: &Value) -> Result<bool, Failure> {
         let mut holds = false;
         self.each_output(input, &Meter::start(None, TIME_LIMIT), |output| {
@@ -140,7 +140,7 @@ impl Program {
         for output in self.filter.id.run::<Machine>((context, input)) {
             let output = output.map_err(|exception| match exception.get_err() {
                 Ok(error) => Failure::Evaluation(describe::error(error, self.source.as_deref())),
-                // Tolls say why they ended the evaluation; nothing else raises exceptions that are no errors.
+                // Only tolls raise exceptions that are not errors, and the meter has their cause.
                 Err(_) => meter.failure(),
             })?;
             if take(&output)?.is_break() {
@@ -152,20 +152,20 @@ impl Program {
     }
 }
 
-/// The interpreter died of a mistake of its own.
+/// The interpreter panicked because of a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the jq interpreter panicked; please report the expression")]
 pub struct Panicked;
 
-/// Calls `work` with the stack that evaluations need: the present one where enough of it is left.
+/// Calls `work` with the stack that evaluations need: the current one if it has enough space.
 pub(super) fn on_large_stack<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     on_stack(STACK, work)
 }
 
-/// Calls `work` with `size` bytes of stack. A new stack is a little larger, so that what runs on it may
-/// ask for `size` again without getting yet another one.
+/// Calls `work` with `size` bytes of stack. A new stack is slightly larger, so that nested calls with the same `size`
+/// do not need another one.
 fn on_stack<T>(size: usize, work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    // Nothing that unwinding could leave half done is looked at again: the result is lost.
+    // Unwinding cannot expose an inconsistent state, because the result is discarded.
     let call = AssertUnwindSafe(|| stacker::maybe_grow(size, size + STACK_RESERVE, work));
     catch_unwind(call).map_err(|_| Panicked)
 }

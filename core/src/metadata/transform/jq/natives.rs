@@ -1,4 +1,4 @@
-//! The native functions of expressions: those of jaq that touch nothing outside, and ours.
+//! The native functions of expressions: those of jaq that do not access the environment, and our own.
 
 use jaq_core::box_iter::box_once;
 use jaq_core::data::{DataT, HasLut};
@@ -11,7 +11,7 @@ use super::{Failure, convert, update};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, decode};
 
-/// What programs are compiled for.
+/// The data types that programs are compiled for.
 pub(super) struct Machine;
 
 impl DataT for Machine {
@@ -19,7 +19,7 @@ impl DataT for Machine {
     type Data<'a> = Run<'a>;
 }
 
-/// What native functions see of the evaluation that calls them.
+/// The data of the evaluation that native functions can access.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) lut: &'a Lut<Machine>,
@@ -32,7 +32,7 @@ impl<'a> HasLut<'a, Machine> for Run<'a> {
     }
 }
 
-/// Names that no expression can spell, of the functions that [`super::instrument`] inserts.
+/// The names of the functions that [`super::instrument`] inserts. They are not valid in expressions.
 pub(super) mod toll {
     /// Counts a step.
     pub(crate) const STEP: &str = "!step";
@@ -40,7 +40,7 @@ pub(super) mod toll {
     pub(crate) const COPY: &str = "!copy";
     /// Counts a step and the value with all of its parts.
     pub(crate) const HOLD: &str = "!hold";
-    /// Counts a step and the value many times over, for functions that cut it into pieces.
+    /// Counts a step and a multiple of the value, for functions that split it.
     pub(crate) const CUT: &str = "!cut";
     /// Counts a step and a copy of a value that was just computed, and narrows numbers.
     pub(crate) const MADE: &str = "!made";
@@ -52,22 +52,22 @@ pub(super) mod toll {
     pub(crate) const TIMES: &str = "!times";
     /// The operator `/`.
     pub(crate) const OVER: &str = "!over";
-    /// The number that is none.
+    /// The number `nan`.
     pub(crate) const NAN: &str = "!nan";
     /// The infinite number.
     pub(crate) const INFINITE: &str = "!infinite";
 }
 
-/// Errors that our functions raise. None contains a value.
+/// The errors that our functions raise, without values.
 pub(super) const DIVISION_BY_ZERO: &str = "cannot divide by zero";
 pub(super) const NOT_JSON: &str = "cannot parse the text as JSON";
 pub(super) const NOT_TEXT: &str = "only text can be parsed as JSON";
 
-/// Functions of jaq that reach outside of the expression, or that ours replace.
+/// Functions of jaq that access the environment, or that our functions replace.
 const LEFT_OUT: [&str; 8] =
     ["env", "halt", "debug_empty", "stderr_empty", "localtime", "strflocaltime", "fromjson", "input"];
 
-/// The functions that expressions may call, without tolls.
+/// Returns the functions that expressions may call, without tolls.
 pub(super) fn public() -> impl Iterator<Item = Fun<Machine>> {
     let jaq = jaq_core::funs::<Machine>().chain(jaq_std::funs()).chain(jaq_json::funs());
     let ours: [Fun<Machine>; 3] = [
@@ -78,7 +78,7 @@ pub(super) fn public() -> impl Iterator<Item = Fun<Machine>> {
     jaq.filter(|(name, ..)| !LEFT_OUT.contains(name)).chain(ours)
 }
 
-/// The functions that only [`super::instrument`] calls.
+/// Returns the functions that only [`super::instrument`] calls.
 pub(super) fn tolls() -> impl Iterator<Item = Fun<Machine>> {
     let filters = || [Bind::Fun(()), Bind::Fun(())].into();
     let tolls: [Fun<Machine>; 11] = [
@@ -97,11 +97,11 @@ pub(super) fn tolls() -> impl Iterator<Item = Fun<Machine>> {
     tolls.into_iter()
 }
 
-/// What a toll takes for a value.
+/// A charge for a value.
 trait Toll {
     fn pay(meter: &Meter<'_>, value: &Val) -> Result<(), Ended>;
 
-    /// The value to go on with.
+    /// Returns the value to continue with.
     fn pass(value: Val) -> Val {
         value
     }
@@ -134,7 +134,7 @@ impl Toll for Hold {
     }
 }
 
-/// Bytes that a piece of one byte may take: a value, its buffer, and the object that describes a match.
+/// The maximum bytes of a piece of one byte: a value, its buffer, and the object that describes a match.
 const PIECE: usize = 64;
 
 impl Toll for Cut {
@@ -167,7 +167,7 @@ impl Toll for Narrow {
     }
 }
 
-/// The function that pays `T` and passes its input on, also where paths are followed.
+/// Returns the function that charges `T` and returns its input, for values and for paths.
 fn pass<T: Toll>() -> Native<Machine> {
     Native::<Machine>::new(|(context, value)| match T::pay(context.data().meter, &value) {
         Ok(()) => box_once(Ok(T::pass(value))),
@@ -196,7 +196,7 @@ fn operands(context: &mut jaq_core::Ctx<'_, Machine>) -> (Val, Val) {
     (context.pop_var(), right)
 }
 
-/// `l * r`, where the size of repeated text is known before it is made.
+/// `l * r`. The size of repeated text is charged before the text is created.
 fn times((mut context, _): Cv<'_, Machine>) -> ValXs<'_, Val> {
     let (left, right) = operands(&mut context);
     let repeated = match (&left, &right) {
@@ -212,8 +212,7 @@ fn times((mut context, _): Cv<'_, Machine>) -> ValXs<'_, Val> {
     }
 }
 
-/// `l / r`, where the number of pieces of divided text is known before they are made, and numbers are not
-/// divided by zero.
+/// `l / r`. The pieces of split text are charged before they are created. A division by zero is an error.
 fn over((mut context, _): Cv<'_, Machine>) -> ValXs<'_, Val> {
     let (left, right) = operands(&mut context);
     let pieces = match (&left, &right) {
@@ -233,10 +232,10 @@ fn is_zero(number: &Num) -> bool {
     jaq_std::ValT::as_f64(&Val::Num(number.clone())) == Some(0.0)
 }
 
-/// `fromjson`, by the codec of payloads: with its limits and its numbers.
+/// `fromjson`, with the JSON decoder of payloads and its limits.
 fn from_json((context, value): Cv<'_, Machine>) -> ValXs<'_, Val> {
     let Val::TStr(text) = &value else { return fail(NOT_TEXT) };
-    // The parsed tree and the converted one live at the same time.
+    // Charge a multiple of the text, because the parsed tree and the converted one exist at the same time.
     if let Err(ended) = context.data().meter.charge(text.len().saturating_mul(PIECE)) {
         return end(&ended);
     }

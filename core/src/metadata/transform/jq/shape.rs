@@ -1,11 +1,11 @@
-//! What the syntax of a filter tells about its outputs.
+//! Determines properties of a filter's outputs from its syntax.
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::ops::Math;
 use jaq_core::path::{Part, Path};
 
-/// Functions of the library that have one output at most.
+/// Functions of the library that have at most one output.
 const SINGLE: [&str; 30] = [
     "add",
     "all",
@@ -39,7 +39,7 @@ const SINGLE: [&str; 30] = [
     "with_entries",
 ];
 
-/// Whether a filter has one output at most, for all it is made of. When in doubt, no.
+/// Returns whether a filter certainly has at most one output.
 pub(super) fn single(term: &Term<&str>) -> bool {
     match term {
         Term::Id | Term::Num(_) | Term::Var(_) | Term::Break(_) | Term::Arr(_) => true,
@@ -66,7 +66,7 @@ pub(super) fn single(term: &Term<&str>) -> bool {
             branches.iter().all(|(condition, body)| single(condition) && single(body))
                 && otherwise.as_deref().is_none_or(single)
         }
-        // An expression may define these names anew; then each call still passes the toll of a definition.
+        // An expression may redefine these names; then each call still has the toll of a definition.
         Term::Call(name, _) => SINGLE.contains(name),
         Term::Path(head, Path(parts)) => {
             single(head)
@@ -79,7 +79,7 @@ pub(super) fn single(term: &Term<&str>) -> bool {
     }
 }
 
-/// Whether what a filter gives is its own input, changed by operators that pay for what they add.
+/// Returns whether the output of a filter is its own input, changed by operators that charge for added values.
 pub(super) fn in_place(term: &Term<&str>) -> bool {
     match term {
         Term::Id => true,
@@ -96,7 +96,7 @@ pub(super) fn in_place(term: &Term<&str>) -> bool {
     }
 }
 
-/// Whether a filter does not keep its input, since it looks at something else.
+/// Returns whether a filter does not keep its input, because it starts from a constant or a variable.
 pub(super) fn headed_by_constant(term: &Term<&str>) -> bool {
     match term {
         Term::Var(_) | Term::Num(_) => true,

@@ -1,3 +1,5 @@
+//! Tests of jq expressions and their limits.
+
 use std::time::Instant;
 
 use proptest::prelude::*;
@@ -12,7 +14,7 @@ fn json(text: &str) -> Value {
     decode(PayloadType::Json, text.as_bytes()).unwrap()
 }
 
-/// Evaluates within `time`.
+/// Evaluates with the time limit `time`.
 fn within(time: Duration, text: &str, input: &Value) -> Result<Value, Failure> {
     let program = Program::compile(text, Origin::Metadata).unwrap();
     on_large_stack(|| program.run_metered(input, &Meter::start(None, time))).unwrap()
@@ -177,20 +179,20 @@ fn language(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
 }
 
 #[rstest]
-#[case("env", "a function")]
-#[case("$ENV", "a variable")]
-#[case("input", "a function")]
-#[case("inputs", "a function")]
-#[case("halt", "a function")]
-#[case("halt_error", "a function")]
-#[case("localtime", "a function")]
-#[case("$x", "a variable")]
-#[case("break $x", "a label")]
-#[case("x::y", "a module")]
-#[case("map(1; 2)", "a function")]
-fn knows_nothing_outside(#[case] text: &str, #[case] kind: &str) {
+#[case("env", "function")]
+#[case("$ENV", "variable")]
+#[case("input", "function")]
+#[case("inputs", "function")]
+#[case("halt", "function")]
+#[case("halt_error", "function")]
+#[case("localtime", "function")]
+#[case("$x", "variable")]
+#[case("break $x", "label")]
+#[case("x::y", "module")]
+#[case("map(1; 2)", "function")]
+fn expressions_cannot_access_the_environment(#[case] text: &str, #[case] kind: &str) {
     let error = Program::compile(text, Origin::Metadata).unwrap_err().to_string();
-    assert!(error.contains(&format!("names {kind} that does not exist, at line 1")), "{error}");
+    assert!(error.contains(&format!("refers to an unknown {kind} at line 1")), "{error}");
 }
 
 #[rstest]
@@ -202,8 +204,8 @@ fn knows_nothing_outside(#[case] text: &str, #[case] kind: &str) {
 #[case("import \"a\" as a; .", "not valid at line 1, column 8")]
 #[case("include \"a\"; .", "not valid at line 1, column 9")]
 #[case("!step", "not valid at line 1, column 1")]
-#[case("\"é\" | foo", "a function that does not exist, at line 1, column 7")]
-fn refuses(#[case] text: &str, #[case] expected: &str) {
+#[case("\"é\" | foo", "an unknown function at line 1, column 7")]
+fn rejects(#[case] text: &str, #[case] expected: &str) {
     let error = Program::compile(text, Origin::Metadata).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
 }
@@ -223,7 +225,7 @@ fn refuses(#[case] text: &str, #[case] expected: &str) {
 fn nesting_is_bounded(#[case] open: &str, #[case] core: &str, #[case] close: &str) {
     let count = (compile::MAX_LENGTH - core.len()) / (open.len() + close.len());
     let text = format!("{}{core}{}", open.repeat(count), close.repeat(count));
-    // Nothing is left of parentheses once they are parsed.
+    // Parentheses are not part of the syntax tree, so they may compile.
     if let Err(error) = Program::compile(&text, Origin::Metadata) {
         assert!(matches!(error, ExpressionError::TooDeep | ExpressionError::Syntax { .. }), "{error}");
     }
@@ -233,7 +235,7 @@ fn nesting_is_bounded(#[case] open: &str, #[case] core: &str, #[case] close: &st
 }
 
 #[rstest]
-#[case("nan", "not one (nan)")]
+#[case("nan", "the number nan")]
 #[case("[infinite]", "infinite number")]
 #[case("-infinite", "infinite number")]
 #[case("{(\"a\" | tobytes | tostring): 1} | {a: (\"a\" | tobytes)}", "bytes")]
@@ -259,10 +261,10 @@ fn results_outside_of_the_model(#[case] text: &str, #[case] expected: &str) {
 #[case("length", "true", "a boolean has no length")]
 #[case("test(.)", r#""(hush""#, "a regular expression, or its flags, are not valid")]
 #[case(".[-5] = 1", "[7001]", "an array index is out of bounds")]
-#[case("(. + 1) = 1", "7001", "is no path")]
+#[case("(. + 1) = 1", "7001", "is not a path")]
 #[case(".a = 1", "7001", "cannot index a number with a string")]
 #[case("resource(\"/a\")", "null", "ResourceOutsideList")]
-fn messages_show_no_values(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
+fn messages_do_not_contain_values(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
     let message = message(text, input);
     assert!(message.contains(expected), "{message}");
     assert!(!message.contains("hush") && !message.contains("7001"), "{message}");
@@ -276,8 +278,8 @@ fn rendered_expressions_are_not_quoted() {
     assert!(!format!("{program:?}").contains("hush"));
 }
 
-/// Expressions that would run for ever, or fill any memory. None may end the process, and each must end
-/// soon after its time.
+/// Expressions that would run forever or use all memory. They must not end the process, and must end soon after the
+/// time limit.
 #[rstest]
 #[case::range("[range(1e12)]")]
 #[case::range_as_outputs("range(1e12)")]
@@ -357,11 +359,11 @@ fn everything_ends(#[case] text: &str) {
     let start = Instant::now();
     let result = within(limit, &expand(text), &Value::Null);
     assert!(matches!(result, Err(Failure::Stopped(_))), "{result:.200?}");
-    // Debug builds of one native function on 256 MiB take their time.
+    // In debug builds, one native function on 256 MiB takes long.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
-/// `X(…)` and `Y(…)` stand for 60 times what is within.
+/// Replaces `X(…)` and `Y(…)` with 60 copies of their content.
 fn expand(text: &str) -> String {
     let Some(at) = text.find(['X', 'Y']) else { return text.to_owned() };
     let mut depth = 0;
@@ -391,7 +393,7 @@ fn ordinary_work_fits_the_limits(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[test]
-fn reasons_say_what_was_exceeded() {
+fn reasons_name_the_exceeded_limit() {
     let reason_within = |time, text: &str| match within(time, text, &Value::Null) {
         Err(Failure::Stopped(reason)) => reason,
         other => panic!("{other:?}"),
@@ -407,7 +409,7 @@ fn reasons_say_what_was_exceeded() {
 }
 
 #[test]
-fn the_cache_is_bounded_and_forgets_the_least_recently_used() {
+fn the_cache_is_bounded_and_removes_the_least_recently_used() {
     let cache = ProgramCache::new(2);
     let first = cache.program("1").unwrap();
     cache.program("2").unwrap();

@@ -1,8 +1,8 @@
-//! Updates and deletions as jq 1.7 defines them: all paths are found in the input first; updates make
-//! missing containers and array items; deletions go from the last place to the first.
+//! Updates and deletions as in jq 1.7: all paths are found in the input first, updates create missing containers and
+//! array items, and deletions go from the last path to the first.
 //!
-//! The definitions of jaq differ: they update while they follow a path, so null cannot become a container,
-//! and deleting several items of an array deletes the wrong ones.
+//! The definitions of jaq differ: they update while they follow a path, so null cannot become a container, and the
+//! deletion of several items of an array deletes the wrong ones.
 
 use jaq_core::box_iter::box_once;
 use jaq_core::path::Opt;
@@ -12,11 +12,11 @@ use jaq_json::{Map, Num, Rc, Val};
 use super::meter::{Meter, shallow_size};
 use super::natives::Machine;
 
-/// Keys from the top: text, integers, and `{"start", "end"}` for slices.
+/// The keys of a path from the root: text, integers, and `{"start", "end"}` for slices.
 type Keys = Vec<Val>;
 
-/// `modify(paths; update)`, which is `paths |= update`. Only the first output of `update` counts; without
-/// one the place is deleted.
+/// `modify(paths; update)`, which is `paths |= update`. Only the first output of `update` is used; without an output,
+/// the value is deleted.
 pub(super) fn modify<'a>((mut context, value): Cv<'a, Machine>) -> ValXs<'a, Val> {
     let (update, update_context) = context.pop_fun();
     let (paths, paths_context) = context.pop_fun();
@@ -36,7 +36,7 @@ pub(super) fn modify<'a>((mut context, value): Cv<'a, Machine>) -> ValXs<'a, Val
     let mut root = value;
     let mut emptied = Vec::new();
     for keys in found {
-        // Taken out, the old value belongs to the update alone and can be changed in place.
+        // Take the old value out, so that the update is its only user and can change it in place.
         let old = match existing(&mut root, &keys) {
             Some(place) => Ok(std::mem::take(place)),
             None => lookup(&root, &keys),
@@ -93,7 +93,7 @@ fn lookup(root: &Val, keys: &[Val]) -> Result<Val, Error<Val>> {
     keys.iter().try_fold(root.clone(), Val::index)
 }
 
-/// The place at `keys`, if all of it exists.
+/// Returns the value at `keys`, if the whole path exists.
 fn existing<'v>(root: &'v mut Val, keys: &[Val]) -> Option<&'v mut Val> {
     keys.iter().try_fold(root, |place, key| match (place, key) {
         (Val::Obj(members), Val::TStr(_)) => Rc::make_mut(members).get_mut(key),
@@ -105,7 +105,7 @@ fn existing<'v>(root: &'v mut Val, keys: &[Val]) -> Option<&'v mut Val> {
     })
 }
 
-/// Where an index points to in an array of `length`; negative ones count from the end.
+/// Returns the position of an index in an array of `length`; negative indexes count from the end.
 fn position(index: &Num, length: usize) -> Option<usize> {
     let index = index.as_isize()?;
     match usize::try_from(index) {
@@ -114,7 +114,7 @@ fn position(index: &Num, length: usize) -> Option<usize> {
     }
 }
 
-/// Puts `new` at `keys`, making what is missing on the way.
+/// Sets the value at `keys` to `new`, and creates missing parents.
 fn set<'a>(meter: &Meter<'_>, root: &mut Val, keys: &[Val], new: Val) -> Result<(), Exn<'a, Val>> {
     let mut place = root;
     for (depth, key) in keys.iter().enumerate() {
