@@ -15,7 +15,7 @@ pub enum PruneLimit {
     Text(String),
 }
 
-/// A prune limit that is known to be valid.
+/// A validated prune limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// At most this many resources.
@@ -25,7 +25,7 @@ pub enum Limit {
 }
 
 impl PruneLimit {
-    /// The limit; the error says what to write instead.
+    /// Returns the limit. The error states the valid forms.
     pub fn limit(&self) -> Result<Limit, String> {
         match self {
             Self::Count(count) => {
