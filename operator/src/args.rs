@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn clap_accepts_the_definition_of_the_command_line() {
         use clap::CommandFactory as _;
         Args::command().debug_assert();
     }
@@ -235,7 +235,7 @@ mod tests {
     #[case(&["--sync-timeout=0s"])]
     #[case(&["--max-concurrent-reconciles=0"])]
     #[case(&["standalone", "--manifests=m"])]
-    fn what_is_not_understood_exits_with_2(#[case] args: &[&str]) {
+    fn invalid_arguments_exit_with_2(#[case] args: &[&str]) {
         let all = std::iter::once("declarest-operator").chain(args.iter().copied());
         assert_eq!(Args::try_parse_from(all).unwrap_err().exit_code(), 2);
     }
@@ -254,7 +254,7 @@ mod tests {
     #[case("8080")]
     #[case("host:")]
     #[case(":70000")]
-    fn refused_bind_addresses(#[case] text: &str) {
+    fn invalid_bind_addresses_are_rejected(#[case] text: &str) {
         assert_eq!(text.parse::<BindAddress>(), Err(InvalidBindAddress(text.to_owned())));
     }
 }
