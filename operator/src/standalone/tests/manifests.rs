@@ -96,7 +96,7 @@ async fn a_refused_document_is_reported_with_its_place(
 #[rstest]
 #[case::syntax("a.yaml", "kind: [\n", "not YAML")]
 #[case::json("a.json", "{\n\"kind\": }", "not JSON")]
-#[case::scalar("a.yaml", "just text\n", "a manifest is an object")]
+#[case::scalar("a.yaml", "just text\n", "a manifest must be an object")]
 #[case::nameless("a.yaml", "apiVersion: v1\nkind: Secret\n", "metadata.name is missing")]
 #[case::kindless("a.yaml", "apiVersion: v1\nmetadata: {name: x}\n", "kind is missing")]
 #[case::number_in_string_data(
@@ -192,14 +192,14 @@ async fn a_missing_directory_is_an_error() {
     assert!(error.to_string().contains("/nonexistent/manifests"), "{error}");
 }
 
-/// Waits until the widget of the manifest is (or is not) there.
+/// Waits until the widget of the manifest exists (or does not).
 async fn wait_for(client: &kube::Client, name: &str, present: bool) {
     let reached = async {
         while widgets(client).get_opt(name).await.unwrap().is_some() != present {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), reached).await.expect("the change is taken in");
+    tokio::time::timeout(Duration::from_secs(20), reached).await.expect("the change is applied");
 }
 
 #[tokio::test]
@@ -210,14 +210,14 @@ async fn a_watched_directory_is_followed_until_shutdown() {
     let shutdown = CancellationToken::new();
     let manifests = Manifests::new(directory.path().to_owned(), client.clone());
     let watching = tokio::spawn(manifests.watch(shutdown.clone()));
-    // The first changes may come before the watch is set up, so this one is repeated until it is seen.
+    // The first changes may come before the watch is set up, so this change is repeated until it is applied.
     let added = async {
         while widgets(&client).get_opt("b").await.unwrap().is_none() {
             fs::write(directory.path().join("b.yaml"), manifest("b", "http://b")).unwrap();
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), added).await.expect("the new file is taken in");
+    tokio::time::timeout(Duration::from_secs(20), added).await.expect("the new file is applied");
     fs::remove_file(directory.path().join("a.yaml")).unwrap();
     wait_for(&client, "a", false).await;
     fs::create_dir(directory.path().join("sub")).unwrap();

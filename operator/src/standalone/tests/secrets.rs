@@ -6,7 +6,7 @@ use super::widgets::{refusal, secrets};
 
 /// Unlike kube-apiserver, which shows the whole object.
 #[tokio::test]
-async fn a_refused_value_is_not_repeated() {
+async fn errors_do_not_contain_rejected_values() {
     let client = api().client();
     let secret = serde_json::from_value(json!({"metadata": {"name": "s"}})).unwrap();
     secrets(&client).create(&PostParams::default(), &secret).await.unwrap();

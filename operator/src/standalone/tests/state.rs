@@ -58,7 +58,7 @@ async fn a_restart_keeps_identity_generation_status_and_finalizers() {
     let revision =
         |object: &kube::api::DynamicObject| -> u64 { object.resource_version().unwrap().parse().unwrap() };
     assert!(revision(&changed) > revision(&before));
-    // What a manager applied before the restart still vanishes when it is dropped after it.
+    // A field that a manager applied before the restart is removed when the manager drops it after the restart.
     let object = apply_status(&client, "m", "a", &json!({"count": 1})).await;
     assert_eq!(object.data["status"], json!({"count": 1}));
 }
@@ -98,7 +98,7 @@ async fn a_refused_write_leaves_the_object_as_it_was() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
-    // The place of the temporary file is taken by a directory, so nothing can be saved.
+    // A directory has the name of the temporary file, so nothing can be saved.
     std::fs::create_dir(directory.path().join("api/widgets/default/.a.json.tmp")).unwrap();
     let (code, reason, message) = refusal(merge(&client, "a", &json!({"spec": {"size": 2}})).await);
     assert_eq!((code, reason.as_str()), (500, "InternalError"));
