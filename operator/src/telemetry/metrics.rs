@@ -471,13 +471,13 @@ mod tests {
         metrics.token_asked(A, "first", true);
         metrics.token_asked(A, "refused", false);
         metrics.token_asked(A, "refused", false);
-        let told = text(&metrics);
+        let encoded = text(&metrics);
         let name = "declarest_operator_managed_server_token_requests_total";
         for (labels, count) in
             [(r#"reason="first",result="success""#, 1), (r#"reason="refused",result="failure""#, 2)]
         {
             let series = format!(r#"{name}{{name="a",namespace="team",{labels}}} {count}"#);
-            assert!(told.contains(&series), "{series}\n{told}");
+            assert!(encoded.contains(&series), "{series}\n{encoded}");
         }
         metrics.forget("ManagedServer", A);
         assert!(!text(&metrics).contains(&format!("{name}{{")));
