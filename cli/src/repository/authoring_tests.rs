@@ -8,7 +8,7 @@ use super::*;
 use crate::environment::Environment;
 use crate::settings::GlobalFlags;
 
-/// A home with a context, whose repository is `work` and whose remote is `origin.git`.
+/// A home directory with a context, whose repository is `work` and whose remote is `origin.git`.
 struct Home {
     directory: tempfile::TempDir,
     invocation: Invocation,
@@ -51,7 +51,7 @@ impl Home {
         Authoring::begin(&self.invocation, &message, "declarest: save resource /a".to_owned(), push)
     }
 
-    /// Writes a file as a command does.
+    /// Writes a file like a command.
     fn change(&self, file: &str, content: &str, push: Push) -> Result<Option<Revision>, Failure> {
         let authoring = self.begin(None, push)?;
         self.write(file, content);
@@ -64,7 +64,7 @@ impl Home {
         format!("{} {}", commit.author(), commit.message().unwrap())
     }
 
-    /// The commit that the remote has.
+    /// Returns the commit of the remote.
     fn pushed(&self) -> Option<String> {
         let git = Git::open_bare(self.path("origin.git")).unwrap();
         git.find_reference("refs/heads/main").ok().map(|found| found.target().unwrap().to_string())
@@ -92,7 +92,7 @@ fn a_blank_message_is_refused(#[case] repository: &str) {
     let home = Home::new(repository);
     let failure = home.begin(Some(" \n"), Push::Configured).err().unwrap();
     assert_eq!(failure.category().exit_code(), 2);
-    assert_eq!(failure.message(), "--message is blank; say what the commit is about");
+    assert_eq!(failure.message(), "--message is blank; write a commit message");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn in_a_plain_directory_nothing_happens() {
 #[test]
 fn nothing_else_may_be_uncommitted() {
     let home = Home::new(LOCAL);
-    // Nothing was ever committed: whatever is there becomes part of the first commit.
+    // Before the first commit, existing files become part of it.
     home.write("old", "1");
     assert!(home.change("a", "1", Push::Configured).unwrap().is_some());
     home.write("old", "2");
@@ -140,7 +140,7 @@ fn what_is_pushed(#[case] repository: &str, #[case] push: Push, #[case] expected
 
 #[rstest]
 #[case(FILESYSTEM, "--push needs a Git repository")]
-#[case(LOCAL, "--push has nowhere to push to")]
+#[case(LOCAL, "--push needs a remote")]
 fn a_push_that_cannot_be_is_refused_before_anything_is_written(
     #[case] repository: &str,
     #[case] message: &str,
@@ -164,7 +164,7 @@ fn a_failed_push_keeps_the_commit_and_the_next_change_brings_it_along() {
     // Nothing new to commit.
     assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
     assert!(home.pushed().is_some());
-    // The remote is known to have everything and is not asked.
+    // The remote is known to be up to date and is not contacted.
     fs::remove_dir_all(home.path("origin.git")).unwrap();
     assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
     assert!(home.change("a", "1", Push::Always).is_err());

@@ -19,7 +19,7 @@ use super::volumes::{self, Naming, Place};
 use crate::crd::{SecretStore, secret_store};
 use crate::directories;
 
-/// What the claims of stores are called.
+/// The names of the claims of stores.
 pub const CLAIMS: Naming = Naming { suffix: "secrets", label: "declarest.io/secret-store" };
 
 /// The file of a store and its place.

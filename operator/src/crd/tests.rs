@@ -272,7 +272,8 @@ fn file_stores_stay_in_their_directory(#[case] path: &str, #[case] relative: &st
 #[case("/var/lib/declarest/secrets/../cache/x")]
 #[case("/var/lib/declarest/secretsx/store.json")]
 fn file_stores_cannot_leave_their_directory(#[case] path: &str) {
-    let expected = format!("spec.file.path: {path:?} is outside of the store's directory; write a relative path");
+    let expected =
+        format!("spec.file.path: {path:?} is outside of the store's directory; write a relative path");
     assert_eq!(store(file(path)), expected);
 }
 

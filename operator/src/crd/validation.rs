@@ -107,8 +107,8 @@ impl Categorized for FieldErrors {
 /// Parses an http or https URL with a host and without credentials and fragment.
 pub(super) fn http_url(text: &str) -> Result<Url, String> {
     // Errors do not repeat the text, because it may hold a password.
-    let url =
-        Url::parse(text.trim()).map_err(|error| format!("is not a URL ({error}); write https://host/path"))?;
+    let url = Url::parse(text.trim())
+        .map_err(|error| format!("is not a URL ({error}); write https://host/path"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("has the scheme {:?}; write an http or https URL", url.scheme()));
     }

@@ -16,7 +16,7 @@ use crate::output::OutputPolicy;
 
 #[derive(Debug, Subcommand)]
 pub enum SecretCommand {
-    /// Make the secret store ready for use, or prove that it is
+    /// Initialize the secret store, or check that it can be used
     Init,
     /// Store a value
     #[command(visible_alias = "store")]
@@ -27,9 +27,9 @@ pub enum SecretCommand {
     List(list::ListArguments),
     /// Delete a value
     Delete(key::KeyArguments),
-    /// Find what looks like a secret and is readable, in a payload or in the repository
+    /// Find plaintext values that look like secrets, in a payload or in the repository
     Detect(detect::DetectArguments),
-    /// Store what looks like a secret in a payload, and print the payload with placeholders
+    /// Store the likely secrets of a payload, and print the payload with placeholders
     Mask(PayloadArguments),
     /// Print a payload with values in place of its placeholders
     Resolve(PayloadArguments),

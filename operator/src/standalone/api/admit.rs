@@ -8,7 +8,7 @@ use super::resource::{Family, ResourceType};
 use super::schema::{Structural, prune};
 use super::status_error::{FieldError, StatusError};
 
-/// What to do with unknown fields (`fieldValidation`).
+/// How unknown fields are handled (`fieldValidation`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
