@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_result_is_refused() {
+    fn a_blank_result_is_an_error() {
         let error = edit("sed -i d", "a\n").unwrap_err();
         assert_eq!(error.to_string(), "the metadata of /a is empty after editing; nothing was changed");
         assert_eq!(error.category().exit_code(), 2);

@@ -188,7 +188,7 @@ mod tests {
     #[case("--verbose=4")]
     #[case("-v=-1")]
     #[case("--no-color=maybe")]
-    fn refused(#[case] line: &str) {
+    fn invalid_flags_are_rejected(#[case] line: &str) {
         assert!(Line::try_parse_from(["x", line]).is_err());
     }
 

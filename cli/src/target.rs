@@ -119,7 +119,7 @@ mod tests {
     )]
     #[case("a", "-", "logical path \"a\" must start with \"/\"")]
     #[case("/a/_", "-", "logical path \"/a/_\" must not contain the reserved segment \"_\"")]
-    fn refused(#[case] positional: &str, #[case] flag: &str, #[case] message: &str) {
+    fn invalid_paths_are_rejected(#[case] positional: &str, #[case] flag: &str, #[case] message: &str) {
         let failure = arguments(positional, flag).optional_target().unwrap_err();
         assert_eq!((failure.message(), failure.category().exit_code()), (message, 2));
     }

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_the_variable_is_named() {
+    fn the_error_without_a_terminal_names_the_variable() {
         let prompt = CredentialValue::Prompt { persist_in_session: true };
         let error = credentials(prompt, &Environment::default()).login("ops-1").unwrap_err();
         assert!(error.to_string().ends_with("or set DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD"), "{error}");

@@ -87,7 +87,11 @@ mod tests {
 
     #[rstest]
     #[case(Literals::Refused, "{}", "file")]
-    fn fewer_meanings(#[case] literals: Literals, #[case] text: &str, #[case] expected: &str) {
+    fn without_literals_an_argument_is_always_a_file(
+        #[case] literals: Literals,
+        #[case] text: &str,
+        #[case] expected: &str,
+    ) {
         assert_eq!(name(&classify(text, literals, true, false)), expected);
     }
 }

@@ -1,3 +1,5 @@
+//! Tests of commits and pushes of changes, with real Git repositories.
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -88,7 +90,7 @@ fn a_change_is_one_commit(#[case] message: Option<&str>, #[case] expected: &str)
 #[rstest]
 #[case(FILESYSTEM)]
 #[case(LOCAL)]
-fn a_blank_message_is_refused(#[case] repository: &str) {
+fn a_blank_message_is_rejected(#[case] repository: &str) {
     let home = Home::new(repository);
     let failure = home.begin(Some(" \n"), Push::Configured).err().unwrap();
     assert_eq!(failure.category().exit_code(), 2);
@@ -96,7 +98,7 @@ fn a_blank_message_is_refused(#[case] repository: &str) {
 }
 
 #[test]
-fn in_a_plain_directory_nothing_happens() {
+fn a_filesystem_repository_is_not_committed() {
     let home = Home::new(FILESYSTEM);
     assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
     assert_eq!(home.change("a", "2", Push::Never).unwrap(), None);
@@ -104,7 +106,7 @@ fn in_a_plain_directory_nothing_happens() {
 }
 
 #[test]
-fn nothing_else_may_be_uncommitted() {
+fn a_change_needs_a_clean_worktree() {
     let home = Home::new(LOCAL);
     // Before the first commit, existing files become part of it.
     home.write("old", "1");
@@ -118,7 +120,7 @@ fn nothing_else_may_be_uncommitted() {
 }
 
 #[test]
-fn cleanliness_is_judged_without_the_remote() {
+fn the_clean_check_does_not_contact_the_remote() {
     let home = Home::new(SYNCED);
     fs::remove_dir_all(home.path("origin.git")).unwrap();
     assert!(home.change("a", "1", Push::Never).unwrap().is_some());
@@ -132,7 +134,7 @@ fn cleanliness_is_judged_without_the_remote() {
 #[case(NOT_SYNCED, Push::Configured, false)]
 #[case(NOT_SYNCED, Push::Always, true)]
 #[case(NOT_SYNCED, Push::Never, false)]
-fn what_is_pushed(#[case] repository: &str, #[case] push: Push, #[case] expected: bool) {
+fn commits_are_pushed_as_configured(#[case] repository: &str, #[case] push: Push, #[case] expected: bool) {
     let home = Home::new(repository);
     let revision = home.change("a", "1", push).unwrap().unwrap();
     assert_eq!(home.pushed(), expected.then(|| revision.to_string()));
@@ -141,7 +143,7 @@ fn what_is_pushed(#[case] repository: &str, #[case] push: Push, #[case] expected
 #[rstest]
 #[case(FILESYSTEM, "--push needs a Git repository")]
 #[case(LOCAL, "--push needs a remote")]
-fn a_push_that_cannot_be_is_refused_before_anything_is_written(
+fn an_impossible_push_is_rejected_before_anything_is_written(
     #[case] repository: &str,
     #[case] message: &str,
 ) {
@@ -153,7 +155,7 @@ fn a_push_that_cannot_be_is_refused_before_anything_is_written(
 }
 
 #[test]
-fn a_failed_push_keeps_the_commit_and_the_next_change_brings_it_along() {
+fn a_failed_push_keeps_the_commit_and_the_next_change_pushes_it() {
     let home = Home::new(SYNCED);
     fs::rename(home.path("origin.git"), home.path("away.git")).unwrap();
     let failure = home.change("a", "1", Push::Configured).unwrap_err();

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn success_and_a_new_generation_start_over() {
+    fn success_and_a_new_generation_reset_the_count() {
         let backoff = Backoff::default();
         assert_eq!(backoff.failed(&"a", 1), 1);
         assert_eq!(backoff.failed(&"a", 1), 2);

@@ -201,7 +201,7 @@ impl<R: Reconciler> Frame<R> {
                 // Another client wrote first, or the object was deleted. The next round reads the object again.
                 let race = matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409));
                 if race && failures == 1 {
-                    tracing::debug!(%error, "another client changed the object at the same time");
+                    tracing::debug!(%error, "another client changed or deleted the object at the same time");
                     return Action::requeue(Duration::from_secs(1));
                 }
                 tracing::warn!(%error, failures, "a request to the Kubernetes API failed");

@@ -1,3 +1,5 @@
+//! Tests of the reconcile loop.
+
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -78,7 +80,7 @@ fn server(name: &str) -> ManagedServer {
 }
 
 #[tokio::test]
-async fn a_panic_is_the_failure_of_one_object() {
+async fn a_panic_fails_one_object_only() {
     let client = standalone::Api::new(crd::all()).unwrap().client();
     let stop = CancellationToken::new();
     let context = context(&client, stop.clone());
@@ -116,7 +118,7 @@ async fn a_panic_is_the_failure_of_one_object() {
 #[case::never_later_than_the_interval(Outcome::new(Reason::FetchFailed, ""), 9, Some(54..=66))]
 #[case::refused_prune(Outcome::new(Reason::PruneRefused, ""), 0, Some(54..=66))]
 #[case::explicit_requeue(Outcome::ready("").with_requeue(Duration::from_secs(7)), 0, Some(7..=7))]
-fn the_next_look_follows_from_the_reason(
+fn the_reason_determines_the_next_round(
     #[case] outcome: Outcome,
     #[case] failures: u32,
     #[case] expected: Option<std::ops::RangeInclusive<u64>>,

@@ -132,7 +132,8 @@ fn decrypted(object: &SecretStore, secrets: usize, note: Option<String>) -> Outc
     if !ephemeral {
         return Outcome::ready(message);
     }
-    let warning = "the file is lost if the operator's state directory is lost; set spec.file.seedRef or spec.file.storage";
+    let warning = "the file is lost if the operator's state directory is lost; set spec.file.seedRef or \
+                   spec.file.storage";
     let outcome = Outcome::ready(format!("{message}; {warning}"));
     // Publish the event once, not in each round.
     if kind::is_ready(object) {

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zero_is_no_limit() {
+    fn zero_means_unlimited() {
         let spec = RequestThrottling {
             max_concurrent_requests: Some(0),
             queue_size: None,

@@ -1,3 +1,5 @@
+//! Durations in specs, such as `30s`.
+
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! The limit of deletions in one run: a count or a percentage.
+
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -70,7 +70,7 @@ fn repository_accepts(#[case] pointer: &str, #[case] value: Value) {
 #[case("/git/webhook", json!({"provider": "gitea", "secretRef": secret(), "branchFilter": {"exclude": ["a[b"]}}), r#"spec.git.webhook.branchFilter: "a[b" is not a glob: unclosed character class; missing ']'"#)]
 #[case("/storage", json!({}), "spec.storage: set exactly one of existingPVC and pvc")]
 #[case("/storage", json!({"pvc": {"accessModes": ["ReadWriteOnce"], "requests": {"storage": "0Gi"}}}), r#"spec.storage.pvc.requests.storage: "0Gi" is not a size; write a quantity above zero such as 10Gi"#)]
-fn repository_refuses(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
+fn repository_rejects(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
     assert_eq!(repository(pointer, value, &limits()), error);
 }
 
@@ -196,7 +196,7 @@ fn server_accepts(#[case] pointer: &str, #[case] value: Value) {
 #[case("/metadata", json!({"bundle": "ftp://files.test/x"}), r#"spec.metadata.bundle: "ftp" is not a scheme of a bundle; use oci or https"#)]
 #[case("/openapi", json!({"url": "file:///openapi.json"}), r#"spec.openapi.url: has the scheme "file"; write an http or https URL"#)]
 #[case("/pollInterval", json!("1s"), r#"spec.pollInterval: "1s" is too short; the minimum is 30s"#)]
-fn server_refuses(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
+fn server_rejects(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
     assert_eq!(server(pointer, value), error);
 }
 
@@ -308,7 +308,7 @@ fn policies(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
 #[case("")]
 #[case("/shops/../users")]
 #[case("/shops/_/x")]
-fn policies_refuse_paths_that_are_not_logical(#[case] path: &str) {
+fn policies_reject_invalid_logical_paths(#[case] path: &str) {
     let error = policy("/source/path", json!(path));
     assert!(error.starts_with("spec.source.path: "), "{error}");
 }

@@ -112,7 +112,7 @@ mod tests {
     #[case("/shops/_/tills/_", "/shops/{any}/tills")]
     #[case("/shops/r*/tills/", "/shops/r*/tills")]
     #[case("/", "/")]
-    fn representatives(#[case] text: &str, #[case] expected: &str) {
+    fn a_selector_has_a_representative_path(#[case] text: &str, #[case] expected: &str) {
         let subject = Subject { text: text.to_owned(), selector: Selector::parse(text).unwrap() };
         assert_eq!(subject.representative().unwrap().as_str(), expected);
     }

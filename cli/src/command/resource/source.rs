@@ -103,7 +103,11 @@ mod tests {
         Some("A B"),
         "--http-method \"A B\" is not an HTTP method; write a method such as POST"
     )]
-    fn refused(#[case] source: &str, #[case] method: Option<&str>, #[case] message: &str) {
+    fn invalid_sources_and_methods_are_rejected(
+        #[case] source: &str,
+        #[case] method: Option<&str>,
+        #[case] message: &str,
+    ) {
         let failure = arguments(source, method).source().unwrap_err();
         assert_eq!((failure.message(), failure.category().exit_code()), (message, 2));
     }

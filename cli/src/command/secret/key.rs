@@ -144,7 +144,12 @@ mod tests {
     #[case::no_path(&["p", "k"], "", "", "must start with \"/\"")]
     #[case::traversal(&["a/../b"], "", "", "empty, . or .. segment")]
     #[case::blank(&[" "], "", "", "must not be empty")]
-    fn refused(#[case] positional: &[&str], #[case] path: &str, #[case] name: &str, #[case] message: &str) {
+    fn incomplete_and_contradictory_keys_are_rejected(
+        #[case] positional: &[&str],
+        #[case] path: &str,
+        #[case] name: &str,
+        #[case] message: &str,
+    ) {
         let failure = key(positional, path, name).unwrap_err();
         assert_eq!(failure.category().exit_code(), 2);
         assert!(failure.message().contains(message), "{}", failure.message());

@@ -253,7 +253,11 @@ mod tests {
     #[case("truncated", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources_truncated = true, Decision::Full(Trigger::Retry))]
     #[case("commit", |_: &mut SyncPolicyStatus, f: &mut Fingerprint| f.revision = "r2".to_owned(), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged })]
     #[case("failures", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources.push(failed_resource()), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry })]
-    fn first_matching_rule_wins(#[case] what: &str, #[case] change: Change, #[case] expected: Decision) {
+    fn the_first_matching_rule_decides(
+        #[case] what: &str,
+        #[case] change: Change,
+        #[case] expected: Decision,
+    ) {
         let (mut status, mut fingerprint) = (settled(), fingerprint());
         change(&mut status, &mut fingerprint);
         assert_eq!(run(&status, &fingerprint, true), expected, "{what}");

@@ -203,7 +203,8 @@ fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
         Some(senior) => Err(Failure::new(
             Reason::OverlappingPolicy,
             format!(
-                "spec.source.path {} overlaps {} of the older SyncPolicy \"{}\"; change one of the paths, or delete one policy",
+                "spec.source.path {} overlaps {} of the older SyncPolicy \"{}\"; change one of the paths, or delete \
+                 one policy",
                 own.scope, senior.scope, senior.name
             ),
         )),

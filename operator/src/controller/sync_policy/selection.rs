@@ -91,7 +91,7 @@ fn choose(
         }
         Ok(None) => {}
         Err(error) => {
-            tracing::warn!(%error, "cannot select changed resources only; comparing the whole scope")
+            tracing::warn!(%error, "cannot select changed resources only; comparing the whole scope");
         }
     }
     let selection = full(request, inventory, tree.as_ref())?;

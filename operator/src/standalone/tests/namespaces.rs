@@ -1,3 +1,5 @@
+//! Namespaces of the in-process API.
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, ListParams, PostParams};

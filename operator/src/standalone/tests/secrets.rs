@@ -1,3 +1,5 @@
+//! Errors about Secrets.
+
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 

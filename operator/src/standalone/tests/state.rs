@@ -1,3 +1,5 @@
+//! State files: restarts, watches across restarts, and damaged files.
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -19,7 +21,7 @@ fn saved(directory: &Path, name: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn a_write_that_was_answered_is_on_disk() {
+async fn a_confirmed_write_is_on_disk() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
@@ -64,7 +66,7 @@ async fn a_restart_keeps_identity_generation_status_and_finalizers() {
 }
 
 #[tokio::test]
-async fn watches_from_before_a_restart_have_to_list_again() {
+async fn watches_from_before_a_restart_must_list_again() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
@@ -94,7 +96,7 @@ async fn secrets_are_never_written() {
 }
 
 #[tokio::test]
-async fn a_refused_write_leaves_the_object_as_it_was() {
+async fn a_rejected_write_does_not_change_the_object() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
@@ -130,7 +132,7 @@ async fn damaged_and_foreign_files_do_not_stop_a_restart() {
 }
 
 #[tokio::test]
-async fn restored_dependents_of_a_gone_owner_are_collected() {
+async fn restored_dependents_of_a_deleted_owner_are_collected() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     let owner = widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
