@@ -42,6 +42,7 @@ pub async fn open(
     spec: &secret_store::FileStore,
     secrets: &mut SecretReader,
 ) -> Result<(FileStore, PlacedFile), Failure> {
+    // Find the file.
     let state = state_directory(context, &object.key());
     let place = volumes::settle(context, object, spec.storage.as_ref(), CLAIMS, state).await?;
     let relative = spec
@@ -49,8 +50,10 @@ pub async fn open(
         .map_err(|reason| Failure::spec_invalid(format!("spec.file.path: {reason}")))?;
     let directory = directory_of(&place, &relative).await;
     let file = PlacedFile { path: directory.join(relative), note: place.note };
+    // Read the key and the seed.
     let key = key(secrets, &spec.encryption).await?;
     let seed = secrets.optional("spec.file.seedRef", spec.seed_ref.as_ref()).await?;
+    // Create the directory, and replace the file if the seed is new.
     let path = file.path.clone();
     blocking(move || prepare(&path, &directory)).await?;
     if let Some(seed) = seed {

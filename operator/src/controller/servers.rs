@@ -45,10 +45,12 @@ impl Servers {
         if let Some(client) = self.cached(&key, &identity) {
             return Ok(client);
         }
+        // Another task may have built the client in the meantime.
         let _turn = self.turns.wait(&key).await;
         if let Some(client) = self.cached(&key, &identity) {
             return Ok(client);
         }
+        // Build the client: settings with Secrets, gate, observer.
         let settings = settings(context, server).await?;
         let throttling = throttling(server.spec.http.request_throttling.as_ref());
         let gate = self.gate(&key, throttling)?;

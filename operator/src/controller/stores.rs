@@ -41,6 +41,7 @@ impl Stores {
         if let Some(opened) = self.cached(&key, &identity) {
             return Ok(opened);
         }
+        // Another task may have opened the store in the meantime.
         let _turn = self.turns.wait(&key).await;
         if let Some(opened) = self.cached(&key, &identity) {
             return Ok(opened);

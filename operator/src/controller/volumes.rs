@@ -60,6 +60,7 @@ pub async fn settle<K: Kind>(
     let key = object.key();
     let claim = claim_name(storage, &key.name, naming);
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
+    // Find or create the claim.
     let found = claims.get_opt(&claim).await.map_err(|error| {
         Failure::api(&format!("read PersistentVolumeClaim {}/{claim}", key.namespace), &error)
     })?;
@@ -85,6 +86,7 @@ pub async fn settle<K: Kind>(
             )));
         }
     }
+    // Use the claim if it is mounted.
     let mounted = context.directories.claim(&key.namespace, &claim);
     if tokio::fs::metadata(&mounted).await.is_ok_and(|found| found.is_dir()) {
         let (directory, earlier) = (K::owner(&key).below(&mounted), Some(mounted.join(&key.name)));

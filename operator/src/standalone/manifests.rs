@@ -115,6 +115,7 @@ impl Manifests {
 
     /// Applies all manifests, and deletes objects that no longer have one.
     pub async fn load(&self) -> Result<LoadReport, ManifestsError> {
+        // Read the served types and all documents.
         let discovery = Discovery::new(self.client.clone())
             .run()
             .await
@@ -137,6 +138,7 @@ impl Manifests {
                 report.applied += 1;
             }
         }
+        // Delete objects without a manifest.
         if !report.deletions_withheld {
             self.delete_undeclared(&discovery, &declared, &mut report).await?;
         }

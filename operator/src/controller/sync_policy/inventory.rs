@@ -79,6 +79,7 @@ impl Inventory {
         owner: &str,
         target: &Revision,
     ) -> Result<Self, RepositoryError> {
+        // A new owner starts with an empty history.
         if past.owner.as_deref() != Some(owner) {
             pins.keep(mirror, "attempted", target)?;
             pins.advance(mirror, target)?;
@@ -89,6 +90,7 @@ impl Inventory {
                 is_new: true,
             });
         }
+        // Collect the known revisions, newest first, and pin them.
         let base = known(mirror, past.base.as_ref())?.unwrap_or_else(|| target.clone());
         let applied = known(mirror, past.applied.as_ref())?;
         let mut seen = Vec::new();

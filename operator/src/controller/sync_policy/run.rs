@@ -213,6 +213,7 @@ impl Running<'_, '_> {
     /// Records in the status and in the inventory that a run is in progress. If the process dies, the run counts as
     /// failed.
     async fn begin(&mut self, kind: RunKind, trigger: Trigger) -> Result<(), Failure> {
+        // The status.
         let target = &self.target;
         let status = &mut self.round.status;
         status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
@@ -228,6 +229,7 @@ impl Running<'_, '_> {
         working.conditions = drifted;
         let published = self.round.publish(&working, 0).await;
         published.map_err(|error| Failure::api("write the status", &error))?;
+        // The inventory.
         let (pins, mirror, target) = (self.pins(), self.mirror.clone(), self.target.clone());
         let base = self.round.status.inventory_base_revision.clone();
         blocking("pin the revision", move || pins.attempt(&mirror, base.as_deref(), &target)).await

@@ -55,6 +55,7 @@ pub struct Selected {
 /// Selects the changed resources if that is certain to be complete, otherwise the whole scope. Pins the commits that
 /// later runs may need.
 pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryError> {
+    // The inventory decides which resources may be pruned.
     let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.owner, &request.target)?;
     let (mut selection, kind, trigger, tree) = choose(request, &inventory)?;
     if let Some(applied) = &inventory.applied {
@@ -196,6 +197,7 @@ fn incremental(
     let Request { mirror, scope, target, .. } = request;
     let (mut apply, mut prune) = (Vec::new(), Vec::new());
     let base_tree = mirror.tree(base)?;
+    // The changes since the base.
     if base != target {
         if !mirror.descends(target, base)? {
             return Ok(None);
@@ -212,6 +214,7 @@ fn incremental(
             }
         }
     }
+    // The failures of the last run.
     let retried = request.failed_applies.iter().filter(|path| path.is_within(scope));
     apply.extend(retried.map(|path| ApplyTarget { path: path.clone(), recursive: false }));
     if apply.iter().any(|target| target.recursive && target.path == *scope) {
@@ -227,6 +230,7 @@ fn incremental(
             return Ok(None);
         }
     }
+    // The resources to prune.
     if request.prune {
         let Undeclared { gone, hidden } = removed(request, inventory, tree, &prune)?;
         if !hidden.is_empty() {

@@ -52,7 +52,7 @@ where
     })
 }
 
-/// Returns the objects whose facts changed. The first state of an object is not a change.
+/// Returns the objects whose facts differ from their last known state.
 fn changed<K: Kind + Facts>(objects: &Cache<Guarded<K>>) -> impl Stream<Item = Key> + Send + use<K>
 where
     Guarded<K>: Cached,

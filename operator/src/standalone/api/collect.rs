@@ -23,9 +23,11 @@ pub(super) fn collect(engine: &Engine, writer: &Writer<'_>) -> Result<(), Status
     loop {
         let population = Population::of(engine);
         let mut changed = false;
+        // Dependents whose owners no longer hold them.
         for (resource, object) in &population.dependents {
             changed |= population.settle(writer, resource, object)?;
         }
+        // Owners in foreground deletion without dependents.
         for (resource, object) in &population.waiting {
             let uid = meta(object, "uid");
             if !population.dependents.iter().any(|(_, dependent)| is_owned_by(dependent, uid)) {

@@ -113,6 +113,7 @@ impl Engine {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Written, StatusError> {
+        // Complete the identity of the object.
         align_with_path(resource, &mut object, namespace, None)?;
         if !meta(&object, "resourceVersion").is_empty() {
             return Err(StatusError::bad_request(
@@ -259,12 +260,14 @@ impl Engine {
                 "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
             ));
         }
+        // Check the configuration, and remove the fields that this endpoint may not own.
         let resource = &target.resource;
         align_with_path(resource, &mut config, &target.namespace, Some(&target.name))?;
         if !config["metadata"]["managedFields"].is_null() {
             return Err(StatusError::bad_request("metadata.managedFields must be nil"));
         }
         restrict(resource, &mut config, target.endpoint);
+        // Merge it into the live object, then store the result.
         let manager = target.manager(options, Operation::Apply);
         let writer = self.store.writer();
         let live = self.store.get(resource.table, &target.namespace, &target.name);
@@ -340,6 +343,7 @@ impl Engine {
 
     /// Deletes an object, or marks it for deletion if it has finalizers.
     pub(crate) fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, StatusError> {
+        // Check preconditions.
         let writer = self.store.writer();
         let live = self.get(target)?;
         check_preconditions(
@@ -351,6 +355,7 @@ impl Engine {
         if options.dry_run {
             return Ok(Deleted::Removed(live));
         }
+        // Handle dependents first for orphan and foreground propagation.
         match options.propagation {
             Propagation::Background => {}
             Propagation::Orphan => collect::orphan(self, &writer, meta(&live, "uid"))?,
@@ -363,6 +368,7 @@ impl Engine {
                 });
             }
         }
+        // Delete the object, and collect its dependents.
         let deleted = delete_live(&writer, &target.resource, &live)?;
         collect::collect(self, &writer)?;
         Ok(deleted)

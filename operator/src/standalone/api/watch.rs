@@ -96,6 +96,7 @@ impl Watch {
     /// Returns the next line. `None` ends the watch.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
+            // Send queued lines first.
             if let Some(line) = self.queue.pop_front() {
                 return Some(line);
             }
@@ -108,6 +109,7 @@ impl Watch {
             if !self.queue.is_empty() {
                 continue;
             }
+            // Wait for a change, the next bookmark or the timeout.
             tokio::select! {
                 changed = self.signal.changed() => {
                     self.ended = changed.is_err();
