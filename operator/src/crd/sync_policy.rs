@@ -86,8 +86,8 @@ pub struct SyncOptions {
     pub force: bool,
     /// Allow pruning if Git no longer declares any resource below source.path.
     pub allow_empty: bool,
-    /// Limit of the deletions in one run: a count, or a percentage of the resources that the policy owns. A run
-    /// with more than 10 deletions above this limit deletes nothing; raise the limit to approve it.
+    /// Limit of the deletions in one run: a count, or a percentage of the resources that the policy owns. If a
+    /// run has more than 10 deletions and exceeds the limit, it deletes nothing; raise the limit to approve it.
     pub prune_limit: PruneLimit,
 }
 
@@ -123,7 +123,7 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_attempt_time: Option<Time>,
-    /// End of the last run without a failure.
+    /// Time at which the last successful run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_successful_sync_time: Option<Time>,
@@ -155,7 +155,7 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub unsettled_resources: Vec<UnsettledResource>,
-    /// Whether the last run deleted nothing because the deletions exceeded the limit.
+    /// Whether the last run deleted nothing because its deletions need approval (pruneLimit, allowEmpty).
     #[serde(skip_serializing_if = "is_false")]
     pub prune_refused: bool,
     /// Number of consecutive runs that did not succeed.
