@@ -29,7 +29,7 @@ pub enum MetadataCommand {
     Resolve(PathArguments),
     /// Print the request of an operation
     Render(render::RenderArguments),
-    /// Print metadata that is inferred from conventions and the server's OpenAPI document
+    /// Print metadata that is inferred from conventions and the API description of the server
     Infer(infer::InferArguments),
     /// Store metadata for exactly this path; replaces existing metadata
     Set {
@@ -90,7 +90,7 @@ impl Subject {
     }
 }
 
-/// Opens the workspace. Connects if the context has a server, because its OpenAPI document may be needed.
+/// Opens the workspace. Connects if the context has a server, because its `OpenAPI` document may be needed.
 async fn workspace(invocation: &Invocation) -> Result<Workspace<'_>, Failure> {
     if invocation.context()?.context.managed_server.is_some() {
         return Workspace::connected(invocation).await;

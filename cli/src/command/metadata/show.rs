@@ -32,7 +32,7 @@ pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) 
     Ok(output.show(&shown, None)?)
 }
 
-/// Returns the inferred metadata of a path without stored metadata, if the server or its OpenAPI document has the path.
+/// Returns the inferred metadata of a path without stored metadata, if the server or its `OpenAPI` document has it.
 async fn inferred(subject: &Subject, invocation: &Invocation) -> Result<Option<Document>, Failure> {
     let path = subject.representative()?;
     let workspace = workspace(invocation).await?;
