@@ -53,7 +53,7 @@ impl Mirrors {
     /// `place`, opens it or creates an empty one. A damaged mirror is discarded and replaced. Blocks.
     ///
     /// # Errors
-    /// The damage, if a damaged mirror was replaced less than [`RENEWALS_APART`] ago.
+    /// The damage, if a damaged mirror was replaced less than 30 s ago.
     pub fn open(
         &self,
         _turn: &OwnedMutexGuard<()>,
