@@ -168,7 +168,8 @@ impl Run<'_> {
         outcome::check(&report.failures, targeted, &self.invocation.messages).and(looked)
     }
 
-    /// Reads the written resources, to save or to show them. `shown` is whether to show a single record.
+    /// Reads the written resources, to save or to show them. `shown` is `None` to show nothing, `Some(true)` to show a
+    /// single record, and `Some(false)` to show a list.
     async fn look_again(&self, written: Vec<Resource>, shown: Option<bool>) -> Result<(), Failure> {
         if written.is_empty() {
             return Ok(());
