@@ -26,7 +26,7 @@ pub struct GlobalFlags {
         default_missing_value = "+", value_parser = parse_verbose, action = ArgAction::Append)]
     verbose: Vec<Verbose>,
 
-    /// The same as -vvv
+    /// Same as -vvv
     #[arg(short, long, global = true, hide = true, action = ArgAction::SetTrue)]
     debug: bool,
 

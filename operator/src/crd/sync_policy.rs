@@ -251,7 +251,7 @@ pub struct UnsettledResource {
     pub message: String,
 }
 
-// The signature is serde's.
+// serde determines the signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 const fn is_false(flag: &bool) -> bool {
     !*flag

@@ -86,7 +86,7 @@ pub struct AddArguments {
     /// The context to add from a catalogue, or the name for a single context
     #[arg(long, value_name = "NAME")]
     context_name: Option<String>,
-    /// Make it the current context
+    /// Set it as the current context
     #[arg(long)]
     set_current: bool,
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub struct DeleteArguments {
     /// Include all resources below the path
     #[arg(short, long)]
     recursive: bool,
-    /// Where to delete
+    /// Place to delete from
     #[arg(long, value_enum, default_value = "managed-server", value_name = "SOURCE")]
     source: Place,
     #[command(flatten)]

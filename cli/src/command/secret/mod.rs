@@ -18,14 +18,14 @@ use crate::output::OutputPolicy;
 pub enum SecretCommand {
     /// Initialize the secret store, or check that it can be used
     Init,
-    /// Store a value
+    /// Store a secret
     #[command(visible_alias = "store")]
     Set(value::SetArguments),
-    /// Print a value
+    /// Print a secret
     Get(key::KeyArguments),
-    /// List keys
+    /// List the keys of secrets
     List(list::ListArguments),
-    /// Delete a value
+    /// Delete a secret
     Delete(key::KeyArguments),
     /// Find plaintext values that look like secrets, in a payload or in the repository
     Detect(detect::DetectArguments),

@@ -44,7 +44,7 @@ struct ValueSource {
     prompt: bool,
 }
 
-/// Stores a value.
+/// Stores a secret.
 pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Failure> {
     let mut positional: Vec<&str> = arguments.positional.iter().map(String::as_str).collect();
     let value = if arguments.source.is_given() {

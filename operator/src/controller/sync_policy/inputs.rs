@@ -133,7 +133,7 @@ fn add_secrets<K: Kind>(context: &Context, object: Option<K>, names: &mut BTreeS
 fn secrets_hash(context: &Context, policy: &SyncPolicy) -> String {
     let key = policy.key();
     let mut hash = Sha256::new();
-    // The frame asked for the names at the start of this round.
+    // The reconcile loop has recorded the dependencies at the start of this round.
     for name in context.dependencies.secrets(SyncPolicy::NAME, &key) {
         match context.caches.secrets.object(&key.namespace, &name) {
             Some(secret) => {
@@ -153,7 +153,7 @@ fn add_object<K: Kind>(hash: &mut Sha256, object: &K) {
     hash.update(format!("{}\0{uid}\0{}\n", K::NAME, meta.generation.unwrap_or_default()));
 }
 
-/// 64 bits are plenty to notice a change, and readable in status.
+/// Returns 64 bits of a digest, which are enough to detect a change and short in the status.
 fn short_hex(hash: Sha256) -> String {
     hex(&hash.finalize()[..8])
 }

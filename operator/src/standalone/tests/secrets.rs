@@ -6,7 +6,7 @@ use serde_json::json;
 use super::api;
 use super::widgets::{refusal, secrets};
 
-/// Unlike kube-apiserver, which shows the whole object.
+/// Unlike the errors of kube-apiserver, which show the whole object.
 #[tokio::test]
 async fn errors_do_not_contain_rejected_values() {
     let client = api().client();
