@@ -1,20 +1,20 @@
-# `make` alone prints what there is. Targets are thin: each is a command or two that can be run by hand.
+# `make` without a target prints the targets. Each target runs one or two commands that can also be run by hand.
 
 KUBECTL ?= kubectl
 OPERATOR_IMAGE ?= declarest-operator
 OPERATOR_IMAGE_TAG ?= latest
 CONTAINER_ENGINE ?= $(shell command -v podman >/dev/null && echo podman || echo docker)
-# Further arguments of `demo` and `operator-run`, such as `make demo ARGS=--keep`.
+# Additional arguments of `demo` and `operator-run`, such as `make demo ARGS=--keep`.
 ARGS ?=
 
 IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)
-# Where cargo builds: CARGO_TARGET_DIR, its configuration, or target/.
+# The target directory of cargo: CARGO_TARGET_DIR, its configuration, or target/.
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# Need a real API server or sshd, so plain `cargo test` leaves them out.
+# Tests that need a real API server or sshd, so plain `cargo test` does not run them.
 CLUSTER_TESTS = cluster conformance operator fixtures_ssh ssh
-# Need a real Vault or tinyproxy, likewise.
+# Tests that need a real Vault or tinyproxy, so plain `cargo test` does not run them.
 REAL_TESTS = vault real_proxy
-# Comments behind `##` are the help text.
+# Comments after `##` are the help text.
 HELP = awk -F ':.*\#\# ' '/^[a-z-]+:.*\#\# / { printf "  %-20s %s\n", $$1, $$2 }'
 
 .DEFAULT_GOAL := help
@@ -26,11 +26,11 @@ help:
 ##@ Try and test
 
 .PHONY: demo
-demo: build ## Show in a minute what the operator does, without a cluster (ARGS=--keep: leave it running)
+demo: build ## Demonstrate the operator in a minute, without a cluster (ARGS=--keep: leave it running)
 	"$(TARGET_DIR)/debug/examples/demo" $(ARGS)
 
 .PHONY: test
-test: ## Run all tests that need no cluster
+test: ## Run all tests that do not need a cluster
 	env -u KUBEBUILDER_ASSETS cargo test --workspace
 
 .PHONY: test-cluster
@@ -44,20 +44,20 @@ test-real: ## Run the tests against a real Vault and tinyproxy (needs Go or VAUL
 	VAULT_BIN=$$vault cargo test --workspace $(REAL_TESTS:%=--test %)
 
 .PHONY: vault
-vault: ## Build a small Vault once into the cache and print where it is
+vault: ## Build a small Vault once into the cache and print its path
 	@hack/vault/build.sh
 
 .PHONY: envtest
-envtest: ## Build kube-apiserver, etcd and kubectl once into the cache and print where they are
+envtest: ## Build kube-apiserver, etcd and kubectl once into the cache and print their directory
 	@hack/envtest/build.sh
 
-# All of the workspace and the features of its tests, so that `make test` builds nothing twice.
+# Builds the whole workspace with the features of its tests, so that `make test` does not build it again.
 .PHONY: build
 build: ## Build all programs for development
 	cargo build --workspace --bins --examples
 
 .PHONY: bench
-bench: ## Measure syncs beside their targets, all or some rows (ROWS="a b"); needs Go; see docs/performance.md
+bench: ## Measure syncs against their targets, all or some rows (ROWS="a b"); needs Go; see docs/performance.md
 	vault=$$(hack/vault/build.sh) && \
 	env -u KUBEBUILDER_ASSETS VAULT_BIN=$$vault cargo bench -p declarest-operator --bench sync -- $(ROWS)
 	$(if $(ROWS),,$(MAKE) bench-memory)
@@ -71,13 +71,13 @@ bench-memory: ## Measure the operator's memory on a real kube-apiserver: row i o
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode
 	cargo bench -p declarest-core --bench plan --bench tree
 
-# CHAOS_SEEDS runs for each fault, of about CHAOS_RESOURCES resources each, and CHAOS_KILLS kills.
+# CHAOS_SEEDS runs for each fault, each with about CHAOS_RESOURCES resources, and CHAOS_KILLS kills.
 CHAOS_SEEDS ?= 20
 CHAOS_RESOURCES ?= 100
 CHAOS_KILLS ?= 100
 
 .PHONY: chaos
-chaos: ## Inject faults into syncs, kill the operator, and print what was survived; see docs/reliability.md
+chaos: ## Inject faults into syncs, kill the operator, and print the results; see docs/reliability.md
 	@table=$$(mktemp) && trap 'rm -f "$$table"' EXIT && result=0 && \
 	export CHAOS_TABLE="$$table" CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_RESOURCES=$(CHAOS_RESOURCES) && \
 	export CHAOS_KILLS=$(CHAOS_KILLS) && unset KUBEBUILDER_ASSETS && \
@@ -86,7 +86,7 @@ chaos: ## Inject faults into syncs, kill the operator, and print what was surviv
 	echo '| fault | seeds or kills | requests | injected | runs until converged, median / worst | duplicates | lost deletes | peak / budget |' && \
 	echo '|---|---|---|---|---|---|---|---|' && cat "$$table" && exit $$result
 
-# Further variables: FUZZ_RUNS inputs or FUZZ_SECONDS end a target, whichever is reached first.
+# Further variables: a target ends after FUZZ_RUNS inputs or FUZZ_SECONDS, whichever comes first.
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers of foreign input, all or some (FUZZ_TARGETS="json yaml"); see docs/fuzzing.md
 	fuzz/run.sh $(FUZZ_TARGETS)
@@ -101,7 +101,7 @@ lint-fmt:
 	cargo fmt --all --check
 
 .PHONY: lint-words
-lint-words: ## Check the documentation for the words to avoid that CONTRIBUTING.md lists
+lint-words: ## Check the documentation for the words to avoid of CONTRIBUTING.md
 	hack/lint-words
 
 .PHONY: lint-clippy
@@ -120,18 +120,18 @@ lint-deny:
 ##@ Manifests
 
 .PHONY: generate
-generate: manifests schemas ## Generate all that is generated
+generate: manifests schemas ## Generate all generated files
 
 .PHONY: manifests
 manifests: build ## Generate the CRDs in config/crd/bases from the Rust types
 	"$(TARGET_DIR)/debug/declarest-operator" crds --dir config/crd/bases
 
 .PHONY: schemas
-schemas: build ## Generate the JSON Schemas in config/schemas of files that people edit
+schemas: build ## Generate the JSON Schemas in config/schemas of files that users edit
 	"$(TARGET_DIR)/debug/declarest" schemas --dir config/schemas
 
 .PHONY: verify-generated
-verify-generated: build ## Fail if what `make generate` generates is not what is committed
+verify-generated: build ## Fail if generated files differ from the committed ones
 	@generated=$$(mktemp -d) && trap 'rm -rf "$$generated"' EXIT && \
 	"$(TARGET_DIR)/debug/declarest-operator" crds --dir "$$generated/crd" && \
 	"$(TARGET_DIR)/debug/declarest" schemas --dir "$$generated/schemas" && \
@@ -139,7 +139,7 @@ verify-generated: build ## Fail if what `make generate` generates is not what is
 	{ echo 'generated files are stale; run: make generate' >&2; exit 1; }
 
 .PHONY: verify-kustomize
-verify-kustomize: ## Fail if a kustomization does not render
+verify-kustomize: ## Fail if a kustomization cannot be rendered
 	@for kustomization in config/*/kustomization.yaml; do \
 		$(KUBECTL) kustomize "$$(dirname "$$kustomization")" >/dev/null || exit 1; \
 	done
@@ -147,12 +147,12 @@ verify-kustomize: ## Fail if a kustomization does not render
 ##@ The operator
 
 .PHONY: operator-build
-operator-build: ## Build the operator for release and print where it is
+operator-build: ## Build the operator for release and print its path
 	cargo build --release -p declarest-operator
 	@echo "$(TARGET_DIR)/release/declarest-operator"
 
 .PHONY: operator-run
-operator-run: build ## Run the operator here against the current kubeconfig; first: kubectl apply -k config/crd
+operator-run: build ## Run the operator on this machine with the current kubeconfig; first: kubectl apply -k config/crd
 	"$(TARGET_DIR)/debug/declarest-operator" --log-format=text \
 		--metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:8081 $(ARGS)
 
@@ -169,9 +169,9 @@ deploy: ## Install the operator with that image, and the namespace declarest-sys
 	$(KUBECTL) get namespace declarest-system >/dev/null 2>&1 || $(KUBECTL) create namespace declarest-system
 	$(KUBECTL) kustomize config/default | sed 's|image: declarest-operator:latest|image: $(IMAGE)|' | $(KUBECTL) apply -f -
 
-# Objects first: their finalizers need the operator. Managed servers and the namespace are left as they are.
+# Deletes the objects first, because their finalizers need the operator. Managed servers and the namespace are kept.
 .PHONY: undeploy
-undeploy: ## Delete all objects of our kinds, then the operator
+undeploy: ## Delete all DeclaREST objects, then the operator
 	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || \
 		$(KUBECTL) delete declarest --all --all-namespaces
 	$(KUBECTL) delete --ignore-not-found -k config/default

@@ -1,7 +1,7 @@
-# What the build scripts in the directories here share. They read it from their own directory.
+# Functions that the build scripts in the subdirectories share.
 # shellcheck shell=bash
 
-# Prints the value of variable $1 and ends, if it is set: it wins, and nothing is built.
+# If the variable $1 is set, prints its value and exits. It takes precedence over a build.
 given() {
   if [ -n "${!1:-}" ]; then
     echo "${!1}"
@@ -9,7 +9,7 @@ given() {
   fi
 }
 
-# Ends without Go, saying what $1 needs it for and what else to do.
+# If Go is missing, prints why $1 needs it and the alternative, and exits.
 needs_go() {
   command -v go >/dev/null || {
     echo "hack/$1 needs Go to $2" >&2
@@ -17,8 +17,8 @@ needs_go() {
   }
 }
 
-# Sets `dir` to the directory of $1 in the cache for what is built from the other files: a change of what is built gets
-# a directory of its own.
+# Sets `dir` to the cache directory of $1 for builds from the other arguments, which are files. Each content of these
+# files has its own directory.
 cached() {
   local name=$1 key
   shift
@@ -27,7 +27,7 @@ cached() {
   mkdir -p "$dir"
 }
 
-# Builds the program $1 from the package $2, unless that was done; $3 is how long it takes.
+# Builds the program $1 from the package $2, unless it is already built. $3 is the expected duration.
 build() {
   [ -x "$dir/$1" ] && return
   echo "building $1 (once, $3)" >&2

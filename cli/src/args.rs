@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: commands, global help, and the parser.
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -15,11 +15,11 @@ use crate::settings::GlobalFlags;
 const VARIABLES: &str = "\
 Environment variables:
   DECLAREST_CONTEXT              Default of --context
-  DECLAREST_CONTEXTS_FILE        Catalogue of contexts, else ~/.declarest/configs/contexts.yaml
+  DECLAREST_CONTEXTS_FILE        Catalogue of contexts; default ~/.declarest/configs/contexts.yaml
   DECLAREST_CONTEXT_CREDENTIAL_<NAME>_USERNAME, _PASSWORD
-                                 Answer the prompts for the credential <NAME>
+                                 Used instead of prompts for the credential <NAME>
   DECLAREST_PROMPT_AUTH_SESSION_ID
-                                 Session in which prompted credentials are remembered
+                                 Session that prompted credentials are stored for
   DECLAREST_OUTPUT               Default of --output
   DECLAREST_VERBOSE              Default of --verbose, 0 to 3
   DECLAREST_VERBOSE_INSECURE     Default of --verbose-insecure
@@ -27,7 +27,7 @@ Environment variables:
   DECLAREST_IGNORE_WARNINGS      Default of --ignore-warnings
   DECLAREST_NO_COLOR, NO_COLOR   Default of --no-color";
 
-/// Author, compare and apply desired state by hand
+/// Write, compare and apply desired state from the command line
 #[derive(Debug, Parser)]
 #[command(
     name = "declarest",
@@ -46,27 +46,27 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Choose and keep contexts: which repository, which server, and how to get in
+    /// Manage contexts: repositories, servers and credentials
     #[command(subcommand, arg_required_else_help = true)]
     Context(ContextCommand),
-    /// Look after the files of a context: their history, and what others have changed
+    /// Manage the repository of a context: history, remote and uncommitted changes
     #[command(subcommand, arg_required_else_help = true)]
     Repository(RepositoryCommand),
     /// Read, compare and change resources
     #[command(subcommand, arg_required_else_help = true)]
     Resource(ResourceCommand),
-    /// Keep secrets in a store, and placeholders for them in files
+    /// Manage secrets in a store, and their placeholders in files
     #[command(subcommand, arg_required_else_help = true)]
     Secret(SecretCommand),
-    /// Show what applying would create, update and delete, and save it to be applied as it is
+    /// Show what an apply would create, update and delete, and optionally save the plan
     Plan(PlanArguments),
-    /// Ask the managed server, and show how it is reached
+    /// Check and inspect the managed server
     #[command(subcommand, arg_required_else_help = true)]
     Server(ServerCommand),
     /// Print a completion script for a shell
     #[command(subcommand, arg_required_else_help = true)]
     Completion(Shell),
-    /// Write the JSON Schemas of files that people edit
+    /// Write the JSON Schemas of files that users edit
     #[command(hide = true)]
     Schemas {
         /// Directory to write them to
@@ -77,7 +77,7 @@ pub enum Command {
     Version,
 }
 
-/// A shell that completion scripts exist for.
+/// A shell with a completion script.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Shell {
     #[command(about = "source <(declarest completion bash)")]
@@ -93,15 +93,15 @@ pub enum Shell {
     Pwsh,
 }
 
-/// What to do after the command line was read.
+/// The result of reading the command line.
 pub enum Request {
     /// Run this command.
     Run(Box<Args>, Box<Invocation>),
-    /// Everything asked for is done: help was printed.
+    /// Help was printed, and nothing is left to do.
     Done,
 }
 
-/// Reads the command line of the process. Help, also that of a group without a command, goes to standard
+/// Reads the command line of the process. Help, also that of a group without a command, is printed to standard
 /// output and is a success.
 pub fn read() -> Result<Request, Failure> {
     let parsed = Args::command().try_get_matches().and_then(|matches| {
@@ -124,14 +124,14 @@ pub fn read() -> Result<Request, Failure> {
     }
 }
 
-/// The names of the command and its groups, from the outermost.
+/// Returns the names of the command and its groups, outermost first.
 fn command_names(matches: &ArgMatches) -> Vec<String> {
     let below =
         |matches: &ArgMatches| matches.subcommand().map(|(name, below)| (name.to_owned(), below.clone()));
     std::iter::successors(below(matches), |(_, matches)| below(matches)).map(|(name, _)| name).collect()
 }
 
-/// How a command is used, for whoever left something out.
+/// Returns the usage of a command, for a missing argument.
 pub fn usage(names: &[String]) -> String {
     let mut root = Args::command();
     root.build();

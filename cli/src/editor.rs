@@ -1,4 +1,4 @@
-//! Editing in the program that the user edits with.
+//! Editing in the user's editor.
 
 use std::io::Write as _;
 use std::process::{Command, ExitStatus};
@@ -10,10 +10,10 @@ use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{self, TerminalError};
 
-/// What edits if nobody says otherwise.
+/// The default editor.
 const DEFAULT: &str = "vi";
 
-/// Why nothing was edited.
+/// The edit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditorError {
     #[error(transparent)]
@@ -24,7 +24,7 @@ pub enum EditorError {
     Start { command: String, reason: std::io::Error },
     #[error("the editor \"{command}\" failed ({status}); nothing was changed")]
     Failed { command: String, status: ExitStatus },
-    #[error("nothing is left after editing {0}; nothing was changed")]
+    #[error("{0} is empty after editing; nothing was changed")]
     Blank(String),
 }
 
@@ -40,19 +40,19 @@ impl Categorized for EditorError {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct EditorArgument {
-    /// Command to edit with, else defaultEditor of the catalogue, else vi
+    /// Editor command; by default defaultEditor of the catalogue, otherwise vi
     #[arg(long, value_name = "COMMAND")]
     editor: Option<String>,
 }
 
-/// A command that edits the file that its last argument names.
+/// A command that edits the file in its last argument.
 #[derive(Clone, Debug)]
 pub struct Editor {
     command: String,
 }
 
 impl EditorArgument {
-    /// The editor to use.
+    /// Returns the editor to use.
     pub fn editor(&self, invocation: &Invocation) -> Result<Editor, Failure> {
         let given = |command: &String| !command.trim().is_empty();
         let command = match self.editor.clone().filter(given) {
@@ -64,8 +64,8 @@ impl EditorArgument {
 }
 
 impl Editor {
-    /// Lets the user edit `content`, called `name` in messages, in a file with this extension that only they
-    /// can read and that is gone afterwards. The result is not blank.
+    /// Opens `content` in the editor, in a private temporary file with this extension, and returns the edited content.
+    /// `name` is its name in messages. A blank result is an error.
     pub fn edit(&self, name: &str, content: &[u8], extension: &str) -> Result<Vec<u8>, EditorError> {
         if !terminal::is_interactive() {
             return Err(terminal::nobody_to_ask(name).into());
@@ -87,7 +87,7 @@ impl Editor {
         if !status.success() {
             return Err(EditorError::Failed { command: command(), status });
         }
-        // By name: editors may put a new file in the place of the old one.
+        // Read the file by its name, because editors may replace it with a new file.
         let edited = std::fs::read(file.path()).map_err(EditorError::File)?;
         if edited.trim_ascii().is_empty() {
             return Err(EditorError::Blank(name.to_owned()));
@@ -122,12 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_result_is_refused() {
+    fn a_blank_result_is_an_error() {
         let error = edit("sed -i d", "a\n").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "nothing is left after editing the metadata of /a; nothing was changed"
-        );
+        assert_eq!(error.to_string(), "the metadata of /a is empty after editing; nothing was changed");
         assert_eq!(error.category().exit_code(), 2);
     }
 }

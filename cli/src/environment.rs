@@ -1,4 +1,4 @@
-//! The variables of the process.
+//! The environment variables of the process.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// That of this process.
+    /// Returns the environment of this process.
     pub fn of_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -18,22 +18,22 @@ impl Environment {
         Self { variables: std::env::vars_os().filter_map(text).collect() }
     }
 
-    /// A variable exactly as it is set.
+    /// Returns a variable without changes.
     pub fn raw(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// A variable, trimmed; an empty one is unset.
+    /// Returns a variable, trimmed. An empty one counts as unset.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.raw(name).map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// A boolean variable; one that is none is unset.
+    /// Returns a boolean variable. An invalid one counts as unset.
     pub fn boolean(&self, name: &str) -> Option<bool> {
         parse_boolean(self.get(name)?).ok()
     }
 
-    /// The home directory.
+    /// Returns the home directory.
     pub fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)
     }
@@ -46,7 +46,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Environment {
     }
 }
 
-/// A boolean as flags and variables spell it.
+/// Parses a boolean of a flag or variable.
 pub fn parse_boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "t" | "true" => Ok(true),

@@ -1,4 +1,4 @@
-//! Failures, and the one map from a failure to what is told and to an exit code.
+//! Failures of commands, with their messages and exit codes.
 
 use std::process::ExitCode;
 
@@ -6,24 +6,24 @@ use declarest_core::error::{Categorized, Category, with_causes};
 
 use crate::output::tell;
 
-/// The exit code that tells differences.
+/// The exit code for differences.
 const DIFFERENT: u8 = 7;
 
-/// The end of a command that did not succeed. The text goes to standard error, the category decides the
-/// exit code.
+/// A command that did not succeed. The message is printed to standard error, and the category determines the exit
+/// code.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line is not understood; the text says why and shows the usage.
+    /// The command line is invalid; the text has the cause and the usage.
     Syntax(String),
-    /// A required argument is missing: the usage goes before the text.
+    /// A required argument is missing; the usage is printed before the message.
     Usage { usage: String, message: String },
-    /// Nothing failed: there are differences, and `--exit-code` asks to be told.
+    /// There are differences, and `--exit-code` was given. Nothing failed.
     Differs,
-    /// The command could not do what it should.
+    /// The command failed.
     Failed { category: Category, message: String },
 }
 
-/// Every error with a category ends a command with its text and that of its causes.
+/// Converts every error with a category; the message includes its causes.
 impl<E: Categorized + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::Failed { category: error.category(), message: with_causes(&error) }
@@ -31,17 +31,17 @@ impl<E: Categorized + 'static> From<E> for Failure {
 }
 
 impl Failure {
-    /// What the command line asked for can never work.
+    /// Returns the failure of an invalid request.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Failed { category: Category::Validation, message: message.into() }
     }
 
-    /// Something that should work on this machine does not.
+    /// Returns the failure of an operation on this machine.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::Failed { category: Category::Internal, message: message.into() }
     }
 
-    /// The category, which decides the exit code.
+    /// Returns the category, which determines the exit code.
     pub fn category(&self) -> Category {
         match self {
             Self::Syntax(_) => Category::Internal,
@@ -51,7 +51,7 @@ impl Failure {
         }
     }
 
-    /// What went wrong, without the usage.
+    /// Returns the message without the usage.
     pub fn message(&self) -> &str {
         match self {
             Self::Syntax(message) | Self::Usage { message, .. } | Self::Failed { message, .. } => {
@@ -61,7 +61,7 @@ impl Failure {
         }
     }
 
-    /// The usage that goes before the message.
+    /// Returns the usage to print before the message.
     pub fn usage(&self) -> Option<&str> {
         match self {
             Self::Usage { usage, .. } => Some(usage.trim_end()),
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Differs => ExitCode::from(DIFFERENT),
@@ -77,7 +77,7 @@ impl Failure {
         }
     }
 
-    /// Tells the user, and gives the exit code.
+    /// Prints the message and returns the exit code.
     pub fn report(self) -> ExitCode {
         tell(self.message());
         self.exit_code()
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn syntax_is_told_apart_from_invalid_values() {
+    fn syntax_errors_and_invalid_values_have_different_exit_codes() {
         assert_eq!(Failure::Syntax(String::new()).category().exit_code(), 1);
         assert_eq!(Failure::invalid("no").category().exit_code(), 2);
     }

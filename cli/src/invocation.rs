@@ -1,4 +1,4 @@
-//! What a running command knows about how it was started, where it tells what, and which context it is for.
+//! The invocation of a command: its settings, output, environment and context.
 
 use std::cell::OnceCell;
 use std::future::Future;
@@ -12,40 +12,40 @@ use crate::settings::{GlobalFlags, Settings};
 
 /// One run of the program: its settings, its output, its environment and its context.
 pub struct Invocation {
-    /// What flags and environment say.
+    /// The settings from flags and environment.
     pub settings: Settings,
     /// The variables of the process.
     pub environment: Environment,
-    /// What goes to standard error.
+    /// The messages on standard error.
     pub messages: Messages,
     names: Vec<String>,
     context: OnceCell<ResolvedContext>,
 }
 
 impl Invocation {
-    /// `names` are those of the command and its groups.
+    /// Creates an invocation. `names` are those of the command and its groups.
     pub fn new(names: Vec<String>, flags: &GlobalFlags, environment: Environment) -> Self {
         let settings = Settings::new(flags, &environment);
         Self { messages: Messages::new(&settings), settings, environment, names, context: OnceCell::new() }
     }
 
-    /// Where results go, for a command whose result has these forms. Ask before doing anything.
+    /// Returns the output for a command with this output policy. Call it first, because it checks `--output`.
     pub fn output(&self, policy: OutputPolicy) -> Result<Output, Failure> {
         Ok(Output::new(&self.names.join(" "), policy, &self.settings.output)?)
     }
 
-    /// The failure of a command whose argument is missing.
+    /// Returns the failure of a missing argument.
     pub fn usage(&self, message: impl Into<String>) -> Failure {
         Failure::Usage { usage: args::usage(&self.names), message: message.into() }
     }
 
-    /// The context that flag, environment or catalogue choose. The first call resolves it and warns about
-    /// what is dangerous in it.
+    /// Returns the context that the flag, the environment or the catalogue selects. The first call resolves it and
+    /// prints warnings about insecure settings.
     pub fn context(&self) -> Result<&ResolvedContext, Failure> {
         self.context_named(None)
     }
 
-    /// [`Self::context`] for commands that take its name as an argument, which must agree with the flag.
+    /// Like [`Self::context`], for commands with the name as an argument, which must agree with the flag.
     pub fn context_named(&self, argument: Option<&str>) -> Result<&ResolvedContext, Failure> {
         if let Some(context) = self.context.get() {
             return Ok(context);
@@ -62,7 +62,7 @@ impl Invocation {
         ResolvedContext::new(&stored, name.as_deref(), set, &self.environment, &self.messages)
     }
 
-    /// The name of a context from an argument, the flag or the environment, which must agree.
+    /// Returns the name of a context from an argument, the flag or the environment, which must agree.
     pub fn context_name(&self, argument: Option<&str>) -> Result<Option<String>, Failure> {
         let argument = argument.map(str::trim).filter(|name| !name.is_empty());
         match (argument, self.settings.context.as_deref()) {
@@ -75,13 +75,13 @@ impl Invocation {
         }
     }
 
-    /// The catalogue of contexts as it stands in its file.
+    /// Loads the catalogue of contexts.
     pub fn catalogue(&self) -> Result<Stored, Failure> {
         Ok(Stored::load(context::file(&self.environment)?)?)
     }
 }
 
-/// Runs what waits for the network.
+/// Runs asynchronous work to its end.
 pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start threads: {error}")))?;

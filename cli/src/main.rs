@@ -1,4 +1,4 @@
-//! `declarest`: authors, diffs and applies desired state by hand.
+//! `declarest`: writes, compares and applies desired state from the command line.
 
 mod args;
 mod command;
@@ -16,7 +16,7 @@ mod terminal;
 mod workspace;
 
 fn main() -> std::process::ExitCode {
-    // Fails only if somebody installed one before, which then serves as well.
+    // Fails only if a provider is already installed, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match args::read() {
         Ok(args::Request::Run(args, invocation)) => command::run(&args, &invocation),

@@ -1,18 +1,19 @@
-//! The global flags, and the variables that stand in for them: flag, then environment, then default.
+//! The global flags and their environment variables. A flag takes precedence over a variable, and a variable over the
+//! default.
 
 use clap::{ArgAction, Args};
 
 use crate::environment::{Environment, parse_boolean};
 use crate::output::Wish;
 
-/// What `--verbose` counts to.
+/// The highest level of `--verbose`.
 const LOUDEST: u8 = 3;
 
-/// The flags that every command takes.
+/// The flags of every command.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Global Flags")]
 pub struct GlobalFlags {
-    /// Name of the context to work with
+    /// Name of the context
     #[arg(short, long, global = true, value_name = "NAME")]
     context: Option<String>,
 
@@ -20,21 +21,21 @@ pub struct GlobalFlags {
     #[arg(short, long, global = true, value_name = "FORMAT")]
     output: Option<String>,
 
-    /// Tell more: 1 results of quiet commands, 2 requests and timing, 3 headers and bodies
+    /// Print more: 1 results of quiet commands, 2 requests and timing, 3 headers and bodies
     #[arg(short, long, global = true, value_name = "N", num_args = 0..=1, require_equals = true,
         default_missing_value = "+", value_parser = parse_verbose, action = ArgAction::Append)]
     verbose: Vec<Verbose>,
 
-    /// The same as -vvv
+    /// Same as -vvv
     #[arg(short, long, global = true, hide = true, action = ArgAction::SetTrue)]
     debug: bool,
 
-    /// Show credentials in what --verbose tells
+    /// Show credentials in the output of --verbose
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean, hide_possible_values = true)]
     verbose_insecure: Option<bool>,
 
-    /// Do not end with a line that tells success or failure
+    /// Do not print a final line with success or failure
     #[arg(short = 'n', long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean)]
     skip_result_message: Option<bool>,
@@ -44,12 +45,12 @@ pub struct GlobalFlags {
         default_missing_value = "true", value_parser = parse_boolean)]
     ignore_warnings: Option<bool>,
 
-    /// Ask nothing, and read standard input only if it is named
+    /// Do not prompt, and read standard input only if an argument names it
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean)]
     no_input: Option<bool>,
 
-    /// Do not colour what is printed
+    /// Do not use colours
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean)]
     no_color: Option<bool>,
@@ -76,30 +77,30 @@ fn parse_verbose(text: &str) -> Result<Verbose, String> {
     }
 }
 
-/// What flags and environment together say.
+/// The settings from flags and environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct Settings {
     /// The name of the context, if one is chosen.
     pub context: Option<String>,
-    /// How much to tell beyond the result: 0 to 3.
+    /// The level of `--verbose`, 0 to 3.
     pub verbosity: u8,
-    /// Whether what is told may hold credentials.
+    /// Whether messages may contain credentials.
     pub verbose_insecure: bool,
-    /// Whether the line that tells success or failure is left out.
+    /// Whether the final line with success or failure is omitted.
     pub skip_result_message: bool,
-    /// Whether warnings are left out.
+    /// Whether warnings are omitted.
     pub ignore_warnings: bool,
-    /// Whether nobody is asked, and standard input counts only where an argument names it.
+    /// Whether prompts are disabled, and standard input is read only if an argument names it.
     pub no_input: bool,
-    /// Whether colours are wanted where the terminal can show them.
+    /// Whether colours are used on a terminal.
     pub colour: bool,
     /// The format of the result.
     pub output: Wish,
 }
 
 impl Settings {
-    /// Flag before environment before default.
+    /// Combines flags, environment and defaults.
     pub fn new(flags: &GlobalFlags, environment: &Environment) -> Self {
         let flagged = flags.context.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let context = flagged.or(environment.get("DECLAREST_CONTEXT")).map(str::to_owned);
@@ -130,7 +131,7 @@ impl Settings {
     }
 }
 
-/// Uses of the flag count up from 0 to 3, and `=N` sets the count.
+/// Returns the level: each use of the flag adds one, up to 3, and `=N` sets it.
 fn verbosity(flags: &GlobalFlags, environment: &Environment) -> u8 {
     if flags.debug {
         return LOUDEST;
@@ -187,7 +188,7 @@ mod tests {
     #[case("--verbose=4")]
     #[case("-v=-1")]
     #[case("--no-color=maybe")]
-    fn refused(#[case] line: &str) {
+    fn invalid_flags_are_rejected(#[case] line: &str) {
         assert!(Line::try_parse_from(["x", line]).is_err());
     }
 

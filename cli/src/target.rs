@@ -1,4 +1,4 @@
-//! Which resource or collection a command is about.
+//! The path argument of a command.
 
 use clap::Args;
 use declarest_core::path::{LogicalPath, RawPath};
@@ -13,12 +13,12 @@ pub struct PathArguments {
     #[arg(value_name = "PATH")]
     positional: Option<String>,
 
-    /// The same as PATH
+    /// Same as PATH
     #[arg(short = 'p', long = "path", value_name = "PATH")]
     flag: Option<String>,
 }
 
-/// A path, and whether it was written as that of a collection: with a slash at its end.
+/// A path, and whether it has a trailing slash, which marks a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub path: LogicalPath,
@@ -26,12 +26,12 @@ pub struct Target {
 }
 
 impl PathArguments {
-    /// The path, which must be given and name a resource or collection.
+    /// Returns the path, which is required and must name a resource or collection.
     pub fn target(&self, invocation: &Invocation) -> Result<Target, Failure> {
         self.optional_target()?.ok_or_else(|| missing(invocation))
     }
 
-    /// [`Self::target`] for commands that have a default.
+    /// Like [`Self::target`], for commands with a default.
     pub fn optional_target(&self) -> Result<Option<Target>, Failure> {
         let Some(text) = self.text()? else { return Ok(None) };
         let path = LogicalPath::parse(text)?;
@@ -39,23 +39,23 @@ impl PathArguments {
         Ok(Some(Target { path, explicit_collection }))
     }
 
-    /// The path, which must be given and may have `_` for any segment.
+    /// Returns the path, which is required and may have `_` for any segment.
     pub fn selector(&self, invocation: &Invocation) -> Result<RawPath, Failure> {
         let text = self.text()?.ok_or_else(|| missing(invocation))?;
         Ok(RawPath::parse(text)?)
     }
 
-    /// The argument, if the flag gives the path as well.
+    /// Returns the argument, if the flag is also given.
     pub fn beside_flag(&self) -> Option<&str> {
         self.flag.as_ref().and(self.positional.as_deref())
     }
 
-    /// What the flag alone says.
+    /// Returns the path arguments with the flag only.
     pub fn flag_only(&self) -> Self {
         Self { positional: None, flag: self.flag.clone() }
     }
 
-    /// The path as written. Two are only fine if they are the same text.
+    /// Returns the path as written. The argument and the flag must be the same text.
     fn text(&self) -> Result<Option<&str>, Failure> {
         let given = |text: &&str| !text.trim().is_empty();
         let positional = self.positional.as_deref().filter(given);
@@ -119,13 +119,13 @@ mod tests {
     )]
     #[case("a", "-", "logical path \"a\" must start with \"/\"")]
     #[case("/a/_", "-", "logical path \"/a/_\" must not contain the reserved segment \"_\"")]
-    fn refused(#[case] positional: &str, #[case] flag: &str, #[case] message: &str) {
+    fn invalid_paths_are_rejected(#[case] positional: &str, #[case] flag: &str, #[case] message: &str) {
         let failure = arguments(positional, flag).optional_target().unwrap_err();
         assert_eq!((failure.message(), failure.category().exit_code()), (message, 2));
     }
 
     #[test]
-    fn a_missing_path_is_told_with_the_usage() {
+    fn a_missing_path_is_reported_with_the_usage() {
         let names = vec!["version".to_owned()];
         let invocation = Invocation::new(names, &GlobalFlags::default(), Environment::default());
         assert_eq!(arguments("-", "-").optional_target().unwrap(), None);

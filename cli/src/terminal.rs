@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal.
+//! Prompts on the terminal.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -8,12 +8,12 @@ use declarest_core::error::{Categorized, Category};
 use declarest_core::secrets::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Why a question got no answer.
+/// A prompt failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
-    #[error("{0} cannot be asked for without a terminal on standard input and output")]
+    #[error("cannot ask for {0} without a terminal on standard input and output")]
     None(String),
-    #[error("{0} cannot be asked for with --no-input")]
+    #[error("cannot ask for {0} with --no-input")]
     Refused(String),
     #[error("interrupted; nothing was changed")]
     Interrupted,
@@ -30,38 +30,39 @@ impl Categorized for TerminalError {
     }
 }
 
-/// Whether input counts that no argument names. Of the process, like the terminal and the standard input themselves.
+/// Whether prompts are allowed, and standard input is read even if no argument names it. A global of the process, like
+/// the terminal.
 static TAKES_INPUT: AtomicBool = AtomicBool::new(true);
 
-/// From now on nobody is asked, and standard input is read only where an argument says so (`--no-input`).
+/// Disables prompts, and the reading of standard input that no argument names (`--no-input`).
 pub fn refuse_input() {
     TAKES_INPUT.store(false, Ordering::Relaxed);
 }
 
-/// Whether nobody has refused input.
+/// Returns whether input was not disabled.
 pub fn takes_input() -> bool {
     TAKES_INPUT.load(Ordering::Relaxed)
 }
 
-/// Whether somebody can be asked.
+/// Returns whether prompts are possible.
 pub fn is_interactive() -> bool {
     takes_input() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Why nobody can be asked for `what`.
+/// Returns why a prompt for `what` is not possible.
 pub fn nobody_to_ask(what: &str) -> TerminalError {
     if takes_input() { TerminalError::None(what.to_owned()) } else { TerminalError::Refused(what.to_owned()) }
 }
 
-/// Asks on standard error and reads one line; what is typed shows unless `hidden`.
+/// Prints a prompt to standard error and reads one line. The input is shown unless `hidden`.
 pub fn ask(question: &str, hidden: bool) -> Result<Secret, TerminalError> {
     if !is_interactive() {
         return Err(nobody_to_ask(question));
     }
-    // Before the question: what is typed once it shows must not show any more.
+    // Disable the echo before the prompt, so that input after the prompt is never shown.
     let raw = RawMode::enter().map_err(TerminalError::Read)?;
     let mut stderr = std::io::stderr();
-    // If the question cannot be shown the terminal is gone, which reading will tell.
+    // If the prompt cannot be written, the terminal is closed, and the read returns an error.
     let _ = write!(stderr, "{question}: ").and_then(|()| stderr.flush());
     let answer = read_line(|bytes| {
         if !hidden {
@@ -85,7 +86,7 @@ fn read_line(mut echo: impl FnMut(&[u8])) -> Result<Secret, TerminalError> {
             b'\r' | b'\n' => return Ok(Secret::from(String::from_utf8_lossy(&line).into_owned())),
             INTERRUPT | END => break,
             BACKSPACE | DELETE => {
-                // A character may have several bytes, of which all but the first are continuations.
+                // Remove one character: its continuation bytes and its first byte.
                 while line.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
                 echo(b"\x08 \x08");
             }
@@ -98,8 +99,8 @@ fn read_line(mut echo: impl FnMut(&[u8])) -> Result<Secret, TerminalError> {
     Err(TerminalError::Interrupted)
 }
 
-/// The terminal gives every key at once and shows none, also not to the shell: an interrupt is a key, so
-/// that the terminal never stays like this.
+/// Raw mode of the terminal: every key is read at once and not shown. Interrupts are also read as keys, so that the
+/// previous mode is always restored.
 struct RawMode {
     before: Termios,
 }
@@ -117,7 +118,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // Nothing can be done about a terminal that does not take its own settings back.
+        // There is no way to handle a terminal that rejects its previous settings.
         let _ = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.before);
     }
 }

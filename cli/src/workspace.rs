@@ -1,5 +1,4 @@
-//! What commands on resources work with: the repository of the context, the metadata that governs it, and the
-//! server that it is for.
+//! The workspace of commands on resources: the repository of the context, its metadata, and the managed server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,32 +20,32 @@ use crate::invocation::Invocation;
 use crate::output::Messages;
 use crate::repository::{Contact, Repository};
 
-/// Everything one command works with.
+/// The workspace of one command.
 pub struct Workspace<'a> {
-    /// The context it is of.
+    /// The context.
     pub context: &'a ResolvedContext,
-    /// What the repository declares; nothing, if the context has none.
+    /// The files of the repository; empty if the context has no repository.
     pub tree: Arc<dyn Tree>,
-    /// The rules that govern it. They know the server's `OpenAPI` document if the workspace is connected.
+    /// The metadata. It includes the server's `OpenAPI` document if the workspace is connected.
     pub metadata: Arc<Metadata>,
     root: Option<PathBuf>,
     client: Option<Client>,
-    /// What goes to standard error.
+    /// The messages on standard error.
     pub messages: &'a Messages,
 }
 
 impl<'a> Workspace<'a> {
-    /// The repository and its metadata. No server is contacted, except that a bundle may be downloaded.
+    /// Opens the repository and its metadata. Contacts no server, except to download a bundle.
     pub async fn local(invocation: &'a Invocation) -> Result<Self, Failure> {
         Self::open(invocation, false, Document::default()).await
     }
 
-    /// The repository, its metadata, and the managed server.
+    /// Opens the repository, its metadata, and the managed server.
     pub async fn connected(invocation: &'a Invocation) -> Result<Self, Failure> {
         Self::connected_with(invocation, Document::default()).await
     }
 
-    /// [`Self::connected`], with `overrides` over all metadata.
+    /// Like [`Self::connected`], with `overrides` of all metadata.
     pub async fn connected_with(invocation: &'a Invocation, overrides: Document) -> Result<Self, Failure> {
         Self::open(invocation, true, overrides).await
     }
@@ -72,7 +71,7 @@ impl<'a> Workspace<'a> {
         Ok(Self { context, tree, metadata, root, client, messages })
     }
 
-    /// The repository, for changing it.
+    /// Returns the store of the repository, for writes.
     pub fn store(&self) -> Result<Store, Failure> {
         match &self.root {
             Some(root) => Ok(Store::open(root)?),
@@ -80,8 +79,8 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// The directory of metadata, for changing it: that of the context, else the repository. It is made if it
-    /// does not exist. A bundle is never written to.
+    /// Returns the store of metadata, for writes: the directory of the context, which is created if it is missing,
+    /// otherwise the repository. A bundle is never changed.
     pub fn metadata_store(&self) -> Result<Store, Failure> {
         match self.context.metadata() {
             MetadataSource::Directory(directory) => Ok(Store::init(&directory)?),
@@ -89,12 +88,12 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// Whether the managed server can be asked.
+    /// Returns whether the workspace is connected to the managed server.
     pub fn is_connected(&self) -> bool {
         self.client.is_some()
     }
 
-    /// What the engine works with. Placeholders are replaced if the context has a secret store.
+    /// Returns a session of the engine. Placeholders are resolved if the context has a secret store.
     pub fn session(&self) -> Result<Session, Failure> {
         let store = match &self.context.context.secret_store {
             Some(_) => Some(self.context.open_secret_store(self.messages)?),
@@ -105,20 +104,20 @@ impl<'a> Workspace<'a> {
         Ok(Session { secrets, ..self.session_without_secrets()? })
     }
 
-    /// The same for what shows or removes resources, which no secret is needed for.
+    /// Returns a session for commands that show or delete resources, which do not need secrets.
     pub fn session_without_secrets(&self) -> Result<Session, Failure> {
         let client = self.client.clone();
         let client = client.ok_or_else(|| Failure::internal("the command did not connect to the server"))?;
         Ok(Session::new(Arc::clone(&self.tree), Arc::clone(&self.metadata), client))
     }
 
-    /// The managed server.
+    /// Returns the managed server.
     pub fn remote(&self) -> Result<Arc<Remote>, Failure> {
         Ok(Remote::new(&self.session_without_secrets()?))
     }
 }
 
-/// The directory of the repository; `None` if the context has no repository.
+/// Returns the directory of the repository, or `None` if the context has no repository.
 fn repository_root(context: &ResolvedContext) -> Result<Option<PathBuf>, Failure> {
     if context.context.repository.is_none() {
         return Ok(None);
@@ -129,7 +128,7 @@ fn repository_root(context: &ResolvedContext) -> Result<Option<PathBuf>, Failure
     }))
 }
 
-/// Adds the metadata that is not in the repository to `sources`; returns the bundle it comes from, if any.
+/// Adds metadata outside of the repository to `sources`. Returns its bundle, if there is one.
 async fn open_metadata(
     invocation: &Invocation,
     context: &ResolvedContext,
@@ -157,21 +156,22 @@ async fn open_metadata(
     Ok(Some(bundle))
 }
 
-/// Opens a bundle, from the cache if it is there.
+/// Opens a bundle, from the cache if possible.
 pub async fn open_bundle(
     invocation: &Invocation,
     context: &ResolvedContext,
     reference: &Reference,
 ) -> Result<Bundle, Failure> {
     let variable = |name: &str| invocation.environment.raw(name).map(Into::into);
-    let cache = cache_directory(variable)
-        .ok_or_else(|| Failure::invalid("no place for bundles: set DECLAREST_BUNDLE_CACHE_DIR or HOME"))?;
+    let cache = cache_directory(variable).ok_or_else(|| {
+        Failure::invalid("no directory for bundles; set DECLAREST_BUNDLE_CACHE_DIR or HOME")
+    })?;
     let options = Options { registry_credentials: registry_credentials(variable), ..Options::new(cache) };
     let source = BundleSource::new(options.through(context.proxy(ProxiedComponent::Metadata)?));
     Ok(source.open(reference).await?)
 }
 
-/// The `OpenAPI` document of the server: the one that the context names, else the one that the bundle names.
+/// Loads the `OpenAPI` document of the server that the context names, otherwise the one that the bundle names.
 async fn open_api(
     context: &ResolvedContext,
     bundle: Option<&Bundle>,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a small Vault once into the cache and prints its path.
-# VAULT_BIN, when set, wins: it is printed and nothing is built. The `vault` of a release does as well.
+# Builds a small Vault once into the cache, and prints its path.
+# If VAULT_BIN is set, prints it instead and builds nothing. It can also be the `vault` of a release.
 set -euo pipefail
 cd "$(dirname "$0")"
 source ../cached.sh

@@ -1,4 +1,4 @@
-//! The command line: what may be said, its defaults, and nothing about what it means.
+//! The command line: flags and their defaults.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
-/// Keeps REST servers equal to what Git declares.
+/// Keeps REST servers in sync with Git.
 ///
-/// Without a subcommand it runs against the cluster that KUBECONFIG or the pod's service account names.
+/// Without a subcommand, it runs against the cluster of KUBECONFIG or of the pod's service account.
 #[derive(Debug, Parser)]
 #[command(name = "declarest-operator", version, args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads the process's command line. Ends the process with status 2 if it is not understood.
+    /// Parses the command line of the process. Exits with status 2 if it is invalid.
     pub fn read() -> Self {
         Self::parse()
     }
@@ -35,7 +35,7 @@ pub enum Command {
     /// Run the controllers against a cluster; the default
     #[command(hide = true)]
     Run(RunOptions),
-    /// Run the same controllers without a cluster, on manifests read from a directory
+    /// Run the same controllers without a cluster, on manifests from a directory
     Standalone(StandaloneOptions),
     /// Print the custom resource definitions as YAML, or write one file per kind
     Crds(CrdsOptions),
@@ -43,7 +43,7 @@ pub enum Command {
 
 #[derive(Clone, Debug, Group)]
 pub struct RunOptions {
-    /// Elect one leader among the replicas through a Lease; only the leader reconciles
+    /// Elect a leader among the replicas with a Lease; only the leader reconciles
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value_t = false, action = clap::ArgAction::Set)]
     pub leader_elect: bool,
@@ -53,11 +53,11 @@ pub struct RunOptions {
           default_value_t = false, action = clap::ArgAction::Set)]
     pub allow_file_repositories: bool,
 
-    /// Where /metrics is served; "0" or empty is off
+    /// Address of /metrics; "0" or empty disables it
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
     pub metrics_bind_address: BindAddress,
 
-    /// Where /healthz and /readyz are served; "0" or empty is off
+    /// Address of /healthz and /readyz; "0" or empty disables them
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: BindAddress,
 
@@ -67,16 +67,16 @@ pub struct RunOptions {
 
 #[derive(Clone, Debug, Group)]
 pub struct StandaloneOptions {
-    /// Directory of YAML manifests to load and to watch
+    /// Directory of YAML manifests to load and watch
     #[arg(long, value_name = "DIR")]
     pub manifests: PathBuf,
 
-    /// Directory for mirrors, caches and the state of the objects
+    /// Directory for mirrors, caches and the state of objects
     #[arg(long, value_name = "DIR")]
     pub state_dir: PathBuf,
 
-    /// Serve the in-process API on this loopback address, for `kubectl --server`; the bound address is
-    /// written to the file `api-address` in the state directory
+    /// Serve the in-process API on this loopback address, for `kubectl --server`; the file `api-address` in
+    /// the state directory contains the bound address
     #[arg(long, value_name = "ADDRESS")]
     pub api_listen: Option<BindAddress>,
 
@@ -85,11 +85,11 @@ pub struct StandaloneOptions {
           default_value_t = true, action = clap::ArgAction::Set)]
     pub allow_file_repositories: bool,
 
-    /// Where /metrics is served; "0" or empty is off
+    /// Address of /metrics; "0" or empty disables it
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     pub metrics_bind_address: BindAddress,
 
-    /// Where /healthz and /readyz are served; "0" or empty is off
+    /// Address of /healthz and /readyz; "0" or empty disables them
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     pub health_probe_bind_address: BindAddress,
 
@@ -97,18 +97,18 @@ pub struct StandaloneOptions {
     pub manager: ManagerOptions,
 }
 
-/// What a cluster and standalone mode share.
+/// The options that `run` and `standalone` share.
 #[derive(Clone, Debug, Group)]
 pub struct ManagerOptions {
-    /// Watch only this namespace; empty is all
+    /// Watch only this namespace; if empty, all namespaces
     #[arg(long, value_name = "NAMESPACE", default_value = "")]
     pub watch_namespace: String,
 
-    /// Objects reconciled at the same time, per controller
+    /// Number of objects that each controller reconciles at the same time
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub max_concurrent_reconciles: u16,
 
-    /// How long one sync may take before it is aborted
+    /// Maximum duration of a sync; a longer one is aborted
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
     pub sync_timeout: Duration,
 
@@ -116,17 +116,17 @@ pub struct ManagerOptions {
     #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', default_value = "*")]
     pub env_expand_allow: Vec<String>,
 
-    /// Least severe messages to log
+    /// Minimum level of log messages
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevel,
 
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub log_format: LogFormat,
 }
 
 impl ManagerOptions {
-    /// The one namespace to watch, or `None` for all.
+    /// Returns the namespace to watch, or `None` for all.
     pub fn namespace(&self) -> Option<&str> {
         Some(self.watch_namespace.trim()).filter(|namespace| !namespace.is_empty())
     }
@@ -134,7 +134,7 @@ impl ManagerOptions {
 
 #[derive(Debug, Group)]
 pub struct CrdsOptions {
-    /// Write `<group>_<plural>.yaml` files here instead of printing
+    /// Directory to write the files `<group>_<plural>.yaml` to, instead of standard output
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
@@ -154,7 +154,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// A listener's address. `:8080` is port 8080 of every interface; `0` and the empty string are off.
+/// The address of a listener. `:8080` is port 8080 of every interface; `0` and the empty string disable it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindAddress {
     Off,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn clap_accepts_the_definition_of_the_command_line() {
         use clap::CommandFactory as _;
         Args::command().debug_assert();
     }
@@ -235,7 +235,7 @@ mod tests {
     #[case(&["--sync-timeout=0s"])]
     #[case(&["--max-concurrent-reconciles=0"])]
     #[case(&["standalone", "--manifests=m"])]
-    fn what_is_not_understood_exits_with_2(#[case] args: &[&str]) {
+    fn invalid_arguments_exit_with_2(#[case] args: &[&str]) {
         let all = std::iter::once("declarest-operator").chain(args.iter().copied());
         assert_eq!(Args::try_parse_from(all).unwrap_err().exit_code(), 2);
     }
@@ -254,7 +254,7 @@ mod tests {
     #[case("8080")]
     #[case("host:")]
     #[case(":70000")]
-    fn refused_bind_addresses(#[case] text: &str) {
+    fn invalid_bind_addresses_are_rejected(#[case] text: &str) {
         assert_eq!(text.parse::<BindAddress>(), Err(InvalidBindAddress(text.to_owned())));
     }
 }

@@ -1,4 +1,4 @@
-//! `crds`: the custom resource definitions as YAML.
+//! The command `crds`: prints or writes the custom resource definitions as YAML.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ pub fn write(options: &CrdsOptions) -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing else can be told if standard error is closed.
+            // There is no other output if standard error is closed.
             let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }

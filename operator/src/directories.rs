@@ -1,5 +1,5 @@
-//! Where the operator keeps files. Each object has a directory of its own,
-//! `<base>/<plural>/<namespace>/<name>`, so that kinds and namespaces never meet.
+//! The directories of the operator. Each object has its own directory, `<base>/<plural>/<namespace>/<name>`, so
+//! that objects of different kinds or namespaces never share one.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A directory or file could not be made, read or removed.
+/// A directory or file could not be created, read or removed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct DirectoryError {
@@ -30,7 +30,7 @@ impl Owner {
         Self { plural: plural.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    /// The directory of the object below `base`.
+    /// Returns the directory of the object below `base`.
     pub fn below(&self, base: &Path) -> PathBuf {
         base.join(&self.plural).join(&self.namespace).join(&self.name)
     }
@@ -47,7 +47,7 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// The base directories as the environment names them; `variable` looks one up.
+    /// Reads the base directories from environment variables; `variable` looks one up.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let directory = |name: &str, default: &str| {
             variable(name)
@@ -63,7 +63,7 @@ impl Directories {
         }
     }
 
-    /// Everything below one directory, as in standalone mode.
+    /// Puts all base directories below one directory, as in standalone mode.
     pub fn below(state: &Path) -> Self {
         Self {
             repositories: state.join("repos"),
@@ -74,40 +74,40 @@ impl Directories {
         }
     }
 
-    /// Where a ResourceRepository's mirror lives when no claim holds it.
+    /// Returns the directory of a ResourceRepository's mirror that is not on a claim.
     pub fn repository(&self, owner: &Owner) -> PathBuf {
         owner.below(&self.repositories)
     }
 
-    /// Where derived files live that can be fetched or computed again.
+    /// Returns the directory of an object's files that can be fetched or computed again.
     pub fn cache(&self, owner: &Owner) -> PathBuf {
         owner.below(&self.cache)
     }
 
-    /// Where a claim's data appears if the administrator mounted it.
+    /// Returns the mount point of a claim, if the administrator mounted it.
     pub fn claim(&self, namespace: &str, claim: &str) -> PathBuf {
         self.volumes.join(namespace).join(claim)
     }
 
-    /// Below which file stores live.
+    /// Returns the base directory of file stores.
     pub fn secrets(&self) -> &Path {
         &self.secrets
     }
 
-    /// In which metadata bundles of this machine must lie.
+    /// Returns the directory of local metadata bundles.
     pub fn bundles(&self) -> &Path {
         &self.bundles
     }
 
-    /// Makes the bases that the operator writes to, so that a read-only file system fails at start-up.
+    /// Creates the base directories that the operator writes to, so that a read-only file system fails at startup.
     pub fn prepare(&self) -> Result<(), DirectoryError> {
         [&self.repositories, &self.cache, &self.secrets].into_iter().try_for_each(|base| ensure_private(base))
     }
 
-    /// Removes the directories of objects that no longer exist. Stores below the secrets base are left
-    /// alone: they may be the only copy of what users put there.
+    /// Removes the directories of objects that no longer exist, and returns them. File stores are kept, because
+    /// they may be the only copy of their secrets.
     ///
-    /// Only safe while nobody else works here: when leadership starts, and before controllers run.
+    /// Call it only after leadership has started and before the controllers run: they use the same directories.
     pub fn sweep(&self, alive: &HashSet<Owner>) -> Result<Vec<PathBuf>, DirectoryError> {
         let mut removed = Vec::new();
         for base in [&self.repositories, &self.cache] {
@@ -127,19 +127,19 @@ impl Directories {
     }
 }
 
-/// Makes a directory and its parents, readable by this user only.
+/// Creates a directory and its parents, accessible to this user only.
 pub fn ensure_private(path: &Path) -> Result<(), DirectoryError> {
     let failed = |source| DirectoryError { action: "create directory", path: path.to_owned(), source };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
-    // A mount point belongs to whoever mounted it; tightening it is an attempt, not a condition.
+    // A mount point may belong to another user. Then its mode cannot be changed, which is not an error.
     if mode & 0o077 != 0 && fs::set_permissions(path, fs::Permissions::from_mode(0o700)).is_err() {
-        tracing::warn!(path = %path.display(), "directory is open to other users and cannot be closed");
+        tracing::warn!(path = %path.display(), "other users can access the directory, and its mode cannot be changed");
     }
     Ok(())
 }
 
-/// Removes a directory with all it holds; one that does not exist is removed already.
+/// Removes a directory and its content. A directory that does not exist is not an error.
 pub fn remove(path: &Path) -> Result<(), DirectoryError> {
     match fs::remove_dir_all(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -149,7 +149,7 @@ pub fn remove(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// Like [`remove`], where it may block.
+/// Like [`remove`], on a thread that may block.
 pub async fn remove_in_background(path: PathBuf) -> Result<(), DirectoryError> {
     let failed = path.clone();
     tokio::task::spawn_blocking(move || remove(&path)).await.unwrap_or_else(|error| {
@@ -157,7 +157,7 @@ pub async fn remove_in_background(path: PathBuf) -> Result<(), DirectoryError> {
     })
 }
 
-/// Real directories only: a symbolic link is never followed to something that is not ours.
+/// Lists real directories only. A symbolic link could lead to files that are not the operator's.
 fn subdirectories(path: &Path) -> Result<Vec<PathBuf>, DirectoryError> {
     let failed = |source| DirectoryError { action: "list directory", path: path.to_owned(), source };
     let entries = match fs::read_dir(path) {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_moves_one_base_without_the_others() {
+    fn an_environment_variable_changes_one_base_only() {
         let directories = Directories::from_environment(|name| {
             (name == "DECLAREST_OPERATOR_REPO_BASE_DIR").then(|| "/data/repos".to_owned())
         });
@@ -213,7 +213,7 @@ mod tests {
         let directories = Directories::below(state.path());
         let alive = Owner::new("resourcerepositories", "team", "alive");
         let orphan = Owner::new("resourcerepositories", "team", "orphan");
-        // Same name, other kind: dies although its namesake lives.
+        // Same name, other kind: it is removed although its namesake is alive.
         let namesake = Owner::new("managedservers", "team", "alive");
         for owner in [&alive, &orphan, &namesake] {
             ensure_private(&directories.repository(owner)).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_what_is_gone_succeeds() {
+    fn removing_a_missing_directory_succeeds() {
         let state = tempfile::tempdir().unwrap();
         remove(&state.path().join("absent")).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Leader election through a Lease, by the rules of client-go: a lease is taken over only after it has
-//! not changed for its whole duration *on our own clock*, so replicas need no common time.
+//! Leader election with a Lease, by the rules of client-go. A replica takes over a lease that has not changed for
+//! its whole duration, measured on the replica's own clock. Replicas therefore need no synchronized clocks.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// The Lease that all replicas compete for.
 pub const LEASE_NAME: &str = "declarest-operator.declarest.io";
 
-/// How long a lease holds, how long its holder may fail to renew it, and how often both are tried.
+/// The duration of a lease, the deadline for its holder to renew it, and the period of attempts to get or renew it.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     pub duration: Duration,
@@ -32,12 +32,12 @@ impl Default for Timing {
     }
 }
 
-/// The lease could not be renewed in time, or another replica holds it: stop working at once.
+/// The lease could not be renewed in time, or another replica holds it. The work must stop at once.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("lost the lease {LEASE_NAME}: {0}")]
 pub struct LeaseLost(String);
 
-/// One replica's side of the election.
+/// A replica that takes part in the election.
 pub struct Candidate {
     leases: Api<Lease>,
     identity: String,
@@ -54,21 +54,21 @@ struct Sighting {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Nobody holds the lease.
+    /// The lease is not held, or it has expired.
     Free,
-    /// We hold it.
+    /// This replica holds it.
     Ours,
     /// Another replica holds it, and may still be alive.
     Held,
 }
 
 impl Candidate {
-    /// `identity` must differ between replicas and between runs of one replica.
+    /// Creates a candidate. `identity` must differ between replicas and between runs of one replica.
     pub fn new(leases: Api<Lease>, identity: String, timing: Timing) -> Self {
         Self { leases, identity, timing, seen: None }
     }
 
-    /// Waits until the lease is ours. `false` if `stop` came first.
+    /// Waits until this replica holds the lease. Returns `false` if `stop` is cancelled first.
     pub async fn acquire(&mut self, stop: &CancellationToken) -> bool {
         tracing::info!(identity = %self.identity, "waiting for the lease {LEASE_NAME}");
         loop {
@@ -94,7 +94,7 @@ impl Candidate {
     /// Keeps the lease until `stop`.
     ///
     /// # Errors
-    /// [`LeaseLost`] as soon as somebody else holds it, or the renew deadline has passed.
+    /// [`LeaseLost`] as soon as another replica holds it, or the renew deadline has passed.
     pub async fn hold(&mut self, stop: &CancellationToken) -> Result<(), LeaseLost> {
         let mut renewed = Instant::now();
         loop {
@@ -108,12 +108,12 @@ impl Candidate {
                 Ok(Ok(_)) => return Err(LeaseLost("another replica holds it".to_owned())),
                 Ok(Err(error)) if Instant::now() >= deadline => return Err(LeaseLost(error.to_string())),
                 Ok(Err(error)) => tracing::warn!(%error, "cannot renew the lease {LEASE_NAME}"),
-                Err(_) => return Err(LeaseLost("no answer within the renew deadline".to_owned())),
+                Err(_) => return Err(LeaseLost("no response within the renew deadline".to_owned())),
             }
         }
     }
 
-    /// Gives the lease up, so that another replica need not wait for its end.
+    /// Releases the lease, so that another replica need not wait for its end.
     pub async fn release(&mut self) {
         let released = async {
             let Some(mut lease) = self.leases.get_opt(LEASE_NAME).await? else { return Ok(()) };
@@ -131,7 +131,7 @@ impl Candidate {
         }
     }
 
-    /// One look at the lease and, where it may be ours, one write guarded by its resourceVersion.
+    /// Reads the lease. If this replica may hold it, also writes it, guarded by its resourceVersion.
     async fn attempt(&mut self) -> Result<Standing, kube::Error> {
         let Some(mut lease) = self.leases.get_opt(LEASE_NAME).await? else {
             return self.create().await;
@@ -148,7 +148,7 @@ impl Candidate {
                 self.saw(stored.spec.unwrap_or_default(), Instant::now());
                 Ok(Standing::Ours)
             }
-            // Somebody was faster: look again in the next round.
+            // Another replica was faster. The next attempt reads the lease again.
             Err(error) if is_conflict(&error) && standing == Standing::Free => Ok(Standing::Held),
             Err(error) => Err(error),
         }
@@ -185,7 +185,7 @@ impl Candidate {
         if now.duration_since(seen_at) >= duration { Standing::Free } else { Standing::Held }
     }
 
-    /// Remembers a state of the lease; returns when this very state was first seen.
+    /// Records a state of the lease. Returns when this state was first seen.
     fn saw(&mut self, spec: LeaseSpec, now: Instant) -> Instant {
         match &self.seen {
             Some(sighting) if sighting.spec == spec => sighting.at,
@@ -214,7 +214,7 @@ fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// A name for this run of this replica: the pod's name, and what tells two runs of it apart.
+/// Returns a name that is unique to this run of this replica: the pod's name with a suffix.
 pub fn identity() -> String {
     let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
     format!("{}_{:016x}", host.as_deref().unwrap_or("declarest-operator"), fastrand::u64(..))
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server that knows one Lease and enforces resourceVersion. `down` makes it answer 503.
+    /// An API server with one Lease that enforces resourceVersion. `down` makes it return 503.
     #[derive(Clone, Default)]
     struct LeaseServer {
         state: Arc<Mutex<(Option<Value>, u64, bool)>>,

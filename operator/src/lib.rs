@@ -1,4 +1,4 @@
-//! The DeclaREST operator: its resource kinds and everything that works on them.
+//! The DeclaREST operator: its custom resources and their controllers.
 
 pub mod args;
 pub mod controller;
@@ -10,6 +10,6 @@ pub mod runtime;
 pub mod standalone;
 pub mod telemetry;
 
-/// Built in with the settings in `.cargo/config.toml`; it stands here so that benchmarks measure what runs.
+/// Configured in `.cargo/config.toml`. It is declared in the library so that benchmarks use the same allocator.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

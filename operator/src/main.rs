@@ -1,4 +1,4 @@
-//! `declarest-operator`: keeps REST servers equal to what Git declares.
+//! `declarest-operator`: keeps REST servers in sync with Git.
 
 use std::process::ExitCode;
 

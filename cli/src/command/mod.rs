@@ -25,7 +25,7 @@ use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::terminal;
 
-/// Does what was asked for and tells how it ended.
+/// Runs the command, prints its failure or success, and returns the exit code.
 pub fn run(args: &Args, invocation: &Invocation) -> ExitCode {
     if invocation.settings.no_input {
         terminal::refuse_input();
@@ -38,7 +38,7 @@ pub fn run(args: &Args, invocation: &Invocation) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        // The result has told it.
+        // The output has shown the differences.
         Err(failure @ Failure::Differs) => failure.exit_code(),
         Err(failure) => {
             invocation.messages.failure(&failure, footer);
@@ -48,7 +48,7 @@ pub fn run(args: &Args, invocation: &Invocation) -> ExitCode {
 }
 
 fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
-    // Also for commands without a result.
+    // An invalid --output is an error also for commands without a result.
     invocation.settings.output.check_flag()?;
     match command {
         Command::Context(command) => context::run(command, invocation),
@@ -63,8 +63,8 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<(), Failure> {
     }
 }
 
-/// Whether the last line on standard error tells how the command ended: it does for those that change
-/// something and whose result is mostly silence.
+/// Returns whether the last line on standard error reports success or failure, as for commands that make changes and
+/// usually print nothing.
 fn prints_footer(command: &Command) -> bool {
     match command {
         Command::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),

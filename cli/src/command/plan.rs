@@ -17,18 +17,18 @@ use crate::workspace::Workspace;
 pub struct PlanArguments {
     #[command(flatten)]
     path: PathArguments,
-    /// Also all resources below the path
+    /// Include all resources below the path
     #[arg(short, long)]
     recursive: bool,
     /// Save the plan for "resource apply --plan"
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Exit with 7 if anything is to be done
+    /// Exit with 7 if the plan is not empty
     #[arg(long)]
     exit_code: bool,
 }
 
-/// Shows what `resource apply` would do.
+/// Shows the actions of `resource apply`, and optionally saves them.
 pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
     let target = arguments.path.target(invocation)?;
@@ -51,7 +51,7 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
     })
 }
 
-/// What a plan for the server of `session` is about.
+/// Returns the subject of a plan for the server of `session`.
 pub fn subject(session: &sync::Session, path: &str, recursive: bool) -> Subject {
     Subject { server: session.client.address(), path: path.to_owned(), recursive }
 }
@@ -61,7 +61,7 @@ fn text(plan: &Plan) -> String {
     lines.chain([plan.summary().to_string()]).collect::<Vec<_>>().join("\n")
 }
 
-/// `~ /shops/rio: /tier, /tags/1`
+/// Returns the line of an action, such as `~ /shops/rio: /tier, /tags/1`.
 fn line(action: &Action) -> Option<String> {
     let sign = match action.step {
         Step::Create => '+',
@@ -70,7 +70,7 @@ fn line(action: &Action) -> Option<String> {
         Step::Skip => return None,
     };
     let places: Vec<&str> = action.differences.iter().map(|difference| difference.path.as_str()).collect();
-    // A difference at "" is one of the whole resource.
+    // The pointer "" is a difference of the whole resource.
     let places = places.join(", ");
     Some(if places.is_empty() {
         format!("{sign} {}", action.path)

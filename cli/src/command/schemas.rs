@@ -1,4 +1,4 @@
-//! `declarest schemas`: JSON Schemas, for editors that complete and check while somebody types.
+//! `declarest schemas`: writes JSON Schemas, with which editors complete and validate files.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::context;
 use crate::error::Failure;
 
-/// Writes one file per schema into `dir`, which is made if it is missing.
+/// Writes one file per schema into `dir`, which is created if it is missing.
 pub fn run(dir: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, error: std::io::Error| {
         Failure::internal(format!("cannot write {}: {error}", path.display()))

@@ -9,21 +9,21 @@ use crate::output::OutputPolicy;
 
 #[derive(Debug, Subcommand)]
 pub enum ServerCommand {
-    /// Print how the server is reached
+    /// Print a setting of the connection to the server
     #[command(subcommand, arg_required_else_help = true)]
     Get(Part),
-    /// Ask the health check of the server, else its base URL
+    /// Request the health check of the server, or its base URL if it has no health check
     Check,
 }
 
-/// What is printed about the server.
+/// The setting to print.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Part {
-    /// The URL that all paths are appended to
+    /// The base URL of all paths
     BaseUrl,
-    /// The token endpoint of OAuth 2.0
+    /// The OAuth 2.0 token endpoint
     TokenUrl,
-    /// An OAuth 2.0 token for requests of one's own; a secret
+    /// An OAuth 2.0 access token; a secret
     AccessToken,
 }
 
@@ -42,7 +42,7 @@ fn get(part: Part, invocation: &Invocation) -> Result<(), Failure> {
         Part::BaseUrl => context.http()?.url.0.trim().to_owned(),
         Part::TokenUrl => token_url(context)?,
         Part::AccessToken => {
-            // Says what is missing before anything is asked.
+            // Report a missing configuration before the request.
             token_url(context)?;
             let client = context.server()?;
             let token = block_on(async { Ok(client.access_token().await?) })?;

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 
-/// What identifies a build. Commit and date come from the environment of the build.
+/// The identity of a build. Commit and date are read from the environment at build time.
 #[derive(Debug, Serialize)]
 struct Identity {
     version: &'static str,

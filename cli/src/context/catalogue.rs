@@ -1,4 +1,4 @@
-//! The file that holds the catalogue: where it is, how it is read and how it is written.
+//! The file of the catalogue: its location, decoding and encoding.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +17,10 @@ use super::reference::expand;
 use super::section::Setting;
 use crate::environment::Environment;
 
-/// Where the catalogue is, below the home directory.
+/// The default path of the catalogue, below the home directory.
 const DEFAULT_FILE: &str = ".declarest/configs/contexts.yaml";
 
-/// The file that the environment names. Relative paths are below the home directory.
+/// Returns the path of the catalogue from the environment. Relative paths are below the home directory.
 pub fn file(environment: &Environment) -> Result<PathBuf, CatalogueError> {
     let text = environment.get("DECLAREST_CONTEXTS_FILE").unwrap_or(DEFAULT_FILE);
     let path = Path::new(text.strip_prefix("~/").unwrap_or(if text == "~" { "" } else { text }));
@@ -30,18 +30,17 @@ pub fn file(environment: &Environment) -> Result<PathBuf, CatalogueError> {
     Ok(environment.home().ok_or(CatalogueError::NoHome)?.join(path))
 }
 
-/// The catalogue as it stands in its file.
+/// The catalogue as stored in its file.
 #[derive(Clone, Debug)]
 pub struct Stored {
     file: PathBuf,
-    /// The root of the file, if it holds anything.
+    /// The root of the file, unless it is empty.
     root: Option<Field>,
     pub catalogue: Catalogue,
 }
 
 impl Stored {
-    /// Reads and checks `file`. A missing one is an empty catalogue; one that others may read is closed to
-    /// them.
+    /// Reads and checks `file`. A missing file is an empty catalogue. Sets the mode of the file to 0600.
     pub fn load(file: PathBuf) -> Result<Self, CatalogueError> {
         let failed = |action| {
             let file = file.clone();
@@ -62,7 +61,7 @@ impl Stored {
         Ok(Self { file, root, catalogue })
     }
 
-    /// Checks `catalogue` as if it had just been read, and replaces the file by it.
+    /// Checks `catalogue` like one that is read, and replaces the file with it.
     pub fn save(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
         let bytes = encode_catalogue(catalogue)?;
         decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
@@ -71,13 +70,13 @@ impl Stored {
             move |error: std::io::Error| CatalogueError::Io { action, file, reason: error.to_string() }
         };
         if let Some(parent) = self.file.parent() {
-            fs::create_dir_all(parent).map_err(failed("make the directory of"))?;
+            fs::create_dir_all(parent).map_err(failed("create the directory of"))?;
         }
         write_atomically(&self.file, &bytes, Mode::Private).map_err(failed("write"))
     }
 
-    /// The credentials and the context called `wanted`, else the current one, with the references to
-    /// `environment` replaced. Other contexts may refer to what is not set.
+    /// Returns the credentials and the context `wanted`, or the current one, with references to `environment`
+    /// replaced. Other contexts are not expanded, so their variables need not be set.
     pub fn expanded(
         &self,
         wanted: Option<&str>,
@@ -112,7 +111,7 @@ impl Stored {
         Ok((catalogue, context))
     }
 
-    /// Checks the contexts of `catalogue`, which came from `origin` one by one.
+    /// Checks the contexts of `catalogue`, which were read from `origin` one by one.
     pub fn check(catalogue: &Catalogue, origin: &str) -> Result<(), CatalogueError> {
         catalogue.contexts.iter().try_for_each(|context| {
             checks::check_context("", context, catalogue).map_err(|Problem { field, reason }| {
@@ -122,7 +121,7 @@ impl Stored {
         })
     }
 
-    /// The failure to find a context.
+    /// Returns the error of a context that is not found.
     pub fn not_found(&self, wanted: Option<&str>) -> CatalogueError {
         let known = self.catalogue.contexts.iter().map(|context| context.name.0.clone()).collect();
         match wanted {
@@ -132,7 +131,7 @@ impl Stored {
     }
 }
 
-/// A catalogue whose contexts are not read yet.
+/// A catalogue whose contexts are not decoded yet.
 struct Shell {
     current: Option<String>,
     credentials: Vec<Credential>,
@@ -150,7 +149,7 @@ impl Shell {
     }
 }
 
-/// Reads and checks a catalogue; `origin` is where it comes from, for errors.
+/// Decodes and checks a catalogue. `origin` is its source in errors.
 pub fn decode_catalogue(
     origin: &str,
     format: PayloadType,
@@ -165,18 +164,18 @@ pub fn decode_catalogue(
     Ok((catalogue, Some(root)))
 }
 
-/// Reads a single context, without looking at what it refers to.
+/// Decodes a single context, without checking its references.
 pub fn decode_context(origin: &str, root: Field) -> Result<Context, CatalogueError> {
     let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
     Context::read(root).map_err(located)
 }
 
-/// A catalogue without contexts.
+/// Returns a catalogue without contexts.
 pub fn empty() -> Catalogue {
     Catalogue { current_context: None, default_editor: None, credentials: Vec::new(), contexts: Vec::new() }
 }
 
-/// A problem at its place, or at that of the nearest field around it.
+/// Returns a problem with the position of its field, or of the nearest enclosing field.
 fn at(places: &BTreeMap<String, Position>, problem: Problem) -> FieldError {
     let mut around = std::iter::successors(Some(problem.field.as_str()), |field| {
         Some(field.rfind(['.', '[']).map_or("", |end| &field[..end])).filter(|_| !field.is_empty())
@@ -186,7 +185,7 @@ fn at(places: &BTreeMap<String, Position>, problem: Problem) -> FieldError {
     FieldError::Value { position, field: problem.field, reason: problem.reason.into() }
 }
 
-/// A catalogue as YAML, in the order in which people read it.
+/// Encodes a catalogue as YAML, in reading order.
 pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError> {
     let mut bytes = Vec::new();
     let current = Value::from(catalogue.current_context.as_deref().unwrap_or_default());
@@ -209,7 +208,7 @@ pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError
     Ok(bytes)
 }
 
-/// A context as an item of a list that begins with its name.
+/// Encodes a context as a list item that begins with its name.
 fn encode_item(context: &Context) -> Result<Vec<u8>, CatalogueError> {
     let mut members = match canonical(context).write() {
         Some(Value::Object(members)) => members,
@@ -228,7 +227,7 @@ fn encode_item(context: &Context) -> Result<Vec<u8>, CatalogueError> {
     Ok(text.into_bytes())
 }
 
-/// A context without what only repeats a default: metadata in the directory of the repository.
+/// Returns a context without settings that equal the default: metadata in the directory of the repository.
 fn canonical(context: &Context) -> Context {
     let mut context = context.clone();
     let base = context.repository.as_ref().and_then(|repository| repository.base_dir()).cloned();

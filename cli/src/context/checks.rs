@@ -1,4 +1,4 @@
-//! Rules between settings, and formats that the types do not know.
+//! Rules between settings, and formats that the types do not check.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::model::{
 use super::reference::is_reference;
 use super::value::{CredentialValue, GrantType};
 
-/// A rule that does not hold.
+/// A violated rule.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The field, by the name that decoding gives it.
+    /// The field, with its name in decoding errors.
     pub field: String,
     pub reason: String,
 }
@@ -27,8 +27,8 @@ fn problem(field: impl Into<String>, reason: impl Into<String>) -> Outcome {
     Err(Problem { field: field.into(), reason: reason.into() })
 }
 
-/// Checks a whole catalogue as it stands in its file. What is a reference to the environment is left for
-/// when it is known.
+/// Checks a whole stored catalogue. References to the environment are not checked, because their values are not
+/// known yet.
 pub fn catalogue(catalogue: &Catalogue) -> Outcome {
     let current = catalogue.current_context.as_deref().unwrap_or_default().trim();
     credentials(catalogue)?;
@@ -38,7 +38,7 @@ pub fn catalogue(catalogue: &Catalogue) -> Outcome {
         if let Some(first) = names.insert(name, index) {
             return problem(
                 format!("contexts[{index}].name"),
-                format!("\"{name}\" is the name of contexts[{first}] already; names must be unique"),
+                format!("contexts[{first}] already has the name \"{name}\"; names must be unique"),
             );
         }
         check_context(&format!("contexts[{index}]."), context, catalogue)?;
@@ -60,7 +60,10 @@ fn credentials(catalogue: &Catalogue) -> Outcome {
         let name = credential.name.0.as_str();
         match stems.insert(variable_stem(name), name) {
             Some(first) if first == name => {
-                return problem(format!("{field}.name"), format!("\"{name}\" is there twice; rename one"));
+                return problem(
+                    format!("{field}.name"),
+                    format!("duplicate credential name \"{name}\"; rename one"),
+                );
             }
             Some(first) => {
                 let reason =
@@ -81,7 +84,7 @@ fn credentials(catalogue: &Catalogue) -> Outcome {
     Ok(())
 }
 
-/// Checks one context; `prefix` is what the names of its fields begin with.
+/// Checks one context. `prefix` is the prefix of its field names.
 pub fn check_context(prefix: &str, context: &Context, catalogue: &Catalogue) -> Outcome {
     let check = Check { prefix, catalogue };
     if let Some(server) = &context.managed_server {
@@ -130,7 +133,7 @@ impl Check<'_> {
             return Ok(());
         }
         if check.contains('?') {
-            return self.problem(FIELD, "must not have a query; use a path that needs none");
+            return self.problem(FIELD, "must not have a query; use a path without a query");
         }
         if !check.contains("://") || is_reference(base) {
             return Ok(());
@@ -251,7 +254,7 @@ impl Check<'_> {
     }
 }
 
-/// A proxy block whose credentials are named, for the rules of all blocks together.
+/// Parses a proxy block, with the names of credentials instead of their values.
 pub fn parse_proxy(field: &str, proxy: &Proxy) -> Result<Proxies<String>, ProxyError> {
     let known = |text: &'_ Option<String>| text.clone().filter(|text| !is_reference(text));
     let (http, https, no_proxy) = (known(&proxy.http), known(&proxy.https), known(&proxy.no_proxy));

@@ -1,4 +1,4 @@
-//! Users and passwords: written in the catalogue, or found out when they are first needed.
+//! Users and passwords: stored in the catalogue, or asked for when they are first needed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::terminal::{self, TerminalError};
 
 const SESSION_VARIABLE: &str = "DECLAREST_PROMPT_AUTH_SESSION_ID";
 
-/// Why a credential is not known.
+/// A credential is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     #[error("there is no credential \"{0}\" under credentials")]
@@ -38,7 +38,7 @@ pub enum CredentialError {
     Session { action: &'static str, file: PathBuf, reason: String },
 }
 
-/// What else to do where nobody can be asked.
+/// Returns the alternative if a prompt is not possible.
 fn alternative(source: &TerminalError, variable: &str) -> String {
     match source {
         TerminalError::None(_) | TerminalError::Refused(_) => format!("; or set {variable}"),
@@ -56,21 +56,21 @@ impl Categorized for CredentialError {
     }
 }
 
-/// A user and the password.
+/// A user and a password.
 #[derive(Clone, Debug)]
 pub struct Login {
     pub username: Secret,
     pub password: Secret,
 }
 
-/// What the variables that answer prompts begin with.
+/// Returns the prefix of the variables that replace prompts.
 pub fn variable_stem(name: &str) -> String {
     let name = name.to_uppercase();
     let plain = |character: char| if character.is_alphanumeric() { character } else { '_' };
     format!("DECLAREST_CONTEXT_CREDENTIAL_{}", name.chars().map(plain).collect::<String>())
 }
 
-/// The credentials of a catalogue. Each answer is asked for once.
+/// The credentials of a catalogue. Each value is prompted for once.
 #[derive(Debug)]
 pub struct Credentials {
     list: Vec<Credential>,
@@ -91,7 +91,7 @@ impl Credentials {
         }
     }
 
-    /// The user and password of a credential; asks if it has to.
+    /// Returns the user and password of a credential. Prompts for them if necessary.
     pub fn login(&self, name: &str) -> Result<Login, CredentialError> {
         let credential = self.list.iter().find(|credential| credential.name.0 == name);
         let credential = credential.ok_or_else(|| CredentialError::Unknown(name.to_owned()))?;
@@ -162,14 +162,14 @@ impl Credentials {
     }
 }
 
-/// The answers of a session, in a file of the user's runtime directory.
+/// The prompted values of a session, in a file of the user's runtime directory.
 #[derive(Clone, Debug)]
 pub struct Session {
     file: PathBuf,
 }
 
 impl Session {
-    /// The session that the environment names, if it does.
+    /// Returns the session that the environment names, if there is one.
     pub fn of(environment: &Environment) -> Option<Self> {
         let (id, directory) = (environment.get(SESSION_VARIABLE)?, environment.get("XDG_RUNTIME_DIR")?);
         let digest = Sha256::digest(id.as_bytes());
@@ -208,8 +208,8 @@ impl Session {
         write_atomically(&self.file, &bytes, Mode::Private).map_err(|error| failed(&error))
     }
 
-    /// Forgets the answers of the session, and the files that earlier versions kept below the home
-    /// directory. Returns how many files that were.
+    /// Removes the file of the session, and the files of earlier versions below the home directory. Returns the number
+    /// of removed files.
     pub fn clean(environment: &Environment) -> Result<usize, CredentialError> {
         let mut files: Vec<PathBuf> = Self::of(environment).map(|session| session.file).into_iter().collect();
         let earlier = environment.home().map(|home| home.join(".declarest/sessions"));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_answers_a_prompt() {
+    fn a_variable_replaces_a_prompt() {
         let variables = [("DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD", " s3cret ")];
         let environment = Environment::from_iter(variables);
         let prompt = CredentialValue::Prompt { persist_in_session: false };
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_session_goes_before_the_environment_and_only_where_it_is_wanted() {
+    fn the_session_takes_precedence_over_the_environment_if_enabled() {
         let directory = tempfile::tempdir().unwrap();
         let environment = Environment::from_iter([
             ("XDG_RUNTIME_DIR", directory.path().to_str().unwrap()),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_the_variable_is_named() {
+    fn the_error_without_a_terminal_names_the_variable() {
         let prompt = CredentialValue::Prompt { persist_in_session: true };
         let error = credentials(prompt, &Environment::default()).login("ops-1").unwrap_err();
         assert!(error.to_string().ends_with("or set DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD"), "{error}");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_answer_is_none() {
+    fn an_empty_value_is_an_error() {
         let blank = CredentialValue::Literal(Secret::from("  ".to_owned()));
         let error = credentials(blank, &Environment::default()).login("ops-1").unwrap_err();
         assert!(matches!(error, CredentialError::Empty { part: "password", .. }));

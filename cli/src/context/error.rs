@@ -1,4 +1,4 @@
-//! What can be wrong with a catalogue or a context.
+//! Errors of catalogues and contexts.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use declarest_core::error::{Categorized, Category};
 use declarest_core::payload::PayloadError;
 use declarest_core::payload::fields::FieldError;
 
-/// Why a catalogue could not be used, or a context could not be found in it.
+/// A catalogue could not be used, or a context was not found in it.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     #[error(
@@ -27,9 +27,9 @@ pub enum CatalogueError {
     NoCurrent,
     #[error("context \"{name}\" not found; {}", there_are(.known))]
     NotFound { name: String, known: Vec<String> },
-    #[error("context \"{0}\" exists already; choose another name")]
+    #[error("context \"{0}\" already exists; choose another name")]
     Exists(String),
-    #[error("credential \"{0}\" is there already, with other values; rename one of them")]
+    #[error("credential \"{0}\" already exists with other values; rename one of them")]
     CredentialExists(String),
     #[error("context name mismatch: {0}")]
     NameMismatch(String),
@@ -43,7 +43,7 @@ pub enum CatalogueError {
 
 fn there_are(names: &[String]) -> String {
     if names.is_empty() {
-        "there is none yet; make one with \"declarest context add\"".to_owned()
+        "there are no contexts; create one with \"declarest context add\"".to_owned()
     } else {
         format!("there are {}", names.join(", "))
     }

@@ -1,5 +1,4 @@
-//! Contexts: which repository, which server, and how to get in. They are kept in a catalogue, a file of the
-//! user's.
+//! Contexts: repositories, servers and credentials. They are stored in a catalogue, a file of the user.
 
 mod catalogue;
 mod checks;

@@ -1,6 +1,6 @@
 //! The sections of a catalogue of contexts.
 
-#![expect(clippy::doc_markdown, reason = "the comments are the texts of the JSON Schema, too")]
+#![expect(clippy::doc_markdown, reason = "the comments are also the texts of the JSON Schema")]
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::section::{Rule, section};
 use super::value::{Count, CredentialValue, GrantType, HttpUrl, KvVersion, Positive, Rate, SecretText, Text};
 
 section! {
-    /// The contexts of the declarest command line, and which of them is current.
+    /// The contexts of the declarest command line, and the name of the current one.
     Catalogue {
-        /// Name of the context that is used unless another is asked for.
+        /// Name of the default context.
         current_context "currentContext": Option<String>,
-        /// Command that edits files; vi when not set.
+        /// Editor command; vi by default.
         default_editor "defaultEditor": Option<Text>,
         /// Users and passwords that contexts refer to by name.
         credentials "credentials": Vec<Credential>,
@@ -24,27 +24,27 @@ section! {
 section! {
     /// A user and a password.
     Credential {
-        /// Name to refer to it by.
+        /// Name of the credential, for references.
         name "name": Text,
-        /// The user, or {prompt: true} to ask for it.
+        /// The user, or {prompt: true} to prompt for it.
         username "username": CredentialValue,
-        /// The password, or {prompt: true} to ask for it.
+        /// The password, or {prompt: true} to prompt for it.
         password "password": CredentialValue,
     }
 }
 
 section! {
-    /// Where desired state is, and the server that it belongs to.
+    /// A repository of desired state, and its managed server.
     Context [Rule::AtLeastOne(&["repository", "managedServer"])] {
         /// Name of the context.
         name "name": Text,
-        /// Where desired state is.
+        /// The repository of desired state.
         repository "repository": Option<Repository>,
         /// The REST server.
         managed_server "managedServer": Option<ManagedServer>,
-        /// Where the values of secret placeholders are.
+        /// The store with the values of secret placeholders.
         secret_store "secretStore": Option<SecretStore>,
-        /// Where metadata is; in the repository when not set.
+        /// The source of metadata; the repository by default.
         metadata "metadata": Option<Metadata>,
         /// Further settings by name.
         preferences "preferences": BTreeMap<String, String>,
@@ -52,9 +52,9 @@ section! {
 }
 
 section! {
-    /// Where desired state is.
+    /// The repository of desired state.
     Repository [Rule::ExactlyOne(&["filesystem", "git"])] {
-        /// A plain directory.
+        /// A directory.
         filesystem "filesystem": Option<Filesystem>,
         /// A Git checkout.
         git "git": Option<Git>,
@@ -62,7 +62,7 @@ section! {
 }
 
 impl Repository {
-    /// The directory with the resources.
+    /// Returns the directory with the resources.
     pub fn base_dir(&self) -> Option<&Text> {
         let git = || self.git.as_ref().map(|git| &git.local.base_dir);
         self.filesystem.as_ref().map(|filesystem| &filesystem.base_dir).or_else(git)
@@ -70,7 +70,7 @@ impl Repository {
 }
 
 section! {
-    /// A plain directory.
+    /// A directory.
     Filesystem {
         /// The directory.
         base_dir "baseDir": Text,
@@ -82,7 +82,7 @@ section! {
     Git {
         /// The checkout on this machine.
         local "local": GitLocal,
-        /// Where it is pushed to and fetched from.
+        /// The remote to fetch from and push to.
         remote "remote": Option<GitRemote>,
     }
 }
@@ -90,9 +90,9 @@ section! {
 section! {
     /// A Git checkout on this machine.
     GitLocal {
-        /// Its directory.
+        /// The directory of the checkout.
         base_dir "baseDir": Text,
-        /// Whether to make it if it is missing; true when not set.
+        /// Whether to create it if it is missing; true by default.
         auto_init "autoInit": Option<bool>,
     }
 }
@@ -100,19 +100,19 @@ section! {
 section! {
     /// A remote Git repository.
     GitRemote {
-        /// Its http, https or ssh URL, or user@host:path.
+        /// The http, https or ssh URL, or user@host:path.
         url "url": Text,
-        /// Its branch; main when not set.
+        /// The branch; main by default.
         branch "branch": Option<Text>,
-        /// The product that serves it.
+        /// The product of the Git host.
         provider "provider": Option<Text>,
-        /// Whether to push what is committed; true when not set.
+        /// Whether to push commits; true by default.
         auto_sync "autoSync": Option<bool>,
-        /// Credentials; none for an open repository.
+        /// Credentials; not needed for a public repository.
         auth "auth": Option<GitAuth>,
-        /// Trust and client certificate.
+        /// TLS settings.
         tls "tls": Option<Tls>,
-        /// Proxy on the way there.
+        /// Proxy for connections to the server.
         proxy "proxy": Option<Proxy>,
     }
 }
@@ -156,13 +156,13 @@ section! {
 section! {
     /// How to log in over SSH.
     SshAuth {
-        /// The user; that of the URL, else git, when not set.
+        /// The user; by default that of the URL, otherwise git.
         user "user": Option<Text>,
         /// File with the private key.
         private_key_file "privateKeyFile": Option<Text>,
-        /// What the private key is encrypted with.
+        /// Passphrase of the private key.
         passphrase "passphrase": Option<SecretText>,
-        /// File with the keys of known hosts.
+        /// File with the accepted host keys, in known_hosts format.
         known_hosts_file "knownHostsFile": Option<Text>,
         /// Whether to accept any host key.
         insecure_ignore_host_key "insecureIgnoreHostKey": Option<bool>,
@@ -170,7 +170,7 @@ section! {
 }
 
 section! {
-    /// Trust and client certificate.
+    /// Trusted certificate authorities, and a client certificate.
     Tls [Rule::Needs("clientCertFile", "clientKeyFile"), Rule::Needs("clientKeyFile", "clientCertFile")] {
         /// File with the certificate authorities to trust instead of those of the system.
         ca_cert_file "caCertFile": Option<Text>,
@@ -184,13 +184,13 @@ section! {
 }
 
 section! {
-    /// A proxy; an empty one means none at all.
+    /// A proxy; an empty block disables proxies.
     Proxy {
         /// Proxy for http targets.
         http "http": Option<String>,
         /// Proxy for https targets.
         https "https": Option<String>,
-        /// Hosts that are reached without, separated by commas.
+        /// Hosts that are reached without the proxy, separated by commas.
         no_proxy "noProxy": Option<String>,
         /// Credentials of the proxy.
         auth "auth": Option<ProxyAuth>,
@@ -208,17 +208,17 @@ section! {
 section! {
     /// The REST server.
     ManagedServer {
-        /// How to reach it.
+        /// The connection to the server.
         http "http": Http,
     }
 }
 
 section! {
-    /// How to reach a REST server.
+    /// The connection to a REST server.
     Http {
-        /// URL that all paths are appended to.
+        /// Base URL of all paths.
         url "url": HttpUrl,
-        /// Path, or URL of the same origin, that answers below 400 while the server is well.
+        /// Path, or URL of the same origin, that returns a status below 400 if the server is healthy.
         health_check "healthCheck": Option<Text>,
         /// OpenAPI document: a local file or an https URL.
         openapi "openapi": Option<Text>,
@@ -226,11 +226,11 @@ section! {
         default_headers "defaultHeaders": BTreeMap<String, String>,
         /// Credentials.
         auth "auth": HttpAuth,
-        /// Trust and client certificate.
+        /// TLS settings.
         tls "tls": Option<Tls>,
-        /// Proxy on the way there.
+        /// Proxy for connections to the server.
         proxy "proxy": Option<Proxy>,
-        /// Limits of the load put on the server.
+        /// Limits of the requests to the server.
         request_throttling "requestThrottling": Option<RequestThrottling>,
     }
 }
@@ -248,23 +248,23 @@ section! {
 }
 
 section! {
-    /// How to get an OAuth 2.0 token.
+    /// How to request an OAuth 2.0 token.
     OAuth2 {
         /// Token endpoint.
         token_url "tokenURL": HttpUrl,
-        /// Kind of grant; client_credentials when not set.
+        /// Grant type; client_credentials by default.
         grant_type "grantType": Option<GrantType>,
-        /// The client.
+        /// The client id.
         client_id "clientID": Text,
-        /// Secret of the client.
+        /// The client secret.
         client_secret "clientSecret": SecretText,
         /// User, for the grant password.
         username "username": Option<Text>,
         /// Password of the user.
         password "password": Option<SecretText>,
-        /// Scopes to ask for, separated by spaces.
+        /// Scopes to request, separated by spaces.
         scope "scope": Option<Text>,
-        /// Audience to ask for.
+        /// Audience to request.
         audience "audience": Option<Text>,
     }
 }
@@ -274,7 +274,7 @@ section! {
     CustomHeader {
         /// Name of the header.
         header "header": Text,
-        /// Word before the value, such as Bearer.
+        /// Prefix of the value, such as Bearer.
         prefix "prefix": Option<String>,
         /// The value.
         value "value": SecretText,
@@ -282,25 +282,25 @@ section! {
 }
 
 section! {
-    /// Limits of the load put on a server.
+    /// Limits of the requests to a server.
     RequestThrottling [
         Rule::AtLeastOne(&["maxConcurrentRequests", "requestsPerSecond"]),
         Rule::Needs("queueSize", "maxConcurrentRequests"),
         Rule::Needs("burst", "requestsPerSecond"),
     ] {
-        /// Requests at the same time.
+        /// Maximum number of requests in flight.
         max_concurrent_requests "maxConcurrentRequests": Option<Positive>,
-        /// Requests that may wait; without bound when 0 or not set.
+        /// Maximum number of requests that wait; unlimited if 0 or not set.
         queue_size "queueSize": Option<Count>,
-        /// Requests started per second.
+        /// Maximum number of requests started per second.
         requests_per_second "requestsPerSecond": Option<Rate>,
-        /// Requests that may start at once after a quiet time.
+        /// Maximum number of requests that start at once after an idle time.
         burst "burst": Option<Count>,
     }
 }
 
 section! {
-    /// Where the values of secret placeholders are.
+    /// The store with the values of secret placeholders.
     SecretStore [Rule::ExactlyOne(&["file", "vault"])] {
         /// An encrypted file.
         file "file": Option<FileStore>,
@@ -314,7 +314,7 @@ section! {
     FileStore [Rule::ExactlyOne(&["key", "keyFile", "passphrase", "passphraseFile"])] {
         /// The file.
         path "path": Text,
-        /// The key: 32 bytes, in hexadecimal, base64 or as they are.
+        /// The key: 32 bytes, in hexadecimal, base64 or raw.
         key "key": Option<SecretText>,
         /// File with the key.
         key_file "keyFile": Option<Text>,
@@ -328,13 +328,13 @@ section! {
 }
 
 section! {
-    /// Parameters of Argon2id; 0 is the default of each.
+    /// Parameters of Argon2id; 0 selects the default.
     Kdf {
-        /// Passes; 3 when not set.
+        /// Passes; 3 by default.
         time "time": Option<Count>,
-        /// Memory in KiB; 65536 when not set.
+        /// Memory in KiB; 65536 by default.
         memory "memory": Option<Count>,
-        /// Lanes; 4 when not set.
+        /// Lanes; 4 by default.
         threads "threads": Option<Count>,
     }
 }
@@ -344,19 +344,19 @@ section! {
     VaultStore {
         /// URL of the server.
         address "address": HttpUrl,
-        /// Where the key-value engine is mounted; secret when not set.
+        /// Mount path of the key-value engine; secret by default.
         mount "mount": Option<Text>,
-        /// What all keys are below.
+        /// Path in the engine below which all keys are.
         path_prefix "pathPrefix": Option<String>,
         /// Namespace of all requests.
         namespace "namespace": Option<Text>,
-        /// Version of the key-value engine; 2 when not set.
+        /// Version of the key-value engine; 2 by default.
         kv_version "kvVersion": Option<KvVersion>,
         /// Credentials.
         auth "auth": VaultAuth,
-        /// Trust and client certificate.
+        /// TLS settings.
         tls "tls": Option<Tls>,
-        /// Proxy on the way there.
+        /// Proxy for connections to the server.
         proxy "proxy": Option<Proxy>,
     }
 }
@@ -368,35 +368,35 @@ section! {
         token "token": Option<SecretText>,
         /// User and password.
         password "password": Option<VaultPassword>,
-        /// The role of an application.
+        /// An AppRole.
         app_role "appRole": Option<AppRole>,
     }
 }
 
 section! {
-    /// Login by user and password.
+    /// A login with user and password.
     VaultPassword {
         /// The credential.
         credentials_ref "credentialsRef": CredentialsRef,
-        /// Where the method is mounted; userpass when not set.
+        /// Mount path of the login method; userpass by default.
         mount "mount": Option<Text>,
     }
 }
 
 section! {
-    /// Login as an application.
+    /// A login with an AppRole.
     AppRole {
-        /// The role.
+        /// The role id.
         role_id "roleID": Text,
-        /// Its secret.
+        /// The secret id.
         secret_id "secretID": SecretText,
-        /// Where the method is mounted; approle when not set.
+        /// Mount path of the login method; approle by default.
         mount "mount": Option<Text>,
     }
 }
 
 section! {
-    /// Where metadata is.
+    /// The source of metadata.
     Metadata [Rule::AtMostOne(&["baseDir", "bundle", "bundleFile"])] {
         /// A directory.
         base_dir "baseDir": Option<Text>,
@@ -404,7 +404,7 @@ section! {
         bundle "bundle": Option<Text>,
         /// A bundle in a file.
         bundle_file "bundleFile": Option<Text>,
-        /// Proxy on the way to a bundle.
+        /// Proxy for the download of a bundle.
         proxy "proxy": Option<Proxy>,
     }
 }

@@ -1,4 +1,4 @@
-//! `--set key=value`: settings of one run, never written.
+//! `--set key=value`: overrides for one run, which are never saved.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::error::CatalogueError;
 use super::model::{Context, Metadata, Proxy};
 use super::value::{HttpUrl, Text};
 
-/// Keys that may be set.
+/// The keys that `--set` supports.
 const KEYS: [&str; 10] = [
     "managedServer.http.healthCheck",
     "managedServer.http.proxy.http",
@@ -20,7 +20,7 @@ const KEYS: [&str; 10] = [
     "repository.git.local.baseDir",
 ];
 
-/// Applies overrides in the order of their keys; of equal keys the last one counts.
+/// Applies overrides in the order of their keys. If a key is repeated, the last value is used.
 pub fn apply(context: &mut Context, overrides: &[String]) -> Result<(), CatalogueError> {
     let mut sorted = BTreeMap::new();
     for text in overrides {
@@ -90,7 +90,7 @@ fn set_server(context: &mut Context, field: &str, value: &str) -> Result<(), Str
     Ok(())
 }
 
-/// One source replaces the others; none leaves the default.
+/// Sets a source of metadata and removes the others. An empty value only removes this source.
 fn set_metadata(context: &mut Context, field: &str, value: &str) {
     let none = Metadata { base_dir: None, bundle: None, bundle_file: None, proxy: None };
     let metadata = context.metadata.get_or_insert(none);

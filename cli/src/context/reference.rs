@@ -1,20 +1,20 @@
-//! References to the environment: a string that is `${NAME}` and nothing else stands for a variable.
+//! References to the environment: a string of the form `${NAME}` is replaced with the variable's value.
 
 use crate::environment::Environment;
 
-/// The variable that a whole string names.
+/// Returns the variable of a reference.
 fn variable(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix("${")?.strip_suffix('}')?;
     let first = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     (first && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')).then_some(name)
 }
 
-/// Whether a string is a reference.
+/// Returns whether a string is a reference.
 pub fn is_reference(text: &str) -> bool {
     variable(text).is_some()
 }
 
-/// The value of a reference, empty if the variable is not set; `None` for other strings.
+/// Returns the value of a reference, which is empty if the variable is not set. Returns `None` for other strings.
 pub fn expand(text: &str, environment: &Environment) -> Option<String> {
     variable(text).map(|name| environment.raw(name).unwrap_or_default().to_owned())
 }

@@ -1,5 +1,5 @@
-//! A context ready for use: references replaced, overrides applied, defaults filled in, and the components
-//! that commands work with.
+//! Resolved contexts: references replaced, overrides applied, defaults set. Also creates the components of a context,
+//! such as clients and proxies.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::output::Messages;
 
 const NEEDED_BY_PASSWORD: &str = "is missing; grantType password needs it";
 
-/// Where the resources of a context are.
+/// The place of a context's resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepositoryPlace {
     /// A plain directory.
@@ -40,17 +40,17 @@ pub enum RepositoryPlace {
     /// A Git checkout.
     Git {
         base_dir: PathBuf,
-        /// Whether to make the checkout if it is missing.
+        /// Whether to create the checkout if it is missing.
         auto_init: bool,
-        /// Whether to push what is committed.
+        /// Whether to push commits.
         auto_sync: bool,
     },
 }
 
-/// Where the metadata of a context is.
+/// The place of a context's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetadataSource {
-    /// In a directory: that of the repository, or another one.
+    /// In a directory: that of the repository or another one.
     Directory(PathBuf),
     /// In a published bundle.
     Bundle(String),
@@ -60,7 +60,7 @@ pub enum MetadataSource {
     None,
 }
 
-/// The proxies of the components, by how their credentials are called.
+/// The proxies of the components, with the names of their credentials.
 #[derive(Clone, Debug)]
 struct ProxySet {
     server: Proxies<String>,
@@ -69,7 +69,7 @@ struct ProxySet {
     metadata: Proxies<String>,
 }
 
-/// A component that may be reached through a proxy.
+/// A component that can use a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxiedComponent {
     Server,
@@ -78,11 +78,11 @@ pub enum ProxiedComponent {
     Metadata,
 }
 
-/// A context ready for use.
+/// A resolved context.
 #[derive(Debug)]
 pub struct ResolvedContext {
     pub name: String,
-    /// Its settings, with references replaced and overrides applied.
+    /// The settings, with references replaced and overrides applied.
     pub context: Context,
     pub(super) credentials: Credentials,
     messages: Messages,
@@ -90,7 +90,7 @@ pub struct ResolvedContext {
 }
 
 impl ResolvedContext {
-    /// Resolves the context called `wanted`, else the current one.
+    /// Resolves the context `wanted`, or the current one.
     pub fn new(
         stored: &Stored,
         wanted: Option<&str>,
@@ -113,12 +113,12 @@ impl ResolvedContext {
         })
     }
 
-    /// What is dangerous about the settings, in a fixed order.
+    /// Returns warnings about insecure settings, in a fixed order.
     pub fn warnings(&self) -> Vec<String> {
         warnings::of(&self.context)
     }
 
-    /// Where the resources are.
+    /// Returns the place of the resources.
     pub fn repository(&self) -> Result<RepositoryPlace, CatalogueError> {
         let repository = self.context.repository.as_ref();
         if let Some(filesystem) = repository.and_then(|repository| repository.filesystem.as_ref()) {
@@ -137,8 +137,8 @@ impl ResolvedContext {
         self.context.repository.as_ref()?.git.as_ref()
     }
 
-    /// The remote of the repository by its name alone, for work that does not contact it and so needs no
-    /// credentials; `None` if it has no remote.
+    /// Returns the remote of the repository without credentials, for work that does not contact it, or `None` without a
+    /// remote.
     pub fn git_origin(&self) -> Result<Option<Remote>, Failure> {
         let Some(remote) = self.git().and_then(|git| git.remote.as_ref()) else { return Ok(None) };
         Ok(Some(Remote {
@@ -150,8 +150,8 @@ impl ResolvedContext {
         }))
     }
 
-    /// The remote of the repository with its credentials, which are asked for if they have to be; `None` if
-    /// it has no remote.
+    /// Returns the remote of the repository with its credentials, or `None` if there is no remote. Prompts for
+    /// credentials if necessary.
     pub fn git_remote(&self) -> Result<Option<Remote>, Failure> {
         let Some(remote) = self.git().and_then(|git| git.remote.as_ref()) else { return Ok(None) };
         let Some(origin) = self.git_origin()? else { return Ok(None) };
@@ -174,7 +174,7 @@ impl ResolvedContext {
             return Ok(RemoteAuth::Token { user, token: login.password });
         }
         if let Some(key) = &auth.access_key {
-            // As hosts of Git expect it: any user name will do, and this one says what it is.
+            // Git hosts ignore the user name of a token.
             return Ok(RemoteAuth::Token { user: Some("token".to_owned()), token: key.token.0.clone() });
         }
         let Some(ssh) = &auth.ssh else { return Ok(RemoteAuth::None) };
@@ -194,7 +194,7 @@ impl ResolvedContext {
         })
     }
 
-    /// Where metadata is.
+    /// Returns the place of the metadata.
     pub fn metadata(&self) -> MetadataSource {
         let metadata = self.context.metadata.as_ref();
         let said = metadata.and_then(|metadata| {
@@ -208,12 +208,12 @@ impl ResolvedContext {
         said.unwrap_or(MetadataSource::None)
     }
 
-    /// The settings of the secret store.
+    /// Returns the settings of the secret store.
     pub fn secret_store(&self) -> Result<&SecretStore, CatalogueError> {
         self.context.secret_store.as_ref().ok_or_else(|| self.missing("secret provider", "secretStore"))
     }
 
-    /// The proxy of a component, with its credentials, which are asked for if they have to be.
+    /// Returns the proxy of a component with its credentials. Prompts for credentials if necessary.
     pub fn proxy(&self, component: ProxiedComponent) -> Result<Proxies, Failure> {
         self.proxies.of(component).clone().try_map_auth(|name| {
             let login = self.credentials.login(&name)?;
@@ -221,7 +221,7 @@ impl ResolvedContext {
         })
     }
 
-    /// A client of the managed server.
+    /// Returns a client of the managed server.
     pub fn server(&self) -> Result<Client, Failure> {
         let http = self.http()?;
         let base_url = BaseUrl::parse(&http.url.0)?;
@@ -238,7 +238,7 @@ impl ResolvedContext {
         Ok(Client::new(settings, Arc::new(gate), None)?)
     }
 
-    /// The proxy on the way to the server, its token endpoint and its `OpenAPI` document.
+    /// Returns the proxy for the server, its token endpoint and its `OpenAPI` document.
     fn server_proxy(&self, http: &Http) -> Result<Proxies, Failure> {
         let token = http.auth.oauth2.as_ref().map(|oauth2| oauth2.token_url.0.as_str());
         let openapi = http.openapi.as_ref().map(|openapi| openapi.0.as_str());
@@ -246,8 +246,8 @@ impl ResolvedContext {
         self.proxy_to(ProxiedComponent::Server, targets)
     }
 
-    /// The proxy of a component. Its credentials are asked for only if it serves one of `targets`, where requests
-    /// are known to go.
+    /// Returns the proxy of a component. Prompts for its credentials only if one of `targets`, the known request
+    /// targets, uses it.
     pub(super) fn proxy_to<'a>(
         &self,
         component: ProxiedComponent,
@@ -303,13 +303,13 @@ impl ResolvedContext {
         })
     }
 
-    /// How the context describes its managed server.
+    /// Returns the settings of the managed server.
     pub fn http(&self) -> Result<&Http, CatalogueError> {
         let server = self.context.managed_server.as_ref();
         Ok(&server.ok_or_else(|| self.missing("managed server", "managedServer"))?.http)
     }
 
-    /// The content of a file that a setting names.
+    /// Reads the file that a setting names.
     fn read(&self, field: &str, file: &str) -> Result<String, CatalogueError> {
         std::fs::read_to_string(Path::new(file))
             .map_err(|error| self.setting(field, &format!("cannot read {file}: {error}")))
@@ -325,7 +325,7 @@ impl ResolvedContext {
     }
 }
 
-/// Metadata is in the repository unless the context says otherwise.
+/// Sets the default of metadata: the directory of the repository.
 fn default_metadata(context: &mut Context) {
     let base_dir = context.repository.as_ref().and_then(|repository| repository.base_dir()).cloned();
     let none = Metadata { base_dir: None, bundle: None, bundle_file: None, proxy: None };
@@ -344,7 +344,7 @@ fn check_overridden(name: &str, context: &Context, catalogue: &Catalogue) -> Res
 }
 
 impl ProxySet {
-    /// Components without a block share the proxy of the first one that has one, else that of the
+    /// Creates the proxies. Components without a block use that of the first component with one, otherwise that of the
     /// environment.
     fn new(context: &Context, environment: &Environment) -> Result<Self, Failure> {
         let server = context.managed_server.as_ref().and_then(|server| server.http.proxy.as_ref());

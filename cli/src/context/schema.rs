@@ -5,8 +5,8 @@ use serde_json::{Value as Json, json};
 use super::model::Catalogue;
 use super::section::{Definitions, Setting as _};
 
-/// The schema (draft 2020-12), made from the declarations that also read and write catalogues. Formats of
-/// single values, and what refers to what, only the decoder checks.
+/// Returns the schema (draft 2020-12), which is derived from the declarations of the decoder. Only the decoder checks
+/// formats of single values and references.
 pub fn schema() -> Json {
     let mut definitions = Definitions::new();
     let root = Catalogue::schema(&mut definitions);
@@ -38,7 +38,7 @@ mod tests {
         decode_catalogue("full.yaml", PayloadType::Yaml, full.as_bytes()).unwrap();
     }
 
-    /// What schema and decoder both refuse.
+    /// Documents that the schema and the decoder both reject.
     #[rstest]
     #[case("current: dev")]
     #[case("contexts: {}")]
@@ -54,7 +54,7 @@ mod tests {
     )]
     #[case("credentials: [{name: a, username: u, password: {prompt: false}}]")]
     #[case("credentials: [{name: a, username: u, password: {prompt: true, other: 1}}]")]
-    fn refused_by_both(#[case] yaml: &str) {
+    fn schema_and_decoder_reject_the_same(#[case] yaml: &str) {
         assert!(!fits(yaml));
         assert!(decode_catalogue("x", PayloadType::Yaml, yaml.as_bytes()).is_err());
     }

@@ -1,12 +1,12 @@
-//! The secrets that are written in a catalogue.
+//! The secrets in a catalogue.
 
 use declarest_core::payload::Value;
 use declarest_core::secrets::Secret;
 
-/// What holds a secret, wherever in a catalogue it stands.
+/// Keys of secrets, at any place in a catalogue.
 const NAMES: [&str; 7] = ["clientSecret", "key", "passphrase", "password", "secretID", "token", "value"];
 
-/// A value without its secrets.
+/// Returns a value with masked secrets.
 pub fn masked(value: Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(
@@ -23,7 +23,7 @@ pub fn masked(value: Value) -> Value {
     }
 }
 
-/// The secrets of a value.
+/// Returns the secrets of a value.
 pub fn secrets_of(value: Value) -> Vec<Secret> {
     match value {
         Value::Object(members) => members
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_sees_no_secrets() {
+    fn secrets_are_masked() {
         assert_eq!(
             encode(PayloadType::Yaml, &masked(value())).unwrap(),
             b"a:\n    - name: \"n\"\n      token: <redacted>\nkey:\n    prompt: true\n"
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_found_by_their_names() {
+    fn secrets_are_found_by_their_keys() {
         assert_eq!(secrets_of(value()), [Secret::from("t".to_owned())]);
     }
 }

@@ -1,5 +1,5 @@
-//! Sections of a catalogue, each declared once: the declaration is the type, the strict decoder, the encoder
-//! and the JSON Schema, so that these cannot drift apart.
+//! Sections of a catalogue. One declaration defines the type, the strict decoder, the encoder and the JSON Schema, so
+//! that they always agree.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use declarest_core::payload::fields::{Field, FieldError, Fields};
 use declarest_core::payload::{Object, Value};
 use serde_json::{Value as Json, json};
 
-/// Definitions of a schema by name.
+/// The definitions of a schema by name.
 pub type Definitions = BTreeMap<String, Json>;
 
-/// Something that a field of a catalogue can hold.
+/// A type of a field in a catalogue.
 pub trait Setting: Sized {
-    /// Reads it, or tells what is wrong and where.
+    /// Decodes the value. The error has the fault and its position.
     fn read(field: Field) -> Result<Self, FieldError>;
 
-    /// As it stands in files; `None` leaves the field out.
+    /// Encodes the value; `None` omits the field.
     fn write(&self) -> Option<Value>;
 
-    /// Its JSON Schema; sections add theirs to `definitions` and refer to it.
+    /// Returns the JSON Schema. Sections add theirs to `definitions` and return a reference.
     fn schema(definitions: &mut Definitions) -> Json;
 
-    /// What the absence of the field means; `None` if it must not be absent.
+    /// Returns the value of a missing field, or `None` if the field is required.
     fn absent() -> Option<Self> {
         None
     }
@@ -105,13 +105,13 @@ impl Setting for String {
         Some(Value::from(self.as_str()))
     }
 
-    /// In YAML the source text of any scalar will do.
+    /// The decoder also accepts the source text of other YAML scalars.
     fn schema(_: &mut Definitions) -> Json {
         json!({"type": ["string", "number", "boolean"]})
     }
 }
 
-/// A rule about which fields of a section go together.
+/// A rule about the combination of fields in a section.
 pub enum Rule {
     ExactlyOne(&'static [&'static str]),
     AtLeastOne(&'static [&'static str]),
@@ -155,7 +155,7 @@ impl Rule {
     }
 }
 
-/// The text of a doc comment.
+/// Returns the text of a doc comment.
 pub fn text_of(lines: &[&str]) -> String {
     lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }

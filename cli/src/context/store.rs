@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::output::Messages;
 
 impl ResolvedContext {
-    /// The secret store. Nothing is read from it yet.
+    /// Returns the secret store, without reading from it.
     pub fn open_secret_store(&self, messages: &Messages) -> Result<SecretStore, Failure> {
         let settings = self.secret_store()?;
         if let Some(vault) = &settings.vault {
@@ -49,7 +49,7 @@ impl ResolvedContext {
         })
     }
 
-    /// The catalogue has exactly one of the three.
+    /// Returns the login. The catalogue has exactly one of the three methods.
     fn vault_login(&self, auth: &VaultAuth) -> Result<Login, Failure> {
         if let Some(token) = &auth.token {
             return Ok(Login::Token(token.0.clone()));
@@ -79,7 +79,7 @@ fn or(text: Option<&Text>, default: &str) -> String {
     text.map_or(default, |text| &text.0).to_owned()
 }
 
-/// The catalogue has exactly one of the four.
+/// Returns the key. The catalogue has exactly one of the four fields.
 fn key_material(context: &str, file: &FileStore) -> Result<KeyMaterial, CatalogueError> {
     let (field, material) = match (&file.key, &file.key_file, &file.passphrase, &file.passphrase_file) {
         (Some(key), _, _, _) => ("key", KeyMaterial::key(&key.0)),
@@ -100,7 +100,7 @@ fn argon2(kdf: Option<&Kdf>) -> Result<Argon2, FileStoreError> {
     Argon2::new(count(|kdf| kdf.time), count(|kdf| kdf.memory), count(|kdf| kdf.threads))
 }
 
-/// Tells of a file that others may read; it is closed to them when it is used.
+/// Warns about a file that other users can access. Its mode is corrected when it is used.
 #[cfg(unix)]
 fn warn_if_open(file: &Path, messages: &Messages) {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,4 @@
-//! Single settings with rules of their own. Their format is checked once a reference to the environment is
-//! replaced by its value.
+//! Single settings with their own format. The format is checked after references to the environment are replaced.
 
 use declarest_core::payload::fields::{Field, FieldError, Keyword};
 use declarest_core::payload::{Object, Value};
@@ -10,7 +9,7 @@ use url::Url;
 use super::reference::is_reference;
 use super::section::{Definitions, Setting};
 
-/// A text that says something; white space around it does not count.
+/// A text that is not blank; surrounding white space is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text(pub String);
 
@@ -38,19 +37,19 @@ pub struct Rate(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvVersion(pub u8);
 
-/// How to ask for an OAuth 2.0 token (RFC 6749, section 4).
+/// The grant type of an OAuth 2.0 token request (RFC 6749, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantType {
     ClientCredentials,
     Password,
 }
 
-/// A part of a credential: written down, or asked for when it is needed.
+/// A part of a credential: a literal value, or a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CredentialValue {
     Literal(Secret),
     Prompt {
-        /// Whether the answer is kept for the rest of the session.
+        /// Whether the prompted value is stored for the rest of the session.
         persist_in_session: bool,
     },
 }
@@ -83,7 +82,7 @@ impl Setting for Text {
 }
 
 impl HttpUrl {
-    /// Why a text is no such URL.
+    /// Checks the format of the URL.
     pub fn check(text: &str) -> Result<(), String> {
         let url = Url::parse(text.trim())
             .map_err(|_| "is not a URL; write it like https://api.example.com/v1".to_owned())?;
@@ -91,7 +90,7 @@ impl HttpUrl {
             return Err("must be an http or https URL with a host".to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("must not hold a user or password; configure auth instead".to_owned());
+            return Err("must not contain a user or password; configure auth instead".to_owned());
         }
         if url.fragment().is_some() {
             return Err("must not have a fragment (#…), which is never sent".to_owned());
@@ -99,7 +98,7 @@ impl HttpUrl {
         Ok(())
     }
 
-    /// Whether what goes there can be read on the way.
+    /// Returns whether the URL is plain http.
     pub fn is_plain(&self) -> bool {
         self.0.trim().to_ascii_lowercase().starts_with("http://")
     }
@@ -225,7 +224,7 @@ impl Setting for CredentialValue {
         }
         let mut fields = field.fields(&["prompt", "persistInSession"])?;
         if !fields.require("prompt", Field::boolean)? {
-            return Err(fields.fail("prompt must be true; write the value itself to have no prompt"));
+            return Err(fields.fail("prompt must be true; write a string instead of a prompt"));
         }
         let persist_in_session = fields.read("persistInSession", Field::boolean)?.unwrap_or_default();
         Ok(Self::Prompt { persist_in_session })

@@ -1,8 +1,8 @@
-//! Settings that work and are dangerous, told at the start of a command.
+//! Warnings about insecure settings, which are printed at the start of a command.
 
 use super::model::{Context, Tls};
 
-/// The warnings about a context, in their fixed order.
+/// Returns the warnings about a context, in a fixed order.
 pub fn of(context: &Context) -> Vec<String> {
     let http = context.managed_server.as_ref().map(|server| &server.http);
     let oauth2 = http.and_then(|http| http.auth.oauth2.as_ref());
@@ -11,9 +11,12 @@ pub fn of(context: &Context) -> Vec<String> {
     let remote = git.and_then(|git| git.remote.as_ref());
     let ssh = remote.and_then(|remote| remote.auth.as_ref()?.ssh.as_ref());
     let unverified = |tls: Option<&Tls>| tls.and_then(|tls| tls.insecure_skip_verify).unwrap_or_default();
-    let plain = |what: &str| format!("{what} is plain http: credentials and payloads can be read on the way");
-    let unchecked =
-        |what: &str| format!("{what} accepts any certificate: whoever is in between can read and change all");
+    let plain = |what: &str| {
+        format!("{what} is plain http: an attacker on the network can read credentials and payloads")
+    };
+    let unchecked = |what: &str| {
+        format!("{what} accepts any certificate: an attacker on the network can read and change all traffic")
+    };
     let all = [
         (http.is_some_and(|http| http.url.is_plain()), plain("managedServer.http.url")),
         (
@@ -26,8 +29,8 @@ pub fn of(context: &Context) -> Vec<String> {
         (unverified(remote.and_then(|remote| remote.tls.as_ref())), unchecked("repository.git.remote.tls.insecureSkipVerify")),
         (
             ssh.and_then(|ssh| ssh.insecure_ignore_host_key).unwrap_or_default(),
-            "repository.git.remote.auth.ssh.insecureIgnoreHostKey accepts any host key: whoever is in between \
-             can pretend to be the repository"
+            "repository.git.remote.auth.ssh.insecureIgnoreHostKey accepts any host key: an attacker on the network \
+             can impersonate the repository"
                 .to_owned(),
         ),
     ];

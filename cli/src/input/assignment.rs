@@ -1,11 +1,11 @@
-//! Objects put together from assignments such as `/name=Rio,/address/city=Rio` and `address.city=Rio`.
+//! Builds objects from assignments such as `/name=Rio,/address/city=Rio` and `address.city=Rio`.
 
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Object, Value};
 
 use super::InputError;
 
-/// An object from assignments to JSON Pointers; `None` if the text is something else.
+/// Builds an object from assignments to JSON Pointers. Returns `None` for other texts.
 pub fn pointers(text: &str) -> Option<Result<Object, InputError>> {
     let parts: Option<Vec<_>> = text.split(',').map(|part| part.trim().split_once('=')).collect();
     let parts = parts.filter(|parts| parts.iter().all(|(key, _)| key.starts_with('/')))?;
@@ -18,14 +18,14 @@ pub fn pointers(text: &str) -> Option<Result<Object, InputError>> {
     Some(assemble(parts.into_iter().map(read)))
 }
 
-/// An object from assignments to keys with dots between them; double quotes protect dots and commas. `None`
-/// if the text is something else.
+/// Builds an object from assignments to keys that are separated by dots; double quotes protect dots and commas.
+/// Returns `None` for other texts.
 pub fn dotted(text: &str) -> Option<Result<Object, InputError>> {
     if text.trim_start().starts_with(['{', '[', '.', '~', '/']) {
         return None;
     }
     let parts: Option<Vec<_>> = split(text, ',').into_iter().map(|part| halves(part.trim())).collect();
-    // A slash is more likely part of a file's name than of a key.
+    // A text with a slash is more likely a file name.
     let parts = parts.filter(|parts| parts.iter().all(|(key, _)| !key.contains('/')))?;
     let read = |(key, value): (&str, &str)| {
         let tokens = split(key.trim(), '.').into_iter().map(|token| unquoted(token.trim()).to_owned());
@@ -68,7 +68,7 @@ fn bad(key: &str, reason: &'static str) -> InputError {
     InputError::Assignment { key: key.to_owned(), reason }
 }
 
-/// Parts between separators that stand outside of quotes.
+/// Splits at separators outside of quotes.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let mut quoted = false;
     text.split(|character: char| {
@@ -78,7 +78,7 @@ fn split(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// What stands before and after the first `=` outside of quotes.
+/// Splits at the first `=` outside of quotes.
 fn halves(part: &str) -> Option<(&str, &str)> {
     let mut quoted = false;
     let at = part.find(|character: char| {

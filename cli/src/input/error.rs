@@ -1,9 +1,9 @@
-//! What can be wrong with input.
+//! Errors of input.
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::payload::{PayloadError, PayloadType};
 
-/// Why input could not be used. Content is never shown: it may be a secret.
+/// Input could not be used. Messages never contain the content, because it may be a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     #[error("input is required: provide --payload <path|-> or stdin")]
@@ -21,9 +21,9 @@ pub enum InputError {
     UnknownType(String),
     #[error("--content-type {0} is not possible here; use json or yaml")]
     NotADocumentType(PayloadType),
-    #[error("{0} holds no JSON object; if it is YAML, say so with --content-type yaml")]
+    #[error("{0} is not a JSON object; if it is YAML, add --content-type yaml")]
     NotJson(String),
-    #[error("{origin}: {source}; if it is of another type, say which with --content-type")]
+    #[error("{origin}: {source}; if it has another type, set --content-type")]
     Decode {
         origin: String,
         #[source]
@@ -32,13 +32,13 @@ pub enum InputError {
     #[error("--payload: the assignment of \"{key}\" {reason}")]
     Assignment { key: String, reason: &'static str },
     #[error(
-        "--payload \"{0}\" is neither a file nor assignments nor inline JSON; give --content-type to use it \
-         literally"
+        "--payload \"{0}\" is neither a file nor assignments nor inline JSON; add --content-type to use it as \
+         literal content"
     )]
     NotUnderstood(String),
-    #[error("--payload is the payload itself, but there is another one on standard input; give one of them")]
+    #[error("--payload contains a payload, and standard input contains another one; remove one of them")]
     LiteralAndStdin,
-    #[error("a binary payload cannot stand on the command line; give a file or standard input")]
+    #[error("a binary payload is not possible on the command line; use a file or standard input")]
     BinaryLiteral,
 }
 

@@ -1,4 +1,4 @@
-//! What an argument that names no existing file means.
+//! Classifies a payload argument that is not an existing file.
 
 use declarest_core::payload::Object;
 
@@ -7,16 +7,16 @@ use super::{InputError, Literals, assignment};
 /// The meaning of an argument.
 #[derive(Debug, PartialEq)]
 pub enum Literal {
-    /// The name of a file, which then is missing.
+    /// The name of a missing file.
     File,
-    /// An object put together from assignments.
+    /// An object from assignments.
     Assignments(Object),
-    /// The payload as it will be decoded.
+    /// The text of the payload.
     Text,
 }
 
-/// Decides by the first rule that fits: assignments, inline JSON, what looks like the name of a file, and a
-/// literal if its type was declared. A missing file never turns into a literal.
+/// Returns the first match: assignments, inline JSON, a text that looks like a file name, and a literal if its type was
+/// given. A missing file is never used as a literal.
 pub fn classify(
     text: &str,
     literals: Literals,
@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// Type absent or structured; then a text type.
+    /// The expected meaning with a missing or structured type, and with a text type.
     #[rstest]
     #[case("/a=b,/c/d=e", "assignments", "file")]
     #[case("a.b=x,\"k.1\".c=y", "assignments", "file")]
@@ -87,7 +87,11 @@ mod tests {
 
     #[rstest]
     #[case(Literals::Refused, "{}", "file")]
-    fn fewer_meanings(#[case] literals: Literals, #[case] text: &str, #[case] expected: &str) {
+    fn without_literals_an_argument_is_always_a_file(
+        #[case] literals: Literals,
+        #[case] text: &str,
+        #[case] expected: &str,
+    ) {
         assert_eq!(name(&classify(text, literals, true, false)), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What a command is given to work on: a file, standard input, or the argument itself.
+//! The payload of a command: from a file, standard input, or the argument itself.
 
 mod assignment;
 mod error;
@@ -25,33 +25,33 @@ pub struct PayloadArguments {
     content_type: Option<String>,
 }
 
-/// Input as it came, and what it is.
+/// The bytes of the input and their type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// Where it came from, for messages.
+    /// The source, for messages.
     pub origin: String,
     pub bytes: Vec<u8>,
     pub descriptor: Descriptor,
 }
 
-/// A decoded payload and what it was written as.
+/// A decoded payload and its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payload {
     pub value: Value,
     pub descriptor: Descriptor,
 }
 
-/// What an argument that names no file may mean.
+/// The allowed meanings of an argument that is not a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Literals {
     /// Assignments, inline documents and texts.
     WithAssignments,
-    /// Nothing: it must be a file.
+    /// None: the argument must be a file.
     Refused,
 }
 
 impl PayloadArguments {
-    /// A document of ours: JSON unless the flag or the name of the file says YAML.
+    /// Reads a document of DeclaREST: JSON, unless the flag or the file extension is YAML.
     pub fn document(&self) -> Result<Option<Content>, InputError> {
         let declared = self.declared()?;
         if let Some(descriptor) = &declared
@@ -72,12 +72,12 @@ impl PayloadArguments {
         Ok(Some(Content { origin: raw.origin, bytes: raw.bytes, descriptor }))
     }
 
-    /// [`Self::document`], which must be there.
+    /// Like [`Self::document`], but a missing document is an error.
     pub fn required_document(&self) -> Result<Content, InputError> {
         self.document()?.ok_or(InputError::Required)
     }
 
-    /// The payload of a resource. An argument that is no file may be the payload itself.
+    /// Reads the payload of a resource. An argument that is not a file may be the payload itself.
     pub fn payload(&self, literals: Literals) -> Result<Option<Payload>, InputError> {
         let declared = self.declared()?;
         if let Some(text) = self.argument().filter(|text| !source::is_file(text)) {
@@ -127,7 +127,7 @@ impl PayloadArguments {
     }
 }
 
-/// A payload on the command line must be all there is, and cannot hold bytes.
+/// Returns an error if there is other input beside a payload on the command line, or if its type is binary.
 fn refuse_other_input(declared: Option<&Descriptor>) -> Result<(), InputError> {
     if declared.is_some_and(|descriptor| descriptor.payload_type.class() == Class::Binary) {
         return Err(InputError::BinaryLiteral);
@@ -139,7 +139,7 @@ fn refuse_other_input(declared: Option<&Descriptor>) -> Result<(), InputError> {
 }
 
 impl Content {
-    /// The payload.
+    /// Decodes the payload.
     pub fn decode(self) -> Result<Payload, InputError> {
         let Self { origin, bytes, descriptor } = self;
         let value = decode(descriptor.payload_type, &bytes)

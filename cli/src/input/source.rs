@@ -1,4 +1,4 @@
-//! Reading files and standard input.
+//! Reads files and standard input.
 
 use std::io::{IsTerminal as _, Read};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use crate::terminal;
 
 const MIB: usize = 1 << 20;
 
-/// How much is read.
+/// The maximum size of input.
 pub struct Limits {
     mib: usize,
 }
 
 impl Limits {
-    /// That of payloads.
+    /// The limit of payloads.
     pub const PAYLOAD: Self = Self { mib: 4 };
 }
 
-/// Bytes and where they came from.
+/// Bytes and their source.
 pub struct Raw {
     pub origin: String,
     pub bytes: Vec<u8>,
@@ -28,7 +28,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// What the extension of the file says, if it is a known one.
+    /// Returns the type of the file extension, if it is known.
     pub fn by_name(&self) -> Option<Descriptor> {
         let extension = self.extension.as_deref()?;
         let descriptor = Descriptor::from_extension(extension);
@@ -36,8 +36,8 @@ impl Raw {
         known.then_some(descriptor)
     }
 
-    /// What this is if nobody says: by its extension, else JSON by its first character, else bytes that keep
-    /// their extension.
+    /// Guesses the type: by the extension, otherwise JSON by the first character, otherwise bytes that keep their
+    /// extension.
     pub fn guess(&self) -> Descriptor {
         if let Some(by_name) = self.by_name() {
             return by_name;
@@ -52,7 +52,7 @@ impl Raw {
         }
     }
 
-    /// Refuses blank input, except that binary input may be empty.
+    /// Returns an error for blank input. Binary input may be blank.
     pub fn refuse_blank(&self, descriptor: &Descriptor) -> Result<(), InputError> {
         if self.bytes.trim_ascii().is_empty() && descriptor.payload_type.class() != Class::Binary {
             return Err(InputError::Blank(self.origin.clone()));
@@ -61,12 +61,12 @@ impl Raw {
     }
 }
 
-/// Whether an argument is the name of an existing file.
+/// Returns whether an argument is the name of an existing file.
 pub fn is_file(argument: &str) -> bool {
     expanded(argument).is_file()
 }
 
-/// The content of a file.
+/// Reads a file.
 pub fn file(argument: &str, limits: &Limits) -> Result<Raw, InputError> {
     let path = expanded(argument);
     let failed =
@@ -76,7 +76,7 @@ pub fn file(argument: &str, limits: &Limits) -> Result<Raw, InputError> {
     Ok(Raw { origin: argument.to_owned(), bytes, extension })
 }
 
-/// What is on standard input; a terminal, nothing and white space are no input.
+/// Reads standard input. Returns `None` for a terminal and for blank input.
 pub fn stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
     const ORIGIN: &str = "standard input";
     let stdin = std::io::stdin();
@@ -88,7 +88,7 @@ pub fn stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
     Ok((!blank).then(|| Raw { origin: ORIGIN.to_owned(), bytes, extension: None }))
 }
 
-/// What is on standard input though no argument names it; nothing with `--no-input`.
+/// Reads standard input that no argument names. Returns `None` with `--no-input`.
 pub fn unnamed_stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
     if terminal::takes_input() { stdin(limits) } else { Ok(None) }
 }
@@ -104,7 +104,7 @@ fn read(source: impl Read, origin: &str, limits: &Limits) -> Result<Vec<u8>, Inp
     Ok(bytes)
 }
 
-/// The path that an argument means: `~/` is the home directory also where no shell has seen it.
+/// Expands `~/` to the home directory, in case the shell has not done so.
 fn expanded(argument: &str) -> PathBuf {
     match (argument.strip_prefix("~/"), std::env::home_dir()) {
         (Some(below), Some(home)) => home.join(below),

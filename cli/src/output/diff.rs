@@ -1,4 +1,4 @@
-//! How the server departs from the repository, as text and as records.
+//! Differences between the repository and the server, as text and as records.
 
 use std::fmt::Write as _;
 
@@ -9,24 +9,24 @@ use declarest_core::secrets::is_placeholder;
 use serde::Serialize;
 use similar::TextDiff;
 
-/// How a section is coloured (SGR parameters of ECMA-48).
+/// The colours of a section (SGR parameters of ECMA-48).
 const BOLD: &str = "1";
 const RED: &str = "31";
 const GREEN: &str = "32";
 const CYAN: &str = "36";
 
-/// A character that Unicode keeps for use inside of programs, so that no payload has it.
+/// A Unicode noncharacter, which is reserved for internal use, so payloads do not contain it.
 const MARK: char = '\u{fdd0}';
 
 /// How differences are shown.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffStyle {
     pub colour: bool,
-    /// How many equal lines surround a difference; `None` shows all of them.
+    /// Number of equal lines around a difference; `None` shows all.
     pub context: Option<usize>,
 }
 
-/// One difference as programs see it.
+/// One difference in structured output.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DiffRecord {
@@ -37,7 +37,7 @@ pub struct DiffRecord {
     remote: Value,
 }
 
-/// What happened to a resource, seen from the repository.
+/// The drift of a resource, relative to the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drift {
     Changed,
@@ -59,7 +59,7 @@ impl DiffRecord {
         }
     }
 
-    /// The record on one line, such as `replace /shops/rio/tier`.
+    /// Returns the record as one line, such as `replace /shops/rio/tier`.
     pub fn line(&self) -> String {
         let operation = match self.operation {
             Change::Add => "add",
@@ -90,7 +90,7 @@ impl Drift {
     }
 }
 
-/// One resource as a section: its path, what happened to it, and a unified diff.
+/// Returns the section of a resource: its path, its drift, and a unified diff.
 pub fn section(path: &str, compared: &Comparison, style: DiffStyle) -> String {
     let mut lines = vec![(BOLD, format!("{path} [{}]", Drift::of(compared).label()))];
     lines.extend([(BOLD, "--- repository".to_owned()), (BOLD, "+++ managed-server".to_owned())]);
@@ -117,8 +117,8 @@ pub fn section(path: &str, compared: &Comparison, style: DiffStyle) -> String {
     })
 }
 
-/// The observed side, with a mark in the placeholders of secrets that differ: both sides show the same there, and are
-/// to be told apart all the same.
+/// Returns the observed side with marked placeholders of secrets that differ. Without a mark, both sides would be
+/// equal in the diff.
 fn with_marks(compared: &Comparison) -> Option<Value> {
     let mut observed = compared.observed.clone()?;
     for Difference { path, desired, observed: shown, .. } in &compared.differences {
@@ -140,7 +140,7 @@ fn mark(value: &mut Value) {
     }
 }
 
-/// `Summary: 1 changed, 3 unchanged`; what does not occur is left out.
+/// Returns a summary such as `Summary: 1 changed, 3 unchanged`. Zero counts are omitted.
 pub fn summary(drifts: &[Drift]) -> String {
     let kinds = [Drift::Changed, Drift::Added, Drift::Removed, Drift::Unchanged];
     let counts = kinds.into_iter().filter_map(|kind| {
@@ -150,7 +150,7 @@ pub fn summary(drifts: &[Drift]) -> String {
     format!("Summary: {}", counts.collect::<Vec<_>>().join(", "))
 }
 
-/// A side as lines.
+/// Returns a side of the diff as lines.
 fn document(side: Option<&Value>) -> String {
     let mut text = match side {
         None | Some(Value::Null) => return String::new(),
@@ -159,7 +159,7 @@ fn document(side: Option<&Value>) -> String {
         }
         Some(Value::String(text)) => text.clone(),
         Some(value) => {
-            // What JSON cannot hold are bytes within a structure, which no format of ours has.
+            // JSON cannot represent bytes within a structure. No supported format contains them.
             let encoded = encode(PayloadType::Json, value).unwrap_or_default();
             String::from_utf8_lossy(&encoded).into_owned()
         }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn summaries_leave_out_what_does_not_occur() {
+    fn summaries_omit_zero_counts() {
         let drifts = [Drift::Unchanged, Drift::Changed, Drift::Removed, Drift::Unchanged];
         assert_eq!(summary(&drifts), "Summary: 1 changed, 1 removed, 2 unchanged");
     }

@@ -1,4 +1,4 @@
-//! What goes to standard error: warnings, what `--verbose` tells, failures, and the line at the end.
+//! Messages on standard error: warnings, the output of `--verbose`, failures, and the final line.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +10,13 @@ use declarest_core::server::Trace;
 use crate::error::Failure;
 use crate::settings::Settings;
 
-/// Writes a line to standard error. Nothing can be told any more if that is closed; the exit code still
-/// says it.
+/// Writes a line to standard error. Errors are ignored: if it is closed, only the exit code reports the result.
 pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Standard error of a command. What the command knows to be secret is taken out of all that is told, except for what
-/// `--verbose-insecure` asks for.
+/// Standard error of a command. Secrets that the command knows are redacted in all messages, except in verbose output
+/// with `--verbose-insecure`.
 #[derive(Clone, Debug)]
 pub struct Messages {
     colour: bool,
@@ -27,12 +26,12 @@ pub struct Messages {
     known: Arc<Mutex<Known>>,
 }
 
-/// The secrets of a command: its credentials, what it stores, and what it reads from its store.
+/// The secrets of a command: its credentials, and the secrets that it stores or reads.
 #[derive(Debug, Default)]
 struct Known {
     given: Vec<Secret>,
     readers: Vec<SecretReader>,
-    /// What takes out so many of them.
+    /// The redactor, and the number of secrets that it was built from.
     redactor: (usize, Redactor),
 }
 
@@ -63,39 +62,39 @@ impl Messages {
         }
     }
 
-    /// From now on these are told as `<redacted>`.
+    /// Redacts these secrets from now on.
     pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
         self.known().given.extend(secrets);
     }
 
-    /// From now on all that this reader has read is told as `<redacted>`.
+    /// Redacts all secrets that this reader reads from now on.
     pub fn hide_read(&self, reader: &SecretReader) {
         self.known().readers.push(reader.clone());
     }
 
-    /// A line of a command of which several things failed.
+    /// Prints one of several failures of a command.
     pub fn problem(&self, line: &str) {
         tell(&self.redacted(line));
     }
 
-    /// A text as it may be shown.
+    /// Returns a text without secrets and control characters.
     pub fn redacted(&self, text: &str) -> String {
         visible(&self.known().redactor().redact(text)).into_owned()
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        // Nobody panics while holding the lock.
+        // No code panics while it holds the lock.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A warning; nothing with `--ignore-warnings`.
+    /// Prints a warning, unless `--ignore-warnings` is set.
     pub fn warn(&self, warning: &str) {
         if !self.ignore_warnings {
             tell(&format!("{} {}", self.label("WARNING", YELLOW), self.redacted(warning)));
         }
     }
 
-    /// What is told from this level of `--verbose` on.
+    /// Prints a line if the level of `--verbose` is at least `level`.
     pub fn verbose(&self, level: u8, line: &str) {
         if self.verbosity >= level {
             let kind = if level >= 3 { "debug" } else { "verbose" };
@@ -104,13 +103,13 @@ impl Messages {
         }
     }
 
-    /// What `--verbose` tells about requests; nothing without it.
+    /// Returns the trace of requests for `--verbose`, or `None` without it.
     pub fn trace(&self) -> Option<Trace> {
         if self.verbosity == 0 {
             return None;
         }
         if self.verbose_insecure {
-            self.warn("--verbose-insecure: credentials are shown in what --verbose tells");
+            self.warn("--verbose-insecure: the output of --verbose contains credentials");
         }
         let (messages, hiding) = (self.clone(), self.clone());
         let tell = move |level, line: &str| messages.verbose(level, line);
@@ -118,12 +117,12 @@ impl Messages {
         Some(trace.hiding(move || hiding.known().redactor().clone()))
     }
 
-    /// The last line of a command that changed something.
+    /// Prints the final line of a successful command.
     pub fn success(&self) {
         tell(&format!("{} command executed successfully.", self.label("OK", GREEN)));
     }
 
-    /// How a command failed; as its last line, or plainly.
+    /// Prints the failure of a command, as its final line or without a label.
     pub fn failure(&self, failure: &Failure, footer: bool) {
         if let Some(usage) = failure.usage() {
             tell(usage);

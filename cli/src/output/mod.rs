@@ -1,4 +1,4 @@
-//! What is printed: results on standard output, all else on standard error.
+//! Output of commands: results on standard output, messages on standard error.
 
 pub mod diff;
 mod messages;
@@ -16,14 +16,14 @@ pub use policy::{OutputPolicy, Wish};
 
 use policy::Form;
 
-/// Why a result could not be shown.
+/// A result could not be printed.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     #[error("invalid output format {0:?}; use auto, text, json or yaml")]
     UnknownFormat(String),
     #[error("\"declarest {command}\" prints {only} only; remove --output {format}")]
     Unsupported { command: String, only: &'static str, format: &'static str },
-    #[error("the result holds binary payloads, which have no text form; use --output json or yaml")]
+    #[error("the result contains binary payloads, which have no text form; use --output json or yaml")]
     BinaryAsText,
     #[error("cannot write the result as {format}: {reason}")]
     Encode { format: &'static str, reason: String },
@@ -42,36 +42,36 @@ impl Categorized for OutputError {
     }
 }
 
-/// The standard output of a command whose form is settled.
+/// The standard output of a command in a chosen form.
 #[derive(Debug)]
 pub struct Output {
     form: Form,
 }
 
 impl Output {
-    /// Settles the form of what `command` prints. Commands do this first: a form that they do not have is
-    /// an error before anything happens.
+    /// Chooses the form of the output of `command`. Commands call this first, so that an unsupported form is an error
+    /// before any change.
     pub fn new(command: &str, policy: OutputPolicy, wish: &Wish) -> Result<Self, OutputError> {
         let terminal = std::io::stdout().is_terminal();
         Ok(Self { form: policy.form(command, wish, terminal)? })
     }
 
-    /// Whether text is printed that a command must make itself.
+    /// Returns whether the form is text, which the command must create itself.
     pub fn is_text(&self) -> bool {
         self.form == Form::Text
     }
 
-    /// Prints `text`, or `value` where a structured form is wanted or `text` is `None`. Null prints nothing.
+    /// Prints `text`, or `value` if the form is structured or `text` is `None`. Null prints nothing.
     pub fn show<T: Serialize>(&self, value: &T, text: Option<&str>) -> Result<(), OutputError> {
         print(&render::result(self.form, value, text)?)
     }
 
-    /// Prints a payload as what it is, or structured if that is wanted.
+    /// Prints a payload in its own format, or in the structured form.
     pub fn show_payload(&self, payload: &Value, descriptor: &Descriptor) -> Result<(), OutputError> {
         print(&render::payload(self.form, payload, descriptor)?)
     }
 
-    /// Prints the payloads of a collection: `lines` where text is asked for, else `payloads`, an array.
+    /// Prints the payloads of a collection: `lines` if the form is text, otherwise the array `payloads`.
     pub fn show_list(&self, payloads: &Value, lines: &str) -> Result<(), OutputError> {
         match self.form {
             Form::Text | Form::Natural { newline: true, .. } => print(&render::line(lines.to_owned())),
@@ -80,7 +80,7 @@ impl Output {
     }
 }
 
-/// Prints bytes as they are. A reader that has seen enough and went away is no failure.
+/// Prints bytes without changes. A closed pipe is not an error.
 pub fn print(bytes: &[u8]) -> Result<(), OutputError> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

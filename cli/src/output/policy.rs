@@ -1,8 +1,8 @@
-//! Which forms the result of a command has, and which of them a run prints.
+//! The forms of a command's result, and the choice of the form to print.
 
 use super::OutputError;
 
-/// A format that a user can ask for.
+/// A format that a user can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Auto,
@@ -32,8 +32,8 @@ impl Format {
     }
 }
 
-/// The format that a user asked for: on the command line, which is an order, or in the environment, which
-/// is a wish that commands with one form ignore.
+/// The format that a user requested. Commands with a single form reject a different flag and ignore the environment
+/// variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     pub flag: Option<String>,
@@ -41,7 +41,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// Whether the flag, if there is one, names a format.
+    /// Returns an error if the flag is not a format.
     pub fn check_flag(&self) -> Result<(), OutputError> {
         self.flag.as_deref().map(Format::parse).transpose().map(drop)
     }
@@ -54,19 +54,19 @@ impl Wish {
 /// The forms that the result of a command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputPolicy {
-    /// Text and nothing else.
+    /// Text only.
     Text,
-    /// Text, also when piped, unless a structured form is asked for.
+    /// Text, also when piped, unless a structured form is requested.
     TextDefault,
-    /// JSON, unless another form is asked for.
+    /// JSON, unless another form is requested.
     JsonDefault,
     /// Text on a terminal, JSON for programs.
     Adaptive,
-    /// YAML and nothing else.
+    /// YAML only.
     Yaml,
-    /// A payload as what it is.
+    /// A payload in its own format.
     Payload,
-    /// A payload as what it is, but YAML as JSON.
+    /// A payload in its own format, but YAML as JSON.
     PayloadNoYaml,
 }
 
@@ -76,11 +76,11 @@ pub enum Form {
     Text,
     Json,
     Yaml,
-    /// What suits the payload.
+    /// The payload's own format.
     Natural {
         /// Whether YAML stays YAML.
         yaml: bool,
-        /// Whether texts end with a newline of ours.
+        /// Whether a newline is added to texts.
         newline: bool,
     },
 }
@@ -96,7 +96,7 @@ impl OutputPolicy {
             return match wish.flag.as_deref().map(Format::parse).transpose()? {
                 None | Some(Format::Auto) => Ok(form),
                 Some(asked) if asked == format => Ok(form),
-                // YAML is text as well.
+                // YAML is also text.
                 Some(Format::Text) => Ok(form),
                 Some(asked) => {
                     Err(OutputError::Unsupported { command: command.to_owned(), only, format: asked.name() })
@@ -147,7 +147,7 @@ mod tests {
     #[case("", " text ", false, Form::Text)]
     #[case("auto", "yaml", false, Form::Json)]
     #[case("json", "yaml", true, Form::Json)]
-    fn the_flag_goes_before_the_environment(
+    fn the_flag_takes_precedence_over_the_environment(
         #[case] flag: &str,
         #[case] variable: &str,
         #[case] terminal: bool,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_formats_are_refused_wherever_they_count() {
+    fn unknown_formats_are_rejected_in_flag_and_environment() {
         for wish in [wish("xml", ""), wish("", "xml")] {
             let refused = OutputPolicy::Adaptive.form("x", &wish, true);
             assert!(matches!(refused, Err(OutputError::UnknownFormat(_))));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_does_not_bind_commands_with_one_form() {
+    fn commands_with_one_form_ignore_the_environment() {
         for variable in ["json", "xml"] {
             assert_eq!(OutputPolicy::Text.form("x", &wish("", variable), true).unwrap(), Form::Text);
             assert_eq!(OutputPolicy::Yaml.form("x", &wish("", variable), true).unwrap(), Form::Yaml);

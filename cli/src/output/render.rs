@@ -1,4 +1,4 @@
-//! Results as bytes.
+//! Encodes results.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::OutputError;
 use super::policy::Form;
 
-/// A result in this form; each with one final newline, null and an empty text without anything.
+/// Encodes a result in this form, with one final newline. Null and an empty text are encoded as nothing.
 pub fn result<T: Serialize>(form: Form, value: &T, text: Option<&str>) -> Result<Vec<u8>, OutputError> {
     match (form, text) {
         (Form::Text | Form::Natural { .. }, Some(text)) => Ok(line(text.to_owned())),
@@ -17,7 +17,7 @@ pub fn result<T: Serialize>(form: Form, value: &T, text: Option<&str>) -> Result
     }
 }
 
-/// A payload in this form.
+/// Encodes a payload in this form.
 pub fn payload(form: Form, value: &Value, descriptor: &Descriptor) -> Result<Vec<u8>, OutputError> {
     let Form::Natural { yaml: keep_yaml, newline } = form else {
         return result(form, &without_bytes(value), None);
@@ -33,7 +33,7 @@ pub fn payload(form: Form, value: &Value, descriptor: &Descriptor) -> Result<Vec
     }
 }
 
-/// A text with one newline at its end; nothing stays nothing.
+/// Adds a final newline to a text, unless it is empty or already has one.
 pub fn line(mut text: String) -> Vec<u8> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -66,7 +66,7 @@ fn holds_bytes(value: &Value) -> bool {
     }
 }
 
-/// Bytes as the object that stands for them in structured formats.
+/// Replaces bytes with the object that represents them in structured formats.
 fn without_bytes(value: &Value) -> Value {
     match value {
         Value::Bytes(bytes) => {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_lists_are_told() {
+    fn empty_lists_are_printed() {
         assert_eq!(result(Form::Json, &Vec::<u8>::new(), None).unwrap(), b"[]\n");
         assert_eq!(result(Form::Yaml, &Vec::<u8>::new(), None).unwrap(), b"[]\n");
         assert_eq!(result(Form::Text, &Vec::<u8>::new(), Some("")).unwrap(), b"");

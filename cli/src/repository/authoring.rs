@@ -1,4 +1,4 @@
-//! What a command does around its writes to the repository.
+//! Prepares and commits the changes of a command to the repository.
 
 use clap::Args;
 use declarest_core::repository::{RepositoryError, Revision, Store, SyncState, Worktree};
@@ -8,7 +8,7 @@ use crate::context::{RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 
-/// The message of the commit that a command makes.
+/// The message of a command's commit.
 #[derive(Clone, Debug, Default, Args)]
 pub struct MessageArgument {
     /// Message of the commit
@@ -17,7 +17,7 @@ pub struct MessageArgument {
 }
 
 impl MessageArgument {
-    /// The message, which must say something; `default` if none is given.
+    /// Returns the message, which must not be blank, or `default` if none is given.
     fn or(&self, default: String) -> Result<String, RepositoryUseError> {
         match &self.message {
             None => Ok(default),
@@ -27,25 +27,25 @@ impl MessageArgument {
     }
 }
 
-/// Whether what is committed is pushed as well.
+/// Whether the commit is pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// If the context has a remote and does not turn `autoSync` off.
+    /// If the context has a remote and `autoSync` is not false.
     Configured,
-    /// In any case, as `--push` asks.
+    /// Always, as `--push` requests.
     Always,
-    /// In no case: what deletes waits for a push that somebody asks for.
+    /// Never: deletions are pushed only on request.
     Never,
 }
 
-/// A change to the repository, from before its first write to its commit.
+/// A change of the repository, from the checks before its first write to its commit.
 ///
-/// In a Git repository nothing may be uncommitted when it begins, so that its commit holds nothing else. This
-/// looks at the disk alone, and does not apply before the first commit. In a plain directory there is nothing
-/// to commit, and beginning and finishing do nothing.
+/// In a Git repository, a change can begin only if there are no uncommitted changes, so that its commit contains
+/// nothing else. This is checked without the remote, and not before the first commit. In a filesystem repository,
+/// nothing is checked or committed.
 ///
-/// Between the two the caller writes through [`Authoring::store`]. If it fails there, what it wrote stays
-/// uncommitted, and the next change says so.
+/// Between begin and finish, the caller writes through [`Authoring::store`]. If a write fails, earlier writes stay
+/// uncommitted, and the next change reports them.
 #[must_use = "a change that is not finished is not committed"]
 pub struct Authoring<'i> {
     invocation: &'i Invocation,
@@ -55,9 +55,8 @@ pub struct Authoring<'i> {
 }
 
 impl<'i> Authoring<'i> {
-    /// Begins a change whose commit is called `default` unless the user has another message. Everything
-    /// that can be known to fail fails here, before anything is written: a blank message, uncommitted
-    /// changes, [`Push::Always`] without a Git repository or a remote.
+    /// Begins a change. `default` is the default message of its commit. Fails before anything is written on a blank
+    /// message, on uncommitted changes, and on [`Push::Always`] without a Git repository or a remote.
     pub fn begin(
         invocation: &'i Invocation,
         message: &MessageArgument,
@@ -76,16 +75,15 @@ impl<'i> Authoring<'i> {
         Ok(Self { invocation, repository, message, push })
     }
 
-    /// The place to write to.
+    /// Returns the store to write to.
     pub fn store(&self) -> Result<Store, Failure> {
         Ok(self.repository.store()?)
     }
 
-    /// Commits what was written, and pushes it if that is wanted. Returns the commit; `None` if nothing
-    /// changed or there is no Git.
+    /// Commits the changes, and pushes them if configured. Returns the commit, or `None` if nothing changed or the
+    /// repository is not a Git repository.
     ///
-    /// A push that fails is an error, and the commit stays. The next change, or `repository push`, brings it
-    /// to the remote.
+    /// If the push fails, this is an error, and the commit is kept. The next change, or `repository push`, pushes it.
     pub fn finish(self) -> Result<Option<Revision>, Failure> {
         let Repository::Git(worktree) = &self.repository else { return Ok(None) };
         let committed = worktree.commit(&self.message)?;
@@ -98,8 +96,8 @@ impl<'i> Authoring<'i> {
         Ok(committed)
     }
 
-    /// Whether to push. Without a commit of its own a change pushes what an earlier one could not, but does
-    /// not contact a remote that is known to have everything.
+    /// Returns whether to push. Without a new commit, earlier unpushed commits are pushed. A remote that is known to
+    /// be up to date is not contacted.
     fn pushes(&self, worktree: &Worktree, committed: bool) -> Result<bool, Failure> {
         let context = self.invocation.context()?;
         Ok(match (self.push, context.repository()?) {
@@ -137,7 +135,7 @@ fn explained(error: RepositoryError) -> Failure {
     }
 }
 
-/// The failure of a push that leaves a commit behind.
+/// Returns the failure of a push, with the commit that was created.
 fn unpushed(committed: Option<&Revision>, failure: &Failure) -> Failure {
     let message = match committed {
         Some(revision) => format!("{revision} is committed, but could not be pushed: {}", failure.message()),

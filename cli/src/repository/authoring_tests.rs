@@ -1,3 +1,5 @@
+//! Tests of commits and pushes of changes, with real Git repositories.
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -8,7 +10,7 @@ use super::*;
 use crate::environment::Environment;
 use crate::settings::GlobalFlags;
 
-/// A home with a context, whose repository is `work` and whose remote is `origin.git`.
+/// A home directory with a context, whose repository is `work` and whose remote is `origin.git`.
 struct Home {
     directory: tempfile::TempDir,
     invocation: Invocation,
@@ -51,7 +53,7 @@ impl Home {
         Authoring::begin(&self.invocation, &message, "declarest: save resource /a".to_owned(), push)
     }
 
-    /// Writes a file as a command does.
+    /// Writes a file like a command.
     fn change(&self, file: &str, content: &str, push: Push) -> Result<Option<Revision>, Failure> {
         let authoring = self.begin(None, push)?;
         self.write(file, content);
@@ -64,7 +66,7 @@ impl Home {
         format!("{} {}", commit.author(), commit.message().unwrap())
     }
 
-    /// The commit that the remote has.
+    /// Returns the commit of the remote.
     fn pushed(&self) -> Option<String> {
         let git = Git::open_bare(self.path("origin.git")).unwrap();
         git.find_reference("refs/heads/main").ok().map(|found| found.target().unwrap().to_string())
@@ -88,15 +90,15 @@ fn a_change_is_one_commit(#[case] message: Option<&str>, #[case] expected: &str)
 #[rstest]
 #[case(FILESYSTEM)]
 #[case(LOCAL)]
-fn a_blank_message_is_refused(#[case] repository: &str) {
+fn a_blank_message_is_rejected(#[case] repository: &str) {
     let home = Home::new(repository);
     let failure = home.begin(Some(" \n"), Push::Configured).err().unwrap();
     assert_eq!(failure.category().exit_code(), 2);
-    assert_eq!(failure.message(), "--message is blank; say what the commit is about");
+    assert_eq!(failure.message(), "--message is blank; write a commit message");
 }
 
 #[test]
-fn in_a_plain_directory_nothing_happens() {
+fn a_filesystem_repository_is_not_committed() {
     let home = Home::new(FILESYSTEM);
     assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
     assert_eq!(home.change("a", "2", Push::Never).unwrap(), None);
@@ -104,9 +106,9 @@ fn in_a_plain_directory_nothing_happens() {
 }
 
 #[test]
-fn nothing_else_may_be_uncommitted() {
+fn a_change_needs_a_clean_worktree() {
     let home = Home::new(LOCAL);
-    // Nothing was ever committed: whatever is there becomes part of the first commit.
+    // Before the first commit, existing files become part of it.
     home.write("old", "1");
     assert!(home.change("a", "1", Push::Configured).unwrap().is_some());
     home.write("old", "2");
@@ -118,7 +120,7 @@ fn nothing_else_may_be_uncommitted() {
 }
 
 #[test]
-fn cleanliness_is_judged_without_the_remote() {
+fn the_clean_check_does_not_contact_the_remote() {
     let home = Home::new(SYNCED);
     fs::remove_dir_all(home.path("origin.git")).unwrap();
     assert!(home.change("a", "1", Push::Never).unwrap().is_some());
@@ -132,7 +134,7 @@ fn cleanliness_is_judged_without_the_remote() {
 #[case(NOT_SYNCED, Push::Configured, false)]
 #[case(NOT_SYNCED, Push::Always, true)]
 #[case(NOT_SYNCED, Push::Never, false)]
-fn what_is_pushed(#[case] repository: &str, #[case] push: Push, #[case] expected: bool) {
+fn commits_are_pushed_as_configured(#[case] repository: &str, #[case] push: Push, #[case] expected: bool) {
     let home = Home::new(repository);
     let revision = home.change("a", "1", push).unwrap().unwrap();
     assert_eq!(home.pushed(), expected.then(|| revision.to_string()));
@@ -140,8 +142,8 @@ fn what_is_pushed(#[case] repository: &str, #[case] push: Push, #[case] expected
 
 #[rstest]
 #[case(FILESYSTEM, "--push needs a Git repository")]
-#[case(LOCAL, "--push has nowhere to push to")]
-fn a_push_that_cannot_be_is_refused_before_anything_is_written(
+#[case(LOCAL, "--push needs a remote")]
+fn an_impossible_push_is_rejected_before_anything_is_written(
     #[case] repository: &str,
     #[case] message: &str,
 ) {
@@ -153,7 +155,7 @@ fn a_push_that_cannot_be_is_refused_before_anything_is_written(
 }
 
 #[test]
-fn a_failed_push_keeps_the_commit_and_the_next_change_brings_it_along() {
+fn a_failed_push_keeps_the_commit_and_the_next_change_pushes_it() {
     let home = Home::new(SYNCED);
     fs::rename(home.path("origin.git"), home.path("away.git")).unwrap();
     let failure = home.change("a", "1", Push::Configured).unwrap_err();
@@ -164,7 +166,7 @@ fn a_failed_push_keeps_the_commit_and_the_next_change_brings_it_along() {
     // Nothing new to commit.
     assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
     assert!(home.pushed().is_some());
-    // The remote is known to have everything and is not asked.
+    // The remote is known to be up to date and is not contacted.
     fs::remove_dir_all(home.path("origin.git")).unwrap();
     assert_eq!(home.change("a", "1", Push::Configured).unwrap(), None);
     assert!(home.change("a", "1", Push::Always).is_err());

@@ -1,4 +1,4 @@
-//! The repository of a context: opening it, and writing to it such that what is written is committed.
+//! The repository of a context: opens it, and commits the changes of commands.
 
 mod authoring;
 
@@ -13,29 +13,28 @@ pub use authoring::{Authoring, MessageArgument, Push};
 use crate::context::{RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
 
-/// How long a person waits for a remote until it counts as unreachable. The first fetch of a large
-/// repository must fit.
+/// The time limit for a remote. It must be sufficient for the first fetch of a large repository.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The time at which a command that contacts the remote now gives up.
+/// Returns the deadline of a request to the remote that starts now.
 pub fn deadline() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// Why a repository cannot serve a command.
+/// A repository cannot be used for a command.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryUseError {
     #[error(
-        "{action} needs a Git repository, and context \"{context}\" keeps its resources in a plain directory"
+        "{action} needs a Git repository, but the repository of context \"{context}\" is a filesystem repository"
     )]
     NotGit { action: &'static str, context: String },
-    #[error("--push has nowhere to push to: context \"{context}\" has no remote; set repository.git.remote")]
+    #[error("--push needs a remote: context \"{context}\" has no remote; set repository.git.remote")]
     NoRemote { context: String },
-    #[error("--message is blank; say what the commit is about")]
+    #[error("--message is blank; write a commit message")]
     BlankMessage,
     #[error(
-        "a clean git worktree is needed, so that the commit holds nothing else: {changes}; keep them with \
-         \"declarest repository commit\" (changes of metadata are not committed by themselves), or discard \
+        "a clean git worktree is needed, so that the commit contains no other changes: {changes}; commit them with \
+         \"declarest repository commit\" (changes of metadata are not committed automatically), or discard \
          them with \"declarest repository clean\""
     )]
     Uncommitted { changes: RepositoryError },
@@ -51,13 +50,12 @@ impl Categorized for RepositoryUseError {
     }
 }
 
-/// Whether a command contacts the remote of a repository, which may take credentials that have to be asked
-/// for.
+/// Whether a command contacts the remote of a repository. Its credentials may need a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contact {
-    /// It works on this machine only.
+    /// The command works on this machine only.
     None,
-    /// It fetches or pushes.
+    /// The command fetches or pushes.
     Remote,
 }
 
@@ -71,7 +69,7 @@ pub enum Repository {
 }
 
 impl Repository {
-    /// Opens the repository. A missing checkout is made if the context allows that.
+    /// Opens the repository. Creates a missing checkout if the context allows it.
     pub fn open(context: &ResolvedContext, contact: Contact) -> Result<Self, Failure> {
         Ok(match context.repository()? {
             RepositoryPlace::Filesystem { base_dir } => Self::Filesystem(base_dir),
@@ -82,8 +80,7 @@ impl Repository {
         })
     }
 
-    /// Makes the repository, whether or not the context allows that to happen by itself. One that exists
-    /// stays as it is.
+    /// Creates the repository, even if `autoInit` is false. An existing one is not changed.
     pub fn init(context: &ResolvedContext) -> Result<Self, Failure> {
         Ok(match context.repository()? {
             RepositoryPlace::Filesystem { base_dir } => {
@@ -97,7 +94,7 @@ impl Repository {
         })
     }
 
-    /// The resources in it. A missing directory is an error.
+    /// Returns the store of the resources. A missing directory is an error.
     pub fn store(&self) -> Result<Store, RepositoryError> {
         match self {
             Self::Filesystem(directory) => Store::open(directory),
@@ -106,7 +103,7 @@ impl Repository {
     }
 }
 
-/// The checkout of a context, for an action that only Git knows.
+/// Returns the checkout of a context, for an action that needs Git.
 pub fn worktree(
     context: &ResolvedContext,
     contact: Contact,

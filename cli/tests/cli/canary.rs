@@ -479,7 +479,7 @@ fn verbose_insecure_shows_it_and_says_so() {
     let args = ["resource", "apply", "/apps/a", "-vvv", "--verbose-insecure", "-c", "header"];
     store_secrets(&home, &mut Said::default());
     let shown = home.run(&args);
-    assert!(shown.stderr.contains("[WARNING] --verbose-insecure: credentials are shown"), "{shown}");
+    assert!(shown.stderr.contains("[WARNING] --verbose-insecure: the output of --verbose"), "{shown}");
     let lines: Vec<&str> = shown.stderr.lines().filter(|line| line.starts_with("debug: ")).collect();
     assert!(lines.iter().any(|line| line.contains(&canary("header"))), "{shown}");
     assert!(shown.stderr.contains("\"pw\": \"c4n-placed"), "{shown}");

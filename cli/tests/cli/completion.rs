@@ -43,15 +43,16 @@ fn without_a_shell_help_is_printed() {
       help        Print this message or the help of the given subcommand(s)
 
     Global Flags:
-      -c, --context <NAME>                Name of the context to work with
+      -c, --context <NAME>                Name of the context
       -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
-      -v, --verbose[=<N>]                 Tell more: 1 results of quiet commands, 2 requests and timing,
-                                          3 headers and bodies
-          --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
-      -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
+      -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
+                                          timing, 3 headers and bodies
+          --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
+      -n, --skip-result-message[=<BOOL>]  Do not print a final line with success or failure
           --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
-          --no-input[=<BOOL>]             Ask nothing, and read standard input only if it is named
-          --no-color[=<BOOL>]             Do not colour what is printed
+          --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
+                                          names it
+          --no-color[=<BOOL>]             Do not use colours
       -h, --help                          Print help
     --- stderr
     ");

@@ -146,17 +146,17 @@ fn each_mistake_is_told_with_its_place() {
     line 1, column 1: currentContext: is empty; name one of the contexts
     line 1, column 1: currentContext: there is no context "prod"
     line 1, column 1: currentContext: there is no context "prod"
-    line 3, column 7: contexts[1].name: "dev" is the name of contexts[0] already; names must be unique
+    line 3, column 7: contexts[1].name: contexts[0] already has the name "dev"; names must be unique
     line 2, column 12: contexts[0]: "name" is missing
     line 2, column 13: contexts[0].name: must not be empty
     line 5, column 5: contexts[0]: has none of repository, managedServer; set at least one
     line 7, column 19: contexts[0].preferences.a: expected a string, found an array
     line 6, column 5: unknown key "managed-server" in contexts[0]; did you mean "managedServer"?
     line 1, column 15: credentials[0]: "password" is missing
-    line 1, column 38: credentials[0].password: prompt must be true; write the value itself to have no prompt
+    line 1, column 38: credentials[0].password: prompt must be true; write a string instead of a prompt
     line 1, column 63: unknown key "persist" in credentials[0].password; did you mean "persistInSession"?
     line 1, column 38: credentials[0].password: must not be empty; write a value or {prompt: true}
-    line 1, column 53: credentials[1].name: "a" is there twice; rename one
+    line 1, column 53: credentials[1].name: duplicate credential name "a"; rename one
     line 1, column 55: credentials[1].name: "a.b" and "a-b" have the same environment variables; rename one
     line 9, column 41: contexts[0].managedServer.http.auth.basic.credentialsRef.name: there is no credential "nobody" under credentials; there is ops
     line 9, column 24: unknown key "username" in contexts[0].managedServer.http.auth.basic; use credentialsRef
@@ -180,8 +180,8 @@ fn each_mistake_is_told_with_its_place() {
     line 9, column 89: contexts[0].managedServer.http.auth.oauth2.grantType: "implicit" is not supported; use client_credentials or password
     line 9, column 16: contexts[0].managedServer.http.auth.oauth2: grantType password needs username and password
     line 6, column 28: contexts[0].managedServer.http.url: is not a URL; write it like https://api.example.com/v1
-    line 6, column 28: contexts[0].managedServer.http.url: must not hold a user or password; configure auth instead
-    line 10, column 9: contexts[0].managedServer.http.healthCheck: must not have a query; use a path that needs none
+    line 6, column 28: contexts[0].managedServer.http.url: must not contain a user or password; configure auth instead
+    line 10, column 9: contexts[0].managedServer.http.healthCheck: must not have a query; use a path without a query
     line 10, column 9: contexts[0].managedServer.http.healthCheck: must be a path, or a URL with the scheme, host and port of url
     line 10, column 9: contexts[0].managedServer.http.openapi: must be a local file or an https URL
     line 10, column 17: contexts[0].managedServer.http.proxy.http: must be an http:// or https:// URL with a host

@@ -50,12 +50,12 @@ fn all_is_well() {
     [OK] context        settings are valid
     [OK] repository     filesystem repository is accessible
     [OK] metadata       metadata is in the repository
-    [OK] managedServer  managed server answers
+    [OK] managedServer  managed server responds
     [SKIP] secretStore    not configured
     --------------------------------------------------------------------------------
     Result: PASS (ok=4 warn=0 fail=0 skip=1)
     --- stderr
-    [WARNING] managedServer.http.url is plain http: credentials and payloads can be read on the way
+    [WARNING] managedServer.http.url is plain http: an attacker on the network can read credentials and payloads
     "#);
 }
 
@@ -96,7 +96,7 @@ fn json() {
         {
           "component": "managedServer",
           "status": "ok",
-          "details": "managed server answers"
+          "details": "managed server responds"
         },
         {
           "component": "secretStore",
@@ -143,7 +143,7 @@ fn failures_are_reported_before_the_command_fails() {
     --------------------------------------------------------------------------------
     Result: FAIL (ok=1 warn=0 fail=4 skip=0)
     --- stderr
-    [WARNING] managedServer.http.auth.oauth2.tokenURL is plain http: credentials and payloads can be read on the way
+    [WARNING] managedServer.http.auth.oauth2.tokenURL is plain http: an attacker on the network can read credentials and payloads
     context "dev" failed the check of repository, metadata, managedServer, secretStore
     "#);
     insta::assert_snapshot!(home.run(&["context", "check", "dev", "-c", "prod"]), @r#"
@@ -170,13 +170,13 @@ fn warnings_come_in_their_order() {
          {insecureSkipVerify: true}, auth: {token: t}}}\n",
     );
     insta::assert_snapshot!(home.run(&["context", "init"]).stderr, @r#"
-    [WARNING] managedServer.http.url is plain http: credentials and payloads can be read on the way
-    [WARNING] managedServer.http.auth.oauth2.tokenURL is plain http: credentials and payloads can be read on the way
-    [WARNING] managedServer.http.tls.insecureSkipVerify accepts any certificate: whoever is in between can read and change all
-    [WARNING] secretStore.vault.address is plain http: credentials and payloads can be read on the way
-    [WARNING] secretStore.vault.tls.insecureSkipVerify accepts any certificate: whoever is in between can read and change all
-    [WARNING] repository.git.remote.tls.insecureSkipVerify accepts any certificate: whoever is in between can read and change all
-    [WARNING] repository.git.remote.auth.ssh.insecureIgnoreHostKey accepts any host key: whoever is in between can pretend to be the repository
+    [WARNING] managedServer.http.url is plain http: an attacker on the network can read credentials and payloads
+    [WARNING] managedServer.http.auth.oauth2.tokenURL is plain http: an attacker on the network can read credentials and payloads
+    [WARNING] managedServer.http.tls.insecureSkipVerify accepts any certificate: an attacker on the network can read and change all traffic
+    [WARNING] secretStore.vault.address is plain http: an attacker on the network can read credentials and payloads
+    [WARNING] secretStore.vault.tls.insecureSkipVerify accepts any certificate: an attacker on the network can read and change all traffic
+    [WARNING] repository.git.remote.tls.insecureSkipVerify accepts any certificate: an attacker on the network can read and change all traffic
+    [WARNING] repository.git.remote.auth.ssh.insecureIgnoreHostKey accepts any host key: an attacker on the network can impersonate the repository
     "#);
     assert!(!home.run(&["context", "init", "--ignore-warnings"]).stderr.contains("WARNING"));
 }

@@ -172,7 +172,7 @@ fn rename_takes_the_current_context_along() {
     exit 2
     --- stdout
     --- stderr
-    context "prod" exists already; choose another name
+    context "prod" already exists; choose another name
     "#);
     insta::assert_snapshot!(home.run(&["context", "rename", "test"]), @r"
     exit 2
@@ -217,7 +217,7 @@ fn add_writes_a_readable_file() {
     exit 2
     --- stdout
     --- stderr
-    context "dev" exists already; choose another name
+    context "dev" already exists; choose another name
     "#);
 }
 
@@ -231,7 +231,7 @@ fn add_takes_one_or_all_contexts_of_a_catalogue() {
     exit 2
     --- stdout
     --- stderr
-    context "prod" exists already; choose another name
+    context "prod" already exists; choose another name
     "#);
     assert_eq!(home.run(&["context", "delete", "prod"]).code, 0);
     assert_eq!(home.run(&["context", "add", "-f", "two.yaml", "--set-current"]).code, 0);
@@ -357,7 +357,7 @@ fn clean_needs_to_know_what() {
     exit 2
     --- stdout
     --- stderr
-    say what to clean: --credentials-in-session
+    nothing to clean is selected; add --credentials-in-session
     ");
     insta::assert_snapshot!(Home::new().run(&["context", "clean", "--credentials-in-session"]), @r"
     exit 0

@@ -21,7 +21,7 @@ const YAML: &str = "name: dev\nrepository: {filesystem: {baseDir: /r}}\n";
 #[case::yaml_on_standard_input(&["--content-type", "yaml"], YAML, "")]
 #[case::an_existing_file_wins(&["-f", "a.json"], "not read at all", "")]
 #[case::blank_is_absent(&["-f", "-"], " \n", "input is required: provide --payload <path|-> or stdin")]
-#[case::yaml_as_json(&[], YAML, "standard input holds no JSON object; if it is YAML, say so with --content-type yaml")]
+#[case::yaml_as_json(&[], YAML, "standard input is not a JSON object; if it is YAML, add --content-type yaml")]
 #[case::blank_file(&["-f", "blank.json"], "", "the payload from blank.json is blank")]
 #[case::other_type(&["-f", "a.json", "--content-type", "xml"], "", "--content-type xml is not possible here; use json or yaml")]
 #[case::unknown_type(&["-f", "a.json", "--content-type", "pdf"], "", "--content-type \"pdf\" is not supported; use json, yaml, xml, hcl, ini, properties, text, binary or a media type of one of them")]

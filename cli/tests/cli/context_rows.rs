@@ -30,7 +30,7 @@ fn offline(catalogue: &str) -> String {
 fn a_checkout_and_its_remote() {
     let home = home_with_remote();
     home.write(".declarest/configs/contexts.yaml", &offline(WITH_REMOTE));
-    assert_eq!(repository(&home), "[WARN] git repository is not there yet; the first use makes it");
+    assert_eq!(repository(&home), "[WARN] git repository does not exist yet; it is created on first use");
     pushed_by_another(&home, "a", "1");
     assert_eq!(home.run(&["repository", "init"]).code, 0);
     assert_eq!(repository(&home), "[OK] git repository is 1 commit behind its remote");
@@ -98,11 +98,11 @@ fn an_encrypted_file() {
     let (home, key) = (Home::new(), "key: 0123456789abcdef0123456789abcdef");
     assert_eq!(
         store(&home, key),
-        "[WARN] secretStore    secret file is not there yet; the first use makes it"
+        "[WARN] secretStore    secret file does not exist yet; it is created on first use"
     );
     assert!(!home.path("secrets.json").exists(), "the check makes nothing");
     assert_eq!(home.run(&["secret", "set", "ci", "hush"]).code, 0);
-    assert_eq!(store(&home, key), "[OK] secretStore    secret file decrypts");
+    assert_eq!(store(&home, key), "[OK] secretStore    secret file can be decrypted");
     let other = store(&home, "key: fedcba9876543210fedcba9876543210");
     assert!(
         other.starts_with("[FAIL] secretStore    cannot decrypt secret file <home>/secrets.json"),

@@ -124,7 +124,7 @@ fn answers_are_kept_for_the_session_if_that_is_wanted() {
 
 fn refused(run: &Run) {
     assert_eq!(run.code, 2, "{run}");
-    let told = "cannot be asked for without a terminal on standard input and output; or set \
+    let told = " without a terminal on standard input and output; or set \
                 DECLAREST_CONTEXT_CREDENTIAL_OPS_PASSWORD";
     assert!(run.stderr.contains(told), "{run}");
 }
@@ -181,12 +181,12 @@ fn a_shell_remembers_until_it_ends() {
 
 /// Both input and output have to be a terminal: who sees no question cannot answer it.
 #[rstest]
-#[case::credential(&["resource", "get", "/apps/a"], "Password of credential \"ops\" cannot be asked for")]
-#[case::value(&["secret", "set", "token", "--prompt"], "Value of token cannot be asked for")]
+#[case::credential(&["resource", "get", "/apps/a"], "cannot ask for Password of credential \"ops\"")]
+#[case::value(&["secret", "set", "token", "--prompt"], "cannot ask for Value of token")]
 #[case::context(&["context", "use"], "context name is required: declarest context use NAME")]
 #[case::context_to_delete(&["context", "delete"], "context name is required: declarest context delete NAME")]
 #[case::new_name(&["context", "rename", "dev"], "new context name is required: declarest context rename FROM TO")]
-#[case::editor(&["resource", "metadata", "edit", "/apps/a"], "the metadata of /apps/a cannot be asked for")]
+#[case::editor(&["resource", "metadata", "edit", "/apps/a"], "cannot ask for the metadata of /apps/a")]
 fn nobody_is_asked_who_cannot_answer(
     #[case] args: &[&str],
     #[case] message: &str,
@@ -208,11 +208,11 @@ fn nobody_is_asked_who_cannot_answer(
 }
 
 #[rstest]
-#[case::credential(&["resource", "get", "/apps/a"], "Password of credential \"ops\" cannot be asked for with --no-input; or set ")]
-#[case::value(&["secret", "set", "token", "--prompt"], "Value of token cannot be asked for with --no-input")]
+#[case::credential(&["resource", "get", "/apps/a"], "cannot ask for Password of credential \"ops\" with --no-input; or set ")]
+#[case::value(&["secret", "set", "token", "--prompt"], "cannot ask for Value of token with --no-input")]
 #[case::context(&["context", "use"], "context name is required: declarest context use NAME")]
 #[case::new_name(&["context", "rename", "dev"], "new context name is required: declarest context rename FROM TO")]
-#[case::editor(&["resource", "metadata", "edit", "/apps/a"], "the metadata of /apps/a cannot be asked for with --no-input")]
+#[case::editor(&["resource", "metadata", "edit", "/apps/a"], "cannot ask for the metadata of /apps/a with --no-input")]
 fn nobody_is_asked_who_does_not_want_to_be(#[case] args: &[&str], #[case] message: &str) {
     let world = world("alice", PROMPT);
     let catalogue = world.home.catalogue();

@@ -65,7 +65,7 @@ fn refresh_does_nothing() {
     exit 0
     --- stdout
     --- stderr
-    verbose: a plain directory has nothing to refresh from
+    verbose: nothing to refresh: a filesystem repository has no remote
     ");
     assert!(!exists(&home, "files"));
 }
@@ -77,13 +77,13 @@ fn there_is_nothing_to_commit_to_or_push_from() {
     exit 2
     --- stdout
     --- stderr
-    a push needs a Git repository, and context "dev" keeps its resources in a plain directory
+    a push needs a Git repository, but the repository of context "dev" is a filesystem repository
     "#);
     insta::assert_snapshot!(home.run(&["repository", "commit", "-m", "x"]), @r#"
     exit 2
     --- stdout
     --- stderr
-    [ERROR] command execution failed: a commit needs a Git repository, and context "dev" keeps its resources in a plain directory.
+    [ERROR] command execution failed: a commit needs a Git repository, but the repository of context "dev" is a filesystem repository.
     "#);
 }
 

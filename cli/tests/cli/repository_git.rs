@@ -149,7 +149,7 @@ fn a_commit_needs_a_message() {
     exit 2
     --- stdout
     --- stderr
-    [ERROR] command execution failed: --message is blank; say what the commit is about.
+    [ERROR] command execution failed: --message is blank; write a commit message.
     ");
     assert!(!exists(&home, "work"));
 }

@@ -123,8 +123,9 @@ fn filters(#[case] args: &[&str], #[case] expected: &str) {
 #[case("--until")]
 fn dates_are_checked_first(#[case] flag: &str) {
     let run = Home::with_catalogue(WITHOUT_REMOTE).run(&["repository", "history", flag, "yesterday"]);
-    let message =
-        format!("{flag} \"yesterday\" is no date; write YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z\n");
+    let message = format!(
+        "{flag} \"yesterday\" is not a date; write YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z\n"
+    );
     assert_eq!((run.code, run.stderr), (2, message));
 }
 

@@ -82,7 +82,7 @@ fn a_refresh_touches_no_uncommitted_work() {
     exit 0
     --- stdout
     --- stderr
-    [WARNING] fetched, but the files stay as they are: there are uncommitted changes; commit or discard them, then refresh again
+    [WARNING] fetched, but the files were not changed: there are uncommitted changes; commit or discard them, then refresh again
     ");
     assert_eq!(home.read("work/a"), "mine");
     assert!(!exists(&home, "work/b"));
@@ -201,5 +201,5 @@ fn a_commit_asks_for_no_credentials() {
     assert_eq!(home.run(&["repository", "status", "--offline"]).code, 0);
     let push = home.run(&["repository", "push"]);
     assert_eq!(push.code, 2, "{push}");
-    assert!(push.stderr.contains("cannot be asked for without a terminal"), "{push}");
+    assert!(push.stderr.contains(" without a terminal on standard input"), "{push}");
 }

@@ -320,7 +320,7 @@ fn set_goes_to_the_directory_of_metadata() {
 #[case::unknown_key(&["set", "/a/"], r#"{"resource":{"ID":"/id"}}"#, 2, "ID")]
 #[case::selector_of_a_resource(&["set", "/a/b"], r#"{"selector":{"descendants":true}}"#, 2, "selector")]
 #[case::template(&["set", "/a/"], r#"{"resource":{"id":"{{/a"}}"#, 2, "standard input")]
-#[case::no_terminal(&["edit", "/a/"], "", 2, "the metadata of /a/ cannot be asked for without a terminal")]
+#[case::no_terminal(&["edit", "/a/"], "", 2, "cannot ask for the metadata of /a/ without a terminal")]
 #[case::unset(&["unset", "/a/"], "", 3, "not found")]
 fn failures(#[case] args: &[&str], #[case] stdin: &str, #[case] code: i32, #[case] fragment: &str) {
     let run = metadata(&home(), args, stdin);

@@ -142,7 +142,7 @@ fn what_verbose_tells_is_redacted() {
         assert!(told.contains(&line), "{line}{told}");
     }
     let run = home.run(&["server", "check", "-vvv", "--verbose-insecure"]);
-    assert!(run.stderr.contains("[WARNING] --verbose-insecure: credentials are shown"), "{run}");
+    assert!(run.stderr.contains("[WARNING] --verbose-insecure: the output of --verbose"), "{run}");
     assert!(run.stderr.contains("authorization: Bearer canary-token"), "{run}");
     assert!(!run.stderr.contains("canary-secret"), "{run}");
 }

@@ -5,40 +5,41 @@ fn without_arguments_help_is_printed() {
     insta::assert_snapshot!(declarest(&[]), @r"
     exit 0
     --- stdout
-    Author, compare and apply desired state by hand
+    Write, compare and apply desired state from the command line
 
     Usage: declarest [OPTIONS] <COMMAND>
 
     Commands:
-      context     Choose and keep contexts: which repository, which server, and how to get in
-      repository  Look after the files of a context: their history, and what others have changed
+      context     Manage contexts: repositories, servers and credentials
+      repository  Manage the repository of a context: history, remote and uncommitted changes
       resource    Read, compare and change resources
-      secret      Keep secrets in a store, and placeholders for them in files
-      plan        Show what applying would create, update and delete, and save it to be applied as it is
-      server      Ask the managed server, and show how it is reached
+      secret      Manage secrets in a store, and their placeholders in files
+      plan        Show what an apply would create, update and delete, and optionally save the plan
+      server      Check and inspect the managed server
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build
       help        Print this message or the help of the given subcommand(s)
 
     Global Flags:
-      -c, --context <NAME>                Name of the context to work with
+      -c, --context <NAME>                Name of the context
       -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
-      -v, --verbose[=<N>]                 Tell more: 1 results of quiet commands, 2 requests and timing,
-                                          3 headers and bodies
-          --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
-      -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
+      -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
+                                          timing, 3 headers and bodies
+          --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
+      -n, --skip-result-message[=<BOOL>]  Do not print a final line with success or failure
           --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
-          --no-input[=<BOOL>]             Ask nothing, and read standard input only if it is named
-          --no-color[=<BOOL>]             Do not colour what is printed
+          --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
+                                          names it
+          --no-color[=<BOOL>]             Do not use colours
       -h, --help                          Print help
 
     Environment variables:
       DECLAREST_CONTEXT              Default of --context
-      DECLAREST_CONTEXTS_FILE        Catalogue of contexts, else ~/.declarest/configs/contexts.yaml
+      DECLAREST_CONTEXTS_FILE        Catalogue of contexts; default ~/.declarest/configs/contexts.yaml
       DECLAREST_CONTEXT_CREDENTIAL_<NAME>_USERNAME, _PASSWORD
-                                     Answer the prompts for the credential <NAME>
+                                     Used instead of prompts for the credential <NAME>
       DECLAREST_PROMPT_AUTH_SESSION_ID
-                                     Session in which prompted credentials are remembered
+                                     Session that prompted credentials are stored for
       DECLAREST_OUTPUT               Default of --output
       DECLAREST_VERBOSE              Default of --verbose, 0 to 3
       DECLAREST_VERBOSE_INSECURE     Default of --verbose-insecure
@@ -60,15 +61,16 @@ fn help_knows_every_command() {
     Usage: declarest version [OPTIONS]
 
     Global Flags:
-      -c, --context <NAME>                Name of the context to work with
+      -c, --context <NAME>                Name of the context
       -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
-      -v, --verbose[=<N>]                 Tell more: 1 results of quiet commands, 2 requests and timing,
-                                          3 headers and bodies
-          --verbose-insecure[=<BOOL>]     Show credentials in what --verbose tells
-      -n, --skip-result-message[=<BOOL>]  Do not end with a line that tells success or failure
+      -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
+                                          timing, 3 headers and bodies
+          --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
+      -n, --skip-result-message[=<BOOL>]  Do not print a final line with success or failure
           --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
-          --no-input[=<BOOL>]             Ask nothing, and read standard input only if it is named
-          --no-color[=<BOOL>]             Do not colour what is printed
+          --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
+                                          names it
+          --no-color[=<BOOL>]             Do not use colours
       -h, --help                          Print help
     --- stderr
     ");

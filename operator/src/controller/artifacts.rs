@@ -1,4 +1,4 @@
-//! What a ManagedServer fetches beside its API: its metadata bundle and its `OpenAPI` document.
+//! The artifacts of a ManagedServer: its metadata bundle and its `OpenAPI` document.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,32 +22,32 @@ use super::references::SecretReader;
 use crate::crd::ManagedServer;
 use crate::crd::managed_server::ArtifactDigests;
 
-/// The artifacts of all servers, as they were fetched last.
+/// The artifacts of all servers that were fetched last.
 #[derive(Default)]
 pub struct Artifacts {
     known: Mutex<HashMap<Key, Known>>,
 }
 
 struct Known {
-    /// Another spec needs other artifacts.
+    /// The generation of the spec, because another spec may need other artifacts.
     generation: Option<i64>,
     artifacts: Arc<ArtifactSet>,
 }
 
-/// The artifacts of one server. They do not change while somebody works with them.
+/// The artifacts of one server. They do not change while they are in use.
 #[derive(Default)]
 pub struct ArtifactSet {
     bundle: Option<(Bundle, Arc<Source>)>,
     api: Option<Arc<Api>>,
     openapi: Option<FetchedOpenApi>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// What could not be fetched again, so that what was fetched before serves.
+    /// Errors of artifacts that could not be fetched again; their last versions are used.
     pub stale: Vec<String>,
 }
 
 impl Artifacts {
-    /// The artifacts of `server`, whose placeholders are expanded; they are fetched if they are not known.
+    /// Returns the artifacts of `server`, which is expanded. Fetches them if they are not known.
     pub async fn of(
         &self,
         context: &Context,
@@ -60,7 +60,7 @@ impl Artifacts {
         }
     }
 
-    /// What was fetched last for the present spec.
+    /// Returns the artifacts that were fetched last for the current spec.
     pub fn last(&self, server: &ManagedServer) -> Option<Arc<ArtifactSet>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get(&server.key())?;
@@ -81,14 +81,14 @@ impl Artifacts {
         Ok(artifacts)
     }
 
-    /// Forgets the artifacts of a server that is gone.
+    /// Forgets the artifacts of a deleted server.
     pub fn forget(&self, key: &Key) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 
 impl ArtifactSet {
-    /// The metadata of `tree`, over that of the bundle, for a server that may describe itself.
+    /// Returns the metadata of `tree`, layered over that of the bundle and the API document.
     pub fn metadata(&self, tree: Arc<dyn Tree>) -> Metadata {
         let shared = self.bundle.iter().map(|(_, source)| Arc::clone(source));
         let metadata = Metadata::layered(shared.chain([Arc::new(Source::repository(tree))]).collect());
@@ -98,7 +98,7 @@ impl ArtifactSet {
         }
     }
 
-    /// Digests for status; `None` if there are no artifacts.
+    /// Returns the digests for the status, or `None` if there are no artifacts.
     pub fn digests(&self) -> Option<ArtifactDigests> {
         let digests = ArtifactDigests {
             openapi: self.openapi.as_ref().map(|fetched| fetched.document.digest().to_owned()),
@@ -107,13 +107,13 @@ impl ArtifactSet {
         (digests != ArtifactDigests::default()).then_some(digests)
     }
 
-    /// Where the `OpenAPI` document is inside of the operator.
+    /// Returns the path of the `OpenAPI` document in the operator.
     pub fn openapi_path(&self) -> Option<String> {
         let file = self.openapi.as_ref().and_then(FetchedOpenApi::file);
         file.map(|file| file.display().to_string())
     }
 
-    /// Where the bundle is inside of the operator.
+    /// Returns the path of the bundle in the operator.
     pub fn metadata_path(&self) -> Option<String> {
         self.bundle.as_ref().map(|(bundle, _)| bundle.metadata_root.display().to_string())
     }
@@ -125,6 +125,7 @@ async fn fetch(
     client: &Client,
     known: Option<FetchedOpenApi>,
 ) -> Result<ArtifactSet, Failure> {
+    // Fetch the bundle.
     let mut artifacts = ArtifactSet::default();
     let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
     let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
@@ -138,6 +139,7 @@ async fn fetch(
         }
         artifacts.bundle = Some(opened);
     }
+    // Find the OpenAPI document: the spec takes precedence over the bundle.
     let configured = server.spec.openapi.as_ref().map(|openapi| OpenApiSource::url(&openapi.url));
     let hint = artifacts.bundle.as_ref().and_then(|(bundle, _)| bundle.openapi.as_ref());
     let source = match (configured, hint) {
@@ -157,7 +159,7 @@ async fn fetch(
     Ok(artifacts)
 }
 
-/// The `OpenAPI` document: as it is now, else as it was when it could be fetched, and why.
+/// Fetches the `OpenAPI` document. If that fails, returns the last one and the error.
 async fn document(
     client: &Client,
     source: OpenApiSource,
@@ -166,7 +168,7 @@ async fn document(
 ) -> Result<(FetchedOpenApi, Option<String>), Failure> {
     let known = match known.filter(|known| known.is_of(&source)) {
         Some(known) => Some(known),
-        // Of the process before this one.
+        // The document that an earlier process stored.
         None => FetchedOpenApi::kept(directory.clone(), source.clone()).await,
     };
     let loader = OpenApiLoader::knowing(client.clone(), source, known.clone()).keeping(directory);
@@ -180,7 +182,7 @@ async fn document(
     }
 }
 
-/// The bundle that the spec names, and the field that does.
+/// Returns the reference to the bundle, and the field that holds it.
 fn reference(
     context: &Context,
     server: &ManagedServer,
@@ -193,7 +195,7 @@ fn reference(
     };
     let invalid = |error: &dyn std::fmt::Display| Failure::spec_invalid(format!("{field}: {error}"));
     match Reference::parse(text).map_err(|error| invalid(&error))? {
-        // Validation confined it already; here it gets the directory that it is confined to.
+        // Validation has confined the path to the bundle directory, which is added here.
         Reference::Path(file) => {
             let file = context.directories.bundles().join(file).to_string_lossy().into_owned();
             Ok(Some((field, Reference::parse_file(&file).map_err(|error| invalid(&error))?)))
@@ -202,7 +204,7 @@ fn reference(
     }
 }
 
-/// Opens the bundle and copies its documents: the cache may be replaced while a run reads them.
+/// Opens the bundle and copies its documents, because the cache may be replaced while a run reads them.
 async fn open(
     context: &Context,
     server: &ManagedServer,
@@ -216,7 +218,7 @@ async fn open(
     let opened = if matches!(reference, Reference::Url(url) if client.serves(url)) {
         open_at_server(client, options, field, reference).await?
     } else {
-        // A source of its own for each time: it remembers the tags that it resolved.
+        // A source caches the tags that it resolved, so each fetch needs a new one.
         BundleSource::new(options).open(reference).await
     };
     let bundle = opened.map_err(|error| bundle_failure(field, &error))?;
@@ -234,8 +236,8 @@ async fn open(
     Ok((bundle, Arc::new(Source::shared(Arc::new(tree), label))))
 }
 
-/// Opens a bundle that the managed server itself has, with what lets requests in there. Without that there is only
-/// what was fetched before.
+/// Opens a bundle on the managed server itself, with the server's credentials. If they are not available, the bundle
+/// that was fetched last is used.
 async fn open_at_server(
     client: &Client,
     options: Options,
@@ -254,7 +256,7 @@ async fn open_at_server(
     let opened = BundleSource::new(Options { access: Some(access), ..options }).open(reference).await;
     let is_stale = |warning: &BundleWarning| matches!(warning, BundleWarning::Stale { .. });
     if opened.as_ref().map_or(true, |bundle| bundle.warnings.iter().any(is_stale)) {
-        // The server may have refused the token that is in use.
+        // The server may have rejected the current token.
         client.invalidate_token();
     }
     Ok(opened)

@@ -1,4 +1,4 @@
-//! How long to wait after failures, per object.
+//! Waits after failures, per object.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(5);
 const CAP: Duration = Duration::from_mins(5);
 
-/// How many failures in a row each object has behind it. A success or a new generation starts over.
+/// The number of consecutive failures of each object. A success or a new generation resets it.
 #[derive(Debug)]
 pub struct Backoff<K> {
     failures: Mutex<HashMap<K, Streak>>,
@@ -27,7 +27,7 @@ impl<K> Default for Backoff<K> {
 }
 
 impl<K: Clone + Eq + Hash> Backoff<K> {
-    /// Records one more failure; returns how many there were in a row, this one included.
+    /// Records a failure. Returns the number of consecutive failures, including this one.
     pub fn failed(&self, key: &K, generation: i64) -> u32 {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let streak = failures.entry(key.clone()).or_insert(Streak { generation, length: 0 });
@@ -38,20 +38,20 @@ impl<K: Clone + Eq + Hash> Backoff<K> {
         streak.length
     }
 
-    /// Forgets the failures of an object that succeeded or is gone.
+    /// Forgets the failures of an object that succeeded or was deleted.
     pub fn reset(&self, key: &K) {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 
-/// The wait after `failures` failures in a row: 5 s, doubled each time, at most 5 min or `cap`.
+/// Returns the wait after `failures` consecutive failures: 5 s, doubled each time, at most 5 min or `cap`.
 pub fn delay(failures: u32, cap: Option<Duration>) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let wait = FIRST.saturating_mul(1 << doublings).min(CAP);
     cap.map_or(wait, |cap| wait.min(cap))
 }
 
-/// Spreads `wait` by up to a tenth to either side, so that objects created together do not stay together.
+/// Varies `wait` by up to a tenth, so that objects that were created together are not reconciled together.
 pub fn jitter(wait: Duration) -> Duration {
     wait.mul_f64(0.9 + fastrand::f64() * 0.2)
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn success_and_a_new_generation_start_over() {
+    fn success_and_a_new_generation_reset_the_count() {
         let backoff = Backoff::default();
         assert_eq!(backoff.failed(&"a", 1), 1);
         assert_eq!(backoff.failed(&"a", 1), 2);

@@ -1,5 +1,5 @@
-//! A watched collection: what it holds now, and a stream of what changes for every controller that asks.
-//! One watch serves all, also on replicas that do not lead, which are ready to take over at once.
+//! Caches of watched collections: the current objects, and a stream of changes for every subscriber. All controllers
+//! share one watch. Standby replicas also watch, so that they can take over at once.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -19,12 +19,12 @@ use kube::{Resource, ResourceExt as _};
 pub trait Cached: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static {}
 impl<T: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Cached for T {}
 
-/// What happened to an object.
+/// A change of an object.
 #[derive(Clone, Debug)]
 pub enum Change<T: Cached> {
-    /// It was created or changed, or it was there when the subscription began.
+    /// It was created or changed, or it existed when the subscription began.
     Present(Arc<T>),
-    /// It is gone.
+    /// It was deleted.
     Gone(ObjectRef<T>),
 }
 
@@ -43,13 +43,13 @@ impl<T: Cached> Clone for Cache<T> {
     }
 }
 
-/// The one that fills a cache.
+/// Fills a cache from a watch.
 pub struct Filler<T: Cached> {
     writer: reflector::store::Writer<T>,
     cache: Cache<T>,
 }
 
-/// An empty cache, and what fills it.
+/// Creates an empty cache, and its filler.
 pub fn cache<T: Cached>() -> (Cache<T>, Filler<T>) {
     let (store, writer) = reflector::store();
     let cache = Cache { store, subscribers: Arc::default() };
@@ -57,29 +57,29 @@ pub fn cache<T: Cached>() -> (Cache<T>, Filler<T>) {
 }
 
 impl<T: Cached> Cache<T> {
-    /// The store behind it, as controllers want it.
+    /// Returns the store, which controllers need.
     pub fn store(&self) -> Store<T> {
         self.store.clone()
     }
 
-    /// Waits until the first list has arrived. `false` if its watch ended before.
+    /// Waits until the first list has arrived. Returns `false` if the watch ended before.
     pub async fn synced(&self) -> bool {
         self.store.wait_until_ready().await.is_ok()
     }
 
-    /// All that is there now, followed by all changes; nothing is lost in between.
+    /// Returns the current objects, followed by all changes. No change in between is lost.
     pub fn subscribe(&self) -> impl Stream<Item = Change<T>> + Send + use<T> {
         let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         let (sender, receiver) = unbounded();
         for object in self.store.state() {
-            // Cannot fail: the receiver is in our hands.
+            // This cannot fail, because the receiver exists.
             let _ = sender.unbounded_send(Change::Present(object));
         }
         subscribers.push(sender);
         receiver
     }
 
-    /// The object of that name, as it was seen last.
+    /// Returns the last known state of the object.
     pub fn object(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
         self.store.get(&ObjectRef::new(name).within(namespace))
     }
@@ -89,12 +89,12 @@ impl<K> Cache<DeserializeGuard<K>>
 where
     K: Cached + serde::de::DeserializeOwned,
 {
-    /// The object of that name; `None` also if it cannot be decoded.
+    /// Returns the object, or `None` if it does not exist or cannot be decoded.
     pub fn get(&self, namespace: &str, name: &str) -> Option<K> {
         self.object(namespace, name).and_then(|guard| guard.0.as_ref().ok().cloned())
     }
 
-    /// All objects of a namespace that can be decoded.
+    /// Returns all objects of a namespace that can be decoded.
     pub fn list(&self, namespace: &str) -> Vec<K> {
         let all = self.store.state_filter(|guard| guard.namespace().as_deref() == Some(namespace));
         all.iter().filter_map(|guard| guard.0.as_ref().ok().cloned()).collect()
@@ -102,7 +102,7 @@ where
 }
 
 impl<T: Cached> Filler<T> {
-    /// Follows a watch until it ends. Errors are logged; the watch goes on after a pause.
+    /// Follows a watch until it ends. Errors are logged, and the watch continues after a pause.
     pub async fn follow(mut self, events: impl Stream<Item = watcher::Result<Event<T>>>) {
         let kind = T::kind(&()).into_owned();
         let events =
@@ -132,7 +132,7 @@ impl<T: Cached> Filler<T> {
     }
 }
 
-/// What a new list tells that the old one did not: a watch that was interrupted loses deletions.
+/// Returns the changes between two lists, because an interrupted watch misses changes.
 fn differences<T: Cached>(before: &[Arc<T>], after: &[Arc<T>]) -> Vec<Change<T>> {
     let versions = |objects: &[Arc<T>]| -> HashMap<ObjectRef<T>, (Option<String>, Option<String>)> {
         objects
@@ -149,9 +149,8 @@ fn differences<T: Cached>(before: &[Arc<T>], after: &[Arc<T>]) -> Vec<Change<T>>
     gone.chain(changed.cloned().map(Change::Present)).collect()
 }
 
-/// Passes on a change of an object only if it is relevant: the object is gone or new, its spec changed,
-/// its deletion began, or one of `annotations` changed. A write to its status is not, so that our own
-/// never wakes us.
+/// Returns a filter of relevant changes: the object is new or deleted, its spec changed, its deletion began, or one of
+/// `annotations` changed. Changes of the status are not relevant, because the operator itself writes it.
 pub fn relevant<T: Cached>(annotations: &'static [&'static str]) -> impl FnMut(&Change<T>) -> bool + Send {
     let mut seen: HashMap<ObjectRef<T>, u64> = HashMap::new();
     move |change| match change {
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_starts_with_what_is_there() {
+    fn a_subscription_starts_with_the_current_objects() {
         let (cache, mut filler) = cache();
         list(&mut filler, &[object("a", "1")]);
         let mut stream = Box::pin(cache.subscribe());
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_list_tells_only_what_an_interrupted_watch_missed() {
+    fn a_new_list_yields_only_the_changes_that_the_watch_missed() {
         let (cache, mut filler) = cache();
         list(&mut filler, &[object("gone", "1"), object("same", "1"), object("changed", "1")]);
         let mut stream = Box::pin(cache.subscribe());
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_comes_back_is_relevant() {
+    fn an_object_that_is_created_again_is_relevant() {
         let mut relevant = relevant(&[]);
         let object = object("a", "1");
         assert!(relevant(&Change::Present(Arc::new(object.clone()))));

@@ -1,29 +1,29 @@
-//! Conditions as a pure function of what happened, after kstatus: Ready = usable now, Reconciling =
-//! working or retrying by itself, Stalled = somebody must act. The last two are never both True.
+//! Computes conditions from the outcome of a round, following kstatus. Ready: usable now. Reconciling: working or
+//! retrying. Stalled: a user must act. Reconciling and Stalled are never both True.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::outcome::{Fact, Reason, Standing, Truth};
 
-/// Failures in a row after which retrying alone is no longer expected to help.
+/// Consecutive failures after which a retry alone is not expected to succeed.
 const STALLED_AFTER: u32 = 5;
 
-/// Longest message in characters.
+/// Maximum length of a message in characters.
 const MESSAGE_LIMIT: usize = 1024;
 
-/// What the conditions are computed from.
+/// The input of the conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict<'a> {
     pub reason: Reason,
     pub message: &'a str,
-    /// Failures in a row, this one included; 0 after a success.
+    /// Consecutive failures, including this one; 0 after a success.
     pub failures: u32,
     pub facts: &'a [Fact],
     pub generation: i64,
 }
 
-/// The conditions that follow `previous`. `lastTransitionTime` moves only where `status` flips.
+/// Returns the new conditions. `lastTransitionTime` changes only with `status`.
 pub fn compute(previous: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<Condition> {
     let (ready, reconciling, stalled) = truths(verdict);
     let reason = verdict.reason.as_str();
@@ -50,18 +50,18 @@ pub fn compute(previous: &[Condition], verdict: &Verdict<'_>, now: Timestamp) ->
     conditions
 }
 
-/// The condition of a type, if there is one.
+/// Returns the condition of a type, if there is one.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the object was found usable in exactly this generation of its spec.
+/// Returns whether Ready is True for exactly this generation of the spec.
 pub fn is_ready(conditions: &[Condition], generation: Option<i64>) -> bool {
     find(conditions, "Ready")
         .is_some_and(|ready| ready.status == "True" && ready.observed_generation == generation)
 }
 
-/// Ready (`None` = as before), Reconciling, Stalled.
+/// Returns Ready (`None`: unchanged), Reconciling and Stalled.
 fn truths(verdict: &Verdict<'_>) -> (Option<Truth>, bool, bool) {
     match verdict.reason.standing() {
         Standing::Usable => (Some(Truth::True), false, false),
@@ -95,7 +95,7 @@ fn next(
     }
 }
 
-/// Kubernetes stores times in whole seconds; a finer time would differ from itself once read back.
+/// Truncates to seconds, because Kubernetes stores whole seconds and a finer time would differ when it is read back.
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transition_time_moves_only_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         let first = compute(&[], &verdict(Reason::FetchFailed, 1), at(1));
         let second = compute(&first, &verdict(Reason::ReconcileFailed, 2), at(2));
         assert_eq!(find(&second, "Ready").unwrap().last_transition_time, Time(at(1)));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_that_are_not_repeated_are_dropped() {
+    fn conditions_that_a_verdict_lacks_are_removed() {
         let facts = [Fact {
             type_: "Reachable",
             truth: Truth::False,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_counts_for_its_own_generation_only() {
+    fn ready_applies_to_its_own_generation_only() {
         let conditions = compute(&[], &verdict(Reason::Ready, 0), at(1));
         assert!(is_ready(&conditions, Some(7)));
         assert!(!is_ready(&conditions, Some(8)));

@@ -1,4 +1,4 @@
-//! How specs say that a server is to be reached: whom to trust, and through which proxy.
+//! Reads the TLS and proxy settings of a spec and their Secrets.
 
 use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyError, ProxyFields};
 use declarest_core::transport::{Pem, TlsConfig, TlsError};
@@ -7,10 +7,10 @@ use super::error::Failure;
 use super::references::SecretReader;
 use crate::crd::{self, Tls};
 
-/// The TLS settings in `field` of a spec.
+/// Reads the TLS settings in `field` of a spec.
 ///
 /// # Errors
-/// `DependencyInvalid`, naming the field, if a Secret is missing or holds no certificate or key.
+/// `DependencyInvalid` with the field if a Secret is missing or does not hold a certificate or key.
 pub async fn tls(secrets: &mut SecretReader, field: &str, spec: Option<&Tls>) -> Result<TlsConfig, Failure> {
     let Some(spec) = spec else { return Ok(TlsConfig::default()) };
     let unusable = |error: TlsError| Failure::dependency_invalid(error.to_string());
@@ -32,7 +32,7 @@ pub async fn tls(secrets: &mut SecretReader, field: &str, spec: Option<&Tls>) ->
     tls.presenting(presented, presented_key).map_err(unusable)
 }
 
-/// The proxy in `field` of a spec over that of the environment.
+/// Reads the proxy in `field` of a spec; missing fields are taken from the environment.
 ///
 /// # Errors
 /// `SpecInvalid` if the settings contradict each other, `DependencyInvalid` if a Secret is missing.

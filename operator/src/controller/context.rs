@@ -1,4 +1,4 @@
-//! What all controllers share.
+//! The context that all controllers share: client, caches, settings, and the state that outlives a round.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,10 @@ use crate::crd::{Limits, ManagedServer, ResourceRepository, SecretStore, SyncPol
 use crate::directories::Directories;
 use crate::telemetry::Metrics;
 
-/// One of our kinds as it is cached: decoded, or with the reason why it cannot be.
+/// A cached object of one of the four kinds: decoded, or with the error of decoding.
 pub type Guarded<K> = DeserializeGuard<K>;
 
-/// What all controllers share.
+/// The context that all controllers share.
 pub struct Context {
     pub client: Client,
     pub caches: Caches,
@@ -43,25 +43,25 @@ pub struct Context {
     pub servers: Servers,
     pub artifacts: Artifacts,
     pub stores: Stores,
-    /// Cancelled when this process must stop working: it shuts down, or no longer leads.
+    /// Cancelled when this process must stop reconciling: it shuts down, or no longer leads.
     pub stop: CancellationToken,
 }
 
-/// What the command line decided about the controllers.
+/// The settings of the controllers from the command line.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Objects that each controller works on at the same time.
+    /// Number of objects that each controller reconciles at the same time.
     pub concurrency: u16,
-    /// How long one sync may take.
+    /// Maximum duration of a sync.
     pub sync_timeout: Duration,
-    /// What specs are checked against beside themselves.
+    /// Limits for the validation of specs.
     pub limits: Limits,
-    /// Which environment variables specs may use.
+    /// The environment variables that specs may use.
     pub expansion: Expansion,
 }
 
 impl Context {
-    /// The object with its placeholders expanded, checked. Never to be written back or shown.
+    /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
     pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
         let invalid = |error: serde_json::Error| Failure::spec_invalid(format!("spec: {error}"));
         let mut spec = serde_json::to_value(object.spec()).map_err(invalid)?;
@@ -77,7 +77,7 @@ impl Context {
         Ok(expanded)
     }
 
-    /// The objects of kind `K` to look at again because a Secret or claim that they use changed.
+    /// Returns the objects of kind `K` to reconcile because a Secret or claim that they use changed.
     pub fn dependents<K: Kind>(self: &Arc<Self>) -> impl Stream<Item = Key> + Send + use<K> {
         let secrets = changed_names(&self.caches.secrets, Dependency::Secret);
         let claims = changed_names(&self.caches.claims, Dependency::Claim);
@@ -95,13 +95,13 @@ pub struct Caches {
     pub servers: Cache<Guarded<ManagedServer>>,
     pub stores: Cache<Guarded<SecretStore>>,
     pub policies: Cache<Guarded<SyncPolicy>>,
-    /// Metadata only: no Secret's content stays in memory.
+    /// Metadata only: the content of Secrets is not kept in memory.
     pub secrets: Cache<PartialObjectMeta<Secret>>,
     pub claims: Cache<PartialObjectMeta<PersistentVolumeClaim>>,
 }
 
 impl Caches {
-    /// Empty caches of one namespace or all, and the watches that fill them, which end with the client.
+    /// Creates empty caches of one namespace or all, and the watches that fill them, which end with the client.
     pub fn open(client: &Client, namespace: Option<&str>) -> (Self, Vec<BoxFuture<'static, ()>>) {
         let mut watches = Vec::new();
         let caches = Self {
@@ -115,7 +115,7 @@ impl Caches {
         (caches, watches)
     }
 
-    /// Waits until every cache holds its first list. `false` if a watch ended before.
+    /// Waits until every cache holds its first list. Returns `false` if a watch ended before.
     pub async fn synced(&self) -> bool {
         let all = [
             self.repositories.synced().boxed(),
@@ -149,7 +149,7 @@ where
     cache
 }
 
-/// Restarts with a growing pause after errors, and drops what nobody reads and takes the most memory.
+/// Restarts a watch after errors, with increasing waits. Drops `managedFields`, which use much memory.
 fn lean<T: Cached>(
     events: impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send,
 ) -> impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send {

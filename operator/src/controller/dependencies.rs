@@ -1,25 +1,26 @@
-//! Which of our objects use which Secrets and claims, so that a change of one wakes those that use it.
+//! The index of Secrets and claims to the objects that use them. A change of a Secret or claim triggers a round of
+//! these objects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::kind::Key;
 
-/// Something an object uses, in its own namespace.
+/// A Secret or claim that an object uses, in the namespace of the object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dependency {
     Secret(String),
     Claim(String),
 }
 
-/// The index from dependencies to the objects that use them.
+/// The index of dependencies.
 #[derive(Debug, Default)]
 pub struct Dependencies {
     entries: Mutex<HashMap<(&'static str, Key), BTreeSet<Dependency>>>,
 }
 
 impl Dependencies {
-    /// Replaces what an object of `kind` uses.
+    /// Replaces the dependencies of an object of `kind`.
     pub fn set(&self, kind: &'static str, user: &Key, dependencies: BTreeSet<Dependency>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if dependencies.is_empty() {
@@ -29,7 +30,7 @@ impl Dependencies {
         }
     }
 
-    /// The objects of `kind` in `namespace` that use `dependency`.
+    /// Returns the objects of `kind` in `namespace` that use `dependency`.
     pub fn users(&self, kind: &'static str, namespace: &str, dependency: &Dependency) -> Vec<Key> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let users = entries.iter().filter(|((user_kind, user), uses)| {
@@ -38,7 +39,7 @@ impl Dependencies {
         users.map(|((_, user), _)| user.clone()).collect()
     }
 
-    /// The names of the Secrets that an object uses.
+    /// Returns the names of the Secrets that an object uses.
     pub fn secrets(&self, kind: &'static str, user: &Key) -> BTreeSet<String> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let dependencies = entries.get(&(kind, user.clone())).into_iter().flatten();
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_used_is_forgotten() {
+    fn unused_dependencies_are_removed() {
         let index = Dependencies::default();
         let key = Key::new("team", "a");
         index.set("ManagedServer", &key, BTreeSet::from([secret("old")]));

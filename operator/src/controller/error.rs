@@ -1,11 +1,11 @@
-//! Failures of a round of work, each with the reason that its object will show.
+//! Failures of a round of work, each with its condition reason.
 
 use declarest_core::error::{Categorized, Category};
 
 use super::outcome::{Outcome, Reason};
 
-/// A failure that ends a round of work. Its message becomes the Ready condition's, so it names the field,
-/// path or Secret at fault and never holds a credential.
+/// A failure that ends a round of work. Its message becomes that of the Ready condition. It names the field, path
+/// or Secret at fault and never holds a credential.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -26,7 +26,7 @@ impl Failure {
         Self::new(Reason::DependencyInvalid, message)
     }
 
-    /// The reason for an error of the Kubernetes API that no code treats specially.
+    /// Returns the failure of a request to the Kubernetes API without a more specific reason.
     pub fn api(action: &str, error: &kube::Error) -> Self {
         let cause = match error {
             kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
@@ -35,8 +35,8 @@ impl Failure {
         Self::new(Reason::ReconcileFailed, format!("cannot {action}: {cause}"))
     }
 
-    /// Maps an error of the core by its category: what a change of the spec cures is `invalid`, refused
-    /// credentials are `auth`, the rest is `unavailable` and tried again.
+    /// Maps an error of the core by its category: `invalid` if the spec must change, `auth` for rejected
+    /// credentials, `unavailable` for transport errors. The rest is `ReconcileFailed`.
     pub fn from_category(
         error: &impl Categorized,
         invalid: Reason,

@@ -1,4 +1,4 @@
-//! Kubernetes events of our objects. They are for people: losing one loses nothing.
+//! Kubernetes events of the objects. They are only for users, so a lost event is not an error.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use super::outcome::Notice;
 use super::status::FIELD_MANAGER;
 
-/// For this long an event like the last one is not published again.
+/// An identical event is not published again within this time.
 const QUIET: Duration = Duration::from_mins(10);
 
-/// Longest note in bytes, by the Kubernetes API.
+/// Maximum length of a note in bytes, from the Kubernetes API.
 const NOTE_LIMIT: usize = 1024;
 
 /// Publishes events, identical ones at most once in ten minutes.
@@ -27,7 +27,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// `instance` tells replicas apart.
+    /// Creates a publisher. `instance` identifies this replica.
     pub fn new(client: Client, instance: String) -> Self {
         let reporter = Reporter { controller: FIELD_MANAGER.to_owned(), instance: Some(instance) };
         Self { client, reporter, recent: Mutex::default() }
@@ -44,8 +44,8 @@ impl Events {
             action: "Reconcile".to_owned(),
             secondary: None,
         };
-        // A recorder of its own each time: a shared one takes events with another note for repetitions
-        // of the first, and keeps showing that.
+        // A shared recorder would count an event with another note as a repetition of the first event, and would
+        // keep the first note.
         let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
         if let Err(error) = recorder.publish(&event, object).await {
             tracing::debug!(%error, reason = notice.reason, "cannot publish an event");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn identical_events_are_news_once_in_ten_minutes() {
+    async fn identical_events_are_published_once_in_ten_minutes() {
         let events = events();
         let start = Instant::now();
         let notice = Notice::warning("FetchFailed", "connection refused");

@@ -1,10 +1,10 @@
-//! `${NAME}` in a spec: a string that is wholly one placeholder takes the operator's own environment
-//! value. The result is used and forgotten: it is never written back or shown.
+//! Expands `${NAME}` in a spec: a string that consists of one placeholder is replaced with the value of the operator's
+//! environment variable. Expanded specs are never written back or shown.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 
-/// Names that no allow-list opens: they configure the operator itself, or carry its credentials.
+/// Names that are never allowed, because they configure the operator itself or hold its credentials.
 const NEVER: [&str; 4] = ["OTEL_*", "*_PROXY", "KUBERNETES_*", "DECLAREST_OPERATOR_*"];
 
 /// A pattern of `--env-expand-allow` is not a glob.
@@ -12,15 +12,15 @@ const NEVER: [&str; 4] = ["OTEL_*", "*_PROXY", "KUBERNETES_*", "DECLAREST_OPERAT
 #[error("--env-expand-allow: {0}")]
 pub struct InvalidPattern(#[from] globset::Error);
 
-/// A spec uses a variable that it must not.
+/// A spec uses a variable that is not allowed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: environment variable {name} must not be used in a spec; see --env-expand-allow")]
+#[error("{field}: environment variable {name} is not allowed in a spec; see --env-expand-allow")]
 pub struct NotAllowed {
     pub field: String,
     pub name: String,
 }
 
-/// Which variables a spec may use.
+/// The variables that a spec may use.
 #[derive(Clone, Debug)]
 pub struct Expansion {
     allowed: GlobSet,
@@ -32,8 +32,8 @@ impl Expansion {
         Ok(Self { allowed: globs(allow)?, never: globs(&NEVER)? })
     }
 
-    /// Replaces placeholders in every string of `spec`, list items and map values included; `variable`
-    /// looks one up, and one that is not set is empty. `root` names `spec` in errors.
+    /// Replaces placeholders in every string of `spec`, also in list items and map values. `variable` looks up a
+    /// variable; one that is not set is empty. `root` is the name of `spec` in errors.
     pub fn expand(
         &self,
         root: &str,
@@ -43,7 +43,7 @@ impl Expansion {
         match spec {
             Value::String(text) => {
                 let Some(name) = placeholder(text) else { return Ok(()) };
-                // Proxy variables are read in lower case, too.
+                // Proxy variables are also read in lower case.
                 let allowed = self.allowed.is_match(name) && !self.never.is_match(name.to_uppercase());
                 if !allowed {
                     return Err(NotAllowed { field: root.to_owned(), name: name.to_owned() });
@@ -71,7 +71,7 @@ fn globs<S: AsRef<str>>(patterns: &[S]) -> Result<GlobSet, InvalidPattern> {
     Ok(set.build()?)
 }
 
-/// The name in a string of the form `${NAME}`; white space around it does not count.
+/// Returns the name in a string of the form `${NAME}`; surrounding white space is ignored.
 fn placeholder(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix("${")?.strip_suffix('}')?;
     let mut characters = name.chars();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn list_items_and_map_values_but_no_keys_are_expanded() {
+    fn list_items_and_map_values_are_expanded_but_not_keys() {
         let mut spec = json!({"list": ["${HOST}", 1, null], "map": {"${HOST}": "${HOST}"}});
         Expansion::new(&["*"]).unwrap().expand("spec", &mut spec, &environment).unwrap();
         assert_eq!(
@@ -125,7 +125,7 @@ mod tests {
     #[case(&["*"], "DECLAREST_OPERATOR_REPO_BASE_DIR")]
     #[case(&["DECLAREST_VAR_*"], "HOST")]
     #[case(&[], "HOST")]
-    fn other_names_are_refused_with_their_field(#[case] allow: &[&str], #[case] name: &str) {
+    fn names_that_are_not_allowed_are_rejected_with_their_field(#[case] allow: &[&str], #[case] name: &str) {
         let mut spec = json!({"git": {"urls": ["x", format!("${{{name}}}")]}});
         let refused = Expansion::new(allow).unwrap().expand("spec", &mut spec, &environment);
         let expected = NotAllowed { field: "spec.git.urls[1]".to_owned(), name: name.to_owned() };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_list_opens_what_it_names() {
+    fn a_list_allows_the_names_that_match() {
         let mut spec = json!("${DECLAREST_VAR_HOST}");
         let found = |name: &str| Some(name.to_lowercase());
         Expansion::new(&["DECLAREST_VAR_*"]).unwrap().expand("spec", &mut spec, &found).unwrap();

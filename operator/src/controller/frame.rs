@@ -1,5 +1,6 @@
-//! The frame of every controller: read the object afresh, finish a deletion, add the finalizer, expand and
-//! check the spec, work, write the status. What differs between kinds is a [`Reconciler`].
+//! The reconcile loop of every controller: read the current object, finish a deletion, add the finalizer, expand
+//! and validate the spec, do the work of the kind, write the status. A [`Reconciler`] is the part that differs
+//! between kinds.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -30,36 +31,36 @@ use super::kind::{Key, Kind};
 use super::outcome::{Notice, Outcome, Reason, Retry, Standing};
 use super::status;
 
-/// Keeps an object until what belongs to it is cleaned up.
+/// The finalizer that keeps an object until its files and pins are removed.
 pub const FINALIZER: &str = "declarest.io/cleanup";
 
-/// After so many failed tries an object is let go uncleaned, rather than never.
+/// After this number of failed cleanups, the finalizer is removed anyway, so that the object can be deleted.
 const CLEANUP_TRIES: u32 = 5;
 
-/// What is different about each kind.
+/// The part of a controller that differs between kinds.
 pub trait Reconciler: Send + Sync + 'static {
     type Kind: Kind;
 
-    /// Annotations whose change asks for a round of work.
+    /// Annotations whose change triggers a round of work.
     const ANNOTATIONS: &'static [&'static str] = &[];
 
-    /// The Secrets and claims whose change asks for a round of work on `object`, which is expanded.
+    /// Returns the Secrets and claims whose change triggers a round of work on `object`, which is expanded.
     fn dependencies(&self, context: &Context, object: &Self::Kind) -> BTreeSet<Dependency> {
         let _ = context;
         object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone())).collect()
     }
 
-    /// One round of work on a checked object. Must be idempotent: it may be repeated at any time.
+    /// Does one round of work on a validated object. Must be idempotent: it may be repeated at any time.
     fn reconcile(&self, round: &mut Round<'_, Self::Kind>) -> impl Future<Output = Outcome> + Send;
 
-    /// Removes what belongs to an object that is being deleted. Must be idempotent.
+    /// Removes the files and pins of an object that is being deleted. Must be idempotent.
     fn cleanup(
         &self,
         context: &Context,
         object: &Guarded<Self::Kind>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Forgets in memory an object that is gone.
+    /// Removes a deleted object from memory.
     fn forget(&self, context: &Context, key: &Key);
 
     /// Called after each round.
@@ -71,9 +72,9 @@ pub trait Reconciler: Send + Sync + 'static {
 /// One round of work on one object.
 pub struct Round<'a, K: Kind> {
     pub context: &'a Arc<Context>,
-    /// The object, its placeholders expanded. Never to be written back or shown.
+    /// The object with expanded placeholders. It must never be written back or shown.
     pub object: K,
-    /// The status as the object holds it, to be changed.
+    /// The status of the object, which the round changes.
     pub status: K::Status,
     stored: Option<Value>,
 }
@@ -87,8 +88,8 @@ impl<K: Kind> Round<'_, K> {
         self.object.meta().generation.unwrap_or_default()
     }
 
-    /// Writes the status, with the conditions that follow from `outcome` after `failures` failures in a
-    /// row. The frame does this at the end of a round; long work may do it in between.
+    /// Writes the status with the conditions of `outcome` after `failures` consecutive failures. This is done at
+    /// the end of each round; long work may also do it in between.
     pub async fn publish(&mut self, outcome: &Outcome, failures: u32) -> Result<bool, kube::Error> {
         let verdict = Verdict {
             reason: outcome.reason,
@@ -113,8 +114,8 @@ impl<K: Kind> Round<'_, K> {
     }
 }
 
-/// Runs one controller until `context.stop` is cancelled and the rounds in flight have ended. `wakeups`
-/// names objects to look at for reasons outside of themselves.
+/// Runs one controller until `context.stop` is cancelled and the rounds in flight have ended. `wakeups` yields
+/// objects to reconcile although they did not change themselves.
 pub async fn run<R: Reconciler>(
     reconciler: R,
     context: Arc<Context>,
@@ -135,7 +136,7 @@ pub async fn run<R: Reconciler>(
         .graceful_shutdown_on(context.stop.clone().cancelled_owned())
         .run(Frame::round, |_, error: &Infallible, _| match *error {}, frame)
         .for_each(|result| async move {
-            // The frame handles failures itself. What is left is an object that went away in the queue.
+            // Failures are handled in the round. This error is an object that was deleted while it was queued.
             if let Err(error) = result {
                 tracing::debug!(controller = R::Kind::NAME, %error, "nothing to reconcile");
             }
@@ -148,12 +149,12 @@ struct Frame<R> {
     context: Arc<Context>,
     /// Failed rounds and failed cleanups.
     failures: Backoff<Key>,
-    /// Requests that the Kubernetes API did not answer.
+    /// Failed requests to the Kubernetes API.
     unanswered: Backoff<Key>,
 }
 
 impl<R: Reconciler> Frame<R> {
-    /// The changes that ask for a round. Objects that are gone are forgotten on the way.
+    /// Returns the changes that trigger a round. Removes deleted objects from memory.
     fn changes(
         self: &Arc<Self>,
         objects: &Cache<Guarded<R::Kind>>,
@@ -188,7 +189,7 @@ impl<R: Reconciler> Frame<R> {
         Ok(frame.answered(&key).instrument(span).await)
     }
 
-    /// A round whose trouble with the Kubernetes API is turned into another try.
+    /// Runs a round. If a request to the Kubernetes API fails, the round is repeated later.
     async fn answered(&self, key: &Key) -> Action {
         match self.advance(key).await {
             Ok(action) => {
@@ -197,13 +198,13 @@ impl<R: Reconciler> Frame<R> {
             }
             Err(error) => {
                 let failures = self.unanswered.failed(key, 0);
-                // Somebody else wrote first, or the object went away: the next look will tell.
+                // Another client wrote first, or the object was deleted. The next round reads the object again.
                 let race = matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409));
                 if race && failures == 1 {
-                    tracing::debug!(%error, "raced with another writer");
+                    tracing::debug!(%error, "another client changed or deleted the object at the same time");
                     return Action::requeue(Duration::from_secs(1));
                 }
-                tracing::warn!(%error, failures, "the Kubernetes API refused or did not answer");
+                tracing::warn!(%error, failures, "a request to the Kubernetes API failed");
                 Action::requeue(backoff::jitter(backoff::delay(failures, None)))
             }
         }
@@ -211,7 +212,7 @@ impl<R: Reconciler> Frame<R> {
 
     async fn advance(&self, key: &Key) -> Result<Action, kube::Error> {
         let api: Api<Guarded<R::Kind>> = Api::namespaced(self.context.client.clone(), &key.namespace);
-        // Read afresh: the cache may not have seen our own last write yet.
+        // Read the current object, because the cache may not contain the operator's last write yet.
         let Some(current) = api.get_opt(&key.name).await? else {
             self.forget(key);
             return Ok(Action::await_change());
@@ -219,6 +220,7 @@ impl<R: Reconciler> Frame<R> {
         if current.meta().deletion_timestamp.is_some() {
             return self.finish_deletion(key, &current).await;
         }
+        // Add the finalizer before anything is created that it protects.
         match current.0 {
             Ok(mut object) => {
                 if let Some(finalizers) = with_finalizer(object.meta()) {
@@ -238,6 +240,7 @@ impl<R: Reconciler> Frame<R> {
         let stored =
             status.as_ref().map(serde_json::to_value).transpose().map_err(kube::Error::SerdeError)?;
         let status = status.unwrap_or_default();
+        // Expand and validate the spec, then do the work of the kind.
         let expanded = self.context.expanded(&object);
         let mut round = Round { context: &self.context, object, status, stored };
         let outcome = match expanded {
@@ -249,18 +252,20 @@ impl<R: Reconciler> Frame<R> {
             }
             Err(failure) => failure.into(),
         };
+        // Record the outcome: metrics, status, events, and the time of the next round.
         self.reconciler.concluded(&self.context, key, &outcome, started.elapsed());
         self.conclude(key, round, outcome, before.as_deref()).await
     }
 
-    /// Work that may panic: a mistake that one object brings to light must not stop all others.
+    /// Does the work of the kind and catches panics, because a bug that one object triggers must not stop the
+    /// reconciliation of others.
     async fn reconcile(&self, round: &mut Round<'_, R::Kind>) -> Outcome {
         let status = round.status.clone();
         let work = AssertUnwindSafe(self.reconciler.reconcile(round)).catch_unwind().await;
         work.unwrap_or_else(|_| {
-            // What was changed until then may be half of what belongs together.
+            // The work may have changed a part of the status only.
             round.status = status;
-            Outcome::new(Reason::ReconcileFailed, "internal error; the operator's log says where")
+            Outcome::new(Reason::ReconcileFailed, "internal error; see the operator's log")
         })
     }
 
@@ -288,7 +293,7 @@ impl<R: Reconciler> Frame<R> {
         Ok(next.map_or_else(Action::await_change, Action::requeue))
     }
 
-    /// Failures in a row, this round included. Waiting for another object is no failure of this one.
+    /// Returns the number of consecutive failures, including this round. Waiting for another object is not a failure.
     fn count(&self, key: &Key, generation: i64, reason: Reason) -> u32 {
         match (reason.standing(), reason.retry()) {
             (_, Retry::Backoff) => self.failures.failed(key, generation),
@@ -313,11 +318,10 @@ impl<R: Reconciler> Frame<R> {
         }
     }
 
-    /// An object that the API server stores but our types cannot hold, say from before a schema change.
-    /// It is reported on the object; all others go on.
+    /// Reports an object that cannot be decoded, for example from before a schema change, in its status.
     async fn report_undecodable(&self, key: &Key, invalid: &InvalidObject) -> Result<Action, kube::Error> {
         let message =
-            format!("the object cannot be read: {}; write it again in the current schema", invalid.error);
+            format!("the object cannot be decoded: {}; apply it again in the current schema", invalid.error);
         tracing::warn!(reason = Reason::SpecInvalid.as_str(), detail = message, "reconcile failed");
         let resource = ApiResource::erase::<R::Kind>(&());
         let api: Api<DynamicObject> =
@@ -332,7 +336,7 @@ impl<R: Reconciler> Frame<R> {
         let verdict =
             Verdict { reason: Reason::SpecInvalid, message: &message, failures: 1, facts: &[], generation };
         let conditions = conditions::compute(&previous, &verdict, Timestamp::now());
-        // All other fields are kept as they are: they outlive the object's being unreadable.
+        // Keep all other fields, because they are still valid when the object can be decoded again.
         let mut status = current.cloned().unwrap_or_else(|| json!({}));
         status["observedGeneration"] = json!(generation);
         status["conditions"] = serde_json::to_value(conditions).map_err(kube::Error::SerdeError)?;
@@ -362,7 +366,7 @@ impl<R: Reconciler> Frame<R> {
         Ok(Action::await_change())
     }
 
-    /// Replaces the finalizers of exactly the version that was read, so that no other's is lost.
+    /// Replaces the finalizers of the version that was read, so that no concurrent change is lost.
     async fn set_finalizers(
         &self,
         object: &ObjectMeta,
@@ -391,7 +395,7 @@ impl<R: Reconciler> Frame<R> {
     }
 }
 
-/// When to look again if nothing happens; `None` is never.
+/// Returns the wait before the next round if nothing changes; `None` means no further round.
 fn next_look(outcome: &Outcome, failures: u32, interval: Option<Duration>) -> Option<Duration> {
     outcome.requeue.or_else(|| match outcome.reason.retry() {
         Retry::Interval => interval.map(backoff::jitter),
@@ -401,14 +405,14 @@ fn next_look(outcome: &Outcome, failures: u32, interval: Option<Duration>) -> Op
     })
 }
 
-/// The finalizers with ours; `None` if it is there.
+/// Returns the finalizers with the operator's, or `None` if it is already there.
 fn with_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
     let present = object.finalizers.clone().unwrap_or_default();
     (!present.iter().any(|finalizer| finalizer == FINALIZER))
         .then(|| present.into_iter().chain([FINALIZER.to_owned()]).collect())
 }
 
-/// The finalizers without ours; `None` if it is not there.
+/// Returns the finalizers without the operator's, or `None` if it is not there.
 fn without_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
     let present = object.finalizers.as_deref().unwrap_or_default();
     present

@@ -1,3 +1,5 @@
+//! Tests of the reconcile loop.
+
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -21,7 +23,7 @@ use crate::directories::Directories;
 use crate::standalone;
 use crate::telemetry::Metrics;
 
-/// Panics for the object of that name, and remembers whom it worked on.
+/// Panics for the object of that name, and records the objects that it reconciled.
 struct PanicsFor(&'static str, Mutex<HashSet<String>>);
 
 impl Reconciler for PanicsFor {
@@ -29,7 +31,7 @@ impl Reconciler for PanicsFor {
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
         round.status.openapi_cache_path = Some("half done".to_owned());
-        assert!(round.object.name_any() != self.0, "as told");
+        assert!(round.object.name_any() != self.0, "a panic on purpose");
         self.1.lock().unwrap().insert(round.object.name_any());
         round.status.openapi_cache_path = None;
         Outcome::ready("")
@@ -78,7 +80,7 @@ fn server(name: &str) -> ManagedServer {
 }
 
 #[tokio::test]
-async fn a_panic_is_the_failure_of_one_object() {
+async fn a_panic_fails_one_object_only() {
     let client = standalone::Api::new(crd::all()).unwrap().client();
     let stop = CancellationToken::new();
     let context = context(&client, stop.clone());
@@ -115,8 +117,8 @@ async fn a_panic_is_the_failure_of_one_object() {
 #[case::third_failure(Outcome::new(Reason::FetchFailed, ""), 3, Some(18..=22))]
 #[case::never_later_than_the_interval(Outcome::new(Reason::FetchFailed, ""), 9, Some(54..=66))]
 #[case::refused_prune(Outcome::new(Reason::PruneRefused, ""), 0, Some(54..=66))]
-#[case::told(Outcome::ready("").with_requeue(Duration::from_secs(7)), 0, Some(7..=7))]
-fn the_next_look_follows_from_the_reason(
+#[case::explicit_requeue(Outcome::ready("").with_requeue(Duration::from_secs(7)), 0, Some(7..=7))]
+fn the_reason_determines_the_next_round(
     #[case] outcome: Outcome,
     #[case] failures: u32,
     #[case] expected: Option<std::ops::RangeInclusive<u64>>,

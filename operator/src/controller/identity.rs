@@ -1,4 +1,4 @@
-//! What something was built from, so that it is built again when that changes.
+//! Identities of the inputs that clients and stores are built from. If an identity changes, they are built again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::context::Context;
 use super::kind::{Key, Kind};
 
-/// An object in one generation, with the Secrets that it refers to in one version. Rotated Secrets are noticed by
-/// this.
+/// An object in one generation, with the versions of its Secrets, so that rotated Secrets are detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     uid: Option<String>,
@@ -18,8 +17,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity of `object`, whose placeholders are expanded, as of now. To be taken before Secrets are read:
-    /// a rotation in between then builds once more.
+    /// Returns the current identity of `object`, which is expanded. Call it before Secrets are read, so that a
+    /// rotation in between changes the identity.
     pub fn of<K: Kind>(context: &Context, object: &K) -> Self {
         let namespace = object.key().namespace;
         let version = |name: &str| {
@@ -38,12 +37,12 @@ impl Identity {
     }
 }
 
-/// Turns in building: who waited for one finds what the others built, and logs in no second time.
+/// Locks per object for building. A task that waited finds the result of the other task, and does not log in again.
 #[derive(Default)]
 pub struct Turns(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>);
 
 impl Turns {
-    /// Waits until nobody else builds for the object; held until dropped.
+    /// Waits until no other task builds for the object. The turn is held until it is dropped.
     pub async fn wait(&self, key: &Key) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +51,7 @@ impl Turns {
         turn.lock_owned().await
     }
 
-    /// Forgets an object that is gone.
+    /// Forgets a deleted object.
     pub fn forget(&self, key: &Key) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }

@@ -1,4 +1,4 @@
-//! What the frame needs to know about each of the four kinds.
+//! The trait of the four kinds, which the reconcile loop uses.
 
 use std::fmt::{self, Debug};
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::crd::{
 use crate::directories::Owner;
 use crate::telemetry::Subject;
 
-/// How often a store is looked at although nothing changed.
+/// Interval at which an unchanged store is checked.
 const STORE_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The name of an object of a kind that is known from the context.
+/// Namespace and name of an object. Its kind is known from the context.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     pub namespace: String,
@@ -36,7 +36,7 @@ impl Key {
         Self::new(object.namespace.clone().unwrap_or_default(), object.name.clone().unwrap_or_default())
     }
 
-    /// The same object as the owner of metric series.
+    /// Returns the object as the subject of metric series.
     pub fn subject(&self) -> Subject<'_> {
         Subject { namespace: &self.namespace, name: &self.name }
     }
@@ -48,7 +48,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// One of our kinds.
+/// One of the four kinds.
 pub trait Kind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + HasSpec<Spec: Serialize + DeserializeOwned>
@@ -60,39 +60,39 @@ pub trait Kind:
     + Sync
     + 'static
 {
-    /// Name of the kind, as metrics and logs show it.
+    /// Name of the kind, in metrics and logs.
     const NAME: &'static str;
 
-    /// Checks the spec, after expansion.
+    /// Validates the spec, after expansion.
     fn validate(&self, limits: &Limits) -> Result<(), FieldErrors>;
 
-    /// Every Secret that the spec refers to, with the field that does.
+    /// Returns every reference to a Secret, with the path of its field.
     fn secret_refs(&self) -> SecretRefs<'_>;
 
-    /// How often to look at the object although nothing changed; also the longest wait after a failure.
+    /// Returns the interval at which an unchanged object is reconciled; also the longest wait after a failure.
     fn interval(&self) -> Option<Duration>;
 
-    /// The conditions that the object holds.
+    /// Returns the conditions of the object.
     fn conditions(&self) -> &[Condition] {
         self.status().map_or(&[], Self::conditions_of)
     }
 
     fn conditions_of(status: &Self::Status) -> &[Condition];
 
-    /// Records what was found out about `generation`.
+    /// Records the conditions of `generation`.
     fn observe(status: &mut Self::Status, generation: i64, conditions: Vec<Condition>);
 
     fn key(&self) -> Key {
         Key::of(self.meta())
     }
 
-    /// The object as the owner of directories.
+    /// Returns the object as the owner of directories.
     fn owner(key: &Key) -> Owner {
         Owner::new(&Self::plural(&()), &key.namespace, &key.name)
     }
 }
 
-/// Whether the object was found usable in its present generation.
+/// Returns whether the object is ready in its current generation.
 pub fn is_ready<K: Kind>(object: &K) -> bool {
     super::conditions::is_ready(object.conditions(), object.meta().generation)
 }
@@ -141,7 +141,7 @@ kind!(SecretStore, "SecretStore",
     validate: |object, limits| object.spec.validate(limits),
     secret_refs: |object| object.spec.secret_refs(),
     interval: |_| Some(STORE_INTERVAL));
-// A policy refers to Secrets through its dependencies only.
+// A policy refers to Secrets only through its dependencies.
 kind!(SyncPolicy, "SyncPolicy",
     validate: |object, _| object.spec.validate(),
     secret_refs: |_| SecretRefs::new(),

@@ -1,5 +1,5 @@
-//! ManagedServer: checks that everything a connection needs is there, and probes the health check if there
-//! is one.
+//! ManagedServer: checks that a connection can be built, fetches the artifacts, and probes the health check if one
+//! is configured.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::outcome::{Fact, Outcome, Reason, Truth};
 use crate::crd::ManagedServer;
 use crate::directories;
 
-/// Runs the controller until `context.stop`.
+/// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>) {
     let wakeups = context.dependents::<ManagedServer>();
     let objects = context.caches.servers.clone();
@@ -26,20 +26,22 @@ impl Reconciler for ManagedServers {
     type Kind = ManagedServer;
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
-        // The client that policies will use: everything it needs is checked by building it.
+        // Build the client that policies use. This checks all settings and Secrets.
         let client = match round.context.servers.client(round.context, &round.object).await {
             Ok(client) => client,
             Err(failure) => return failure.into(),
         };
+        // Fetch the artifacts.
         let outcome = match artifacts(round, &client).await {
             Ok(outcome) => outcome,
             Err(failure) => return failure.into(),
         };
+        // Probe the server.
         if round.object.spec.http.health_check.is_none() {
             return outcome;
         }
         outcome.with_condition(match client.health().await {
-            Ok(()) => reachable(Truth::True, "ProbeSucceeded", "the health check answers".to_owned()),
+            Ok(()) => reachable(Truth::True, "ProbeSucceeded", "the health check succeeded".to_owned()),
             Err(error) => reachable(Truth::False, "ProbeFailed", error.to_string()),
         })
     }
@@ -57,11 +59,11 @@ impl Reconciler for ManagedServers {
     }
 }
 
-/// Fetches the bundle and the `OpenAPI` document, and tells about them in status. What was fetched before
-/// serves while they cannot be fetched again.
+/// Fetches the bundle and the `OpenAPI` document, and records them in the status. If they cannot be fetched again,
+/// the last ones are used.
 async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Result<Outcome, Failure> {
     let (context, object) = (round.context, &round.object);
-    let outcome = Outcome::ready("every reference resolves");
+    let outcome = Outcome::ready("all references are valid");
     if object.spec.metadata.is_none() && object.spec.openapi.is_none() {
         round.status.artifact_digests = None;
         (round.status.openapi_cache_path, round.status.metadata_cache_path) = (None, None);
@@ -74,7 +76,7 @@ async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Res
             (artifacts, Truth::False, "StaleArtifact", stale)
         }
         Ok(artifacts) if artifacts.warnings.is_empty() => {
-            (artifacts, Truth::True, "Cached", "all artifacts are fetched and checked".to_owned())
+            (artifacts, Truth::True, "Cached", "all artifacts are fetched and valid".to_owned())
         }
         Ok(artifacts) => {
             let warnings = artifacts.warnings.join("; ");
@@ -91,7 +93,7 @@ async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Res
     Ok(outcome.with_condition(Fact { type_: "ArtifactsCached", truth, reason, message }))
 }
 
-/// Tells whether the server is well; whether it is usable is for requests to find out.
+/// Returns the condition `Reachable`. It does not affect whether the server is used.
 fn reachable(truth: Truth, reason: &'static str, message: String) -> Fact {
     Fact { type_: "Reachable", truth, reason, message }
 }

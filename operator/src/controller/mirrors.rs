@@ -13,25 +13,25 @@ use tokio::sync::OwnedMutexGuard;
 use super::identity::Turns;
 use super::kind::Key;
 
-/// A damaged mirror is not opened anew more often than this: a disk that fails again at once needs an
-/// administrator.
+/// Minimum time between two replacements of a damaged mirror. If a disk damages it again sooner, an administrator
+/// must act.
 const RENEWALS_APART: Duration = Duration::from_secs(30);
 
-/// Where a mirror is and what it is a mirror of.
+/// The directory of a mirror and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub directory: PathBuf,
-    /// Names the URL and the object's uid: a mirror of anything else is discarded.
+    /// URL and uid of the object. A mirror with another binding is discarded.
     pub binding: String,
 }
 
-/// The open mirrors. Its locks are held for a moment only, and never over work on the disk.
+/// The open mirrors. Locks are held only briefly, and never during disk access.
 #[derive(Default)]
 pub struct Mirrors {
     open: Mutex<HashMap<Key, Opened>>,
     /// A mirror must not be opened twice at the same time.
     turns: Turns,
-    /// Who wants to know of mirrors that may be damaged.
+    /// Receivers of mirrors that may be damaged.
     subscribers: Mutex<Vec<UnboundedSender<Key>>>,
 }
 
@@ -39,21 +39,21 @@ pub struct Mirrors {
 struct Opened {
     place: Place,
     mirror: Mirror,
-    /// When damage was last the reason to open it.
+    /// When it was last replaced because of damage.
     renewed: Option<Instant>,
 }
 
 impl Mirrors {
-    /// The turn to open the mirror of a repository.
+    /// Waits for the turn to open the mirror of a repository.
     pub async fn turn(&self, repository: &Key) -> OwnedMutexGuard<()> {
         self.turns.wait(repository).await
     }
 
-    /// The mirror of a repository, to be called with its turn. Opens it, or makes an empty one, if it is not
-    /// open at `place`. One that is damaged is discarded first. Blocks.
+    /// Returns the mirror of a repository. Call it with the turn of the repository. If the mirror is not open at
+    /// `place`, opens it or creates an empty one. A damaged mirror is discarded and replaced. Blocks.
     ///
     /// # Errors
-    /// That of the damage if the last one was discarded just now.
+    /// The damage, if a damaged mirror was replaced less than 30 s ago.
     pub fn open(
         &self,
         _turn: &OwnedMutexGuard<()>,
@@ -68,7 +68,7 @@ impl Mirrors {
                 if known.renewed.is_some_and(|renewed| renewed.elapsed() < RENEWALS_APART) {
                     return Err(damage);
                 }
-                tracing::warn!(error = %damage, "the mirror is discarded and fetched again");
+                tracing::warn!(error = %damage, "the mirror is damaged; it is discarded and fetched again");
                 (Mirror::open_anew(&place.directory, &place.binding)?, Some(Instant::now()))
             }
             _ => (Mirror::open(&place.directory, &place.binding)?, None),
@@ -82,37 +82,37 @@ impl Mirrors {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(repository).cloned()
     }
 
-    /// The mirror of a repository, if its controller has opened it.
+    /// Returns the mirror of a repository, if its controller has opened it.
     pub fn get(&self, repository: &Key) -> Option<Mirror> {
         self.known(repository).map(|opened| opened.mirror)
     }
 
-    /// All mirrors of a namespace.
+    /// Returns all open mirrors of a namespace.
     pub fn of_namespace(&self, namespace: &str) -> Vec<Mirror> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.iter().filter(|(key, _)| key.namespace == namespace);
         own.map(|(_, opened)| opened.mirror.clone()).collect()
     }
 
-    /// Closes a mirror and returns it with its place, if it was open. Trees that are in use may still be read.
+    /// Closes a mirror and returns it with its place, if it was open. Trees in use can still be read.
     pub fn close(&self, repository: &Key) -> Option<(Place, Mirror)> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(repository).map(|opened| (opened.place, opened.mirror))
     }
 
-    /// Forgets a repository that is gone.
+    /// Forgets a deleted repository.
     pub fn forget(&self, repository: &Key) {
         let _ = self.close(repository);
         self.turns.forget(repository);
     }
 
-    /// Asks for a look at a mirror that could not be read.
+    /// Requests a check of a mirror that could not be read.
     pub fn suspect(&self, repository: &Key) {
         let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.retain(|subscriber| subscriber.unbounded_send(repository.clone()).is_ok());
     }
 
-    /// The repositories whose mirrors are to be looked at.
+    /// Returns the repositories whose mirrors must be checked.
     pub fn suspects(&self) -> impl Stream<Item = Key> + Send + use<> {
         let (sender, receiver) = unbounded();
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
@@ -136,9 +136,9 @@ mod tests {
         Key::new("team".to_owned(), name.to_owned())
     }
 
-    /// Opening reads the binding, which here is a pipe: it blocks until something is written.
+    /// Opening reads the binding, which is a pipe in this test, so it blocks until something is written.
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_disk_that_hangs_holds_up_no_other_repository() {
+    async fn a_blocked_disk_does_not_delay_other_repositories() {
         let directory = tempfile::tempdir().unwrap();
         let (slow, fast) = (directory.path().join("slow"), directory.path().join("fast"));
         fs::create_dir(&slow).unwrap();

@@ -1,4 +1,4 @@
-//! The four controllers, one file per kind, and the frame that they share.
+//! The four controllers, one file per kind, and the reconcile loop that they share (`frame`).
 
 pub mod artifacts;
 mod backoff;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use context::Context;
 
-/// Runs all controllers until `context.stop` is cancelled and their work in flight has ended.
+/// Runs all controllers until `context.stop` is cancelled and the work in flight has ended.
 pub async fn run(context: Arc<Context>) {
     tokio::join!(
         resource_repository::run(Arc::clone(&context)),

@@ -1,8 +1,8 @@
-//! What a round of work on an object ended with, and what follows from it.
+//! The outcome of a round of work on an object, and its consequences for conditions and retries.
 
 use std::time::Duration;
 
-/// Why an object is as it is. The set is closed: reasons appear in conditions, events and metric labels.
+/// The reason of an outcome. The set is fixed, because reasons are used in conditions, events and metric labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     Ready,
@@ -27,31 +27,31 @@ pub enum Reason {
     ReconcileFailed,
 }
 
-/// The three conditions that every object has, summed up.
+/// A summary of the three conditions that every object has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Usable now.
     Usable,
-    /// Work is going on; whether the object is usable has not changed.
+    /// Work is in progress; Ready keeps its previous status.
     Working,
-    /// Not usable, and meant to be so.
+    /// Not usable on purpose.
     Idle,
-    /// Not usable; trying again may help.
+    /// Not usable; a retry may succeed.
     Retrying,
-    /// Not usable until somebody changes something.
+    /// Not usable until a user changes something.
     Stuck,
 }
 
-/// When to look at the object again if nothing happens to it.
+/// When to reconcile the object again if it does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// After the object's own interval.
     Interval,
-    /// After a wait that grows with each failure.
+    /// After a wait that increases with each failure.
     Backoff,
     /// After this time.
     After(Duration),
-    /// Only when something changes.
+    /// Only after a change.
     OnChange,
 }
 
@@ -128,30 +128,29 @@ impl Reason {
         }
     }
 
-    /// Whether this is something that should not be.
+    /// Returns whether this reason is a failure.
     pub const fn is_failure(self) -> bool {
         matches!(self.standing(), Standing::Retrying | Standing::Stuck)
     }
 }
 
-/// The end of a round of work.
+/// The outcome of a round of work.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub reason: Reason,
-    /// For the Ready condition: what is wrong and what to do. Never secret material.
+    /// The message of the Ready condition: the fault and the correction. Never holds secret material.
     pub message: String,
-    /// Conditions beside the three that every object has. Those of the last round that are not named
-    /// again are dropped.
+    /// Conditions in addition to the three that every object has. They replace those of the last round.
     pub conditions: Vec<Fact>,
     /// Events that are not implied by a change of the Ready condition.
     pub notices: Vec<Notice>,
-    /// When to look again, instead of what the reason says.
+    /// The wait before the next round; overrides that of the reason.
     pub requeue: Option<Duration>,
-    /// Failures in a row, where the object itself counts them; otherwise rounds are counted.
+    /// Consecutive failures, if the object counts them itself; otherwise failed rounds are counted.
     pub failures: Option<u32>,
 }
 
-/// A condition of one kind.
+/// An additional condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub type_: &'static str,
@@ -183,7 +182,7 @@ impl From<bool> for Truth {
     }
 }
 
-/// Something worth an event.
+/// An event to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub warning: bool,

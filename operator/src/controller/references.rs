@@ -9,8 +9,8 @@ use kube::{Api, Client};
 use super::error::Failure;
 use crate::crd::SecretKeyRef;
 
-/// Reads keys of Secrets of one namespace. Each Secret is read once, so that its keys fit together; a
-/// reader is therefore made anew for each round of work.
+/// Reads keys of Secrets of one namespace. Each Secret is read once, so that its keys are of one version. Each round
+/// of work needs a new reader.
 pub struct SecretReader {
     secrets: Api<SecretObject>,
     namespace: String,
@@ -26,12 +26,12 @@ impl SecretReader {
         }
     }
 
-    /// The value that `field` of a spec refers to, without trailing line breaks: tools that write
-    /// Secrets from files like to add one.
+    /// Returns the value that `field` of a spec refers to, without trailing line breaks, because tools that create
+    /// Secrets from files often add one.
     ///
     /// # Errors
-    /// `DependencyInvalid`, naming field, Secret and key, if the Secret or the key is missing, or the
-    /// value is empty or no text.
+    /// `DependencyInvalid` with field, Secret and key if the Secret or the key is missing, or the value is empty or
+    /// not UTF-8.
     pub async fn value(&mut self, field: &str, reference: &SecretKeyRef) -> Result<Secret, Failure> {
         let SecretKeyRef { name, key } = reference;
         let namespace = self.namespace.clone();
@@ -45,7 +45,7 @@ impl SecretReader {
             .and_then(|data| data.get(key))
             .ok_or_else(|| invalid(&format!("has no key {key}")))?;
         let text = std::str::from_utf8(&value.0)
-            .map_err(|_| invalid(&format!("holds no UTF-8 text in key {key}")))?;
+            .map_err(|_| invalid(&format!("has a value in key {key} that is not UTF-8")))?;
         let text = text.trim_end_matches(['\n', '\r']);
         if text.is_empty() {
             return Err(invalid(&format!("has an empty value in key {key}")));
@@ -53,7 +53,7 @@ impl SecretReader {
         Ok(Secret::from(text.to_owned()))
     }
 
-    /// Like [`SecretReader::value`], for a reference that may be absent.
+    /// Like [`SecretReader::value`], for an optional reference.
     pub async fn optional(
         &mut self,
         field: &str,
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server that knows the Secret team/login.
+    /// An API server with the Secret team/login.
     fn client() -> Client {
         let service = tower::service_fn(|request: Request<Body>| async move {
             let known = request.uri().path() == "/api/v1/namespaces/team/secrets/login";
@@ -122,9 +122,9 @@ mod tests {
     #[case("absent", "password", "spec.f: Secret team/absent does not exist")]
     #[case("login", "user", "spec.f: Secret team/login has no key user")]
     #[case("login", "blank", "spec.f: Secret team/login has an empty value in key blank")]
-    #[case("login", "binary", "spec.f: Secret team/login holds no UTF-8 text in key binary")]
+    #[case("login", "binary", "spec.f: Secret team/login has a value in key binary that is not UTF-8")]
     #[tokio::test]
-    async fn what_is_wrong_is_named(#[case] name: &str, #[case] key: &str, #[case] message: &str) {
+    async fn errors_name_field_secret_and_key(#[case] name: &str, #[case] key: &str, #[case] message: &str) {
         let mut reader = SecretReader::new(&client(), "team");
         let failure = reader.value("spec.f", &reference(name, key)).await.unwrap_err();
         assert_eq!(failure, Failure::dependency_invalid(message));

@@ -27,18 +27,18 @@ use crate::crd::resource_repository::{GitAuth, GitSource, WebhookStatus};
 use crate::crd::{ResourceRepository, ResourceRepositoryStatus};
 use crate::directories;
 
-/// Set by whoever received a delivery of a Git host: when it arrived (RFC 3339).
+/// The annotation with the time of the last delivery (RFC 3339). The receiver of webhooks sets it.
 pub const RECEIVED_AT: &str = "declarest.io/webhook-last-received-at";
 
-/// The Git host's id of that delivery.
+/// The annotation with the Git host's id of that delivery.
 pub const DELIVERY_ID: &str = "declarest.io/webhook-last-event-id";
 
-/// How long one fetch may take.
+/// Maximum duration of a fetch.
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
 const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-repo" };
 
-/// Runs the controller until `context.stop`.
+/// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>) {
     let wakeups = stream::select(context.dependents::<ResourceRepository>(), context.mirrors.suspects());
     let objects = context.caches.repositories.clone();
@@ -79,12 +79,12 @@ impl Reconciler for ResourceRepositories {
     }
 }
 
-/// Removes the mirror that was open and one in the state directory. A claim may hold data of others: what was
-/// not opened there is not removed.
+/// Removes the open mirror and the one in the state directory. A claim may hold other data, so a mirror on it is
+/// removed only if it was open.
 fn remove_mirrors(opened: Option<(Place, Mirror)>, state: &Path) -> Result<(), Failure> {
     let mut directories = vec![state.to_owned()];
     if let Some((place, mirror)) = opened {
-        // A pinned revision is still in use by a policy. The directory is swept when it no longer is.
+        // A policy still uses a pinned revision. The directory is removed at the next start of the operator.
         if mirror.pins().is_ok_and(|pins| !pins.is_empty()) {
             return Ok(());
         }
@@ -95,15 +95,17 @@ fn remove_mirrors(opened: Option<(Place, Mirror)>, state: &Path) -> Result<(), F
     })
 }
 
-/// Storage, credentials, fetch.
+/// Does one round: storage, credentials, fetch.
 async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Failure> {
     unsupported::check_resource_repository(&round.object)?;
     let (context, object) = (round.context, round.object.clone());
     let Some(git) = &object.spec.git else {
         return Err(Failure::spec_invalid("spec.git: is required for type git"));
     };
+    // Read the credentials and open the mirror.
     let remote = remote(context, &object, git).await?;
     let (mirror, note) = open_mirror(context, &object, &remote.url, &mut round.status).await?;
+    // Fetch if it is due.
     let interval = object.interval().unwrap_or_default();
     let mut outcome = Outcome::ready("");
     let wait = wait(&object, &mirror, interval).await?;
@@ -113,7 +115,7 @@ async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Fail
         context.metrics.polled(object.key().subject(), fetched.is_ok());
         match fetched {
             Ok(revision) => record(round, &revision, &mut outcome),
-            // What was announced along with the failed fetch is announced all the same.
+            // The outcome keeps its events, although the fetch failed.
             Err(failure) => {
                 outcome.reason = failure.reason;
                 outcome.message = failure.message;
@@ -123,6 +125,7 @@ async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Fail
     } else {
         outcome = outcome.with_requeue(wait);
     }
+    // Report the revision.
     let revision = round.status.last_fetched_revision.as_deref().unwrap_or_default();
     outcome.message = format!("branch {} is at {revision}", git.branch);
     if let Some(note) = note {
@@ -132,10 +135,10 @@ async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Fail
     Ok(outcome)
 }
 
-/// The mirror of a repository, opened if need be. `object` must be expanded.
+/// Returns the mirror of a repository. Opens it if necessary. `object` must be expanded.
 ///
 /// # Errors
-/// As the ResourceRepository would show them.
+/// The failure that the ResourceRepository would show.
 pub async fn mirror(context: &Context, object: &ResourceRepository) -> Result<Mirror, Failure> {
     let Some(git) = &object.spec.git else {
         return Err(Failure::spec_invalid("spec.git: is required for type git"));
@@ -159,7 +162,7 @@ async fn open_mirror(
     status.local_path = Some(directory.display().to_string());
     let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
     let (mirrors, turn) = (Arc::clone(&context.mirrors), context.mirrors.turn(&key).await);
-    // The turn goes along: it must not end before the work does, which cannot be cancelled.
+    // The turn is moved into the blocking work, which cannot be cancelled: the turn must not end before it.
     let opened = blocking(move || {
         directories::ensure_private(&place.directory)
             .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
@@ -173,7 +176,7 @@ async fn open_mirror(
     Ok((opened.await?, settled.note))
 }
 
-/// How long the next fetch is away; zero if it is due.
+/// Returns the time until the next fetch; zero if it is due.
 async fn wait(object: &ResourceRepository, mirror: &Mirror, interval: Duration) -> Result<Duration, Failure> {
     let mirror = mirror.clone();
     let tip = blocking(move || mirror.tip().map_err(|error| failure(&error))).await?;
@@ -181,7 +184,7 @@ async fn wait(object: &ResourceRepository, mirror: &Mirror, interval: Duration) 
     let kept = tip.is_some_and(|tip| Some(tip.as_str()) == status.last_fetched_revision.as_deref());
     let asked = status.last_fetched_generation != object.meta().generation
         || delivery(object) != acknowledged(&status)
-        // After a failure the frame decides when to try again, and this is when.
+        // After a failure, the reconcile loop decides when to retry, so a round means that a fetch is due.
         || !kind::is_ready(object);
     if asked || !kept {
         return Ok(Duration::ZERO);
@@ -189,26 +192,26 @@ async fn wait(object: &ResourceRepository, mirror: &Mirror, interval: Duration) 
     Ok(until_next(&status, interval, Timestamp::now()))
 }
 
-/// How long it is until `interval` after the last fetch.
+/// Returns the time until `interval` after the last fetch.
 fn until_next(status: &ResourceRepositoryStatus, interval: Duration, now: Timestamp) -> Duration {
     let Some(Time(last)) = status.last_fetched_time else { return Duration::ZERO };
     // A clock that was set back must not stop polling.
     let elapsed = Duration::try_from(now.duration_since(last)).unwrap_or(interval);
     let left = interval.saturating_sub(elapsed);
-    // Each wait varies by a tenth, and times are kept in whole seconds: almost due is due.
+    // Each wait varies by a tenth, and times are stored in whole seconds, so a fetch may start a little early.
     if left <= interval / 10 + Duration::from_secs(1) { Duration::ZERO } else { backoff::jitter(left) }
 }
 
-/// The webhook delivery that the object was last annotated with.
+/// Returns the webhook delivery in the annotations of the object.
 fn delivery(object: &ResourceRepository) -> (Option<String>, Option<String>) {
     let annotation = |name: &str| object.annotations().get(name).cloned();
-    // Kept as it was written: two deliveries may arrive within one second, or within one clock tick of
-    // whatever precision their receiver has.
+    // The text is not normalised, because two deliveries may arrive within one second, and the precision depends
+    // on the receiver.
     let received = annotation(RECEIVED_AT).filter(|text| text.parse::<Timestamp>().is_ok());
     (received, annotation(DELIVERY_ID))
 }
 
-/// The webhook delivery that was last acted on.
+/// Returns the last processed webhook delivery.
 fn acknowledged(status: &ResourceRepositoryStatus) -> (Option<String>, Option<String>) {
     let Some(webhook) = &status.webhook else { return (None, None) };
     (webhook.last_event_time.clone(), webhook.last_delivery_id.clone())
@@ -249,7 +252,7 @@ async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Rev
     let fetched = blocking(move || {
         let fetched = mirror.fetch(&remote, Instant::now() + FETCH_LIMIT);
         fetched.map_err(|error| {
-            // An old object that cannot be read shows in no other way. The next round then discards the mirror.
+            // Only this finds an old Git object that cannot be read. The next round then discards the mirror.
             let damage = if is_local(&error) { mirror.examine().err() } else { None };
             failure(&damage.unwrap_or(error))
         })
@@ -260,7 +263,7 @@ async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Rev
     }
 }
 
-/// Runs a libgit2 call where it may block.
+/// Runs a libgit2 call on a thread that may block.
 async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -269,7 +272,7 @@ async fn blocking<T: Send + 'static>(
         .unwrap_or_else(|error| Err(Failure::new(Reason::ReconcileFailed, error.to_string())))
 }
 
-/// Whether the cause may lie in the mirror, and not in the network or the remote.
+/// Returns whether the cause may be the mirror, and not the network or the remote.
 fn is_local(error: &RepositoryError) -> bool {
     matches!(error.category(), Category::Internal)
 }
@@ -300,9 +303,9 @@ async fn remote(context: &Context, object: &ResourceRepository, git: &GitSource)
         Some(auth) => credentials(&mut reader, auth).await?,
         None => RemoteAuth::None,
     };
-    // The manager's environment, as for every other connection that it makes.
+    // The operator's environment, as for all its connections.
     let proxy = Proxy::from_environment(|name| std::env::var(name).ok())
-        .map_err(|error| Failure::spec_invalid(format!("the manager's environment: {error}")))?;
+        .map_err(|error| Failure::spec_invalid(format!("the operator's environment: {error}")))?;
     Ok(Remote { proxy, ..Remote::new(parse_url(context, git)?, git.branch.as_str(), auth) })
 }
 
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_fetched_is_due() {
+    fn a_fetch_is_due_if_there_was_none() {
         let status = ResourceRepositoryStatus::default();
         assert_eq!(until_next(&status, Duration::from_mins(1), Timestamp::now()), Duration::ZERO);
     }

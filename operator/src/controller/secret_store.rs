@@ -1,4 +1,4 @@
-//! SecretStore: makes sure that secrets can be read before policies ask for them.
+//! SecretStore: checks that secrets can be read before policies need them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use super::{seeds, volumes};
 use crate::crd::SecretStore;
 use crate::directories;
 
-/// A Vault that was well is taken to be so until it did not answer this often in a row: a restart of it must not
-/// stop every policy.
+/// A Vault that was ready stays ready until this number of consecutive checks failed, because a restart of Vault
+/// must not stop all policies.
 const MISSES: u32 = 3;
 
-/// Runs the controller until `context.stop`.
+/// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>) {
     let wakeups = context.dependents::<SecretStore>();
     let objects = context.caches.stores.clone();
@@ -32,7 +32,7 @@ pub async fn run(context: Arc<Context>) {
 
 #[derive(Default)]
 struct SecretStores {
-    /// How often each Vault did not answer.
+    /// Consecutive failed checks of each Vault.
     misses: Backoff<Key>,
 }
 
@@ -57,8 +57,8 @@ impl Reconciler for SecretStores {
         self.work(round).await.unwrap_or_else(Outcome::from)
     }
 
-    /// What a seed put into the state directory is dropped; a file without seed may be the only one of its kind,
-    /// and what is on a claim belongs to whoever owns the claim.
+    /// Removes a file in the state directory that was created from a seed. Keeps a file without a seed, because it
+    /// may be the only copy, and a file on a claim, because it belongs to the owner of the claim.
     async fn cleanup(&self, context: &Context, object: &Guarded<SecretStore>) -> Result<(), Failure> {
         let seeded = object.0.as_ref().ok().and_then(|object| object.spec.file.as_ref()?.seed_ref.as_ref());
         if seeded.is_none() {
@@ -80,7 +80,7 @@ impl SecretStores {
     async fn work(&self, round: &mut Round<'_, SecretStore>) -> Result<Outcome, Failure> {
         let (context, key) = (round.context, round.key());
         if round.object.spec.file.is_some() {
-            // Its claim may have come, or its file may have gone.
+            // The claim may have been mounted, or the file may have been removed.
             context.stores.forget(&key);
         }
         let opened = context.stores.open(context, &round.object).await?;
@@ -100,12 +100,12 @@ impl SecretStores {
         }
     }
 
-    /// Logs in if need be, and looks the token up.
+    /// Logs in if necessary, and looks up the token.
     async fn ask(&self, round: &Round<'_, SecretStore>, vault: &VaultStore) -> Result<Outcome, Failure> {
         let key = round.key();
         let Err(error) = vault.init().await else {
             self.misses.reset(&key);
-            return Ok(Outcome::ready("Vault accepts the login and has the secrets engine"));
+            return Ok(Outcome::ready("Vault accepted the login and has the secrets engine"));
         };
         if !may_pass(&error) {
             return Err(unavailable(&error));
@@ -114,16 +114,17 @@ impl SecretStores {
         if misses >= MISSES || !kind::is_ready(&round.object) {
             return Err(unavailable(&error));
         }
-        tracing::warn!(%error, misses, "Vault does not answer");
-        let message =
-            format!("Vault was well and does not answer now, {misses} of {MISSES} times in a row: {error}");
+        tracing::warn!(%error, misses, "Vault did not respond");
+        let message = format!(
+            "Vault was ready but does not respond now ({misses} of {MISSES} consecutive checks failed): {error}"
+        );
         Ok(Outcome::ready(message).with_requeue(backoff::jitter(backoff::delay(misses, None))))
     }
 }
 
 fn decrypted(object: &SecretStore, secrets: usize, note: Option<String>) -> Outcome {
     let file = object.spec.file.as_ref();
-    let mut message = format!("the file decrypts; secrets in it: {secrets}");
+    let mut message = format!("the file can be decrypted; number of secrets: {secrets}");
     if let Some(note) = note {
         message = format!("{message}; {note}");
     }
@@ -131,10 +132,10 @@ fn decrypted(object: &SecretStore, secrets: usize, note: Option<String>) -> Outc
     if !ephemeral {
         return Outcome::ready(message);
     }
-    let warning =
-        "the file is lost with the operator's state directory; set spec.file.seedRef or spec.file.storage";
+    let warning = "the file is lost if the operator's state directory is lost; set spec.file.seedRef or \
+                   spec.file.storage";
     let outcome = Outcome::ready(format!("{message}; {warning}"));
-    // Told once, and not at each look.
+    // Publish the event once, not in each round.
     if kind::is_ready(object) {
         outcome
     } else {

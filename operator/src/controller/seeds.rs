@@ -1,4 +1,4 @@
-//! The files of encrypted secret stores: where they are, and what a seed puts there.
+//! The files of encrypted secret stores: their places, and their creation from seeds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,29 +19,30 @@ use super::volumes::{self, Naming, Place};
 use crate::crd::{SecretStore, secret_store};
 use crate::directories;
 
-/// What the claims of stores are called.
+/// The names of the claims of stores.
 pub const CLAIMS: Naming = Naming { suffix: "secrets", label: "declarest.io/secret-store" };
 
-/// Where the file of a store is.
+/// The file of a store and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedFile {
     pub path: PathBuf,
-    /// What users should know about its place.
+    /// A note for the user about the place.
     pub note: Option<String>,
 }
 
-/// The directory of a store's file where no claim holds it.
+/// Returns the directory of a store's file that is not on a claim.
 pub fn state_directory(context: &Context, key: &Key) -> PathBuf {
     context.directories.secrets().join(&key.namespace).join(&key.name)
 }
 
-/// Finds the file of a store and brings it up to date with its seed.
+/// Finds the file of a store, replaces it if its seed changed, and opens the store.
 pub async fn open(
     context: &Context,
     object: &SecretStore,
     spec: &secret_store::FileStore,
     secrets: &mut SecretReader,
 ) -> Result<(FileStore, PlacedFile), Failure> {
+    // Find the file.
     let state = state_directory(context, &object.key());
     let place = volumes::settle(context, object, spec.storage.as_ref(), CLAIMS, state).await?;
     let relative = spec
@@ -49,8 +50,10 @@ pub async fn open(
         .map_err(|reason| Failure::spec_invalid(format!("spec.file.path: {reason}")))?;
     let directory = directory_of(&place, &relative).await;
     let file = PlacedFile { path: directory.join(relative), note: place.note };
+    // Read the key and the seed.
     let key = key(secrets, &spec.encryption).await?;
     let seed = secrets.optional("spec.file.seedRef", spec.seed_ref.as_ref()).await?;
+    // Create the directory, and replace the file if the seed is new.
     let path = file.path.clone();
     blocking(move || prepare(&path, &directory)).await?;
     if let Some(seed) = seed {
@@ -59,8 +62,8 @@ pub async fn open(
     Ok((FileStore::new(settings(file.path.clone(), key)), file))
 }
 
-/// The directory of a store. A file that an earlier version put on the claim stays where it is: it may be the
-/// only copy.
+/// Returns the directory of a store. A file that an earlier version stored on the claim is not moved, because it may
+/// be the only copy.
 async fn directory_of(place: &Place, relative: &Path) -> PathBuf {
     let exists =
         async |directory: &Path| tokio::fs::try_exists(directory.join(relative)).await.unwrap_or_default();
@@ -92,7 +95,7 @@ fn settings(path: PathBuf, key: KeyMaterial) -> FileStoreSettings {
     FileStoreSettings { path, key, kdf: Kdf::default() }
 }
 
-/// Makes the directory of the file. A link on a volume must not lead elsewhere.
+/// Creates the directory of the file. Rejects a symbolic link to the outside of the store's directory.
 fn prepare(file: &Path, directory: &Path) -> Result<(), Failure> {
     let unavailable = |message: String| Failure::new(Reason::StoreUnavailable, message);
     let parent = file.parent().unwrap_or(directory);
@@ -106,13 +109,13 @@ fn prepare(file: &Path, directory: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::spec_invalid(format!(
-        "spec.file.path: {} leads out of the store's directory through a link; remove the link",
+        "spec.file.path: {} is outside of the store's directory because of a symbolic link; remove the link",
         parent.display()
     )))
 }
 
-/// Puts `seed` in the place of the file, unless that was done with the same seed before: what was stored in the
-/// file since then stays. A seed that does not decrypt changes nothing.
+/// Replaces the file with `seed`, unless the same seed was already used: later changes of the file are then kept. A
+/// seed that cannot be decrypted changes nothing.
 async fn plant(file: &Path, seed: Secret, key: &KeyMaterial) -> Result<(), Failure> {
     let [candidate, marker] = ["seeding", "seed"].map(|suffix| sibling(file, suffix));
     let digest = hex(&Sha256::digest(seed.expose()));
@@ -158,7 +161,7 @@ fn unwritten(file: &Path, error: &io::Error) -> Failure {
     Failure::new(Reason::StoreUnavailable, format!("cannot write {}: {error}", file.display()))
 }
 
-/// Why a file cannot be used.
+/// Returns the failure of a file that cannot be used.
 pub fn failure(error: &FileStoreError) -> Failure {
     let reason = match error {
         FileStoreError::Decrypt { .. }

@@ -1,4 +1,4 @@
-//! Clients of managed servers: built from a spec and its Secrets, shared by all policies of a server.
+//! Clients of managed servers, built from a spec and its Secrets. All policies of a server share its client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,24 +31,26 @@ pub struct Servers {
 struct Known {
     throttling: Throttling,
     gate: Arc<Gate>,
-    /// The latest client and what it was built from.
+    /// The latest client and the identity of its inputs.
     client: Option<(Identity, Client)>,
 }
 
 impl Servers {
-    /// The client of `server`, whose placeholders are expanded. Connections are kept while neither the
-    /// spec nor a Secret changes; the gate is kept while its settings stay.
+    /// Returns the client of `server`, which is expanded. Connections are kept until the spec or a Secret changes,
+    /// and the gate is kept until its settings change.
     pub async fn client(&self, context: &Context, server: &ManagedServer) -> Result<Client, Failure> {
         let key = server.key();
-        // Versions are taken before the values are read: a rotation in between builds once more.
+        // The identity is taken before Secrets are read, so that a rotation in between rebuilds the client.
         let identity = Identity::of(context, server);
         if let Some(client) = self.cached(&key, &identity) {
             return Ok(client);
         }
+        // Another task may have built the client in the meantime.
         let _turn = self.turns.wait(&key).await;
         if let Some(client) = self.cached(&key, &identity) {
             return Ok(client);
         }
+        // Build the client: settings with Secrets, gate, observer.
         let settings = settings(context, server).await?;
         let throttling = throttling(server.spec.http.request_throttling.as_ref());
         let gate = self.gate(&key, throttling)?;
@@ -62,7 +64,7 @@ impl Servers {
         Ok(client)
     }
 
-    /// Forgets the client and gate of a server that is gone.
+    /// Forgets the client and gate of a deleted server.
     pub fn forget(&self, key: &Key) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.turns.forget(key);
@@ -144,7 +146,7 @@ async fn oauth2(secrets: &mut SecretReader, spec: &managed_server::OAuth2) -> Re
     })
 }
 
-/// Zero means "no limit" in the API, as schemas cannot tell it from absent.
+/// Converts the limits. Zero means "no limit".
 fn throttling(spec: Option<&RequestThrottling>) -> Throttling {
     let Some(spec) = spec else { return Throttling::default() };
     let positive =
@@ -157,8 +159,8 @@ fn throttling(spec: Option<&RequestThrottling>) -> Throttling {
     }
 }
 
-/// What a change of the spec mends is the spec's fault; certificates and header values come from Secrets,
-/// which may be mended without the spec.
+/// Returns the failure of invalid settings: `DependencyInvalid` for certificates and header values, which come from
+/// Secrets, otherwise `SpecInvalid`.
 fn invalid(error: &ServerError) -> Failure {
     let from_secret = match error {
         ServerError::Setting { setting, .. } => setting.starts_with("http.auth"),
@@ -169,7 +171,7 @@ fn invalid(error: &ServerError) -> Failure {
     Failure::new(reason, format!("spec.http: {error}"))
 }
 
-/// Feeds the request metrics of one server.
+/// Records the request metrics of one server.
 struct Observer {
     metrics: Arc<Metrics>,
     server: Key,
@@ -202,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zero_is_no_limit() {
+    fn zero_means_unlimited() {
         let spec = RequestThrottling {
             max_concurrent_requests: Some(0),
             queue_size: None,

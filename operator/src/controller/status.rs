@@ -1,14 +1,14 @@
-//! Writes `status`, and only when it says something new.
+//! Writes the status of objects, only if it changed.
 
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// Owner of the fields we write.
+/// The field manager of the operator.
 pub const FIELD_MANAGER: &str = "declarest-operator";
 
-/// Writes `status` by server-side apply on the status subresource. `current` is what the object holds;
-/// if the two are equal, nothing is sent and the answer is `false`.
+/// Writes `status` with server-side apply on the status subresource. If it equals `current`, the status of the
+/// object, nothing is sent. Returns whether it was written.
 pub async fn apply(
     client: &Client,
     resource: &ApiResource,
@@ -23,7 +23,7 @@ pub async fn apply(
     let patch = json!({
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        // The uid makes this a conflict if the object was replaced by a namesake meanwhile.
+        // If the object was replaced by another with the same name, the uid causes a conflict.
         "metadata": {"name": name, "namespace": object.namespace, "uid": object.uid},
         "status": status,
     });

@@ -1,4 +1,4 @@
-//! Secret stores, opened: built from a spec and its Secrets, shared by all policies that use them.
+//! Open secret stores, built from a spec and its Secrets. All policies that use a store share it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -24,23 +24,24 @@ pub struct Stores {
     turns: Turns,
 }
 
-/// A store, ready to be asked.
+/// An open store.
 #[derive(Clone)]
 pub struct Opened {
     pub store: SecretStore,
-    /// Where an encrypted file is.
+    /// The file of an encrypted store.
     pub file: Option<PlacedFile>,
 }
 
 impl Stores {
-    /// The store that `object` describes, whose placeholders are expanded. A login is kept while neither the spec
-    /// nor a Secret changes. Nothing proves yet that the store can be reached or decrypted.
+    /// Returns the store of `object`, which is expanded. A login is kept until the spec or a Secret changes. Does not
+    /// check that the store can be reached or decrypted.
     pub async fn open(&self, context: &Context, object: &crd::SecretStore) -> Result<Opened, Failure> {
         let key = object.key();
         let identity = Identity::of(context, object);
         if let Some(opened) = self.cached(&key, &identity) {
             return Ok(opened);
         }
+        // Another task may have opened the store in the meantime.
         let _turn = self.turns.wait(&key).await;
         if let Some(opened) = self.cached(&key, &identity) {
             return Ok(opened);
@@ -51,7 +52,7 @@ impl Stores {
         Ok(opened)
     }
 
-    /// Forgets a store, so that it is built anew for whoever needs it next.
+    /// Forgets a store, so that it is built again when it is needed.
     pub fn forget(&self, key: &Key) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
@@ -119,7 +120,8 @@ async fn auth(secrets: &mut SecretReader, spec: &secret_store::VaultAuth) -> Res
     })
 }
 
-/// Settings that make no store. What is wrong with credentials is mended in a Secret, the rest in the spec.
+/// Returns the failure of invalid settings: `DependencyInvalid` for credentials, which come from Secrets, otherwise
+/// `SpecInvalid`.
 fn unusable(error: &VaultError) -> Failure {
     let from_secret = match error {
         VaultError::Setting { setting, .. } => {
@@ -134,8 +136,8 @@ fn unusable(error: &VaultError) -> Failure {
     Failure::new(reason, format!("spec: {error}"))
 }
 
-/// Why a Vault cannot be used now: credentials that it refuses are a Secret's fault, anything else is Vault's or
-/// of its administrators, who may mend it without a change of ours.
+/// Returns the failure of a Vault that cannot be used now. If it rejected the credentials, a Secret must be corrected.
+/// Other faults may be corrected on the Vault server.
 pub fn unavailable(error: &VaultError) -> Failure {
     match error {
         VaultError::Login { .. } => Failure::dependency_invalid(format!("spec.vault.auth: {error}")),
@@ -146,7 +148,7 @@ pub fn unavailable(error: &VaultError) -> Failure {
     }
 }
 
-/// Whether a store may be well again in a moment.
+/// Returns whether the error may be temporary.
 pub fn may_pass(error: &VaultError) -> bool {
     error.category() == Category::Transport
 }

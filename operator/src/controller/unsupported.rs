@@ -1,6 +1,5 @@
-//! Parts of the API that this version accepts in a schema and cannot honour yet. They are refused rather
-//! than ignored: an object that seems to work but lacks a part is worse than one
-//! that says so. A part leaves this list when its engine arrives.
+//! Rejects fields that the schema accepts and that are not implemented yet, because an ignored field is worse than an
+//! error. Remove a field from this list when it is implemented.
 
 use super::error::Failure;
 use crate::crd::ResourceRepository;
@@ -41,7 +40,7 @@ mod tests {
         }}),
         Some("spec.git.webhook: not supported by this version yet; remove it")
     )]
-    fn what_would_be_ignored_is_refused_by_name(#[case] git: Value, #[case] message: Option<&str>) {
+    fn unsupported_fields_are_rejected_by_name(#[case] git: Value, #[case] message: Option<&str>) {
         let expected = message.map_or(Ok(()), |message| Err(Failure::spec_invalid(message)));
         assert_eq!(check_resource_repository(&repository(&git)), expected);
     }

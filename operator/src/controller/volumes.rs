@@ -1,4 +1,4 @@
-//! The `PersistentVolumeClaim`s of our objects, and where their data is.
+//! The `PersistentVolumeClaim`s of objects, and the places of their data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,26 +17,26 @@ use super::kind::Kind;
 use super::status::FIELD_MANAGER;
 use crate::crd::{ClaimTemplate, Storage};
 
-/// What one kind calls its claims.
+/// The names of the claims of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Naming {
-    /// Comes after the object's name in that of a claim that we create.
+    /// Suffix of the names of created claims, after the object's name.
     pub suffix: &'static str,
     /// Label that holds the object's name.
     pub label: &'static str,
 }
 
-/// Where an object's data is.
+/// The place of an object's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub directory: PathBuf,
-    /// Where earlier versions kept it on the claim, together with objects of other kinds.
+    /// The place on the claim that earlier versions used, which objects of other kinds could share.
     pub earlier: Option<PathBuf>,
-    /// What users should know about it.
+    /// A note for the user about the place.
     pub note: Option<String>,
 }
 
-/// The name of the claim that `storage` stands for.
+/// Returns the name of the claim of `storage`.
 pub fn claim_name(storage: &Storage, object: &str, naming: Naming) -> String {
     storage
         .existing_pvc
@@ -44,11 +44,11 @@ pub fn claim_name(storage: &Storage, object: &str, naming: Naming) -> String {
         .map_or_else(|| format!("{object}-{}", naming.suffix), |claim| claim.name.clone())
 }
 
-/// Makes sure that the claim of `storage` exists and says where the object's data is: on the claim if an
-/// administrator mounted it, else below `state`.
+/// Creates the claim of `storage` if necessary, and returns the place of the object's data: on the claim if an
+/// administrator mounted it, otherwise below `state`.
 ///
 /// # Errors
-/// `DependencyInvalid` if an existing claim is missing, or the claim to create belongs to somebody else.
+/// `DependencyInvalid` if an existing claim is missing, or the claim to create exists and has another owner.
 pub async fn settle<K: Kind>(
     context: &Context,
     object: &K,
@@ -60,6 +60,7 @@ pub async fn settle<K: Kind>(
     let key = object.key();
     let claim = claim_name(storage, &key.name, naming);
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
+    // Find or create the claim.
     let found = claims.get_opt(&claim).await.map_err(|error| {
         Failure::api(&format!("read PersistentVolumeClaim {}/{claim}", key.namespace), &error)
     })?;
@@ -85,13 +86,14 @@ pub async fn settle<K: Kind>(
             )));
         }
     }
+    // Use the claim if it is mounted.
     let mounted = context.directories.claim(&key.namespace, &claim);
     if tokio::fs::metadata(&mounted).await.is_ok_and(|found| found.is_dir()) {
         let (directory, earlier) = (K::owner(&key).below(&mounted), Some(mounted.join(&key.name)));
         return Ok(Place { directory, earlier, note: None });
     }
     let note = format!(
-        "PersistentVolumeClaim {claim} is not mounted at {}; data is kept in the operator's state directory",
+        "PersistentVolumeClaim {claim} is not mounted at {}; data is stored in the operator's state directory",
         mounted.display()
     );
     Ok(Place { directory: state, earlier: None, note: Some(note) })
@@ -108,7 +110,7 @@ fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim) -> Result<(), 
     let name = claim.metadata.name.as_deref().unwrap_or_default();
     let namespace = object.key().namespace;
     Err(Failure::dependency_invalid(format!(
-        "spec.storage.pvc: PersistentVolumeClaim {namespace}/{name} exists and belongs to somebody else; \
+        "spec.storage.pvc: PersistentVolumeClaim {namespace}/{name} exists and has another owner; \
          remove it, or name it in spec.storage.existingPVC"
     )))
 }

@@ -1,4 +1,4 @@
-//! Writes the definitions to files, which are committed and what a cluster is installed from.
+//! Writes the definitions to files, which are committed and installed into clusters.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 const HEADER: &str = "# Generated from operator/src/crd; do not edit. Regenerate with `make manifests`.\n";
 
-/// Why the definitions could not be written.
+/// The definitions could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// The definition has no YAML form.
+    /// The definition cannot be encoded as YAML.
     #[error("cannot write the definition of {kind} as YAML: {source}")]
     Encode {
         /// Kind of the definition.
@@ -27,7 +27,7 @@ pub enum GenerateError {
     },
 }
 
-/// Writes one file per kind, `declarest.io_<plural>.yaml`, into `dir`, which is created when missing.
+/// Writes one file per kind, `declarest.io_<plural>.yaml`, into `dir`, which is created if it is missing.
 pub fn write(dir: &Path) -> Result<(), GenerateError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -41,12 +41,12 @@ pub fn write(dir: &Path) -> Result<(), GenerateError> {
     Ok(())
 }
 
-/// Name of the file of `crd`.
+/// Returns the name of the file of `crd`.
 pub fn file_name(crd: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural)
 }
 
-/// Content of the file of `crd`.
+/// Returns the content of the file of `crd`.
 pub fn render(crd: &CustomResourceDefinition) -> Result<String, GenerateError> {
     let body = serde_saphyr::to_string(crd).map_err(|source| GenerateError::Encode {
         kind: crd.spec.names.kind.clone(),

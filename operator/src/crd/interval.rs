@@ -1,3 +1,5 @@
+//! Durations in specs, such as `30s`.
+
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
@@ -9,10 +11,10 @@ use super::validation::or_placeholder;
 
 const PATTERN: &str = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+";
 
-/// A length of time as users write it: `30s`, `1h30m`.
+/// A duration as users write it: `30s`, `1h30m`.
 ///
-/// Keeps the original text, because writing an object back must not rewrite what its owner wrote. A text that is
-/// no duration is kept too: one malformed object is an error of that object, not of the watch it came from.
+/// Keeps the original text, because writing an object back must not change the text of its owner. Also keeps a
+/// text that is not a duration: a malformed object is an error of that object, not of its watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
     text: String,
@@ -26,7 +28,7 @@ impl Interval {
         Self { duration: parse(&text), text }
     }
 
-    /// The duration, longer than zero; `None` when the text is not one.
+    /// Returns the duration, longer than zero, or `None` if the text is not a duration.
     pub const fn duration(&self) -> Option<Duration> {
         self.duration
     }
@@ -34,7 +36,9 @@ impl Interval {
     /// Checks that this is a duration of at least `minimum`.
     pub(super) fn at_least(&self, minimum: Duration) -> Result<Duration, String> {
         match self.duration {
-            None => Err(format!("{:?} is no duration above zero; write for example 30s or 1h30m", self.text)),
+            None => {
+                Err(format!("{:?} is not a duration above zero; write for example 30s or 1h30m", self.text))
+            }
             Some(duration) if duration < minimum => {
                 Err(format!("{:?} is too short; the minimum is {}s", self.text, minimum.as_secs()))
             }

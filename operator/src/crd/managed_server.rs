@@ -1,4 +1,4 @@
-//! ManagedServer: a REST server that is kept equal to Git.
+//! ManagedServer: a REST server whose resources are kept in sync with Git.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{
 
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How to reach a REST server, and the documents that describe its API.
+/// The connection to a REST server, and the documents that describe its API.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "declarest.io",
@@ -26,14 +26,14 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
     namespaced,
     status = "ManagedServerStatus",
     derive = "PartialEq",
-    doc = "A REST server whose resources are kept equal to what a ResourceRepository declares.",
+    doc = "A REST server whose resources are kept in sync with a ResourceRepository.",
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "URL", "type": "string", "jsonPath": ".spec.http.baseURL", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedServerSpec {
-    /// The server's endpoint and how requests to it are made.
+    /// The endpoint of the server and the settings of requests to it.
     pub http: HttpEndpoint,
     /// The server's OpenAPI document, from which defaults for requests are derived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,37 +41,37 @@ pub struct ManagedServerSpec {
     /// Metadata shared by all repositories of this kind of server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MetadataSource>,
-    /// How often to check the documents for changes and to probe the server, at least 30s.
+    /// Interval at which the documents are checked for changes and the server is probed, at least 30s.
     #[serde(default = "default_poll_interval")]
     pub poll_interval: Interval,
 }
 
-/// A server's endpoint and how requests to it are made.
+/// The endpoint of a server and the settings of requests to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpEndpoint {
-    /// URL that all resource paths are appended to: http or https, without credentials.
+    /// Base URL of all resource paths: http or https, without credentials.
     #[serde(rename = "baseURL")]
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub base_url: String,
-    /// Path below baseURL, or URL of the same origin, that answers below 400 while the server is well. It
-    /// decides the condition Reachable and nothing else.
+    /// Path below baseURL, or URL of the same origin, that returns a status below 400 if the server is healthy.
+    /// It sets only the condition Reachable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub health_check: Option<String>,
-    /// Headers sent with every request to the server, unless metadata or auth set the same one.
+    /// Headers of every request to the server. Metadata and auth take precedence over them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub default_headers: BTreeMap<String, String>,
-    /// Credentials; none for an open server.
+    /// Credentials. Without them, requests are not authenticated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<HttpAuth>,
-    /// Trust and client certificate; the system's certificate authorities when not set.
+    /// TLS settings; by default the system's certificate authorities are trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Proxy on the way to the server; that of the manager's environment when not set.
+    /// Proxy for connections to the server; by default that of the operator's environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
-    /// Limits of the load put on the server, shared by all policies that use it.
+    /// Limits of the requests to the server, shared by all policies that use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_throttling: Option<RequestThrottling>,
 }
@@ -96,7 +96,7 @@ pub struct HttpAuth {
     pub custom_headers: Vec<CustomHeader>,
 }
 
-/// How to get a token (RFC 6749).
+/// How to request a token (RFC 6749).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -109,7 +109,7 @@ pub struct OAuth2 {
     #[serde(rename = "tokenURL")]
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub token_url: String,
-    /// Kind of grant to ask for.
+    /// Grant type of the token request.
     #[serde(default)]
     pub grant_type: GrantType,
     /// Secret key that holds the client id.
@@ -117,21 +117,21 @@ pub struct OAuth2 {
     pub client_id_ref: SecretKeyRef,
     /// Secret key that holds the client secret.
     pub client_secret_ref: SecretKeyRef,
-    /// Secret key that holds the user name; for grantType password.
+    /// Secret key that holds the user name, for grantType password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username_ref: Option<SecretKeyRef>,
-    /// Secret key that holds the password; for grantType password.
+    /// Secret key that holds the password, for grantType password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_ref: Option<SecretKeyRef>,
-    /// Scopes to ask for, separated by spaces.
+    /// Scopes to request, separated by spaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// Audience to ask for, where the token endpoint wants one.
+    /// Audience to request, if the token endpoint requires one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
 }
 
-/// Kind of OAuth 2.0 grant.
+/// OAuth 2.0 grant type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantType {
@@ -149,13 +149,13 @@ pub struct CustomHeader {
     pub header: String,
     /// Secret key that holds the value.
     pub value_ref: SecretKeyRef,
-    /// Word to put before the value, separated by a space: `Bearer`.
+    /// Prefix of the value, separated from it by a space, for example `Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
 
-/// Limits of the load put on a server. At least one of maxConcurrentRequests and requestsPerSecond must be
-/// above zero; zero means no limit.
+/// Limits of the requests to a server. At least one of maxConcurrentRequests and requestsPerSecond must be above
+/// zero; zero means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -174,33 +174,33 @@ pub struct CustomHeader {
     )
 )]
 pub struct RequestThrottling {
-    /// Requests in flight at the same time.
+    /// Maximum number of requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_concurrent_requests: Option<i32>,
-    /// Requests that may wait for a slot; one more fails at once. Unlimited when 0 or not set.
+    /// Maximum number of requests that wait for a slot; further requests fail at once. Unlimited if 0 or not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub queue_size: Option<i32>,
-    /// Requests started per second.
+    /// Maximum number of requests started per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub requests_per_second: Option<i32>,
-    /// Requests that may start at once after a quiet time; requestsPerSecond when not set.
+    /// Maximum number of requests that start at once after an idle time; by default requestsPerSecond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub burst: Option<i32>,
 }
 
-/// Where the OpenAPI document is.
+/// The location of the OpenAPI document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenApiSource {
-    /// URL of the document, http or https. On the origin of http.baseURL it is fetched with http.auth.
+    /// URL of the document, http or https. If its origin is that of http.baseURL, http.auth is sent.
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub url: String,
 }
 
-/// Where shared metadata is. At most one of the two.
+/// The location of shared metadata: at most one of url and bundle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[x_kube(validation = ("!(has(self.url) && has(self.bundle))", "set url or bundle, not both"))]
 pub struct MetadataSource {
@@ -208,27 +208,27 @@ pub struct MetadataSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub url: Option<String>,
-    /// Bundle reference: `name:1.2.3`, `oci://registry/repository:tag`, an archive's URL, or a path below
+    /// Bundle reference: `name:1.2.3`, `oci://registry/repository:tag`, the URL of an archive, or a path below
     /// the operator's bundle directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub bundle: Option<String>,
 }
 
-/// What the operator knows about the server.
+/// The observed state of the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedServerStatus {
     /// The metadata.generation that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The cached OpenAPI document inside the operator.
+    /// File of the cached OpenAPI document in the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openapi_cache_path: Option<String>,
-    /// The cached metadata inside the operator.
+    /// Directory of the cached metadata in the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata_cache_path: Option<String>,
-    /// Digests of the cached documents. A change makes every policy that uses the server run in full.
+    /// Digests of the cached documents. A change triggers a full run of every policy that uses the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_digests: Option<ArtifactDigests>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -253,7 +253,7 @@ fn default_poll_interval() -> Interval {
 }
 
 impl ManagedServerSpec {
-    /// Checks, after expansion, everything that makes a spec usable.
+    /// Checks all rules of the spec, after expansion.
     pub fn validate(&self, limits: &Limits) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         self.http.check(&mut errors);
@@ -268,7 +268,7 @@ impl ManagedServerSpec {
         errors.into_result()
     }
 
-    /// Every Secret that the spec refers to, with the field that does.
+    /// Returns every reference to a Secret, with the path of its field.
     pub fn secret_refs(&self) -> SecretRefs<'_> {
         let mut refs = SecretRefs::new();
         if let Some(auth) = &self.http.auth {
@@ -294,7 +294,7 @@ impl HttpEndpoint {
             let field = format!("spec.http.defaultHeaders[{name}]");
             errors.check(&field, header_name(name));
             if http::HeaderValue::from_str(value).is_err() {
-                errors.push(&field, "holds a character that a header must not carry");
+                errors.push(&field, "contains a character that is not allowed in a header");
             }
         }
         if let Some(auth) = &self.auth {
@@ -315,23 +315,22 @@ impl HttpEndpoint {
 fn header_name(name: &str) -> Result<(), String> {
     http::HeaderName::from_bytes(name.trim().as_bytes())
         .map(drop)
-        .map_err(|_| format!("{name:?} is no header name; use letters, digits and hyphens"))
+        .map_err(|_| format!("{name:?} is not a header name; use letters, digits and hyphens"))
 }
 
-/// A health check is a path, or a URL that leads to the same server.
+/// Checks that a health check is a path, or a URL of the same origin.
 fn same_origin(base: &url::Url, text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
-        return Err("must not be empty; remove it to probe nothing".to_owned());
+        return Err("must not be empty; remove it to disable the probe".to_owned());
     }
     if !text.contains("://") {
         let climbs = text.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."));
-        return if climbs { Err("must not hold . or .. segments".to_owned()) } else { Ok(()) };
+        return if climbs { Err("must not contain . or .. segments".to_owned()) } else { Ok(()) };
     }
     if validation::http_url(text)?.origin() == base.origin() {
         Ok(())
     } else {
-        Err("leads to another server; write a path or a URL of the same scheme, host and port as baseURL"
-            .to_owned())
+        Err("has another origin; write a path or a URL with the scheme, host and port of baseURL".to_owned())
     }
 }
 
@@ -431,11 +430,11 @@ fn archive_url(text: &str) -> Result<(), String> {
     if [".tar.gz", ".tgz"].iter().any(|suffix| path.ends_with(suffix)) {
         Ok(())
     } else {
-        Err("leads to no tar.gz or tgz archive".to_owned())
+        Err("must end in .tar.gz or .tgz".to_owned())
     }
 }
 
-/// Checks the form of a bundle reference and confines local ones to the bundle directory.
+/// Checks the form of a bundle reference. Rejects local ones outside of the bundle directory.
 fn bundle_reference(text: &str, limits: &Limits) -> Result<(), String> {
     let text = text.trim();
     let path = match text.split_once("://") {
@@ -443,18 +442,18 @@ fn bundle_reference(text: &str, limits: &Limits) -> Result<(), String> {
         Some(("oci", rest)) if rest.contains('/') => return Ok(()),
         Some(("oci", _)) => return Err("write oci://registry/repository:tag".to_owned()),
         Some(("file", rest)) => rest.strip_prefix("localhost").unwrap_or(rest),
-        Some((scheme, _)) => return Err(format!("{scheme:?} is no scheme of a bundle; use oci or https")),
+        Some((scheme, _)) => return Err(format!("{scheme:?} is not a scheme of a bundle; use oci or https")),
         None if is_shorthand(text) => return Ok(()),
         None => text,
     };
     if super::validation::confined(&limits.bundle_dir, path).is_some() {
         Ok(())
     } else {
-        Err(format!("local bundles must lie below {}", limits.bundle_dir.display()))
+        Err(format!("a local bundle must be below {}", limits.bundle_dir.display()))
     }
 }
 
-/// `name:1.2.3`: the version starts with a digit and holds no slash, so that no path looks like it.
+/// Returns whether `text` is `name:1.2.3`. The version starts with a digit and has no slash, which excludes paths.
 fn is_shorthand(text: &str) -> bool {
     text.split_once(':').is_some_and(|(name, version)| {
         !name.is_empty()

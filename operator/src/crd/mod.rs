@@ -1,8 +1,8 @@
-//! The four kinds of `declarest.io/v1alpha1`: one file per kind, and here the blocks that they share.
+//! The four kinds of `declarest.io/v1alpha1`: one file per kind, and the blocks that they share in this file.
 //!
-//! Doc comments on fields become the texts of `kubectl explain`. What a schema or a CEL rule can check is
-//! checked there; the rest, and everything that must hold without an API server in front, is checked by the
-//! `validate` method of each spec, after `${NAME}` placeholders are expanded.
+//! Doc comments on fields become the texts of `kubectl explain`. A rule that a schema or a CEL expression can
+//! state is stated there. The `validate` method of each spec checks all other rules, and again those that must
+//! hold without an API server, after `${NAME}` placeholders are expanded.
 
 // Kind and field names in texts for kubectl explain, which prints backticks as they are.
 #![allow(clippy::doc_markdown)]
@@ -34,16 +34,16 @@ pub use secret_store::{SecretStore, SecretStoreSpec, SecretStoreStatus};
 pub use sync_policy::{SyncPolicy, SyncPolicySpec, SyncPolicyStatus};
 pub use validation::{FieldError, FieldErrors, Limits};
 
-/// The API group of all kinds; also the prefix of our annotations and finalizers.
+/// The API group of all kinds; also the prefix of annotations and finalizers.
 pub const GROUP: &str = "declarest.io";
 
 /// Conditions as `status.conditions` holds them: a list that is merged by `type`.
 pub type Conditions = Vec<Condition>;
 
-/// A field of a spec that names a Secret, by its path in the object.
+/// The references of a spec to Secrets, each with the path of its field in the object.
 pub type SecretRefs<'a> = Vec<(String, &'a SecretKeyRef)>;
 
-/// The definitions of all kinds, as they are installed into a cluster.
+/// Returns the definitions of all kinds, as they are installed into a cluster.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut crds = [ManagedServer::crd(), ResourceRepository::crd(), SecretStore::crd(), SyncPolicy::crd()];
     for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
@@ -54,11 +54,11 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     crds.into()
 }
 
-/// Adapts what the derive macros make to what an API server and kubectl make of it.
+/// Adapts the output of the derive macros to API servers and kubectl.
 ///
-/// - `nullable` goes, so that an explicit null is dropped like an absent field, as for the built-in kinds;
-///   otherwise `has()` in a CEL rule would count it as present.
-/// - Doc comments are wrapped for editors; kubectl wraps again and would print both.
+/// - `nullable` is removed, so that an explicit null is dropped, as for the built-in kinds. Otherwise, `has()`
+///   in a CEL rule would count it as present.
+/// - Lines are joined. Doc comments are wrapped for editors, and kubectl wraps them again.
 fn finish_schema(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     if let Some(description) = &mut schema.description {
@@ -97,7 +97,7 @@ pub struct LocalRef {
     pub name: String,
 }
 
-/// How the other side of a TLS connection is verified, and how we identify ourselves to it.
+/// How the server's certificate is verified, and the client certificate to present.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -114,26 +114,26 @@ pub struct Tls {
     /// PEM private key of clientCertRef.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_key_ref: Option<SecretKeyRef>,
-    /// Accept any certificate. Whoever is on the way can then read and change everything; for tests only.
+    /// Accept any certificate. An attacker on the network can then read and change all traffic; for tests only.
     #[serde(default)]
     pub insecure_skip_verify: bool,
 }
 
-/// The proxy for outgoing connections. A field that is not set is taken from the manager's environment
-/// (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`); an empty block turns proxying off.
+/// The proxy for outgoing connections. A field that is not set is taken from the operator's environment
+/// (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`); an empty block disables proxies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Proxy {
-    /// Proxy for http targets, as an http or https URL without credentials.
+    /// Proxy for http targets: an http or https URL without credentials.
     #[serde(rename = "httpURL", skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub http_url: Option<String>,
-    /// Proxy for https targets, as an http or https URL without credentials.
+    /// Proxy for https targets: an http or https URL without credentials.
     #[serde(rename = "httpsURL", skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub https_url: Option<String>,
-    /// Comma-separated targets to reach directly: `*`, IP, CIDR, `host[:port]`, `example.com` (with its
-    /// subdomains), `.example.com` (subdomains only). Loopback is always direct.
+    /// Comma-separated targets to reach without the proxy: `*`, IP, CIDR, `host[:port]`, `example.com` (with
+    /// its subdomains), `.example.com` (subdomains only). Loopback addresses never use the proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_proxy: Option<String>,
     /// User name and password for the proxy.
@@ -151,8 +151,8 @@ pub struct BasicAuth {
     pub password_ref: SecretKeyRef,
 }
 
-/// A volume that outlives the operator's pod. It carries data only if an administrator mounted the claim
-/// into the operator; otherwise the operator's own state directory is used.
+/// A volume that outlives the operator's pod. It is used only if an administrator mounted the claim into the
+/// operator; otherwise the operator's own state directory is used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -160,7 +160,7 @@ pub struct BasicAuth {
     "set exactly one of existingPVC and pvc"
 ))]
 pub struct Storage {
-    /// A PersistentVolumeClaim that exists already.
+    /// An existing PersistentVolumeClaim.
     #[serde(rename = "existingPVC", default, skip_serializing_if = "Option::is_none")]
     pub existing_pvc: Option<LocalRef>,
     /// A PersistentVolumeClaim to create. It is deleted together with this object.
@@ -168,21 +168,21 @@ pub struct Storage {
     pub pvc: Option<ClaimTemplate>,
 }
 
-/// What a PersistentVolumeClaim asks for.
+/// The spec of a PersistentVolumeClaim to create.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimTemplate {
-    /// StorageClass; the cluster's default class when not set.
+    /// StorageClass; by default the default class of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
     /// How the volume may be mounted.
     #[schemars(length(min = 1))]
     pub access_modes: Vec<AccessMode>,
-    /// The resources to ask for.
+    /// The resources to request.
     pub requests: ClaimRequests,
 }
 
-/// The resources that a PersistentVolumeClaim asks for.
+/// The resources that a PersistentVolumeClaim requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimRequests {
     /// Size of the volume as a Kubernetes quantity, for example `10Gi`.
@@ -200,7 +200,7 @@ pub enum AccessMode {
 }
 
 impl AccessMode {
-    /// The spelling that the Kubernetes API uses.
+    /// Returns the value that the Kubernetes API uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ReadWriteOnce => "ReadWriteOnce",
@@ -283,11 +283,12 @@ impl LocalRef {
     }
 }
 
-/// Schema of `status.conditions`: a list merged by type, with the bounds of the Kubernetes API conventions.
+/// Returns the schema of `status.conditions`: a list merged by type, with the limits of the Kubernetes API
+/// conventions.
 fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
-        "description": "The latest observations of the object; `Ready` sums them up.",
+        "description": "The latest observations of the object; `Ready` summarizes them.",
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
@@ -297,12 +298,12 @@ fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
                 "lastTransitionTime": {
                     "type": "string",
                     "format": "date-time",
-                    "description": "When status last changed."
+                    "description": "Time of the last change of status."
                 },
                 "message": {
                     "type": "string",
                     "maxLength": 32768,
-                    "description": "What happened and what to do about it."
+                    "description": "Description of the state and how to correct it."
                 },
                 "observedGeneration": {
                     "type": "integer",
@@ -332,7 +333,7 @@ fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Schema of a point in time (RFC 3339).
+/// Returns the schema of a point in time (RFC 3339).
 fn time_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time" })
 }

@@ -1,3 +1,5 @@
+//! The limit of deletions in one run: a count or a percentage.
+
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -15,7 +17,7 @@ pub enum PruneLimit {
     Text(String),
 }
 
-/// A prune limit that is known to be valid.
+/// A validated prune limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// At most this many resources.
@@ -25,7 +27,7 @@ pub enum Limit {
 }
 
 impl PruneLimit {
-    /// The limit; the error says what to write instead.
+    /// Returns the limit. The error states the valid forms.
     pub fn limit(&self) -> Result<Limit, String> {
         match self {
             Self::Count(count) => {

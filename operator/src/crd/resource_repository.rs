@@ -16,7 +16,7 @@ use super::{
 
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Where desired state is declared, and how often to look for new commits.
+/// The repository of the desired state, and the polling for new commits.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "declarest.io",
@@ -28,7 +28,7 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
     namespaced,
     status = "ResourceRepositoryStatus",
     derive = "PartialEq",
-    doc = "A Git repository that declares REST resources. The operator mirrors it, polls it and publishes its current revision.",
+    doc = "A Git repository that declares REST resources. The operator mirrors and polls it, and publishes its current revision.",
     printcolumn = r#"{"name": "Revision", "type": "string", "jsonPath": ".status.lastFetchedRevision"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
@@ -39,14 +39,14 @@ pub struct ResourceRepositorySpec {
     /// Kind of repository.
     #[serde(rename = "type")]
     pub kind: RepositoryKind,
-    /// How often to look for new commits, at least 30s. Each wait varies by up to 10 %.
+    /// Interval at which new commits are fetched, at least 30s. Each wait varies by up to 10 %.
     #[serde(default = "default_poll_interval")]
     pub poll_interval: Interval,
     /// The Git repository; required for type git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitSource>,
-    /// Volume for the mirror. Without it the mirror is fetched again when the operator's own state
-    /// directory is lost.
+    /// Volume for the mirror. Without it, the mirror is in the operator's state directory and must be fetched
+    /// again if that directory is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
 }
@@ -62,18 +62,18 @@ pub enum RepositoryKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitSource {
-    /// Where the repository is: an http, https or ssh URL, or `user@host:path`, without a password.
-    /// `file:///path` only where the operator runs with --allow-file-repositories.
+    /// Address of the repository: an http, https or ssh URL, or `user@host:path`, without a password.
+    /// `file:///path` is allowed only if the operator runs with --allow-file-repositories.
     #[schemars(regex(pattern = validation::GIT_URL))]
     pub url: String,
     /// The branch to follow.
     #[serde(default = "default_branch")]
     #[schemars(length(min = 1))]
     pub branch: String,
-    /// Credentials; none for a public repository.
+    /// Credentials; not needed for a public repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<GitAuth>,
-    /// Lets a Git host announce pushes, so that they are fetched at once.
+    /// Webhook through which a Git host announces pushes, so that they are fetched at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<RepositoryWebhook>,
 }
@@ -86,8 +86,8 @@ pub struct GitSource {
     "set exactly one of tokenRef and sshSecretRef"
 ))]
 pub struct GitAuth {
-    /// Access token for http and https, sent as the password of HTTP basic authentication. The user name
-    /// is that of the URL, else `token`.
+    /// Access token for http and https, sent as the password of HTTP basic authentication. The user name is that
+    /// of the URL, otherwise `token`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_ref: Option<SecretKeyRef>,
     /// Key pair for ssh.
@@ -95,7 +95,7 @@ pub struct GitAuth {
     pub ssh_secret_ref: Option<SshAuth>,
 }
 
-/// An SSH key, and the host keys to expect.
+/// An SSH key, and the accepted host keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -111,35 +111,35 @@ pub struct SshAuth {
     /// Passphrase of the private key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passphrase_ref: Option<SecretKeyRef>,
-    /// User to log in as; the user of the URL, else `git`, when not set.
+    /// User name of the login; by default the user of the URL, otherwise `git`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Accept any host key. Whoever is on the way can then pose as the host; for tests only.
+    /// Accept any host key. An attacker on the network can then impersonate the host; for tests only.
     #[serde(default)]
     pub insecure_ignore_host_key: bool,
 }
 
-/// How a Git host announces pushes. It posts to `/webhooks/repository/<namespace>/<name>`.
+/// How a Git host announces pushes: with POST to `/webhooks/repository/<namespace>/<name>`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepositoryWebhook {
-    /// Whose header names and signatures to expect.
+    /// Provider that defines the header names and signatures.
     pub provider: WebhookProvider,
     /// The secret shared with the Git host.
     pub secret_ref: SecretKeyRef,
-    /// Events to act on; others are acknowledged and ignored.
+    /// Events to process; others are acknowledged and ignored.
     #[serde(default = "default_events")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub events: Vec<WebhookEvent>,
-    /// Branches whose pushes count; only git.branch when not set.
+    /// Branches whose pushes are processed; by default only git.branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_filter: Option<BranchFilter>,
-    /// Acknowledge deliveries without acting on them.
+    /// Acknowledge deliveries without processing them.
     #[serde(default)]
     pub suspend: bool,
 }
 
-/// Whose header names and signatures a webhook delivery carries.
+/// Provider that defines the header names and signatures of a webhook delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WebhookProvider {
@@ -149,7 +149,7 @@ pub enum WebhookProvider {
     GenericHmac,
 }
 
-/// What a webhook delivery is about.
+/// Type of a webhook delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookEvent {
@@ -157,14 +157,14 @@ pub enum WebhookEvent {
     Ping,
 }
 
-/// Globs over branch names, where `*` stops at a slash and `**` does not.
+/// Globs that match branch names; `*` does not match a slash, and `**` does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BranchFilter {
-    /// Branches that count; all when empty.
+    /// Branches to process; all if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
-    /// Branches that do not count, even when included.
+    /// Branches to ignore, even if they are included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
 }
@@ -176,20 +176,20 @@ pub struct BranchMatcher {
     exclude: GlobSet,
 }
 
-/// What the operator knows about the repository.
+/// The observed state of the repository.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceRepositoryStatus {
     /// The metadata.generation that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Directory of the mirror inside the operator.
+    /// Directory of the mirror in the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_path: Option<String>,
     /// Commit that the branch pointed to at the last successful fetch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_fetched_revision: Option<String>,
-    /// When a fetch last succeeded.
+    /// Time of the last successful fetch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_fetched_time: Option<Time>,
@@ -211,11 +211,11 @@ pub struct WebhookStatus {
     /// Path on the operator's webhook address that the Git host must post to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// When the last accepted delivery arrived, to the nanosecond: two may arrive within a second.
+    /// Time of the last accepted delivery, in nanoseconds because two may arrive within a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_event_time: Option<String>,
-    /// Delivery id that the Git host gave it.
+    /// Delivery id that the Git host assigned.
     #[serde(rename = "lastDeliveryID", skip_serializing_if = "Option::is_none")]
     pub last_delivery_id: Option<String>,
 }
@@ -232,7 +232,7 @@ fn default_events() -> Vec<WebhookEvent> {
     vec![WebhookEvent::Push]
 }
 
-/// How a Git repository is reached, which decides the credentials that fit.
+/// Transport to a Git repository, which determines the type of the credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitTransport {
     /// `http://` or `https://`.
@@ -244,7 +244,7 @@ pub enum GitTransport {
 }
 
 impl ResourceRepositorySpec {
-    /// Checks, after expansion, everything that makes a spec usable.
+    /// Checks all rules of the spec, after expansion.
     pub fn validate(&self, limits: &Limits) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         errors.check("spec.pollInterval", self.poll_interval.at_least(MIN_POLL_INTERVAL));
@@ -259,7 +259,7 @@ impl ResourceRepositorySpec {
         errors.into_result()
     }
 
-    /// Every Secret that the spec refers to, with the field that does.
+    /// Returns every reference to a Secret, with the path of its field.
     pub fn secret_refs(&self) -> SecretRefs<'_> {
         let mut refs = SecretRefs::new();
         let Some(git) = &self.git else { return refs };
@@ -274,15 +274,15 @@ impl ResourceRepositorySpec {
 }
 
 impl GitSource {
-    /// How `url` is reached; the error says what a legal URL looks like.
+    /// Returns the transport of `url`. The error states the valid forms.
     pub fn transport(&self) -> Result<GitTransport, String> {
         let text = self.url.trim();
         if !text.contains("://") {
             return scp_like(text);
         }
-        let url = Url::parse(text).map_err(|error| format!("is no URL ({error})"))?;
+        let url = Url::parse(text).map_err(|error| format!("is not a URL ({error})"))?;
         if url.password().is_some() {
-            return Err("holds a password; remove it and set git.auth".to_owned());
+            return Err("contains a password; remove it and set git.auth".to_owned());
         }
         let transport = match url.scheme() {
             "http" | "https" => GitTransport::Http,
@@ -316,7 +316,7 @@ impl GitSource {
     }
 }
 
-/// `user@host:path`, the short form of an ssh URL.
+/// Parses `user@host:path`, the short form of an ssh URL.
 fn scp_like(text: &str) -> Result<GitTransport, String> {
     let legal = text.split_once(':').is_some_and(|(login, path)| {
         let named = login.split_once('@').is_some_and(|(user, host)| {
@@ -327,7 +327,7 @@ fn scp_like(text: &str) -> Result<GitTransport, String> {
     if legal {
         Ok(GitTransport::Ssh)
     } else {
-        Err("is no repository; write https://host/path, ssh://host/path or user@host:path".to_owned())
+        Err("is not a repository; write https://host/path, ssh://host/path or user@host:path".to_owned())
     }
 }
 
@@ -370,7 +370,7 @@ impl GitAuth {
 impl RepositoryWebhook {
     fn check(&self, errors: &mut FieldErrors) {
         if self.events.iter().enumerate().any(|(index, event)| self.events[..index].contains(event)) {
-            errors.push("spec.git.webhook.events", "names an event twice");
+            errors.push("spec.git.webhook.events", "contains a duplicate event");
         }
         if let Some(filter) = &self.branch_filter {
             errors.check("spec.git.webhook.branchFilter", filter.compile().map(drop));
@@ -379,7 +379,7 @@ impl RepositoryWebhook {
 }
 
 impl BranchFilter {
-    /// Compiles the globs; the error names the one that is malformed.
+    /// Compiles the globs. The error names the malformed one.
     pub fn compile(&self) -> Result<BranchMatcher, String> {
         let include = if self.include.is_empty() { None } else { Some(compile(&self.include)?) };
         Ok(BranchMatcher { include, exclude: compile(&self.exclude)? })
@@ -387,7 +387,7 @@ impl BranchFilter {
 }
 
 impl BranchMatcher {
-    /// Whether pushes to `branch` count.
+    /// Returns whether pushes to `branch` are processed.
     pub fn matches(&self, branch: &str) -> bool {
         !self.exclude.is_match(branch) && self.include.as_ref().is_none_or(|globs| globs.is_match(branch))
     }
@@ -397,13 +397,13 @@ fn compile(globs: &[String]) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
     for glob in globs {
         if glob.trim().is_empty() {
-            return Err("holds an empty glob; remove it".to_owned());
+            return Err("contains an empty glob; remove it".to_owned());
         }
         set.add(
             GlobBuilder::new(glob)
                 .literal_separator(true)
                 .build()
-                .map_err(|error| format!("{glob:?} is no glob: {}", error.kind()))?,
+                .map_err(|error| format!("{glob:?} is not a glob: {}", error.kind()))?,
         );
     }
     set.build().map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! SecretStore: where the secrets live that desired state only names.
+//! SecretStore: the store with the secrets that desired state refers to.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::{
     conditions_schema, validation,
 };
 
-/// Where secrets are read from: exactly one of the two blocks.
+/// The store that secrets are read from: exactly one of vault and file.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "declarest.io",
@@ -23,7 +23,7 @@ use super::{
     namespaced,
     status = "SecretStoreStatus",
     derive = "PartialEq",
-    doc = "Where the values of secret placeholders in a ResourceRepository come from.",
+    doc = "The store with the values of secret placeholders in a ResourceRepository.",
     printcolumn = r#"{"name": "Provider", "type": "string", "jsonPath": ".status.provider"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
@@ -50,27 +50,27 @@ pub struct VaultStore {
     #[serde(default = "default_mount")]
     #[schemars(length(min = 1))]
     pub mount: String,
-    /// Path inside the engine that all secrets are below; its root when not set.
+    /// Path in the engine below which all secrets are; by default its root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// Namespace that the login and the engine are in, for servers that have namespaces.
+    /// Namespace of the login and the engine, for servers that have namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Version of the key/value engine, 1 or 2.
     #[serde(default = "default_kv_version")]
     #[schemars(range(min = 1, max = 2))]
     pub kv_version: i32,
-    /// How to log in.
+    /// Login at the server.
     pub auth: VaultAuth,
-    /// Trust and client certificate; the system's certificate authorities when not set.
+    /// TLS settings; by default the system's certificate authorities are trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Proxy on the way to the server; that of the manager's environment when not set.
+    /// Proxy for connections to the server; by default that of the operator's environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
 }
 
-/// How to log in to Vault: exactly one of the three blocks.
+/// The login at Vault: exactly one of token, userpass and appRole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -81,7 +81,7 @@ pub struct VaultAuth {
     /// A token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<VaultToken>,
-    /// User name and password.
+    /// A user name and a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub userpass: Option<VaultUserpass>,
     /// An AppRole.
@@ -125,25 +125,25 @@ pub struct VaultAppRole {
     pub mount: String,
 }
 
-/// An encrypted file, private to this object.
+/// An encrypted file that only this object uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileStore {
-    /// Path of the file below the directory that the operator keeps for this object.
+    /// Path of the file, relative to the operator's directory for this object.
     #[schemars(length(min = 1))]
     pub path: String,
     /// How the file is encrypted.
     pub encryption: FileEncryption,
-    /// Volume for the file. Without it and without seedRef the store is lost together with the operator's
-    /// state directory.
+    /// Volume for the file. Without storage and seedRef, the store is lost if the operator's state directory is
+    /// lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
-    /// Secret key that holds the encrypted file; it replaces the file whenever it changes.
+    /// Secret key that holds the encrypted file. When its content changes, it replaces the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed_ref: Option<SecretKeyRef>,
 }
 
-/// How a file store is encrypted: exactly one of the two.
+/// The encryption of a file store: exactly one of keyRef and passphraseRef.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -159,7 +159,7 @@ pub struct FileEncryption {
     pub passphrase_ref: Option<SecretKeyRef>,
 }
 
-/// What the operator knows about the store.
+/// The observed state of the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecretStoreStatus {
@@ -169,7 +169,7 @@ pub struct SecretStoreStatus {
     /// Kind of store: `vault` or `file`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The file inside the operator; only for file stores.
+    /// Path of the file in the operator; only for file stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_path: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -194,7 +194,7 @@ const fn default_kv_version() -> i32 {
 }
 
 impl SecretStoreSpec {
-    /// Kind of store, as `status.provider` and metrics name it; `None` when the spec is invalid.
+    /// Returns the kind of store, as in `status.provider` and metrics; `None` if the spec is invalid.
     pub const fn provider(&self) -> Option<&'static str> {
         match (&self.vault, &self.file) {
             (Some(_), None) => Some("vault"),
@@ -203,7 +203,7 @@ impl SecretStoreSpec {
         }
     }
 
-    /// Checks, after expansion, everything that makes a spec usable.
+    /// Checks all rules of the spec, after expansion.
     pub fn validate(&self, limits: &Limits) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         if self.provider().is_none() {
@@ -219,7 +219,7 @@ impl SecretStoreSpec {
         errors.into_result()
     }
 
-    /// Every Secret that the spec refers to, with the field that does.
+    /// Returns every reference to a Secret, with the path of its field.
     pub fn secret_refs(&self) -> SecretRefs<'_> {
         let mut refs = SecretRefs::new();
         if let Some(vault) = &self.vault {
@@ -291,7 +291,7 @@ impl VaultStore {
     }
 }
 
-/// A path inside Vault: plain segments, so that it cannot leave the mount it is appended to.
+/// Checks that a path in Vault has only plain segments, so that it cannot leave its mount.
 fn vault_path(text: &str) -> Result<(), String> {
     let path = text.trim().trim_matches('/');
     if path.is_empty() {
@@ -304,11 +304,12 @@ fn vault_path(text: &str) -> Result<(), String> {
 }
 
 impl FileStore {
-    /// The path of the file relative to the directory of its object. An absolute path below the base
-    /// directory of all file stores counts as relative to it; any other, or one with `..`, is refused.
+    /// Returns the path of the file relative to the directory of its object. An absolute path below the base
+    /// directory of all file stores becomes relative to it. Any other absolute path and `..` are errors.
     pub fn relative_path(&self, limits: &Limits) -> Result<PathBuf, String> {
-        validation::confined(&limits.secrets_base_dir, &self.path)
-            .ok_or_else(|| format!("{:?} leaves the store's directory; write a relative path", self.path))
+        validation::confined(&limits.secrets_base_dir, &self.path).ok_or_else(|| {
+            format!("{:?} is outside of the store's directory; write a relative path", self.path)
+        })
     }
 
     fn check(&self, limits: &Limits, errors: &mut FieldErrors) {

@@ -1,4 +1,4 @@
-//! SyncPolicy: the unit of execution, which joins a repository, a server and a secret store.
+//! SyncPolicy: the unit of execution, which refers to a repository, a server and a secret store.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 
 const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What to keep equal, how often, and how far the operator may go.
+/// The resources to keep in sync, the schedule, and the limits of a sync.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "declarest.io",
@@ -26,7 +26,7 @@ const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(10);
     namespaced,
     status = "SyncPolicyStatus",
     derive = "PartialEq",
-    doc = "Keeps a ManagedServer equal to what a ResourceRepository declares below one path.",
+    doc = "Keeps a ManagedServer in sync with the resources that a ResourceRepository declares below one path.",
     printcolumn = r#"{"name": "Repo", "type": "string", "jsonPath": ".spec.resourceRepositoryRef.name"}"#,
     printcolumn = r#"{"name": "Server", "type": "string", "jsonPath": ".spec.managedServerRef.name"}"#,
     printcolumn = r#"{"name": "Revision", "type": "string", "jsonPath": ".status.lastAppliedRepoRevision"}"#,
@@ -39,27 +39,26 @@ const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(10);
 pub struct SyncPolicySpec {
     /// The ResourceRepository that declares desired state.
     pub resource_repository_ref: LocalRef,
-    /// The ManagedServer to keep equal to it.
+    /// The ManagedServer to keep in sync.
     pub managed_server_ref: LocalRef,
-    /// The SecretStore that secret placeholders are read from. Without it a resource with a placeholder
-    /// fails.
+    /// The SecretStore with the values of secret placeholders. Without it, a resource with a placeholder fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_store_ref: Option<LocalRef>,
     /// The part of the repository that this policy owns.
     pub source: Source,
-    /// What a sync may do.
+    /// Options of a sync.
     #[serde(default)]
     pub sync: SyncOptions,
-    /// `apply` corrects the server; `observe` only reports the differences and writes nothing.
+    /// `apply` writes to the server; `observe` only reports differences.
     #[serde(default)]
     pub mode: SyncMode,
-    /// How often the whole scope is compared with the server and drift is corrected, at least 10s.
+    /// Interval at which the whole scope is compared with the server and drift is corrected, at least 10s.
     #[serde(default = "default_sync_interval")]
     pub sync_interval: Interval,
-    /// Extra times, in UTC, at which every resource is read by itself: five cron fields, `0 3 * * 0`.
+    /// Additional runs, in UTC, that read every resource individually: five cron fields, for example `0 3 * * 0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_resync_cron: Option<String>,
-    /// Stop syncing until this is false again.
+    /// If true, the policy does not sync.
     #[serde(default)]
     pub suspend: bool,
 }
@@ -68,27 +67,27 @@ pub struct SyncPolicySpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
-    /// Logical path of a resource or collection; `/` is the whole repository. Two policies of a namespace
-    /// must not overlap.
+    /// Logical path of a resource or collection; `/` is the whole repository. Policies of a namespace must not
+    /// overlap.
     #[schemars(length(min = 1))]
     pub path: String,
-    /// Include everything below path; otherwise path itself and the resources directly in it.
+    /// If true, all resources below path are included; otherwise path itself and the resources directly in it.
     #[serde(default = "enabled")]
     pub recursive: bool,
 }
 
-/// What a sync may do.
+/// Options of a sync.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncOptions {
-    /// Delete from the server what Git declared while this policy ran and declares no longer.
+    /// Delete resources from the server that Git declared while this policy ran and no longer declares.
     pub prune: bool,
-    /// Write resources that are already equal too, in every run.
+    /// Write all resources in every run, also those that are equal.
     pub force: bool,
-    /// Allow pruning when nothing at all is declared below source.path any more.
+    /// Allow pruning if Git no longer declares any resource below source.path.
     pub allow_empty: bool,
-    /// The most that one run may prune: a count, or a percentage of what the policy owns. A run with more
-    /// than 10 deletions above this limit deletes nothing; raise the limit to approve it.
+    /// Limit of the deletions in one run: a count, or a percentage of the resources that the policy owns. If a
+    /// run has more than 10 deletions and exceeds the limit, it deletes nothing; raise the limit to approve it.
     pub prune_limit: PruneLimit,
 }
 
@@ -101,34 +100,34 @@ pub enum SyncMode {
     Observe,
 }
 
-/// What the last runs of the policy did.
+/// The results of the last runs of the policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncPolicyStatus {
     /// The metadata.generation that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Commit that the last run worked on.
+    /// Commit that the last run read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_repo_revision: Option<String>,
-    /// Commit that was last applied without a failure.
+    /// Last commit that was applied without a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_repo_revision: Option<String>,
-    /// Whether the last run looked at the whole scope or at what changed.
+    /// Whether the last run covered the whole scope or only the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_sync_mode: Option<RunKind>,
-    /// Counts of the last run that had something to do.
+    /// Counts of the last run that had work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_stats: Option<ResourceStats>,
-    /// When the last run started.
+    /// Start of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_attempt_time: Option<Time>,
-    /// When a run last ended without a failure.
+    /// Time at which the last successful run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_successful_sync_time: Option<Time>,
-    /// When a run last compared the whole scope.
+    /// Time of the last run that compared the whole scope.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_full_resync_time: Option<Time>,
@@ -138,42 +137,42 @@ pub struct SyncPolicyStatus {
     /// Hash of the generations of the policy and its dependencies at the last completed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_config_hash: Option<String>,
-    /// How the last run ended.
+    /// Outcome of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run_outcome: Option<RunOutcome>,
-    /// Why the last run happened.
+    /// Cause of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_trigger: Option<String>,
     /// Resources that the last run could not bring to their desired state, at most 50.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub failed_resources: Vec<FailedResource>,
-    /// Whether failedResources does not name all of them.
+    /// Whether failedResources is incomplete.
     #[serde(skip_serializing_if = "is_false")]
     pub failed_resources_truncated: bool,
-    /// Resources that differ again although they were written, at most 50. After three writes in vain a
-    /// resource is left alone until Git or the metadata changes.
+    /// Resources that still differ after they were written, at most 50. After three writes without effect, a
+    /// resource is not written again until Git or the metadata changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub unsettled_resources: Vec<UnsettledResource>,
-    /// Whether the last run deleted nothing because it would have been too much.
+    /// Whether the last run deleted nothing because its deletions need approval (pruneLimit, allowEmpty).
     #[serde(skip_serializing_if = "is_false")]
     pub prune_refused: bool,
-    /// Runs in a row that did not succeed.
+    /// Number of consecutive runs that did not succeed.
     pub consecutive_failures: i32,
-    /// When the next run is due at the latest.
+    /// Latest time of the next run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub next_sync_time: Option<Time>,
-    /// The value of the annotation `declarest.io/sync-requested-at` that was last acted on.
+    /// Last handled value of the annotation `declarest.io/sync-requested-at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_sync_request: Option<String>,
-    /// Commit at which the inventory begins: what it declares, or a later commit that a run attempted, is what
-    /// the policy may prune. Advances when a full run that prunes left nothing undone.
+    /// Commit at which the inventory begins. The policy may prune resources that this commit declares, or a later
+    /// commit that a run attempted. Advances after a full run that pruned without a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_base_revision: Option<String>,
-    /// Stands for what the inventory belongs to: server, repository, branch and source. If one of them changes,
-    /// the inventory begins anew.
+    /// Identifies the server, repository, branch and source of the inventory. If one of them changes, the
+    /// inventory starts again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_owner: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -181,7 +180,7 @@ pub struct SyncPolicyStatus {
     pub conditions: Conditions,
 }
 
-/// Whether a run looked at the whole scope or at what changed.
+/// Whether a run covered the whole scope or only the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunKind {
@@ -189,7 +188,7 @@ pub enum RunKind {
     Full,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RunOutcome {
     Succeeded,
@@ -201,9 +200,9 @@ pub enum RunOutcome {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ResourceStats {
-    /// Desired resources that the run selected, without those to prune.
+    /// Desired resources that the run selected; resources to prune are not counted.
     pub targeted: i32,
-    /// Targeted resources that are in their desired state: created, updated and unchanged ones.
+    /// Targeted resources that are in their desired state: created, updated or unchanged.
     pub applied: i32,
     /// Resources deleted from the server.
     pub pruned: i32,
@@ -211,11 +210,11 @@ pub struct ResourceStats {
     pub failed: i32,
     /// Resources created on the server.
     pub created: i32,
-    /// Resources changed on the server.
+    /// Resources updated on the server.
     pub updated: i32,
-    /// Resources that were equal already.
+    /// Resources that were already equal.
     pub unchanged: i32,
-    /// Resources that differ and were left alone, because mode is observe.
+    /// Resources that differ and were not written because mode is observe.
     pub drifted: i32,
 }
 
@@ -224,35 +223,35 @@ pub struct ResourceStats {
 pub struct FailedResource {
     /// Logical path of the resource.
     pub path: String,
-    /// What was tried: create, update, delete or read.
+    /// Failed operation: create, update, delete or read.
     pub operation: String,
     /// The cause as one CamelCase word.
     pub reason: String,
-    /// What happened.
+    /// Description of the failure.
     pub message: String,
-    /// Runs in a row in which the resource failed.
+    /// Number of consecutive runs in which the resource failed.
     #[serde(default)]
     pub attempts: i32,
 }
 
-/// A resource that differs in the same way right after it was written.
+/// A resource that still has the same difference right after it was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnsettledResource {
     /// Logical path of the resource.
     pub path: String,
-    /// Where it differs, as JSON Pointers, at most 20.
+    /// JSON Pointers to the differences, at most 20.
     #[schemars(length(max = 20))]
     pub pointers: Vec<String>,
-    /// Stands for the difference, the desired payload and the metadata. In it no secret can be found.
+    /// Digest of the difference, the desired payload and the metadata. It does not reveal secrets.
     pub digest: String,
-    /// Runs in a row that wrote it in vain.
+    /// Number of consecutive runs that wrote it without effect.
     pub writes: i32,
-    /// What to do; empty as long as the resource is still written.
+    /// How to correct it; empty while the resource is still written.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-// The signature is serde's.
+// serde determines the signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 const fn is_false(flag: &bool) -> bool {
     !*flag
@@ -263,8 +262,7 @@ fn default_sync_interval() -> Interval {
 }
 
 impl SyncPolicySpec {
-    /// Checks, after expansion, everything that makes a spec usable, except the syntax of fullResyncCron:
-    /// whoever computes the schedule reads it.
+    /// Checks all rules of the spec, after expansion, except the syntax of fullResyncCron. The schedule parses it.
     pub fn validate(&self) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         self.resource_repository_ref.check("spec.resourceRepositoryRef", &mut errors);
@@ -278,7 +276,7 @@ impl SyncPolicySpec {
         errors.into_result()
     }
 
-    /// `source.path`, normalised.
+    /// Returns `source.path`, normalised.
     pub fn scope(&self) -> Result<LogicalPath, String> {
         LogicalPath::parse_scope(&self.source.path).map_err(|error| error.to_string())
     }

@@ -1,4 +1,4 @@
-//! Validation in code: one accepted and one refused value per rule. Each case is a minimal spec with one
+//! Validation in code: one accepted and one rejected value per rule. Each case is a minimal spec with one
 //! field changed.
 
 use rstest::rstest;
@@ -30,7 +30,7 @@ fn with(mut spec: Value, pointer: &str, value: Value) -> Value {
     spec
 }
 
-/// The errors as text, empty when there are none.
+/// Returns the errors as text, empty if there are none.
 fn text(outcome: Result<(), FieldErrors>) -> String {
     outcome.err().map(|errors| errors.to_string()).unwrap_or_default()
 }
@@ -56,26 +56,26 @@ fn repository_accepts(#[case] pointer: &str, #[case] value: Value) {
 #[rstest]
 #[case("/git", json!(null), "spec.git: is required for type git")]
 #[case("/pollInterval", json!("29.9s"), r#"spec.pollInterval: "29.9s" is too short; the minimum is 30s"#)]
-#[case("/pollInterval", json!("soon"), r#"spec.pollInterval: "soon" is no duration above zero; write for example 30s or 1h30m"#)]
-#[case("/git/url", json!(""), "spec.git.url: is no repository; write https://host/path, ssh://host/path or user@host:path")]
-#[case("/git/url", json!("git.test:repo.git"), "spec.git.url: is no repository; write https://host/path, ssh://host/path or user@host:path")]
-#[case("/git/url", json!("https://bob:hunter2@git.test/repo"), "spec.git.url: holds a password; remove it and set git.auth")]
+#[case("/pollInterval", json!("soon"), r#"spec.pollInterval: "soon" is not a duration above zero; write for example 30s or 1h30m"#)]
+#[case("/git/url", json!(""), "spec.git.url: is not a repository; write https://host/path, ssh://host/path or user@host:path")]
+#[case("/git/url", json!("git.test:repo.git"), "spec.git.url: is not a repository; write https://host/path, ssh://host/path or user@host:path")]
+#[case("/git/url", json!("https://bob:hunter2@git.test/repo"), "spec.git.url: contains a password; remove it and set git.auth")]
 #[case("/git/url", json!("ftp://git.test/repo"), r#"spec.git.url: has the scheme "ftp"; write an http, https or ssh URL"#)]
 #[case("/git/url", json!("ssh:///repo"), "spec.git.url: has no host")]
 #[case("/git/url", json!("file:///srv/repo"), "spec.git.url: file:/// is not allowed here; use a remote repository, or start the operator with --allow-file-repositories")]
 #[case("/git/auth", json!({}), "spec.git.auth: set exactly one of tokenRef and sshSecretRef")]
 #[case("/git/auth", json!({"sshSecretRef": {"privateKeyRef": secret(), "knownHostsRef": secret()}}), "spec.git.auth.sshSecretRef: needs an ssh URL; set tokenRef for http and https")]
 #[case("/git/auth", json!({"tokenRef": {"name": " ", "key": "k"}}), "spec.git.auth.tokenRef.name: must not be empty")]
-#[case("/git/webhook", json!({"provider": "gitea", "secretRef": secret(), "events": ["push", "push"]}), "spec.git.webhook.events: names an event twice")]
-#[case("/git/webhook", json!({"provider": "gitea", "secretRef": secret(), "branchFilter": {"exclude": ["a[b"]}}), r#"spec.git.webhook.branchFilter: "a[b" is no glob: unclosed character class; missing ']'"#)]
+#[case("/git/webhook", json!({"provider": "gitea", "secretRef": secret(), "events": ["push", "push"]}), "spec.git.webhook.events: contains a duplicate event")]
+#[case("/git/webhook", json!({"provider": "gitea", "secretRef": secret(), "branchFilter": {"exclude": ["a[b"]}}), r#"spec.git.webhook.branchFilter: "a[b" is not a glob: unclosed character class; missing ']'"#)]
 #[case("/storage", json!({}), "spec.storage: set exactly one of existingPVC and pvc")]
-#[case("/storage", json!({"pvc": {"accessModes": ["ReadWriteOnce"], "requests": {"storage": "0Gi"}}}), r#"spec.storage.pvc.requests.storage: "0Gi" is no size; write a quantity above zero such as 10Gi"#)]
-fn repository_refuses(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
+#[case("/storage", json!({"pvc": {"accessModes": ["ReadWriteOnce"], "requests": {"storage": "0Gi"}}}), r#"spec.storage.pvc.requests.storage: "0Gi" is not a size; write a quantity above zero such as 10Gi"#)]
+fn repository_rejects(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
     assert_eq!(repository(pointer, value, &limits()), error);
 }
 
 #[test]
-fn repository_may_be_a_directory_where_the_operator_allows_it() {
+fn repository_may_be_a_directory_if_the_operator_allows_it() {
     let limits = Limits { allow_file_repositories: true, ..limits() };
     assert_eq!(repository("/git/url", json!("file:///srv/repo"), &limits), "");
     assert_eq!(
@@ -85,7 +85,7 @@ fn repository_may_be_a_directory_where_the_operator_allows_it() {
 }
 
 #[test]
-fn every_wrong_field_is_named_at_once() {
+fn all_invalid_fields_are_reported_at_once() {
     let spec = json!({
         "type": "git",
         "pollInterval": "1s",
@@ -175,33 +175,33 @@ fn server_accepts(#[case] pointer: &str, #[case] value: Value) {
 }
 
 #[rstest]
-#[case("/http/baseURL", json!("api.test"), "spec.http.baseURL: is no URL (relative URL without a base); write https://host/path")]
-#[case("/http/baseURL", json!("https://bob:hunter2@api.test"), "spec.http.baseURL: holds credentials; remove them and refer to a Secret")]
-#[case("/http/baseURL", json!("https://api.test/#top"), "spec.http.baseURL: has a fragment; remove # and what follows")]
-#[case("/http/healthCheck", json!("https://other.test/live"), "spec.http.healthCheck: leads to another server; write a path or a URL of the same scheme, host and port as baseURL")]
-#[case("/http/healthCheck", json!("../admin"), "spec.http.healthCheck: must not hold . or .. segments")]
-#[case("/http/defaultHeaders", json!({"X Tenant": "blue"}), r#"spec.http.defaultHeaders[X Tenant]: "X Tenant" is no header name; use letters, digits and hyphens"#)]
-#[case("/http/defaultHeaders", json!({"X-Tenant": "a\nb"}), "spec.http.defaultHeaders[X-Tenant]: holds a character that a header must not carry")]
+#[case("/http/baseURL", json!("api.test"), "spec.http.baseURL: is not a URL (relative URL without a base); write https://host/path")]
+#[case("/http/baseURL", json!("https://bob:hunter2@api.test"), "spec.http.baseURL: contains credentials; remove them and refer to a Secret")]
+#[case("/http/baseURL", json!("https://api.test/#top"), "spec.http.baseURL: has a fragment; remove # and the text after it")]
+#[case("/http/healthCheck", json!("https://other.test/live"), "spec.http.healthCheck: has another origin; write a path or a URL with the scheme, host and port of baseURL")]
+#[case("/http/healthCheck", json!("../admin"), "spec.http.healthCheck: must not contain . or .. segments")]
+#[case("/http/defaultHeaders", json!({"X Tenant": "blue"}), r#"spec.http.defaultHeaders[X Tenant]: "X Tenant" is not a header name; use letters, digits and hyphens"#)]
+#[case("/http/defaultHeaders", json!({"X-Tenant": "a\nb"}), "spec.http.defaultHeaders[X-Tenant]: contains a character that is not allowed in a header")]
 #[case("/http/auth", json!({}), "spec.http.auth: set exactly one of oauth2, basicAuth and customHeaders (with at least one header)")]
-#[case("/http/auth", json!({"customHeaders": [{"header": "a b", "valueRef": secret()}]}), r#"spec.http.auth.customHeaders[0].header: "a b" is no header name; use letters, digits and hyphens"#)]
+#[case("/http/auth", json!({"customHeaders": [{"header": "a b", "valueRef": secret()}]}), r#"spec.http.auth.customHeaders[0].header: "a b" is not a header name; use letters, digits and hyphens"#)]
 #[case("/http/auth", json!({"oauth2": {"tokenURL": "https://x.test", "grantType": "password", "clientIDRef": secret(), "clientSecretRef": secret()}}), "spec.http.auth.oauth2: grantType password needs usernameRef and passwordRef")]
 #[case("/http/tls", json!({"clientCertRef": secret()}), "spec.http.tls: set clientCertRef and clientKeyRef together, or neither")]
-#[case("/http/proxy", json!({"httpsURL": "http://u:p@proxy.test"}), "spec.http.proxy.httpsURL: holds credentials; remove them and refer to a Secret")]
+#[case("/http/proxy", json!({"httpsURL": "http://u:p@proxy.test"}), "spec.http.proxy.httpsURL: contains credentials; remove them and refer to a Secret")]
 #[case("/http/requestThrottling", json!({"requestsPerSecond": 0}), "spec.http.requestThrottling: set maxConcurrentRequests or requestsPerSecond above zero, or remove requestThrottling")]
 #[case("/http/requestThrottling", json!({"requestsPerSecond": 5, "queueSize": 1}), "spec.http.requestThrottling.queueSize: needs maxConcurrentRequests above zero")]
 #[case("/http/requestThrottling", json!({"maxConcurrentRequests": 5, "burst": -1}), "spec.http.requestThrottling.burst: must not be negative; spec.http.requestThrottling.burst: needs requestsPerSecond above zero")]
-#[case("/metadata", json!({"url": "https://files.test/shop.zip"}), "spec.metadata.url: leads to no tar.gz or tgz archive")]
-#[case("/metadata", json!({"bundle": "/etc/passwd"}), "spec.metadata.bundle: local bundles must lie below /var/lib/declarest/bundles")]
-#[case("/metadata", json!({"bundle": "shop/../../x"}), "spec.metadata.bundle: local bundles must lie below /var/lib/declarest/bundles")]
-#[case("/metadata", json!({"bundle": "ftp://files.test/x"}), r#"spec.metadata.bundle: "ftp" is no scheme of a bundle; use oci or https"#)]
+#[case("/metadata", json!({"url": "https://files.test/shop.zip"}), "spec.metadata.url: must end in .tar.gz or .tgz")]
+#[case("/metadata", json!({"bundle": "/etc/passwd"}), "spec.metadata.bundle: a local bundle must be below /var/lib/declarest/bundles")]
+#[case("/metadata", json!({"bundle": "shop/../../x"}), "spec.metadata.bundle: a local bundle must be below /var/lib/declarest/bundles")]
+#[case("/metadata", json!({"bundle": "ftp://files.test/x"}), r#"spec.metadata.bundle: "ftp" is not a scheme of a bundle; use oci or https"#)]
 #[case("/openapi", json!({"url": "file:///openapi.json"}), r#"spec.openapi.url: has the scheme "file"; write an http or https URL"#)]
 #[case("/pollInterval", json!("1s"), r#"spec.pollInterval: "1s" is too short; the minimum is 30s"#)]
-fn server_refuses(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
+fn server_rejects(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
     assert_eq!(server(pointer, value), error);
 }
 
 #[test]
-fn all_secrets_of_a_server_are_known_by_field() {
+fn secret_refs_of_a_server_name_their_fields() {
     let spec = json!({"http": {
         "baseURL": "https://api.test",
         "auth": {"customHeaders": [{"header": "X-Key", "valueRef": secret()}]},
@@ -272,12 +272,13 @@ fn file_stores_stay_in_their_directory(#[case] path: &str, #[case] relative: &st
 #[case("/var/lib/declarest/secrets/../cache/x")]
 #[case("/var/lib/declarest/secretsx/store.json")]
 fn file_stores_cannot_leave_their_directory(#[case] path: &str) {
-    let expected = format!("spec.file.path: {path:?} leaves the store's directory; write a relative path");
+    let expected =
+        format!("spec.file.path: {path:?} is outside of the store's directory; write a relative path");
     assert_eq!(store(file(path)), expected);
 }
 
 #[test]
-fn a_store_is_one_of_two() {
+fn a_store_has_exactly_one_of_vault_and_file() {
     assert_eq!(store(json!({})), "spec: set exactly one of vault and file");
     assert_eq!(vault("/file", file("x")["file"].clone()), "spec: set exactly one of vault and file");
 }
@@ -307,7 +308,7 @@ fn policies(#[case] pointer: &str, #[case] value: Value, #[case] error: &str) {
 #[case("")]
 #[case("/shops/../users")]
 #[case("/shops/_/x")]
-fn policies_refuse_paths_that_are_not_logical(#[case] path: &str) {
+fn policies_reject_invalid_logical_paths(#[case] path: &str) {
     let error = policy("/source/path", json!(path));
     assert!(error.starts_with("spec.source.path: "), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What every spec is checked with: field errors, and the texts that occur in several kinds.
+//! Validation of specs: field errors, and the checks that several kinds share.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{SecretKeyRef, SecretRefs};
 /// Schema pattern of an http or https URL with a host.
 pub(super) const HTTP_URL: &str = r"^(https?://[^/?#\s][^\s]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
 
-/// Schema pattern of a remote Git repository; which of these schemes is allowed is decided in code.
+/// Schema pattern of a remote Git repository. The code decides which of these schemes are allowed.
 pub(super) const GIT_URL: &str = concat!(
     r"^((https?|ssh)://[^/?#\s][^\s]*|file:///[^\s]+|[^@:/\s]+@[^:/\s]+:[^\s]+",
     r"|\$\{[A-Za-z_][A-Za-z0-9_]*\})$"
@@ -21,28 +21,28 @@ pub(super) const GIT_URL: &str = concat!(
 pub(super) const QUANTITY: &str =
     r"^([0-9]+(\.[0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
 
-/// The whole of a string must match `pattern`, unless it is one `${NAME}` placeholder.
+/// Returns a pattern for strings that match `pattern` as a whole, or are one `${NAME}` placeholder.
 pub(super) fn or_placeholder(pattern: &str) -> String {
     format!(r"^({pattern}|\$\{{[A-Za-z_][A-Za-z0-9_]*\}})$")
 }
 
-/// What this manager allows beyond what an object alone can tell.
+/// Limits of this operator that are not part of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Whether `spec.git.url` may be a `file:///` URL.
     pub allow_file_repositories: bool,
-    /// The directory that local metadata bundles must lie in.
+    /// The directory of local metadata bundles.
     pub bundle_dir: PathBuf,
-    /// The directory below which file stores live.
+    /// The directory of file stores.
     pub secrets_base_dir: PathBuf,
 }
 
-/// One wrong field.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// Path of the field in the object: `spec.git.url`.
     pub field: String,
-    /// What is wrong and what to do. Never holds a credential.
+    /// The fault and the correction. Never holds a credential.
     pub message: String,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All wrong fields of an object, in the order of its fields.
+/// All invalid fields of an object, in the order of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<FieldError>);
 
@@ -61,7 +61,7 @@ impl FieldErrors {
         self.0.push(FieldError { field: field.to_owned(), message: message.into() });
     }
 
-    /// Records the error of `result` under `field`; hands on its value.
+    /// Records the error of `result` under `field`, and returns its value.
     pub(super) fn check<T>(&mut self, field: &str, result: Result<T, String>) -> Option<T> {
         result.map_err(|message| self.push(field, message)).ok()
     }
@@ -76,12 +76,12 @@ impl FieldErrors {
         }
     }
 
-    /// `Ok` when nothing was recorded.
+    /// Returns `Ok` if no error was recorded.
     pub(super) fn into_result(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }
 
-    /// The errors in the order of the fields.
+    /// Returns the errors in the order of the fields.
     pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
         self.0.iter()
     }
@@ -104,11 +104,11 @@ impl Categorized for FieldErrors {
     }
 }
 
-/// Reads an http or https URL that has a host and neither credentials nor a fragment.
+/// Parses an http or https URL with a host and without credentials and fragment.
 pub(super) fn http_url(text: &str) -> Result<Url, String> {
-    // The text itself is not repeated in errors: it may hold the password that is complained about.
-    let url =
-        Url::parse(text.trim()).map_err(|error| format!("is no URL ({error}); write https://host/path"))?;
+    // Errors do not repeat the text, because it may hold a password.
+    let url = Url::parse(text.trim())
+        .map_err(|error| format!("is not a URL ({error}); write https://host/path"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("has the scheme {:?}; write an http or https URL", url.scheme()));
     }
@@ -116,10 +116,10 @@ pub(super) fn http_url(text: &str) -> Result<Url, String> {
         return Err("has no host; write https://host/path".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("holds credentials; remove them and refer to a Secret".to_owned());
+        return Err("contains credentials; remove them and refer to a Secret".to_owned());
     }
     if url.fragment().is_some() {
-        return Err("has a fragment; remove # and what follows".to_owned());
+        return Err("has a fragment; remove # and the text after it".to_owned());
     }
     Ok(url)
 }
@@ -132,7 +132,7 @@ pub(super) fn quantity(text: &str) -> Result<(), String> {
     let exponent = suffix.strip_prefix(['e', 'E']).is_some_and(|digits| digits.parse::<u8>().is_ok());
     match number.parse::<f64>() {
         Ok(amount) if amount > 0.0 && (exponent || SUFFIXES.contains(&suffix)) => Ok(()),
-        _ => Err(format!("{text:?} is no size; write a quantity above zero such as 10Gi")),
+        _ => Err(format!("{text:?} is not a size; write a quantity above zero such as 10Gi")),
     }
 }
 
@@ -143,9 +143,9 @@ pub(super) fn branch_name(name: &str) -> Result<(), String> {
     } else if name.starts_with('-') || matches!(name, "@" | "HEAD") {
         Some("is reserved by Git")
     } else if name.contains("..") || name.contains("@{") || name.ends_with('.') {
-        Some("holds .. or @{, or ends in a dot")
+        Some("contains .. or @{, or ends in a dot")
     } else if name.chars().any(|c| c.is_ascii_control() || " ~^:?*[\\".contains(c)) {
-        Some("holds a space, a control character or one of ~^:?*[\\")
+        Some("contains a space, a control character or one of ~^:?*[\\")
     } else if name
         .split('/')
         .any(|part| part.is_empty() || part.starts_with('.') || part.strip_suffix(".lock").is_some())
@@ -154,11 +154,11 @@ pub(super) fn branch_name(name: &str) -> Result<(), String> {
     } else {
         None
     };
-    problem.map_or(Ok(()), |problem| Err(format!("{name:?} is no branch name: it {problem}")))
+    problem.map_or(Ok(()), |problem| Err(format!("{name:?} is not a branch name: it {problem}")))
 }
 
-/// The part of `path` below `base`, if it lies there: relative paths count from `base`, absolute ones must
-/// start with it, and neither may climb with `..`.
+/// Returns the part of `path` below `base`, or `None` if it is outside. A relative path starts at `base`, an
+/// absolute path must start with it, and `..` is not allowed.
 pub(super) fn confined(base: &Path, path: &str) -> Option<PathBuf> {
     let path = Path::new(path.trim());
     let relative = if path.is_absolute() { path.strip_prefix(base).ok()? } else { path };

@@ -1,4 +1,4 @@
-//! Against a cluster.
+//! Runs the operator against a cluster.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;

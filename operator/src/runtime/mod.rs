@@ -1,4 +1,4 @@
-//! Puts the process together: client, listeners, leadership, controllers, and an orderly end.
+//! Assembles the process: client, listeners, leader election, controllers, and shutdown.
 
 mod client;
 mod cluster;
@@ -20,14 +20,14 @@ use crate::telemetry::{self, ListenError};
 
 pub use operate::{Platform, operate};
 
-/// Why the process ended other than by request.
+/// An error that ended the process.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     #[error("cannot start threads: {0}")]
     Threads(#[source] std::io::Error),
     #[error("cannot handle signals: {0}")]
     Signals(#[source] std::io::Error),
-    #[error("cannot find a cluster; set KUBECONFIG, or run in a pod with a service account: {0}")]
+    #[error("no cluster is configured; set KUBECONFIG, or run in a pod with a service account: {0}")]
     Configuration(#[source] kube::config::InferConfigError),
     #[error("cannot connect to the cluster: {0}")]
     Client(#[source] kube::Error),
@@ -39,7 +39,7 @@ pub enum RuntimeError {
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]
     Expansion(#[from] InvalidPattern),
-    #[error("a watch ended before its first answer")]
+    #[error("a watch ended before its first list was complete")]
     WatchEnded,
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
@@ -66,12 +66,12 @@ pub fn standalone(options: StandaloneOptions) -> ExitCode {
 fn run(options: &ManagerOptions, work: impl Future<Output = Result<(), RuntimeError>>) -> ExitCode {
     telemetry::install_logs(options.log_level, options.log_format);
     if let Err(error) = memory::keep_private() {
-        tracing::warn!(%error, "memory with secrets in it may end up in core dumps");
+        tracing::warn!(%error, "core dumps cannot be disabled; they may contain secrets");
     }
     let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
             let result = runtime.block_on(work);
-            // A fetch may still hang in a silent connection. It has nothing to lose; do not wait for it.
+            // A fetch may still be blocked on an idle connection. It has no state to save, so do not wait for it.
             runtime.shutdown_background();
             result
         }

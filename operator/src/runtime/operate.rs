@@ -1,4 +1,4 @@
-//! The life of the process: prepare, become leader, reconcile, drain.
+//! The phases of the process: prepare, become leader, reconcile, drain.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::directories::{Directories, Owner};
 use crate::leader::Candidate;
 use crate::telemetry::{self, Health, Metrics};
 
-/// How long work in flight may take to end.
+/// The time that work in flight has to end.
 const DRAIN: Duration = Duration::from_secs(25);
 
-/// What a cluster and standalone mode provide, each in its own way.
+/// The parts of the operator that differ between a cluster and standalone mode.
 pub struct Platform {
     pub client: Client,
     pub directories: Directories,
-    /// Tells this run of this replica from all others.
+    /// Unique to this run of this replica.
     pub identity: String,
     /// Present if there may be other replicas.
     pub election: Option<Candidate>,
@@ -43,12 +43,13 @@ pub struct Platform {
 /// Runs until `stop` is cancelled, then drains.
 ///
 /// # Errors
-/// What kept the process from starting, or the loss of the lease.
+/// The cause of a failed start, or the loss of the lease.
 pub async fn operate(
     platform: Platform,
     options: &ManagerOptions,
     stop: CancellationToken,
 ) -> Result<(), RuntimeError> {
+    // Prepare directories, and serve metrics and probes.
     install_crypto_provider();
     let Platform { client, directories, identity, election, .. } = platform;
     directories.prepare()?;
@@ -66,6 +67,7 @@ pub async fn operate(
         }
     }
     let settings = settings(options, &directories, platform.allow_file_repositories)?;
+    // Fill the caches. Standby replicas do so too.
     let (caches, watches) = Caches::open(&client, options.namespace());
     for watch in watches {
         background.spawn(watch);
@@ -84,6 +86,7 @@ pub async fn operate(
         stores: Stores::default(),
         stop: stop.child_token(),
     });
+    // Become leader, reconcile and drain.
     let result = lead(election, &context, &health, &stop).await;
     health.drain();
     close.cancel();
@@ -108,7 +111,7 @@ fn settings(
     })
 }
 
-/// Waits for caches and for leadership, then reconciles until `stop`, the lease held all the time.
+/// Waits for the caches and for leadership. Then holds the lease and reconciles until `stop` is cancelled.
 async fn lead(
     mut election: Option<Candidate>,
     context: &Arc<Context>,
@@ -128,7 +131,7 @@ async fn lead(
     }
     context.metrics.leads(true);
     let result = match &mut election {
-        // Work in flight is dropped with the lease: another replica may already do the same work.
+        // If the lease is lost, work in flight is dropped, because another replica may already do the same work.
         Some(candidate) => {
             let work_ended = CancellationToken::new();
             tokio::select! {
@@ -147,7 +150,7 @@ async fn lead(
     result
 }
 
-/// Runs the controllers; after `stop` they have [`DRAIN`] to end their work.
+/// Runs the controllers. When `stop` is cancelled, they have [`DRAIN`] to end their work.
 async fn reconcile(
     context: &Arc<Context>,
     health: &Health,
@@ -162,12 +165,12 @@ async fn reconcile(
     };
     tokio::select! {
         () = controllers => {}
-        () = deadline => tracing::warn!("work in flight did not end in time and is abandoned"),
+        () = deadline => tracing::warn!("work in flight did not end in time and is aborted"),
     }
     Ok(())
 }
 
-/// Removes the directories of objects that went away while nobody looked.
+/// Removes the directories of objects that were deleted while the operator was not running.
 async fn sweep(context: &Context) -> Result<(), RuntimeError> {
     let mut alive = HashSet::new();
     add_owners(&context.caches.repositories, &mut alive);
@@ -178,7 +181,7 @@ async fn sweep(context: &Context) -> Result<(), RuntimeError> {
     let swept = tokio::task::spawn_blocking(move || directories.sweep(&alive)).await;
     if let Ok(removed) = swept {
         for path in removed? {
-            tracing::info!(path = %path.display(), "removed the directory of an object that is gone");
+            tracing::info!(path = %path.display(), "removed the directory of a deleted object");
         }
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! SIGTERM and SIGINT.
+//! Handles SIGTERM and SIGINT.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::RuntimeError;
 
-/// A token that the first SIGTERM or SIGINT cancels. The second ends the process at once.
+/// Returns a token that the first SIGTERM or SIGINT cancels. The second signal ends the process at once.
 pub fn stop_on_signal() -> Result<CancellationToken, RuntimeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(RuntimeError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RuntimeError::Signals)?;

@@ -1,4 +1,4 @@
-//! Without a cluster: the same controllers on an in-process API that is filled from manifests.
+//! Runs the operator without a cluster: the same controllers, on an in-process API that is filled from manifests.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::leader;
 use crate::standalone::{Api, LoadReport, Manifests};
 use crate::{crd, telemetry};
 
-/// Below the state directory: where the API listens.
+/// The file in the state directory with the address of the API.
 const API_ADDRESS: &str = "api-address";
 
 pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
@@ -22,7 +22,7 @@ pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
     let api = Api::restore(crd::all(), &options.state_dir)?;
     let manifests = Manifests::new(options.manifests.clone(), api.client());
     report(&manifests.load().await?);
-    // The API and the manifests outlive the controllers, which still write while they drain.
+    // The API ends after the controllers, because they still write to it while they drain.
     let close = CancellationToken::new();
     let mut background = JoinSet::new();
     if let Some(address) = &options.api_listen {
@@ -44,7 +44,7 @@ pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
     result
 }
 
-/// Serves the API, and tells where for whoever asked for port 0.
+/// Serves the API, and writes its address to a file, because a user may ask for port 0.
 async fn listen(
     api: &Api,
     address: &BindAddress,
@@ -60,7 +60,7 @@ async fn listen(
     let (api, close) = (api.clone(), close.clone());
     background.spawn(async move {
         if let Err(error) = api.serve(listener, close).await {
-            tracing::error!(%error, "the API is not served");
+            tracing::error!(%error, "cannot serve the API");
         }
     });
     Ok(())

@@ -1,4 +1,4 @@
-//! The loopback listener, so that `kubectl --server http://127.0.0.1:PORT` works.
+//! The loopback listener of the in-process API, for `kubectl --server http://127.0.0.1:PORT`.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,16 +17,16 @@ use tokio_util::task::TaskTracker;
 
 use super::api::{Api, Body};
 
-/// What a client may send; kube-apiserver has the same limit.
+/// Limit of a request body in bytes; kube-apiserver has the same limit.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// How long open requests may take after shutdown began; watches are cut off then.
+/// The time that open requests have to end after shutdown began. Then watches are closed.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl Api {
     /// Serves HTTP/1.1 on `listener` until `shutdown`.
     ///
-    /// The API has no authentication, so only loopback addresses are served, and requests that a
-    /// browser could be tricked into (a foreign `Host`, any `Origin`) are refused.
+    /// The API has no authentication. It is therefore served on loopback addresses only, and requests that a web
+    /// page can cause a browser to send (a foreign `Host`, any `Origin`) are rejected.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Api {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() {
             let message = format!(
-                "the in-process Kubernetes API has no authentication and refuses to listen on {address}; \
+                "the in-process Kubernetes API has no authentication and cannot listen on {address}; \
                  use a loopback address such as 127.0.0.1"
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
@@ -96,7 +96,7 @@ impl Api {
     }
 }
 
-/// Whether a `Host` header names this machine by its loopback.
+/// Returns whether a `Host` header names a loopback address.
 fn is_loopback_host(host: &str) -> bool {
     let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');

@@ -1,9 +1,9 @@
-//! A directory of manifests kept applied, as `kubectl apply --server-side --prune` would.
+//! Keeps a directory of manifests applied, like `kubectl apply --server-side --prune`.
 //!
-//! Every document is applied by itself: a bad one is reported and the others still count. What the
-//! directory no longer declares is deleted, but only objects this module applied, which
-//! `metadata.managedFields` records and a restart therefore remembers. While a document cannot be read at
-//! all, nothing is deleted: it might be what declares the object.
+//! Each document is applied independently: an invalid one is reported, and the others are applied. Objects that
+//! the directory no longer declares are deleted, but only those that this module applied. `metadata.managedFields`
+//! records them, also across restarts. While a document cannot be read, nothing is deleted, because the document
+//! may declare one of the objects.
 
 mod document;
 
@@ -24,12 +24,12 @@ use document::{Document, ScanError};
 
 /// The field manager of everything that comes from manifests.
 const MANAGER: &str = "declarest-manifests";
-/// How long the directory has to be quiet before a change is taken in: editors write in several steps.
+/// The time without changes before manifests are read, because editors write in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// How often everything is applied again, which also undoes changes made past the manifests.
+/// Interval at which all manifests are applied again. This also reverts changes by other clients.
 const REAPPLY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Why manifests could not be taken in at all.
+/// The manifests could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestsError {
     /// The directory, or one below it, cannot be listed.
@@ -37,13 +37,13 @@ pub enum ManifestsError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The API does not say what it serves.
+    /// The discovery of the API failed.
     #[error("cannot discover the types to apply manifests to: {source}")]
     Discover {
-        /// Why.
+        /// The cause.
         source: kube::Error,
     },
     /// The objects applied earlier cannot be listed.
@@ -51,7 +51,7 @@ pub enum ManifestsError {
     List {
         /// The kind.
         kind: String,
-        /// Why.
+        /// The cause.
         source: kube::Error,
     },
 }
@@ -65,16 +65,16 @@ impl Categorized for ManifestsError {
     }
 }
 
-/// A document that could not be applied, or an object that could not be deleted.
+/// A document that was not applied, or an object that was not deleted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The file, relative to the manifests directory.
     pub file: PathBuf,
-    /// Which document of the file, from 1.
+    /// Number of the document in the file, from 1.
     pub document: usize,
-    /// The line of the file, from 1: of the error if known, else of the document's start.
+    /// The line of the file, from 1: that of the error if it is known, otherwise the first line of the document.
     pub line: usize,
-    /// What is wrong and what to do. Never a value of a Secret.
+    /// The fault and the correction. Never holds a value of a Secret.
     pub message: String,
 }
 
@@ -84,16 +84,16 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// How many objects are now as their manifests say.
+    /// Number of objects that now match their manifests.
     pub applied: usize,
-    /// How many objects were deleted because no manifest declares them any more.
+    /// Number of objects that were deleted because no manifest declares them.
     pub deleted: usize,
-    /// Deletions were put off because a document could not be read.
+    /// Whether deletions were skipped because a document could not be read.
     pub deletions_withheld: bool,
-    /// What could not be applied.
+    /// Documents that were not applied, and objects that were not deleted.
     pub problems: Vec<Problem>,
 }
 
@@ -108,13 +108,14 @@ pub struct Manifests {
 type Identity = (String, String, String);
 
 impl Manifests {
-    /// Manifests below `dir`: `*.yaml`, `*.yml` and `*.json`, hidden ones excepted.
+    /// Uses the manifests below `dir`: `*.yaml`, `*.yml` and `*.json`, except for hidden ones.
     pub fn new(dir: PathBuf, client: Client) -> Self {
         Self { dir, client }
     }
 
-    /// Applies all manifests and deletes what has none any more.
+    /// Applies all manifests, and deletes objects that no longer have one.
     pub async fn load(&self) -> Result<LoadReport, ManifestsError> {
+        // Read the served types and all documents.
         let discovery = Discovery::new(self.client.clone())
             .run()
             .await
@@ -123,7 +124,7 @@ impl Manifests {
         let mut report =
             LoadReport { deletions_withheld: !scan.problems.is_empty(), ..LoadReport::default() };
         report.problems.append(&mut scan.problems);
-        // Secrets first, so that what refers to them finds them.
+        // Apply Secrets first, because other objects refer to them.
         scan.documents.sort_by_key(|document| match document.kind() {
             "Namespace" => 0,
             "Secret" => 1,
@@ -137,6 +138,7 @@ impl Manifests {
                 report.applied += 1;
             }
         }
+        // Delete objects without a manifest.
         if !report.deletions_withheld {
             self.delete_undeclared(&discovery, &declared, &mut report).await?;
         }
@@ -221,7 +223,7 @@ impl Manifests {
                         namespace,
                         name = object.name_any(),
                         error = describe(error),
-                        "cannot delete an object that no manifest declares any more"
+                        "cannot delete an object that no manifest declares"
                     ),
                 }
             }
@@ -229,10 +231,10 @@ impl Manifests {
         Ok(())
     }
 
-    /// Keeps the directory applied until `shutdown`: at every change, and every 30 seconds.
+    /// Applies the directory on every change and every 30 seconds, until `shutdown` is cancelled.
     pub async fn watch(self, shutdown: CancellationToken) {
         let (sender, mut changes) = mpsc::channel(1);
-        // Kept until the end of this function: dropping it ends the notifications.
+        // Dropping the watcher would end the notifications.
         let _watcher = self.notify(sender);
         let mut reported = BTreeSet::new();
         loop {
@@ -243,14 +245,14 @@ impl Manifests {
             }
             match self.load().await {
                 Ok(report) => report_once(&report, &mut reported),
-                Err(error) => tracing::warn!(%error, "manifests are not taken in"),
+                Err(error) => tracing::warn!(%error, "cannot load manifests"),
             }
         }
     }
 
     fn notify(&self, changed: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading the files is an event, too. A full channel already holds a change.
+            // Reads of files are events too. If the channel is full, it already holds a change.
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 let _ = changed.try_send(());
             }
@@ -270,7 +272,7 @@ impl Manifests {
     }
 }
 
-/// The served types whose objects can come from manifests.
+/// Returns the served types whose objects can be declared in manifests.
 fn deletable(discovery: &Discovery) -> Vec<(ApiResource, ApiCapabilities)> {
     let types = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
     types.filter(|(resource, _)| !matches!(resource.kind.as_str(), "Event" | "Lease" | "Namespace")).collect()
@@ -287,12 +289,12 @@ fn describe(error: kube::Error) -> String {
     }
 }
 
-/// Waits until no change came for the debounce time.
+/// Waits until no change has arrived for the debounce time.
 async fn settle(changes: &mut mpsc::Receiver<()>) {
     while let Ok(Some(())) = tokio::time::timeout(DEBOUNCE, changes.recv()).await {}
 }
 
-/// Logs problems that were not there at the last load.
+/// Logs problems that the last load did not have.
 fn report_once(report: &LoadReport, reported: &mut BTreeSet<Problem>) {
     let current: BTreeSet<Problem> = report.problems.iter().cloned().collect();
     for problem in current.difference(reported) {
@@ -308,7 +310,7 @@ fn report_once(report: &LoadReport, reported: &mut BTreeSet<Problem>) {
         tracing::warn!("nothing is deleted while a manifest cannot be read");
     }
     if report.deleted > 0 {
-        tracing::info!(deleted = report.deleted, "deleted objects whose manifests are gone");
+        tracing::info!(deleted = report.deleted, "deleted objects whose manifests were removed");
     }
     *reported = current;
 }

@@ -1,7 +1,7 @@
 //! Standalone mode: the controllers without a cluster.
 //!
-//! [`Api`] takes the place of kube-apiserver and is handed to the controllers as a `kube::Client`;
-//! [`Manifests`] takes the place of `kubectl apply`. The controllers cannot tell the difference.
+//! [`Api`] replaces kube-apiserver; the controllers use it through a `kube::Client`. [`Manifests`] replaces
+//! `kubectl apply`. The controllers are the same as in a cluster.
 
 mod api;
 mod listen;

@@ -1,8 +1,7 @@
-//! Objects on disk: one readable JSON file each, so that uids, generations and status outlive the process.
+//! Stores objects on disk, one JSON file each, so that uids, generations and status outlive the process.
 //!
-//! A write is complete when [`StateDir::write`] returns: the content is synced, then renamed into
-//! place. A crash leaves the old file or the new one, never a part of either. Secrets are never
-//! given to this module.
+//! A write is durable when [`StateDir::write`] returns: the content is synced and then renamed to its place. After
+//! a crash, the file has its old or its new content, never a part. This module never receives Secrets.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,23 +11,23 @@ use std::path::{Path, PathBuf};
 use declarest_core::error::{Categorized, Category};
 use serde_json::Value;
 
-/// What can go wrong with the files of objects.
+/// The state of objects could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// An object could not be saved; the request that changed it was refused.
+    /// An object could not be saved. The request that changed it failed.
     #[error("cannot save object state to {}: {source}; check space and permissions of the state directory", path.display())]
     Write {
         /// The file of the object.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The file of a deleted object could not be removed; the object was kept.
+    /// The file of a deleted object could not be removed. The object still exists.
     #[error("cannot remove object state {}: {source}; check permissions of the state directory", path.display())]
     Remove {
         /// The file of the object.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Saved objects could not be read.
@@ -36,7 +35,7 @@ pub enum StateError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -47,20 +46,20 @@ impl Categorized for StateError {
     }
 }
 
-/// `<state directory>/api/<plural>/<namespace>/<name>.json`.
+/// The files `<state directory>/api/<plural>/<namespace>/<name>.json`.
 #[derive(Clone, Debug)]
 pub(crate) struct StateDir {
     root: PathBuf,
 }
 
 impl StateDir {
-    /// Uses `api` below `state_dir`; directories are made when needed.
+    /// Uses the directory `api` below `state_dir`. Directories are created when they are needed.
     pub(crate) fn new(state_dir: &Path) -> Self {
         Self { root: state_dir.join("api") }
     }
 
     fn file(&self, plural: &str, namespace: &str, name: &str) -> PathBuf {
-        // Names are RFC 1123 subdomains: none is empty, hidden or climbs out of its directory.
+        // Names are RFC 1123 subdomains: they are not empty, not hidden, and cannot leave the directory.
         self.root.join(plural).join(namespace).join(format!("{name}.json"))
     }
 
@@ -85,8 +84,8 @@ impl StateDir {
         }
     }
 
-    /// All saved objects of a type. A file that is no such object is reported and skipped: the object
-    /// is then made anew from its manifest.
+    /// Returns all saved objects of a type. A file without such an object is logged and skipped; the object is
+    /// then created again from its manifest.
     pub(crate) fn load(&self, plural: &str) -> Result<Vec<Value>, StateError> {
         let mut objects = Vec::new();
         for namespace in entries(&self.root.join(plural))? {
@@ -100,7 +99,7 @@ impl StateDir {
                 match serde_json::from_str::<Value>(&text) {
                     Ok(object) if self.is_place_of(&path, plural, &object) => objects.push(object),
                     Ok(_) => {
-                        tracing::warn!(path = %path.display(), "ignoring a state file that holds another object");
+                        tracing::warn!(path = %path.display(), "ignoring a state file that contains another object");
                     }
                     Err(error) => {
                         tracing::warn!(path = %path.display(), %error, "ignoring an unreadable state file");
@@ -143,6 +142,6 @@ fn replace(path: &Path, object: &Value) -> io::Result<()> {
     file.write_all(&text)?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;
-    // The rename itself is durable once the directory is.
+    // The rename is durable only after a sync of the directory.
     File::open(directory)?.sync_all()
 }

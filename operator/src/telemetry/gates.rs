@@ -1,4 +1,4 @@
-//! Gauges about the gates of managed servers, read when they are asked for.
+//! Gauges of the gates of managed servers. A gate is read when metrics are scraped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,7 +10,7 @@ use prometheus::proto::MetricFamily;
 
 use super::metrics::{Subject, opts};
 
-/// Clones share the gates.
+/// The known gates. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Gates {
     known: Arc<Mutex<Known>>,
@@ -19,7 +19,7 @@ pub struct Gates {
     breaker_open: IntGaugeVec,
 }
 
-/// By namespace and name. A gate that nobody uses any more has no series.
+/// Gates by namespace and name of the server. A gate that is no longer in use has no series.
 type Known = HashMap<(String, String), Weak<Gate>>;
 
 impl Gates {
@@ -31,12 +31,12 @@ impl Gates {
             in_flight: gauge("managed_server_requests_in_flight", "Requests that run")?,
             breaker_open: gauge(
                 "managed_server_breaker_open",
-                "1 while requests fail without contacting a server that could not be reached",
+                "1 while requests fail without contacting the server, because it could not be reached",
             )?,
         })
     }
 
-    /// Shows this gate as the one of `server` from now on.
+    /// Publishes this gate as the gate of `server`, in place of a previous one.
     pub fn show(&self, server: Subject<'_>, gate: &Arc<Gate>) {
         self.known().insert(key(server), Arc::downgrade(gate));
     }
@@ -60,7 +60,7 @@ impl Collector for Gates {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // Held to the end: two scrapes at once would take away each other's series.
+        // The lock is held to the end, because concurrent scrapes would remove each other's series.
         let known = self.known();
         self.gauges().into_iter().for_each(IntGaugeVec::reset);
         for ((namespace, name), gate) in known.iter() {

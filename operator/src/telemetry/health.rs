@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`.
+//! The probes `/healthz` and `/readyz`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 
-/// What readiness depends on: caches that are synced, and a process that is not about to end. Never
-/// leadership, or a standby replica would not be ready; never a remote system, or its outage would take
-/// the replica out of service.
+/// The state that readiness depends on: the caches are synced, and the process is not draining. Readiness does not
+/// depend on leadership, because standby replicas must be ready. It does not depend on remote systems, because
+/// their outages must not take the replica out of service.
 #[derive(Debug, Default)]
 pub struct Health {
     synced: AtomicBool,
@@ -18,12 +18,12 @@ pub struct Health {
 }
 
 impl Health {
-    /// Every cache has been filled once.
+    /// Records that every cache has been filled once.
     pub fn caches_synced(&self) {
         self.synced.store(true, Ordering::Relaxed);
     }
 
-    /// The process is on its way out; this is final.
+    /// Records that the process is about to end; this is final.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
@@ -39,7 +39,7 @@ impl Health {
     }
 }
 
-/// Answers the probes. `/healthz` is served by the event loop whose life it proves.
+/// Returns the routes of the probes. `/healthz` shows that the event loop runs, because the event loop serves it.
 pub fn probes(health: Arc<Health>) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ready_is_between_synced_and_draining() {
+    fn the_process_is_ready_after_sync_and_before_drain() {
         let health = Health::default();
         assert_eq!(health.readiness().0, StatusCode::SERVICE_UNAVAILABLE);
         health.caches_synced();

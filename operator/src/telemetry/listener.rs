@@ -17,7 +17,7 @@ pub struct ListenError {
     source: std::io::Error,
 }
 
-/// Binds `address`; `None` if it is off.
+/// Binds `address`. Returns `None` if it is off.
 pub async fn listen(
     address: &BindAddress,
     purpose: &'static str,
@@ -30,7 +30,7 @@ pub async fn listen(
     bound.map(Some).map_err(|source| ListenError { purpose, address: shown, source })
 }
 
-/// The IPv6 wildcard also takes IPv4 connections; a kernel without IPv6 has only the IPv4 one.
+/// Binds the IPv6 wildcard, which also accepts IPv4 connections. If the kernel lacks IPv6, binds the IPv4 wildcard.
 async fn bind_every_interface(port: u16) -> std::io::Result<TcpListener> {
     match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).await {
         Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => {
@@ -40,7 +40,7 @@ async fn bind_every_interface(port: u16) -> std::io::Result<TcpListener> {
     }
 }
 
-/// Serves `router` until `close` is cancelled; requests in flight are finished.
+/// Serves `router` until `close` is cancelled. Requests in flight are completed.
 pub async fn serve(listener: TcpListener, router: Router, close: CancellationToken) {
     let address = listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
     tracing::info!(%address, "listening");

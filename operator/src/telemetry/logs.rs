@@ -20,8 +20,8 @@ use crate::args::{LogFormat, LogLevel};
 
 /// Starts logging for the whole process; a second call has no effect.
 ///
-/// Only our own crates follow `level`. Libraries log warnings and errors, whatever the level: at debug
-/// some of them print headers and URLs, which may carry credentials.
+/// Only the crates of DeclaREST use `level`. Other libraries always log warnings and errors only, because some of
+/// them print headers and URLs at debug level, which may contain credentials.
 pub fn install(level: LogLevel, format: LogFormat) {
     let level = level_filter(level);
     let filter = Targets::new()
@@ -33,7 +33,7 @@ pub fn install(level: LogLevel, format: LogFormat) {
         LogFormat::Json => layer.fmt_fields(JsonFields::new()).event_format(JsonLines).boxed(),
         LogFormat::Text => layer.with_ansi(false).boxed(),
     };
-    // Fails only if logging is already on, which is what was asked for.
+    // Fails only if logging has already started.
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
 }
 
@@ -47,8 +47,8 @@ fn level_filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// One flat JSON object per line: the fields of the event beside those of the spans around it, so that
-/// `name` is the object's and not, as in the stock format, the span's as well.
+/// Prints one flat JSON object per line, with the fields of the event and of its spans. `name` is then the name of
+/// the object only; in the standard format it is also that of the span.
 struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -84,7 +84,7 @@ where
     }
 }
 
-/// A line, in the order in which people read it.
+/// A line, with the fields in reading order.
 #[derive(Serialize)]
 struct Line<'a> {
     timestamp: String,

@@ -1,4 +1,4 @@
-//! Prometheus metrics. Every series of an object vanishes with the object.
+//! Prometheus metrics. The series of an object are removed when the object is deleted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::gates::Gates;
 
 const PREFIX: &str = "declarest_operator";
 
-/// The process's metrics, in a registry of their own, so that tests do not see each other.
+/// The metrics of the process, in their own registry, so that tests do not share metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -64,19 +64,19 @@ pub struct Subject<'a> {
     pub name: &'a str,
 }
 
-/// What one sync of a policy did to the managed server.
+/// Counts of the writes of one sync to the managed server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncCounts {
     pub applied: u64,
     pub pruned: u64,
     pub failed: u64,
-    /// Writes although nothing had changed in Git.
+    /// Writes without a change in Git.
     pub drift_corrected: u64,
 }
 
 impl Metrics {
     /// # Errors
-    /// Only if two series claim one name, which is a mistake in this file.
+    /// Two metrics of this file have the same name.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let condition = opts("resource_condition", "1 for the current status of a condition");
@@ -98,7 +98,7 @@ impl Metrics {
         let build = registered(
             &self.registry,
             IntGaugeVec::new(
-                opts("build_info", "Always 1; the labels tell the build"),
+                opts("build_info", "Always 1; the labels show the build"),
                 &["version", "commit"],
             )?,
         )?;
@@ -107,7 +107,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// One poll of a repository; `result` is `success` or `failure`.
+    /// Records a poll of a repository; `result` is `success` or `failure`.
     pub fn polled(&self, repository: Subject<'_>, success: bool) {
         let result = if success { "success" } else { "failure" };
         self.repositories.polls.with_label_values(&[repository.namespace, repository.name, result]).inc();
@@ -117,7 +117,7 @@ impl Metrics {
         self.repositories.revision_changes.with_label_values(&[repository.namespace, repository.name]).inc();
     }
 
-    /// One reconcile of a policy. `reason` is a condition reason, so the label is bounded.
+    /// Records a reconcile of a policy. `reason` is a condition reason, so the label has few values.
     pub fn policy_reconciled(&self, policy: Subject<'_>, success: bool, reason: &str, took: Duration) {
         let result = if success { "success" } else { "failure" };
         self.policies.reconciles.with_label_values(&[policy.namespace, policy.name, result, reason]).inc();
@@ -147,13 +147,13 @@ impl Metrics {
             if candidate == status {
                 self.condition.with_label_values(&labels).set(1);
             } else {
-                // Absent is the normal case: only one of the three exists.
+                // The series is usually missing, because only one of the three exists.
                 let _ = self.condition.remove_label_values(&labels);
             }
         }
     }
 
-    /// One request to a managed server; `code` is the status, or a word for a transport failure.
+    /// Records a request to a managed server; `code` is the status, or a word for a transport failure.
     pub fn requested(&self, server: Subject<'_>, method: &str, code: &str, took: Duration) {
         self.servers
             .request_duration
@@ -161,19 +161,20 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// One request that waited for the throttle (`by_server` false) or was refused by the server's.
+    /// Records a request that waited for the client's throttle (`by_server` is false), or that the server rejected
+    /// with 429 or 503.
     pub fn throttled(&self, server: Subject<'_>, by_server: bool) {
         let source = if by_server { "server" } else { "client" };
         self.servers.throttled.with_label_values(&[server.namespace, server.name, source]).inc();
     }
 
-    /// One request for an OAuth 2.0 token.
+    /// Records a request for an OAuth 2.0 token.
     pub fn token_asked(&self, server: Subject<'_>, reason: &str, had: bool) {
         let result = if had { "success" } else { "failure" };
         self.servers.tokens.with_label_values(&[server.namespace, server.name, reason, result]).inc();
     }
 
-    /// Publishes how the gate of a managed server stands, for as long as somebody uses it.
+    /// Publishes the state of the gate of a managed server, for as long as the gate is in use.
     pub fn show_gate(&self, server: Subject<'_>, gate: &Arc<Gate>) {
         self.servers.gates.show(server, gate);
     }
@@ -182,7 +183,7 @@ impl Metrics {
         self.leader.set(i64::from(leading));
     }
 
-    /// Drops every series of an object that is gone.
+    /// Removes all series of a deleted object.
     pub fn forget(&self, kind: &str, subject: Subject<'_>) {
         remove_series(&self.condition, subject, Some(kind));
         match kind {
@@ -193,7 +194,7 @@ impl Metrics {
         }
     }
 
-    /// All series in the text exposition format.
+    /// Returns all series in the text exposition format.
     pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
@@ -234,13 +235,13 @@ impl ServerMetrics {
             throttled: counter(
                 registry,
                 "managed_server_throttled_total",
-                "Requests held back here (client) or refused with 429 or 503 there (server)",
+                "Requests delayed by the operator (client) or rejected with 429 or 503 (server)",
                 &["source"],
             )?,
             tokens: counter(
                 registry,
                 "managed_server_token_requests_total",
-                "Requests for OAuth 2.0 tokens, by why one was needed and whether one was had",
+                "Requests for OAuth 2.0 tokens, by reason and result",
                 &["reason", "result"],
             )?,
             gates: registered(registry, Gates::new()?)?,
@@ -260,7 +261,7 @@ impl PolicyMetrics {
         let counter = |name, help, labels: &[&str]| counter(registry, name, help, labels);
         let buckets = vec![0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
         let last_success =
-            opts("syncpolicy_last_success_timestamp_seconds", "Unix time of the last clean sync");
+            opts("syncpolicy_last_success_timestamp_seconds", "Unix time of the last sync without a failure");
         Ok(Self {
             reconciles: counter(
                 "syncpolicy_reconcile_total",
@@ -270,7 +271,7 @@ impl PolicyMetrics {
             reconcile_duration: histogram(
                 registry,
                 "syncpolicy_reconcile_duration_seconds",
-                "Time that a reconcile of a sync policy took",
+                "Duration of a reconcile of a sync policy",
                 &["result"],
                 buckets,
             )?,
@@ -307,7 +308,7 @@ impl PolicyMetrics {
     }
 }
 
-/// Serves `/metrics`.
+/// Returns the route `/metrics`.
 pub fn scrape(metrics: Arc<Metrics>) -> Router {
     async fn handle(State(metrics): State<Arc<Metrics>>) -> Response {
         match metrics.encode() {
@@ -357,7 +358,7 @@ fn registered<C: Collector + Clone + 'static>(
     Ok(collector)
 }
 
-/// Removes the series of one object. The vector only removes exact label sets, so they are read first.
+/// Removes the series of one object. The vector removes exact label sets only, so they are read first.
 fn remove_series<B>(vector: &MetricVec<B>, subject: Subject<'_>, kind: Option<&str>)
 where
     B: MetricVecBuilder,
@@ -371,7 +372,7 @@ where
                 && labels.get("name") == Some(&subject.name)
                 && kind.is_none_or(|kind| labels.get("kind") == Some(&kind));
             if is_subject {
-                // A series that another task removed meanwhile is as gone as it should be.
+                // Another task may have removed the series, which is not an error.
                 let _ = vector.remove(&labels);
             }
         }
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_of_a_server_is_shown_while_there_is_one() {
+    fn a_gate_has_series_while_it_is_in_use() {
         let metrics = Metrics::new().unwrap();
         let gate = |concurrency| {
             let throttling = Throttling { max_concurrent_requests: concurrency, ..Throttling::default() };
@@ -457,22 +458,26 @@ mod tests {
         );
         metrics.forget("ManagedServer", A);
         drop(of_b);
-        assert_eq!(series(&metrics), [] as [&str; 0], "neither the deleted object nor the unused gate");
+        assert_eq!(
+            series(&metrics),
+            [] as [&str; 0],
+            "the deleted object and the unused gate have no series"
+        );
     }
 
     #[test]
-    fn tokens_are_counted_by_why_and_whether() {
+    fn tokens_are_counted_by_reason_and_result() {
         let metrics = Metrics::new().unwrap();
         metrics.token_asked(A, "first", true);
         metrics.token_asked(A, "refused", false);
         metrics.token_asked(A, "refused", false);
-        let told = text(&metrics);
+        let encoded = text(&metrics);
         let name = "declarest_operator_managed_server_token_requests_total";
         for (labels, count) in
             [(r#"reason="first",result="success""#, 1), (r#"reason="refused",result="failure""#, 2)]
         {
             let series = format!(r#"{name}{{name="a",namespace="team",{labels}}} {count}"#);
-            assert!(told.contains(&series), "{series}\n{told}");
+            assert!(encoded.contains(&series), "{series}\n{encoded}");
         }
         metrics.forget("ManagedServer", A);
         assert!(!text(&metrics).contains(&format!("{name}{{")));

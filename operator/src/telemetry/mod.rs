@@ -1,4 +1,4 @@
-//! What the process tells about itself: log lines, metrics and probes.
+//! Log lines, metrics and probes.
 
 mod gates;
 mod health;

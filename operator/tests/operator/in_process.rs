@@ -98,7 +98,7 @@ async fn one_undecodable_object_is_reported_and_harms_no_other() {
 
     let bad = until_reason(&servers, "bad", "SpecInvalid").await;
     let message = bad.data["status"]["conditions"][0]["message"].as_str().unwrap();
-    assert!(message.starts_with("the object cannot be read: "), "{message}");
+    assert!(message.starts_with("the object cannot be decoded: "), "{message}");
     delete(&servers, &bad).await;
 }
 

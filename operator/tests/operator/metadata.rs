@@ -149,7 +149,7 @@ async fn a_bundle_that_cannot_be_had_is_named_with_its_field() {
     let world = World::start().await;
     for (bundle, reason, expected) in [
         ("./absent", "ArtifactUnavailable", "spec.metadata.bundle: "),
-        ("../../etc", "SpecInvalid", "local bundles must lie below"),
+        ("../../etc", "SpecInvalid", "a local bundle must be below"),
         ("ftp://h/b.tar.gz", "SpecInvalid", "spec.metadata.bundle: "),
     ] {
         let spec = json!({"http": {"baseURL": server.url()}, "metadata": {"bundle": bundle}});

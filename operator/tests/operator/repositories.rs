@@ -211,5 +211,5 @@ async fn somebody_elses_claim_is_not_taken() {
     spec["storage"] = json!({"pvc": {"accessModes": ["ReadWriteOnce"], "requests": {"storage": "1Gi"}}});
     create(&world, &spec).await;
     let message = world.repository_reason("DependencyInvalid").await;
-    assert!(message.contains("/repo-repo exists and belongs to somebody else"), "{message}");
+    assert!(message.contains("/repo-repo exists and has another owner"), "{message}");
 }

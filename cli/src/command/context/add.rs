@@ -1,4 +1,4 @@
-//! Commands that take contexts from their input.
+//! Commands that read contexts from their input: `add`, `update`, `validate`.
 
 use declarest_core::payload::fields::read_document;
 
@@ -10,13 +10,13 @@ use crate::error::Failure;
 use crate::input::{Content, InputError, PayloadArguments};
 use crate::invocation::Invocation;
 
-/// What input can be.
+/// The input: a catalogue or a context.
 enum Given {
     Catalogue(Catalogue),
     Context(Box<Context>),
 }
 
-/// Reads input, which is a catalogue if it has one of the keys that only a catalogue has.
+/// Reads the input. It is a catalogue if it has a key that only catalogues have.
 fn read(content: &Content) -> Result<Given, Failure> {
     let Content { origin, bytes, descriptor } = content;
     let located = |source| CatalogueError::Invalid { origin: origin.clone(), source: Box::new(source) };
@@ -60,7 +60,7 @@ pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Fail
     Ok(stored.save(&catalogue)?)
 }
 
-/// The name given as an argument or by one of two flags, which must agree.
+/// Returns the name from the argument or from one of two flags, which must agree.
 fn wanted_name(arguments: &AddArguments, invocation: &Invocation) -> Result<Option<String>, Failure> {
     let argument = arguments.new_context_name.as_deref();
     if let Some(name) = argument.filter(|name| name.trim().is_empty()) {
@@ -75,11 +75,11 @@ fn wanted_name(arguments: &AddArguments, invocation: &Invocation) -> Result<Opti
     }
 }
 
-/// The context called `name` of a given catalogue, or all of them.
+/// Returns the context `name` of a given catalogue, or all contexts.
 fn chosen(mut given: Catalogue, name: Option<&str>, origin: &str) -> Result<Catalogue, Failure> {
     let known: Vec<String> = given.contexts.iter().map(|context| context.name.0.clone()).collect();
     if known.is_empty() {
-        return Err(Failure::invalid(format!("{origin} holds no context; add one under contexts")));
+        return Err(Failure::invalid(format!("{origin} does not contain a context; add one under contexts")));
     }
     if let Some(name) = name {
         given.contexts.retain(|context| context.name.0 == name);
@@ -91,7 +91,7 @@ fn chosen(mut given: Catalogue, name: Option<&str>, origin: &str) -> Result<Cata
     Ok(given)
 }
 
-/// Moves the credentials of `added` over. One that is there already must be the same.
+/// Moves the credentials of `added` to `catalogue`. An existing credential must be equal.
 fn merge_credentials(catalogue: &mut Catalogue, added: &mut Catalogue) -> Result<(), CatalogueError> {
     for credential in added.credentials.drain(..) {
         match catalogue.credentials.iter().find(|known| known.name == credential.name) {
@@ -135,7 +135,7 @@ pub fn validate(input: &PayloadArguments, invocation: &Invocation) -> Result<(),
         return invocation.catalogue().map(drop);
     };
     let Given::Context(context) = read(&content)? else { return Ok(()) };
-    // Alone it can only refer to credentials that are in the catalogue already.
+    // A single context can only refer to credentials of the existing catalogue.
     let stored = invocation.catalogue()?;
     let catalogue = Catalogue { contexts: vec![*context], ..stored.catalogue.clone() };
     Ok(Stored::check(&catalogue, &content.origin)?)

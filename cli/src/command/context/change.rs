@@ -1,4 +1,4 @@
-//! Commands that change the catalogue, or what is remembered for a session.
+//! Commands that change the catalogue or the session cache.
 
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::Store;
@@ -20,7 +20,7 @@ pub fn use_context(name: Option<&str>, invocation: &Invocation) -> Result<(), Fa
     Ok(stored.save(&Catalogue { current_context: Some(name), ..stored.catalogue.clone() })?)
 }
 
-/// `context delete`. What was picked from a list is asked about, as a slip is easy there.
+/// `context delete`. Asks for confirmation if the context was picked from a list, because mistakes are easy there.
 pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let stored = invocation.catalogue()?;
     let (name, picked) = named_or_picked(name, &stored, "delete")?;
@@ -80,13 +80,13 @@ pub fn migrate(invocation: &Invocation) -> Result<(), Failure> {
 pub fn clean(credentials_in_session: bool, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Text)?;
     if !credentials_in_session {
-        return Err(Failure::invalid("say what to clean: --credentials-in-session"));
+        return Err(Failure::invalid("nothing to clean is selected; add --credentials-in-session"));
     }
     let removed = Session::clean(&invocation.environment)?;
     Ok(output.show(&(), Some(&format!("removed {removed} prompt credential session cache files")))?)
 }
 
-/// `context init`: makes the repository, and makes the metadata available that governs it.
+/// `context init`: creates the repository and the metadata directory, or fetches the metadata bundle.
 pub fn init(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let context = invocation.context_named(name)?;
     Repository::init(context)?;
@@ -94,7 +94,7 @@ pub fn init(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> 
         Store::init(&directory)?;
     }
     let workspace = block_on(Workspace::local(invocation))?;
-    // Tells now what would otherwise fail every later command.
+    // Report invalid metadata now, because otherwise every later command would fail.
     workspace.metadata.rules(&LogicalPath::root())?;
     Ok(())
 }
@@ -108,7 +108,7 @@ fn is_current(catalogue: &Catalogue, name: &str) -> bool {
     catalogue.current_context.as_deref().map(str::trim) == Some(name)
 }
 
-/// The name that was given, else one picked from a list, and whether it was picked.
+/// Returns the given name, or one picked from a list, and whether it was picked.
 fn named_or_picked(name: Option<&str>, stored: &Stored, action: &str) -> Result<(String, bool), Failure> {
     if let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) {
         return Ok((name.to_owned(), false));

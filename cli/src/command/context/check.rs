@@ -14,7 +14,7 @@ use crate::output::{Messages, OutputPolicy};
 use crate::repository::{Contact, deadline, worktree};
 use crate::workspace::open_bundle;
 
-/// How a component fares.
+/// The status of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
@@ -57,7 +57,7 @@ struct Summary {
     skip: usize,
 }
 
-/// Checks all components of a context and reports them; a failing one is a failure of the command.
+/// Checks all components of a context and prints the report. The command fails if a component fails.
 pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
     let context = invocation.context_named(name)?;
@@ -88,8 +88,7 @@ pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure>
 
 type Outcome = Result<(Status, String), Failure>;
 
-/// A server that answers is there, whatever it answers: not to know the address of the check, or not to
-/// like the request, is worth a warning.
+/// Returns the row of a component.
 fn row(component: &'static str, outcome: Outcome) -> Row {
     match outcome {
         Ok((status, details)) => Row { component, status, details, error: None },
@@ -110,7 +109,7 @@ fn repository(context: &ResolvedContext) -> Outcome {
             Ok((Status::Ok, "filesystem repository is accessible".to_owned()))
         }
         RepositoryPlace::Git { base_dir, auto_init: true, .. } if !base_dir.join(".git").exists() => {
-            Ok((Status::Warn, "git repository is not there yet; the first use makes it".to_owned()))
+            Ok((Status::Warn, "git repository does not exist yet; it is created on first use".to_owned()))
         }
         RepositoryPlace::Git { .. } => {
             let worktree = worktree(context, Contact::Remote, "the check")?;
@@ -119,7 +118,7 @@ fn repository(context: &ResolvedContext) -> Outcome {
     }
 }
 
-/// Where a checkout stands. It works in any state, but one that diverged needs somebody's decision.
+/// Returns the status of a checkout. A diverged one can be used, but a user must decide how to merge it.
 fn standing(status: &WorktreeStatus) -> (Status, String) {
     let commits = |count| if count == 1 { "1 commit".to_owned() } else { format!("{count} commits") };
     let (ahead, behind) = (commits(status.ahead), commits(status.behind));
@@ -172,20 +171,20 @@ fn server(context: &ResolvedContext) -> Outcome {
     }
     let client = context.server()?;
     match block_on(async { Ok(client.health().await?) }) {
-        Ok(()) => Ok((Status::Ok, "managed server answers".to_owned())),
+        Ok(()) => Ok((Status::Ok, "managed server responds".to_owned())),
         Err(failure)
             if matches!(
                 failure.category(),
                 Category::NotFound | Category::Conflict | Category::Validation
             ) =>
         {
-            Ok((Status::Warn, format!("managed server answers, but: {}", failure.message())))
+            Ok((Status::Warn, format!("managed server responds, but: {}", failure.message())))
         }
         Err(failure) => Err(failure),
     }
 }
 
-/// Proves the store by reading it, and changes nothing in it.
+/// Checks the store by reading it. Changes nothing in it.
 fn secret_store(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
     let Some(settings) = &context.context.secret_store else {
         return Ok((Status::Skip, "not configured".to_owned()));
@@ -193,17 +192,17 @@ fn secret_store(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
     let store = context.open_secret_store(&invocation.messages)?;
     let Some(file) = &settings.file else {
         return block_on(async {
-            // Of a Vault this is login, mount and version; it makes nothing.
+            // For Vault, this checks login, mount and version, and creates nothing.
             store.init().await?;
-            Ok((Status::Ok, "Vault takes the login and has the engine".to_owned()))
+            Ok((Status::Ok, "Vault accepted the login and has the engine".to_owned()))
         });
     };
     if !Path::new(&file.path.0).exists() {
-        return Ok((Status::Warn, "secret file is not there yet; the first use makes it".to_owned()));
+        return Ok((Status::Warn, "secret file does not exist yet; it is created on first use".to_owned()));
     }
     block_on(async {
         store.list().await?;
-        Ok((Status::Ok, "secret file decrypts".to_owned()))
+        Ok((Status::Ok, "secret file can be decrypted".to_owned()))
     })
 }
 

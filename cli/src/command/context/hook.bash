@@ -1,10 +1,10 @@
-# Prompted credentials are remembered for this shell and forgotten when it ends.
+# Prompted credentials are stored for this shell and removed when it exits.
 if [ -z "${DECLAREST_PROMPT_AUTH_SESSION_ID:-}" ]; then
   export DECLAREST_PROMPT_AUTH_SESSION_ID="bash:$$"
 fi
 
 declarest_prompt_auth_cleanup() {
-  # A session of another shell goes on when this one ends.
+  # Keep a session that another shell started.
   [ "${DECLAREST_PROMPT_AUTH_SESSION_ID:-}" = "bash:$$" ] || return 0
   command declarest context clean --credentials-in-session >/dev/null 2>&1 || true
 }
@@ -20,7 +20,7 @@ declarest_prompt_auth_on_exit() {
 
 if [ -z "${__declarest_prompt_auth_bash_hook_installed:-}" ]; then
   __declarest_prompt_auth_bash_hook_installed=1
-  # `trap -p` prints the command of the earlier trap as a word to be read again.
+  # `trap -p` prints the earlier trap as a shell command with quotes, so it is evaluated to get its text.
   __declarest_prompt_auth_prev_exit=$(trap -p EXIT)
   __declarest_prompt_auth_prev_exit=$(eval "set -- $__declarest_prompt_auth_prev_exit"; printf '%s' "${3-}")
   trap declarest_prompt_auth_on_exit EXIT

@@ -1,10 +1,10 @@
-# Prompted credentials are remembered for this shell and forgotten when it ends.
+# Prompted credentials are stored for this shell and removed when it exits.
 if [[ -z "${DECLAREST_PROMPT_AUTH_SESSION_ID:-}" ]]; then
   export DECLAREST_PROMPT_AUTH_SESSION_ID="zsh:$$"
 fi
 
 declarest_prompt_auth_cleanup() {
-  # A session of another shell goes on when this one ends.
+  # Keep a session that another shell started.
   [[ "${DECLAREST_PROMPT_AUTH_SESSION_ID:-}" == "zsh:$$" ]] || return 0
   command declarest context clean --credentials-in-session >/dev/null 2>&1 || true
 }

@@ -13,57 +13,57 @@ use crate::invocation::Invocation;
 
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {
-    /// Print a catalogue to fill in
+    /// Print a template of a catalogue
     PrintTemplate,
-    /// Make the repository of a context, and fetch the metadata bundle that it names
+    /// Create the repository of a context, and fetch its metadata bundle
     Init(Name),
     /// Add contexts to the catalogue
     Add(AddArguments),
     /// Replace a context of the catalogue
     Update(PayloadArguments),
-    /// Check a catalogue or a context without keeping it; the catalogue itself if none is given
+    /// Validate a catalogue or a context without saving it; without input, the existing catalogue
     Validate(PayloadArguments),
-    /// Make a context the current one
+    /// Set the current context
     Use(Name),
     /// Delete a context from the catalogue
     Delete(Name),
-    /// Give a context another name
+    /// Rename a context
     Rename {
-        /// The name that it has
+        /// Current name
         from: Option<String>,
-        /// The name that it gets
+        /// New name
         to: Option<String>,
     },
     /// List the contexts
     List,
     /// Print the current context
     Current,
-    /// Print a context as a catalogue of its own
+    /// Print a context as a catalogue with this context only
     Show(Name),
-    /// Print a context as commands see it
+    /// Print a context with all overrides and placeholders resolved
     Resolve {
         #[command(flatten)]
         name: Name,
-        /// Use this value instead of that of the catalogue
+        /// Override a value of the catalogue
         #[arg(short, long, value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
-    /// Check whether what a context refers to works
+    /// Check the repository, metadata, server and secret store of a context
     Check(Name),
-    /// Forget what was remembered for the session
+    /// Remove cached data of sessions
     Clean {
-        /// Forget prompted credentials
+        /// Remove prompted credentials
         #[arg(long)]
         credentials_in_session: bool,
     },
-    /// Print what makes a shell remember prompted credentials until it ends
+    /// Print the code with which a shell stores prompted credentials until it exits
     #[command(subcommand, arg_required_else_help = true)]
     SessionHook(HookShell),
     /// Rewrite the catalogue in its canonical form
     Migrate,
 }
 
-/// A shell that a session hook exists for.
+/// A shell with a session hook.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum HookShell {
     #[command(about = "eval \"$(declarest context session-hook bash)\"")]
@@ -83,10 +83,10 @@ pub struct Name {
 pub struct AddArguments {
     /// Name for the context
     new_context_name: Option<String>,
-    /// The context to take from a catalogue, or the name for a single one
+    /// The context to add from a catalogue, or the name for a single context
     #[arg(long, value_name = "NAME")]
     context_name: Option<String>,
-    /// Make it the current context
+    /// Set it as the current context
     #[arg(long)]
     set_current: bool,
     #[command(flatten)]

@@ -51,8 +51,7 @@ pub fn resolve(name: Option<&str>, set: &[String], invocation: &Invocation) -> R
     Ok(output.show(&shown(resolved.context.write().unwrap_or_default()), Some(&resolved.name))?)
 }
 
-/// A catalogue of one context, the one called `wanted` or the current one, and of the credentials that it
-/// refers to.
+/// Returns a catalogue with the context `wanted`, or the current one, and the credentials that it refers to.
 fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failure> {
     let Catalogue { current_context, default_editor, credentials, contexts } = stored.catalogue.clone();
     let current = current_context.filter(|name| !name.trim().is_empty());
@@ -69,7 +68,7 @@ fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failure> {
     })
 }
 
-/// The names of all credentials that a context refers to.
+/// Collects the names of all credentials that a context refers to.
 fn references(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -88,12 +87,12 @@ fn references(value: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// A value as it may be shown: programs get all of it, a terminal no secrets.
+/// Masks the secrets of a value if standard output is a terminal. Programs receive the whole value.
 fn shown(value: Value) -> Value {
     if std::io::stdout().is_terminal() { masked(value) } else { value }
 }
 
-/// `context session-hook`: what a shell evaluates when it starts.
+/// `context session-hook`: prints the code that a shell evaluates when it starts.
 pub fn session_hook(shell: HookShell, invocation: &Invocation) -> Result<(), Failure> {
     let script = match shell {
         HookShell::Bash => include_str!("hook.bash"),

@@ -40,7 +40,7 @@ pub fn edit(path: &PathArguments, editor: &EditorArgument, invocation: &Invocati
     store(&subject, &workspace, &document)
 }
 
-/// The document in `content`, which comes from `origin`.
+/// Decodes and checks the document in `content`, which is from `origin`.
 fn checked(
     subject: &Subject,
     origin: &str,
@@ -60,7 +60,7 @@ fn store(subject: &Subject, workspace: &Workspace<'_>, document: &Document) -> R
     Ok(())
 }
 
-/// `resource metadata unset`. The files that the document included stay: they are content of the user.
+/// `resource metadata unset`. Keeps the files that the document includes, because they are content of the user.
 pub fn unset(path: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
     let subject = Subject::new(path, invocation)?;
     let workspace = block_on(Workspace::local(invocation))?;

@@ -15,19 +15,19 @@ use crate::target::PathArguments;
 pub struct InferArguments {
     #[command(flatten)]
     path: PathArguments,
-    /// Store what is printed, in place of what is stored for exactly this path
+    /// Store the printed metadata for exactly this path; replaces existing metadata
     #[arg(short, long)]
     apply: bool,
     #[arg(short, long, hide = true)]
     recursive: bool,
 }
 
-/// Prints the metadata that is inferred for a path or selector, and stores it if that is wanted.
+/// Prints the metadata that is inferred for a path or selector, and optionally stores it.
 pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let subject = Subject::new(&arguments.path, invocation)?;
     if arguments.recursive {
-        return Err(Failure::invalid("metadata is inferred for one path at a time; leave out --recursive"));
+        return Err(Failure::invalid("metadata is inferred for one path at a time; remove --recursive"));
     }
     let inferred = block_on(async {
         let workspace = workspace(invocation).await?;

@@ -17,21 +17,21 @@ use crate::workspace::Workspace;
 
 #[derive(Debug, Subcommand)]
 pub enum MetadataCommand {
-    /// Print the metadata of exactly this path, over what holds by convention
+    /// Print the metadata of exactly this path, merged over the conventions
     Get {
         #[command(flatten)]
         path: PathArguments,
-        /// Print only what is stored for exactly this path
+        /// Print only the metadata that is stored for exactly this path
         #[arg(long)]
         overrides_only: bool,
     },
-    /// Print what all documents that govern a path say together
+    /// Print the merged metadata of all documents that apply to a path
     Resolve(PathArguments),
-    /// Print the request that an operation becomes
+    /// Print the request of an operation
     Render(render::RenderArguments),
-    /// Print the metadata that conventions and the description of the server suggest
+    /// Print metadata that is inferred from conventions and the API description of the server
     Infer(infer::InferArguments),
-    /// Store metadata for exactly this path, in place of what is there
+    /// Store metadata for exactly this path; replaces existing metadata
     Set {
         #[command(flatten)]
         path: PathArguments,
@@ -62,7 +62,7 @@ pub fn run(command: &MetadataCommand, invocation: &Invocation) -> Result<(), Fai
     }
 }
 
-/// What metadata is about: a path or selector as typed.
+/// The subject of a metadata command: a path or selector.
 struct Subject {
     text: String,
     selector: Selector,
@@ -77,9 +77,9 @@ impl Subject {
         Ok(Self { text, selector })
     }
 
-    /// A path that the subject stands for. Where it has `_`, only wildcards match it.
+    /// Returns a path that the subject matches. Its segments for `_` match wildcards only.
     fn representative(&self) -> Result<LogicalPath, Failure> {
-        // Braces are what no server and no repository has in a name.
+        // Names in repositories and on servers do not have braces.
         let segments = self.text.split('/').filter(|segment| !segment.is_empty());
         let mut segments: Vec<&str> =
             segments.map(|segment| if segment == "_" { "{any}" } else { segment }).collect();
@@ -90,7 +90,7 @@ impl Subject {
     }
 }
 
-/// Connects if the context has a server, which may describe itself.
+/// Opens the workspace. Connects if the context has a server, because its `OpenAPI` document may be needed.
 async fn workspace(invocation: &Invocation) -> Result<Workspace<'_>, Failure> {
     if invocation.context()?.context.managed_server.is_some() {
         return Workspace::connected(invocation).await;
@@ -112,7 +112,7 @@ mod tests {
     #[case("/shops/_/tills/_", "/shops/{any}/tills")]
     #[case("/shops/r*/tills/", "/shops/r*/tills")]
     #[case("/", "/")]
-    fn representatives(#[case] text: &str, #[case] expected: &str) {
+    fn a_selector_has_a_representative_path(#[case] text: &str, #[case] expected: &str) {
         let subject = Subject { text: text.to_owned(), selector: Selector::parse(text).unwrap() };
         assert_eq!(subject.representative().unwrap().as_str(), expected);
     }

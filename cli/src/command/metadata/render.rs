@@ -25,7 +25,7 @@ pub struct RenderArguments {
     operation: Option<String>,
 }
 
-/// Prints the request that an operation becomes; for selectors, which no request is for, as it is written.
+/// Prints the request of an operation, rendered. For a selector, prints the operation without rendering.
 pub fn run(arguments: &RenderArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let (path, operation) = arguments.understood();
@@ -47,8 +47,8 @@ pub fn run(arguments: &RenderArguments, invocation: &Invocation) -> Result<(), F
 }
 
 impl RenderArguments {
-    /// The path and the operation. Where `--path` gives the path, the first argument is the operation, unless
-    /// it is the path once more.
+    /// Returns the path and the operation. With `--path`, the first argument is the operation, unless it repeats the
+    /// path.
     fn understood(&self) -> (PathArguments, Option<&str>) {
         match (self.path.beside_flag(), &self.operation) {
             (Some(argument), None) if !argument.starts_with(['/', '\\']) => {
@@ -68,7 +68,7 @@ fn parse(name: &str) -> Result<OperationName, Failure> {
     })
 }
 
-/// What the documents say about an operation, over what holds by convention.
+/// Returns the operation of the documents, merged over the conventions.
 fn as_written(
     subject: &Subject,
     workspace: &Workspace<'_>,
@@ -90,7 +90,7 @@ fn rendered(resource: &Resource, operation: OperationName) -> Result<OperationSe
     Ok(resource.evaluation()?.section(operation)?)
 }
 
-/// The resource as the repository declares it, else as far as its path tells.
+/// Returns the declared resource, otherwise a resource that is known by its path only.
 fn resource(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Resource, Failure> {
     let rules = workspace.metadata.rules(path)?;
     if path.is_root() {

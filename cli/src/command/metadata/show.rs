@@ -1,4 +1,4 @@
-//! Commands that print metadata as it is written.
+//! Commands that print metadata without rendering: `get` and `resolve`.
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::Api;
@@ -32,7 +32,7 @@ pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) 
     Ok(output.show(&shown, None)?)
 }
 
-/// What is inferred for a path that nothing is stored for, if the server or its document knows it.
+/// Returns the inferred metadata of a path without stored metadata, if the server or its `OpenAPI` document has it.
 async fn inferred(subject: &Subject, invocation: &Invocation) -> Result<Option<Document>, Failure> {
     let path = subject.representative()?;
     let workspace = workspace(invocation).await?;

@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::repository::{Contact, Repository};
 
-/// `repository check`: silent where all is well. What is wrong with single resources is a warning, as the
+/// `repository check`: prints nothing if there is no fault. Faults of single resources are warnings, because the
 /// others can be used.
 pub fn check(invocation: &Invocation) -> Result<(), Failure> {
     let store = Repository::open(invocation.context()?, Contact::None)?.store()?;

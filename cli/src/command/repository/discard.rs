@@ -1,11 +1,11 @@
-//! Discarding what is not committed.
+//! Commands that discard uncommitted changes: `reset` and `clean`.
 
 use super::ResetArguments;
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::repository::{Contact, Repository};
 
-const NOTHING: &str = "a plain directory has no commit to go back to";
+const NOTHING: &str = "nothing to discard: a filesystem repository has no commits";
 
 /// `repository reset`.
 pub fn reset(arguments: &ResetArguments, invocation: &Invocation) -> Result<(), Failure> {

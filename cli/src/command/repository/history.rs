@@ -13,9 +13,9 @@ use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::repository::{Contact, Repository};
 
-/// A date on the command line that is none.
+/// An invalid date on the command line.
 #[derive(Debug, thiserror::Error)]
-#[error("{flag} \"{text}\" is no date; write YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z")]
+#[error("{flag} \"{text}\" is not a date; write YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z")]
 struct DateError {
     flag: &'static str,
     text: String,
@@ -27,7 +27,7 @@ impl Categorized for DateError {
     }
 }
 
-/// A commit as programs get it.
+/// A commit in structured output.
 #[derive(Debug, Serialize)]
 struct Record {
     hash: String,
@@ -73,7 +73,7 @@ impl HistoryArguments {
     }
 }
 
-/// A time in seconds since 1970: of a day the first one, or the `last` one.
+/// Returns a time in seconds since 1970. For a day, this is its first second, or its `last` one.
 fn seconds(flag: &'static str, text: &str, last: bool) -> Result<i64, DateError> {
     let refused = |_| DateError { flag, text: text.to_owned() };
     let text = text.trim();
@@ -85,13 +85,13 @@ fn seconds(flag: &'static str, text: &str, last: bool) -> Result<i64, DateError>
     Ok(time.to_zoned(TimeZone::UTC).map_err(refused)?.timestamp().as_second())
 }
 
-/// The author's own time; `None` if no calendar has it.
+/// Returns the time in the author's time zone, or `None` if it is out of range.
 fn local_time(author: &Author) -> Option<Zoned> {
     let offset = Offset::from_seconds(author.offset_minutes.checked_mul(60)?).ok()?;
     Some(Timestamp::from_second(author.at).ok()?.to_zoned(TimeZone::fixed(offset)))
 }
 
-/// The author's own time in a format of strftime(3); what no calendar has stays in seconds since 1970.
+/// Formats the time in the author's time zone as strftime(3). A time out of range is shown in seconds since 1970.
 fn shown(author: &Author, format: &str) -> String {
     local_time(author).map_or_else(|| format!("@{}", author.at), |time| time.strftime(format).to_string())
 }
@@ -110,13 +110,13 @@ impl From<LoggedCommit> for Record {
 }
 
 fn oneline(commit: &LoggedCommit) -> String {
-    /// Enough digits to be unique in any repository, and few enough to read.
+    /// Enough digits to be unique in practice.
     const DIGITS: usize = 12;
     let hash = commit.revision.as_str();
     format!("{} {}\n", hash.get(..DIGITS).unwrap_or(hash), commit.subject)
 }
 
-/// As git-log(1) has it.
+/// Returns the commit in the format of git-log(1).
 fn paragraph(commit: &LoggedCommit) -> String {
     let LoggedCommit { revision, author, subject, body, .. } = commit;
     let date = shown(author, "%a %b %-d %H:%M:%S %Y %z");
@@ -158,12 +158,12 @@ mod tests {
     #[case("2026-02-30")]
     #[case("31.01.2026")]
     #[case("2026-01-31T00:00:00")]
-    fn no_dates(#[case] text: &str) {
+    fn invalid_dates_are_rejected(#[case] text: &str) {
         assert!(seconds("--until", text, true).is_err());
     }
 
     #[test]
-    fn a_time_beyond_all_calendars_is_shown_in_seconds() {
+    fn a_time_out_of_range_is_shown_in_seconds() {
         let author = Author { name: String::new(), email: String::new(), at: i64::MAX, offset_minutes: 0 };
         assert_eq!(shown(&author, "%Y"), "@9223372036854775807");
     }

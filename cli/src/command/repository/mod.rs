@@ -14,23 +14,23 @@ use crate::invocation::Invocation;
 
 #[derive(Debug, Subcommand)]
 pub enum RepositoryCommand {
-    /// Make the repository of the context, unless it exists
+    /// Create the repository of the context, unless it exists
     Init,
-    /// Tell where the repository stands towards its remote and its last commit
+    /// Show the state of the repository: commits ahead and behind, and uncommitted changes
     Status(StatusArguments),
     /// Print the directories of the repository
     Tree,
-    /// Fetch what the remote has, and take it where that loses nothing
+    /// Fetch from the remote, and fast-forward if no changes are lost
     Refresh,
-    /// Commit everything that is not committed
+    /// Commit all changes
     Commit(CommitArguments),
     /// Push the commits that the remote does not have
     Push(PushArguments),
-    /// Forget what is staged for a commit
+    /// Unstage all changes
     Reset(ResetArguments),
-    /// Discard all that is not committed, except ignored files
+    /// Discard all uncommitted changes, except ignored files
     Clean,
-    /// Check that the repository can be used, and warn about files without effect
+    /// Check the repository, and warn about files without effect
     Check,
     /// List commits, the newest first
     History(HistoryArguments),
@@ -38,7 +38,7 @@ pub enum RepositoryCommand {
 
 #[derive(Debug, Args)]
 pub struct StatusArguments {
-    /// Compare with what was last seen of the remote, without contacting it
+    /// Compare with the last fetched state of the remote, without contacting it
     #[arg(long)]
     offline: bool,
 }
@@ -52,42 +52,42 @@ pub struct CommitArguments {
 
 #[derive(Debug, Args)]
 pub struct PushArguments {
-    /// Make the remote what the repository is, even if it loses commits
+    /// Overwrite the remote branch, even if it loses commits
     #[arg(long)]
     force_push: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct ResetArguments {
-    /// Discard what is not committed of files that are in the last commit
+    /// Discard uncommitted changes of tracked files
     #[arg(long)]
     hard: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct HistoryArguments {
-    /// At most so many commits
+    /// Maximum number of commits
     #[arg(long, value_name = "N")]
     max_count: Option<usize>,
-    /// Part of the author's name or address, in any case
+    /// Part of the author's name or address; case-insensitive
     #[arg(long, value_name = "TEXT")]
     author: Option<String>,
-    /// Part of the message, in any case
+    /// Part of the message; case-insensitive
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
-    /// Commits of this time and later: YYYY-MM-DD (in UTC) or RFC 3339
+    /// Commits at or after this time: YYYY-MM-DD (in UTC) or RFC 3339
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
-    /// Commits of this time and earlier; a date means all of that day
+    /// Commits at or before this time; a date includes the whole day
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
     /// Commits that changed this file or directory; may be repeated
     #[arg(long, value_name = "PREFIX")]
     path: Vec<String>,
-    /// List the oldest first
+    /// List the oldest commits first
     #[arg(long)]
     reverse: bool,
-    /// One line for each commit
+    /// Print one line per commit
     #[arg(long)]
     oneline: bool,
 }

@@ -9,7 +9,7 @@ use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::repository::{Contact, Repository, deadline};
 
-/// Where a repository stands.
+/// The state of a repository.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Standing {
@@ -17,7 +17,7 @@ struct Standing {
     ahead: usize,
     behind: usize,
     has_uncommitted: bool,
-    /// Told on demand.
+    /// Shown with `--verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<Vec<FileStatus>>,
 }
@@ -36,7 +36,7 @@ pub fn status(arguments: &StatusArguments, invocation: &Invocation) -> Result<()
 }
 
 impl Standing {
-    /// A plain directory has nothing to compare with.
+    /// The state of a filesystem repository, which has no remote.
     const FILESYSTEM: Self =
         Self { state: SyncState::NoRemote, ahead: 0, behind: 0, has_uncommitted: false, worktree: None };
 

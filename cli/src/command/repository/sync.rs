@@ -1,4 +1,4 @@
-//! Making a repository, and bringing it and its remote together.
+//! Commands that create a repository and sync it with its remote: `init`, `refresh`, `commit`, `push`.
 
 use declarest_core::repository::{Kept, Refreshed};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub fn init(invocation: &Invocation) -> Result<(), Failure> {
 pub fn refresh(invocation: &Invocation) -> Result<(), Failure> {
     let messages = &invocation.messages;
     let Repository::Git(worktree) = Repository::open(invocation.context()?, Contact::Remote)? else {
-        messages.verbose(1, "a plain directory has nothing to refresh from");
+        messages.verbose(1, "nothing to refresh: a filesystem repository has no remote");
         return Ok(());
     };
     match worktree.refresh(deadline())? {
@@ -36,26 +36,26 @@ pub fn refresh(invocation: &Invocation) -> Result<(), Failure> {
         }
         Refreshed::Kept(Kept::Ahead) => messages.verbose(1, "up to date, with commits that are not pushed"),
         Refreshed::Kept(reason) => {
-            messages.warn(&format!("fetched, but the files stay as they are: {}", why(reason)));
+            messages.warn(&format!("fetched, but the files were not changed: {}", why(reason)));
         }
     }
     Ok(())
 }
 
-/// Why the files of a repository were not touched, and what would change that.
+/// Returns why the files of a repository were not changed, and the correction.
 const fn why(reason: Kept) -> &'static str {
     match reason {
         Kept::Uncommitted => "there are uncommitted changes; commit or discard them, then refresh again",
-        Kept::OtherBranch => "another branch is checked out than the configured one",
+        Kept::OtherBranch => "the checked out branch is not the configured one",
         Kept::Ahead => "there are commits that are not pushed",
         Kept::Diverged => {
             "both the repository and its remote have commits that the other lacks; merge or rebase with git, \
-             or push with --force-push to give up those of the remote"
+             or push with --force-push to discard those of the remote"
         }
     }
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Debug, Serialize)]
 struct Committed {
     committed: bool,

@@ -20,7 +20,7 @@ pub fn tree(invocation: &Invocation) -> Result<(), Failure> {
     Ok(output.show(&(), Some(&text))?)
 }
 
-/// What is below a directory, by name.
+/// The directories below a directory, by name.
 #[derive(Default)]
 struct Directory(BTreeMap<String, Directory>);
 
@@ -32,7 +32,7 @@ impl Directory {
         }
     }
 
-    /// Draws all below; `margin` is what is left of it.
+    /// Draws all directories below. `margin` is the text before each line.
     fn draw(&self, margin: &str, text: &mut String) {
         for (place, (name, below)) in (1..).zip(&self.0) {
             let (branch, under) =
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn directories_are_sorted_within_their_parent() {
         let mut root = Directory::default();
-        // By bytes "a b" is between "a" and "a/x".
+        // In byte order, "a b" is between "a" and "a/x".
         for path in ["a", "a b", "a/x", "a/x/y", "a/z", "b", "b/c"] {
             root.insert(path);
         }

@@ -30,12 +30,12 @@ pub struct WriteArguments {
     path: PathArguments,
     #[command(flatten)]
     input: PayloadArguments,
-    /// Also all resources below the path
+    /// Include all resources below the path
     #[arg(short, long)]
     recursive: bool,
     #[command(flatten)]
     method: MethodArgument,
-    /// Save what the server has afterwards in the repository
+    /// Save the resulting state of the server to the repository
     #[arg(long)]
     refresh: bool,
 }
@@ -44,10 +44,10 @@ pub struct WriteArguments {
 pub struct ApplyArguments {
     #[command(flatten)]
     write: WriteArguments,
-    /// Update resources that are equal, too
+    /// Also update resources that are equal
     #[arg(long)]
     force: bool,
-    /// Do what a plan of "declarest plan --out" says, or nothing if that does not hold any more
+    /// Apply a plan of "declarest plan --out", unless it is stale
     #[arg(
         long,
         value_name = "FILE",
@@ -56,7 +56,7 @@ pub struct ApplyArguments {
     plan: Option<PathBuf>,
 }
 
-/// Brings resources to their desired state.
+/// `resource apply`: brings resources to their desired state.
 pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), Failure> {
     if let Some(file) = &arguments.plan {
         return apply_plan(file, &arguments.write, invocation);
@@ -65,7 +65,7 @@ pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), 
     write(&arguments.write, &options, &[OperationName::Create, OperationName::Update], invocation)
 }
 
-/// Does what the plan in `file` says.
+/// Applies the plan in `file`.
 fn apply_plan(file: &Path, arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let shown = file.display().to_string();
@@ -88,13 +88,13 @@ fn apply_plan(file: &Path, arguments: &WriteArguments, invocation: &Invocation) 
     })
 }
 
-/// Creates resources.
+/// `resource create`: creates resources.
 pub fn create(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
     let options = Options { intent: Intent::Create, ..Options::default() };
     write(arguments, &options, &[OperationName::Create], invocation)
 }
 
-/// Updates resources.
+/// `resource update`: updates resources.
 pub fn update(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
     let options = Options { intent: Intent::Update, ..Options::default() };
     write(arguments, &options, &[OperationName::Update], invocation)
@@ -112,7 +112,7 @@ fn write(
     let input = arguments.input.payload(Literals::WithAssignments)?;
     if input.is_some() && arguments.recursive {
         return Err(Failure::invalid(
-            "--recursive takes resources of the repository; remove it or the payload",
+            "--recursive selects resources of the repository; remove it or the payload",
         ));
     }
     block_on(async {
@@ -140,8 +140,9 @@ impl Run<'_> {
         self.write_targets(targets, None).await
     }
 
-    /// Plans and does it; if `saved` is given, only if that is the same.
+    /// Plans and applies. If `saved` is given, applies only if the plan equals it.
     async fn write_targets(&self, targets: Targets, saved: Option<&SavedPlan>) -> Result<(), Failure> {
+        // Plan, and compare with the saved plan.
         let session = self.workspace.session()?;
         let shows = self.invocation.settings.verbosity > 0;
         let resources =
@@ -154,18 +155,21 @@ impl Run<'_> {
             let about = subject(&session, &saved.subject.path, saved.subject.recursive);
             saved.check(&about, &plan)?;
         }
+        // Apply.
         for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {
             self.invocation.messages.verbose(2, &format!("{:?} {}", action.step, action.path).to_lowercase());
         }
         let report = sync::apply(&session, plan, &stop).await;
+        // Show or save the written resources.
         let failed: HashSet<&LogicalPath> = report.failures.iter().map(|failure| &failure.path).collect();
         let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();
         let looked = self.look_again(written, shows.then_some(single)).await;
-        // What was not written counts before what could not be shown.
+        // A failed write takes precedence over a failure to show the result.
         outcome::check(&report.failures, targeted, &self.invocation.messages).and(looked)
     }
 
-    /// Reads what was written, to save it or to show it: alone if it is `shown` as a single one.
+    /// Reads the written resources, to save or to show them. `shown` is `None` to show nothing, `Some(true)` to show a
+    /// single record, and `Some(false)` to show a list.
     async fn look_again(&self, written: Vec<Resource>, shown: Option<bool>) -> Result<(), Failure> {
         if written.is_empty() {
             return Ok(());
@@ -180,7 +184,7 @@ impl Run<'_> {
         }
     }
 
-    /// Saves what the server has, with the guards of every save. Where the repository has placeholders they stay.
+    /// Saves the state of the server, with the checks of every save. Placeholders of the repository are kept.
     async fn refresh(&self, observed: &[(Resource, Observed)]) -> Result<(), Failure> {
         let store = self.workspace.store()?;
         let draft = |(resource, observed): &(Resource, Observed)| {

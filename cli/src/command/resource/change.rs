@@ -1,4 +1,4 @@
-//! Payloads on their way into the repository.
+//! Saves payloads to the repository.
 
 use declarest_core::authoring::{Batch, Concealed, Declaration, Prepared, SecretOptions, conceal};
 use declarest_core::repository::Store;
@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::workspace::Workspace;
 
-/// What saving payloads comes to, once all guards are passed.
+/// A save that has passed all checks.
 pub struct Change<'w> {
     workspace: &'w Workspace<'w>,
     store: &'w Store,
@@ -16,7 +16,7 @@ pub struct Change<'w> {
 }
 
 impl<'w> Change<'w> {
-    /// Passes all guards, so that afterwards everything can be written.
+    /// Runs all checks, so that nothing is written if one fails.
     pub fn new(
         workspace: &'w Workspace<'w>,
         store: &'w Store,
@@ -31,13 +31,13 @@ impl<'w> Change<'w> {
         Ok(Self { workspace, store, prepared, concealed })
     }
 
-    /// Secrets first, so that no file names one that is not there; metadata last where it says that a file is a
-    /// placeholder, and else first.
+    /// Writes secrets first, so that no placeholder refers to a missing secret. Metadata of secret attributes is
+    /// written before the files, metadata that declares whole resources as secret after them.
     pub async fn carry_out(self, invocation: &Invocation) -> Result<(), Failure> {
         let Self { workspace, store, prepared, concealed } = self;
         for (path, at) in &concealed.in_arrays {
             invocation.messages.warn(&format!(
-                "{path}: the key of the secret {at} holds a place in an array; if the array is reordered, \
+                "{path}: the key of the secret {at} contains an array index; if the array is reordered, \
                  name it explicitly, as in {{{{secret \"a key\"}}}}"
             ));
         }
@@ -57,7 +57,7 @@ impl<'w> Change<'w> {
     }
 }
 
-/// Writes metadata. A context without a place for it only needs one if there is something to write.
+/// Writes metadata. The context needs a place for metadata only if there are declarations.
 fn declare(workspace: &Workspace<'_>, declarations: &[Declaration]) -> Result<(), Failure> {
     if declarations.is_empty() {
         return Ok(());

@@ -23,13 +23,13 @@ use crate::workspace::Workspace;
 pub struct DeleteArguments {
     #[command(flatten)]
     path: PathArguments,
-    /// Delete without asking, which is the only way
+    /// Confirm the deletion; required
     #[arg(short, long)]
     yes: bool,
-    /// Also all resources below the path
+    /// Include all resources below the path
     #[arg(short, long)]
     recursive: bool,
-    /// Where to delete
+    /// Place to delete from
     #[arg(long, value_enum, default_value = "managed-server", value_name = "SOURCE")]
     source: Place,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub struct DeleteArguments {
     message: MessageArgument,
 }
 
-/// Where resources are deleted.
+/// The place where resources are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Place {
     #[value(alias = "managed-service")]
@@ -82,7 +82,7 @@ pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), F
     })
 }
 
-/// Deletes what the repository declares at `path`; if that is nothing, what the server has there.
+/// Deletes the declared resources at `path` on the server. If none is declared, deletes the resource of the server.
 async fn on_server(
     arguments: &DeleteArguments,
     workspace: &Workspace<'_>,
@@ -92,7 +92,7 @@ async fn on_server(
     let declares = workspace.context.context.repository.is_some();
     if arguments.recursive && !declares {
         return Err(Failure::invalid(
-            "--recursive deletes what the repository declares, and the context has no repository",
+            "--recursive deletes resources that the repository declares, but the context has no repository",
         ));
     }
     let declared = if declares { Targets::if_declared(workspace, path, arguments.recursive)? } else { None };
@@ -108,7 +108,7 @@ async fn on_server(
     outcome::check(&report.failures, targeted, workspace.messages)
 }
 
-/// The resource at a path of which nothing else is known, unless its names need a look at the server.
+/// Returns the resource at a path. Reads it from the server if its identity cannot be derived from the path.
 async fn by_path(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Resource, Failure> {
     match Resource::by_path(path.clone(), workspace.metadata.rules(path)?) {
         Ok(resource) => Ok(resource),
@@ -133,7 +133,7 @@ fn in_repository(
     Ok(())
 }
 
-/// Why files could not be deleted.
+/// The files of a resource could not be deleted.
 #[derive(Debug, thiserror::Error)]
 enum Deletion {
     #[error(transparent)]

@@ -18,19 +18,19 @@ use crate::workspace::Workspace;
 pub struct DiffArguments {
     #[command(flatten)]
     path: PathArguments,
-    /// Also all resources below the path
+    /// Include all resources below the path
     #[arg(short, long)]
     recursive: bool,
-    /// Print the paths of resources that differ, and nothing else
+    /// Print only the paths of resources that differ
     #[arg(long)]
     list: bool,
     /// Exit with 7 if there are differences
     #[arg(long)]
     exit_code: bool,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     color: When,
-    /// How many equal lines to show around a difference, or all
+    /// Number of equal lines around a difference, or all
     #[arg(short = 'U', long, default_value = "3", value_name = "LINES", value_parser = parse_context)]
     unified: Context,
 }
@@ -55,7 +55,7 @@ fn parse_context(text: &str) -> Result<Context, String> {
     text.parse().map(Context::Lines).map_err(|_| "use a number of lines, or all".to_owned())
 }
 
-/// Shows how the server departs from the repository.
+/// Shows the differences between the repository and the server.
 pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
     let target = arguments.path.target(invocation)?;
@@ -77,7 +77,7 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
     })
 }
 
-/// Shows the same for one resource, difference by difference.
+/// Lists the differences of one resource.
 pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let target = arguments.target(invocation)?;
@@ -143,7 +143,7 @@ fn text(
     let drifts: Vec<Drift> = actions.iter().map(drift).collect();
     if drifts.iter().all(|drift| *drift == Drift::Unchanged) {
         return match (actions.is_empty(), single) {
-            // All of them failed, which is told elsewhere.
+            // All comparisons failed; the failures are printed separately.
             (true, _) => String::new(),
             (false, true) => format!("No differences for {path}."),
             (false, false) => format!("No differences under {path}."),

@@ -1,4 +1,4 @@
-//! Reading from the server what is to be kept.
+//! Reads the resources to save from the server.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::invocation::Invocation;
 use crate::target::Target;
 use crate::workspace::Workspace;
 
-/// Reads what `target` names. Each `_` in it stands for the members of the collection before it; what then does
-/// not exist is left out, unless nothing does.
+/// Reads the resources that `target` names. Each `_` matches the members of the collection before it. Paths that do
+/// not exist are then skipped; if none exists, this is an error.
 pub async fn fetch(
     workspace: &Workspace<'_>,
     target: &RawPath,
@@ -31,13 +31,13 @@ pub async fn fetch(
         }
     }
     if fetched.is_empty() {
-        let message = format!("{} not found: the server has nothing that it stands for", target.as_str());
+        let message = format!("{} not found: no resource of the server matches it", target.as_str());
         return Err(Failure::Failed { category: Category::NotFound, message });
     }
     Ok(fetched)
 }
 
-/// The paths that `target` stands for, sorted.
+/// Returns the paths that `target` matches, sorted.
 async fn expand(remote: &Arc<Remote>, target: &RawPath) -> Result<Vec<LogicalPath>, Failure> {
     let mut paths = vec![LogicalPath::root()];
     for segment in target.as_str().split('/').filter(|segment| !segment.is_empty()) {

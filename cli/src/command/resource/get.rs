@@ -24,7 +24,7 @@ pub struct GetArguments {
     source: SourceArguments,
     #[command(flatten)]
     exclusions: Exclusions,
-    /// Leave out values that the defaults of metadata give as well
+    /// Omit values that equal the resource's defaults
     #[arg(long)]
     prune_defaults: bool,
     /// Print secrets instead of placeholders
@@ -43,7 +43,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
     let secrets = Secrets::new(arguments.show_secrets, invocation)?;
     let (read, rules, metadata) = block_on(async {
         let (mut read, rules) = read(arguments, source, &target, invocation).await?;
-        // Before secrets are put in, as metadata shows what is stored.
+        // Metadata is rendered before secrets are resolved, because it shows the stored values.
         let metadata = match &read {
             Read::Resource(item) if arguments.show_metadata => Some(item.metadata()?),
             _ => None,
@@ -80,7 +80,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
     }
 }
 
-/// What is at the path, and the rules there.
+/// Reads the target, and returns it with its rules.
 async fn read(
     arguments: &GetArguments,
     source: Source,

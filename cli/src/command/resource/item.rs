@@ -1,4 +1,4 @@
-//! What was read, and how it is shown.
+//! Resources that were read, and their forms in output.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use crate::invocation::Invocation;
 /// A resource as it was read.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// The path that the user knows it by.
+    /// The path that the user asked for.
     pub path: LogicalPath,
     pub alias: String,
     pub remote_id: String,
     pub payload: Value,
     rules: Arc<Rules>,
-    /// Whether all of it is a secret.
+    /// Whether the whole resource is a secret.
     secret: bool,
     secret_attributes: Vec<Pointer>,
-    /// Whether the payload is, or may be, the answer of a collection and holds several resources.
+    /// Whether the payload is, or may be, that of a collection and contains several resources.
     list: bool,
     descriptor: Option<Descriptor>,
 }
 
-/// What to leave out of a collection.
+/// The resources to omit from a collection.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Exclusions {
-    /// Leave out resources of a collection, by path, last segment, alias or id
+    /// Omit resources of a collection, by path, last segment, alias or id
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     exclude: Vec<String>,
 }
@@ -57,8 +57,8 @@ impl Item {
         }
     }
 
-    /// A resource of the server, asked for at `path`. It is governed by the path that its alias gives, and its
-    /// secrets are those of every path that it was found by. A collection may answer such a request, too.
+    /// Creates the item of a resource that was requested at `path`. The rules are those of the path with its alias.
+    /// The secrets are those of every path that it was found by. The payload may also be that of a collection.
     pub fn observed(path: &LogicalPath, observed: Observed, metadata: &Metadata) -> Result<Self, Failure> {
         let Observed { at, payload, .. } = observed;
         let payload = payload.unwrap_or_default();
@@ -75,19 +75,19 @@ impl Item {
         Ok(Self { descriptor: at.descriptor, list, ..item })
     }
 
-    /// A resource of the repository.
+    /// Creates the item of a declared resource.
     pub fn declared(resource: Resource) -> Self {
         let Resource { path, rules, identity, payload, descriptor, .. } = resource;
         let item = Self::new(path, rules, identity, Arc::unwrap_or_clone(payload));
         Self { descriptor, list: item.may_be_list(), ..item }
     }
 
-    /// Whether the payload has none of the secret attributes, as the answer of a collection.
+    /// Returns whether the payload has none of the secret attributes, as the payload of a collection.
     fn may_be_list(&self) -> bool {
         !has_any(&self.payload, &self.secret_attributes)
     }
 
-    /// The resources that the list of a collection shows, sorted by path.
+    /// Creates the items of the members of a collection, sorted by path.
     pub fn listed(members: Members, metadata: &Metadata) -> Result<Vec<Self>, Failure> {
         let items = members.entries.into_iter().map(|(path, entry)| {
             let Entry { alias, remote_id, payload, .. } = entry;
@@ -97,7 +97,7 @@ impl Item {
         items.collect()
     }
 
-    /// The metadata of the resource, rendered without its secrets.
+    /// Returns the metadata of the resource, rendered without its secrets.
     pub fn metadata(&self) -> Result<Document, Failure> {
         let mut seen = self.clone();
         seen.mask();
@@ -111,13 +111,13 @@ impl Item {
         Ok(self.rules.on_resource(subject)?.document())
     }
 
-    /// The payload without what its defaults say as well.
+    /// Removes values that equal the defaults from the payload.
     pub fn prune_defaults(&mut self) {
         let defaults = Value::Object(self.rules.resolved().defaults.clone());
         self.payload = compact(std::mem::take(&mut self.payload), &defaults);
     }
 
-    /// Puts the placeholder in the place of declared secrets.
+    /// Replaces declared secrets with the placeholder.
     pub fn mask(&mut self) {
         if self.secret {
             self.payload = Value::from(PLACEHOLDER);
@@ -128,7 +128,7 @@ impl Item {
         }
     }
 
-    /// What the payload is: as it is stored, else as metadata says, else as it looks.
+    /// Returns the type of the payload: the stored one, otherwise that of metadata, otherwise a guess from the value.
     pub fn descriptor(&self) -> Descriptor {
         let stated = || self.rules.payload_type().map(Descriptor::of);
         self.descriptor.clone().or_else(stated).unwrap_or_else(|| {
@@ -140,7 +140,7 @@ impl Item {
         })
     }
 
-    /// How lists show the resource: its alias, padded to `width` characters, and its id.
+    /// Returns the line in lists: the alias, padded to `width` characters, and the id.
     fn line(&self, width: usize) -> String {
         match (self.alias.as_str(), self.remote_id.as_str()) {
             ("", _) => self.path.to_string(),
@@ -150,13 +150,13 @@ impl Item {
     }
 }
 
-/// The rules of the entries that `payload`, the answer at `path`, is an array of. Metadata of one entry may declare
-/// secrets that those of the collection do not.
+/// Returns the rules of the entries of `payload` at `path`, if it is an array. Metadata of an entry may declare secrets
+/// that metadata of the collection does not.
 fn entry_rules(path: &LogicalPath, payload: &Value, metadata: &Metadata) -> Result<Vec<Arc<Rules>>, Failure> {
     let collection = metadata.rules(path)?;
     let mut found = Vec::new();
     for entry in payload.as_array().into_iter().flatten() {
-        // An entry without a name has no metadata of its own.
+        // An entry without a name cannot have its own metadata.
         let Ok(identity) = collection.identify(path, entry) else { continue };
         let Ok(at) = path.child(&identity.alias) else { continue };
         found.push(metadata.rules(&at)?);
@@ -164,20 +164,20 @@ fn entry_rules(path: &LogicalPath, payload: &Value, metadata: &Metadata) -> Resu
     Ok(found)
 }
 
-/// The lines of a list.
+/// Returns the lines of a list.
 pub fn lines(items: &[Item]) -> String {
     let width = items.iter().map(|item| item.alias.chars().count()).max().unwrap_or_default();
     let lines: Vec<String> = items.iter().map(|item| item.line(width)).collect();
     lines.join("\n")
 }
 
-/// The paths of resources, one a line.
+/// Returns the paths of resources, one per line.
 pub fn paths(items: &[Item]) -> String {
     let paths: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
     paths.join("\n")
 }
 
-/// The payloads of resources as an array.
+/// Returns the payloads of resources as an array.
 pub fn payloads(items: Vec<Item>) -> Value {
     Value::Array(items.into_iter().map(|item| item.payload).collect())
 }
@@ -187,23 +187,23 @@ impl Exclusions {
         items.retain(|item| !self.cover(&item.path, &item.alias, &item.remote_id));
     }
 
-    /// Whether a resource is to be left out.
+    /// Returns whether a resource is excluded.
     pub fn cover(&self, path: &LogicalPath, alias: &str, remote_id: &str) -> bool {
         let names = [path.as_str(), path.name(), alias, remote_id];
         self.exclude.iter().map(|name| name.trim()).any(|name| names.contains(&name))
     }
 
-    /// Whether nothing is to be left out.
+    /// Returns whether no resource is excluded.
     pub fn is_empty(&self) -> bool {
         self.exclude.is_empty()
     }
 }
 
-/// What becomes of secrets.
+/// How secrets are shown.
 #[derive(Clone, Debug)]
 pub enum Secrets {
     Masked,
-    /// They show, also those that placeholders stand for.
+    /// Secrets are shown, and placeholders are resolved.
     Shown(SecretReader),
 }
 
@@ -268,7 +268,7 @@ mod tests {
     #[case(Value::Bytes(vec![]), PayloadType::OctetStream)]
     #[case(Value::from("x"), PayloadType::Text)]
     #[case(Value::from(1), PayloadType::Json)]
-    fn types_that_nobody_states(#[case] payload: Value, #[case] expected: PayloadType) {
+    fn types_are_guessed_if_they_are_not_stated(#[case] payload: Value, #[case] expected: PayloadType) {
         let item = Item { payload, ..item("/a", "a", "a") };
         assert_eq!(item.descriptor().payload_type, expected);
     }

@@ -20,7 +20,7 @@ pub struct ListArguments {
     source: SourceArguments,
     #[command(flatten)]
     exclusions: Exclusions,
-    /// Also list what is below the members
+    /// Include all resources below the members
     #[arg(short, long)]
     recursive: bool,
 }

@@ -28,17 +28,17 @@ use crate::target::PathArguments;
 pub enum ResourceCommand {
     /// Print a resource or the members of a collection
     Get(get::GetArguments),
-    /// Save what the server has, or a payload, in the repository
+    /// Save a resource from the server, or a payload, to the repository
     Save(save::SaveArguments),
-    /// Create resources that the server has not got, and update those that differ
+    /// Create missing resources and update changed ones
     Apply(apply::ApplyArguments),
     /// Create resources on the server
     Create(apply::WriteArguments),
-    /// Update resources on the server, whether they differ or not
+    /// Update resources on the server, even if they are equal
     Update(apply::WriteArguments),
     /// Delete resources on the server, in the repository, or both
     Delete(delete::DeleteArguments),
-    /// Show how the server departs from the repository
+    /// Show the differences between the repository and the server
     Diff(diff::DiffArguments),
     /// List the differences of one resource
     Explain(PathArguments),
@@ -50,7 +50,7 @@ pub enum ResourceCommand {
 }
 
 impl ResourceCommand {
-    /// Whether the last line on standard error tells how the command ended.
+    /// Returns whether the last line on standard error reports success or failure.
     pub fn prints_footer(&self) -> bool {
         match self {
             Self::Get(_) | Self::List(_) | Self::Metadata(_) | Self::Diff(_) | Self::Explain(_) => false,

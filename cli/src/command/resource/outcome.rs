@@ -1,12 +1,12 @@
-//! What became of the resources of a command.
+//! Reports the failures of a command's resources.
 
 use declarest_core::sync::Failure as Failed;
 
 use crate::error::Failure;
 use crate::output::Messages;
 
-/// Tells which of `targeted` resources failed. One failure alone is the failure of the command; of several each
-/// gets its line, and the command fails as the first did.
+/// Returns a failure if some of the `targeted` resources failed. A single failure is returned as it is. Several are
+/// printed, one per line, and the command fails with the category of the first one.
 pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Result<(), Failure> {
     let Some(first) = failures.first() else { return Ok(()) };
     let category = first.reason.category();
@@ -20,7 +20,7 @@ pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Resul
     Err(Failure::Failed { category, message })
 }
 
-/// The message, and the resource if the message does not name it.
+/// Returns the message, with the path of the resource if the message does not contain it.
 fn shown(failure: &Failed) -> String {
     if failure.message.contains(failure.path.as_str()) {
         return failure.message.clone();

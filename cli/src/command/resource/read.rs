@@ -1,4 +1,4 @@
-//! Reading what a path means, from either source.
+//! Reads the resource or the collection at a path, from the server or the repository.
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::MetadataError;
@@ -12,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::target::Target;
 use crate::workspace::Workspace;
 
-/// What is at a path.
+/// The resource or the collection at a path.
 pub enum Read {
     Resource(Box<Item>),
     /// The members of a collection, sorted by path.
@@ -20,7 +20,7 @@ pub enum Read {
 }
 
 impl Read {
-    /// All that was read, for changing it.
+    /// Returns all items, mutable.
     pub fn items_mut(&mut self) -> &mut [Item] {
         match self {
             Self::Resource(item) => std::slice::from_mut(&mut **item),
@@ -29,7 +29,7 @@ impl Read {
     }
 }
 
-/// Reads from the server. What is written as a collection is listed, unless its answer is no list.
+/// Reads from the server. A path with a trailing slash is listed, unless the response is not a list.
 pub async fn remote(
     workspace: &Workspace<'_>,
     target: &Target,
@@ -52,7 +52,8 @@ pub async fn remote(
     }
 }
 
-/// Lists a collection of the server: its members, and with `recursive` what the list shows below them.
+/// Lists a collection of the server: its members, and with `recursive` the resources below them that the list
+/// contains.
 pub async fn remote_list(
     workspace: &Workspace<'_>,
     path: &LogicalPath,
@@ -81,13 +82,13 @@ fn collection(
 fn warn_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
     if members.partial {
         let warning = format!(
-            "the list of {path} has further pages; say in operations.list.pagination how to ask for them"
+            "the list of {path} has further pages; configure operations.list.pagination to request them"
         );
         invocation.messages.warn(&warning);
     }
 }
 
-/// Reads from the repository: the resource at the path or of that name, else the members of the collection.
+/// Reads from the repository: the resource at the path or with that name, otherwise the members of the collection.
 pub fn local(workspace: &Workspace<'_>, target: &Target) -> Result<Read, Failure> {
     if !target.explicit_collection && !target.path.is_root() {
         match lookup(workspace.tree.as_ref(), &workspace.metadata, &target.path) {
@@ -103,8 +104,8 @@ pub fn local(workspace: &Workspace<'_>, target: &Target) -> Result<Read, Failure
     Ok(Read::Collection(declared(workspace, members)?))
 }
 
-/// Lists the repository: the members of a collection, or the resource at the path; with `recursive` both,
-/// and all below.
+/// Lists from the repository: the members of a collection, or the resource at the path. With `recursive`, both and all
+/// resources below.
 pub fn local_list(
     workspace: &Workspace<'_>,
     path: &LogicalPath,

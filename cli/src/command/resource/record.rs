@@ -1,4 +1,4 @@
-//! Resources as they are after a command, for those who ask with `--verbose`.
+//! Records of resources after a command, which `--verbose` prints.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ struct RecordDescriptor {
 }
 
 impl Record {
-    /// The record of `resource` as the server has it. Neither declared secrets nor what placeholders stand for
-    /// show.
+    /// Creates the record of `resource` with the state of the server. Declared secrets and values of placeholders are
+    /// masked.
     pub fn new(resource: &Resource, observed: &Observed) -> Self {
         let payload = observed.payload.clone().unwrap_or_default();
         let rules = &observed.at.rules;
@@ -65,7 +65,7 @@ impl RecordDescriptor {
     }
 }
 
-/// Reads what the server has of `resources` now.
+/// Reads the current state of `resources` from the server.
 pub async fn observe(
     remote: &Arc<Remote>,
     resources: Vec<Resource>,
@@ -78,7 +78,7 @@ pub async fn observe(
     Ok(observed)
 }
 
-/// Prints the records: alone, as a list, or as text their paths.
+/// Prints the records: a single one, a list, or, as text, their paths.
 pub fn show(output: &Output, observed: &[(Resource, Observed)], single: bool) -> Result<(), Failure> {
     let records: Vec<Record> =
         observed.iter().map(|(resource, observed)| Record::new(resource, observed)).collect();

@@ -27,43 +27,43 @@ pub struct SaveArguments {
     input: PayloadArguments,
     #[command(flatten)]
     exclusions: Exclusions,
-    /// Whether a list is saved as its items or as a single resource
+    /// How a list is saved: as its items or as a single resource
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     mode: Mode,
-    /// Keep the whole resource in the secret store
+    /// Save the whole resource to the secret store
     #[arg(long)]
     secret: bool,
-    /// Keep these attributes in the secret store, all likely ones if none is named
+    /// Save these attributes to the secret store; without a value, all likely secrets
     #[arg(long, value_name = "POINTERS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     secret_attributes: Option<String>,
-    /// Save what looks like a secret as it is
+    /// Save values that look like secrets as plaintext
     #[arg(long)]
     allow_plaintext: bool,
-    /// Leave out what the defaults of the resource say anyway before looking for secrets
+    /// Omit values that equal the resource's defaults, before secrets are detected
     #[arg(long)]
     prune_defaults: bool,
-    /// Overwrite resources that exist
+    /// Overwrite existing resources
     #[arg(long)]
     force: bool,
-    /// Push the commit, whatever the context says
+    /// Push the commit, even if the context does not
     #[arg(long)]
     push: bool,
     #[command(flatten)]
     message: MessageArgument,
 }
 
-/// What becomes of a list.
+/// How a list is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Its items, if it is one
+    /// As its items, if the payload is a list
     Auto,
-    /// Its items; what is no list is refused
+    /// As its items; a payload that is not a list is an error
     Items,
-    /// One resource
+    /// As one resource
     Single,
 }
 
-/// Saves what the server has, or what is given, in the repository.
+/// Saves resources from the server, or a payload, to the repository.
 pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Failure> {
     let target = arguments.path.selector(invocation)?;
     arguments.check()?;
@@ -71,12 +71,13 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
     let input = arguments.input.payload(Literals::WithAssignments)?;
     if input.is_some() && has_wildcard(&target) {
         return Err(Failure::invalid(format!(
-            "{} has a \"_\", which stands for what the server has; name one path for the payload",
+            "{} has a \"_\", which matches resources of the server; write one path for the payload",
             target.as_str()
         )));
     }
     let default = format!("declarest: save resource {}", target.as_str());
     let push = if arguments.push { Push::Always } else { Push::Configured };
+    // Read the payloads.
     let authoring = Authoring::begin(invocation, &arguments.message, default, push)?;
     block_on(async {
         let workspace = match &input {
@@ -93,6 +94,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
                 draft.prune_defaults(&workspace.metadata)?;
             }
         }
+        // Check, write and commit.
         let store = authoring.store()?;
         if !arguments.force {
             check_absent(&store, batches.iter().flat_map(|batch| &batch.drafts).map(|draft| &draft.path))?;
@@ -104,7 +106,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
 }
 
 impl SaveArguments {
-    /// Refuses flags that cannot be meant together.
+    /// Returns an error for flags that exclude each other.
     fn check(&self) -> Result<(), Failure> {
         let with_secret = [
             ("--mode items", self.mode == Mode::Items),
@@ -116,16 +118,16 @@ impl SaveArguments {
             && let Some((flag, _)) = with_secret.into_iter().find(|(_, given)| *given)
         {
             return Err(Failure::invalid(format!(
-                "--secret saves one resource as one secret; remove {flag}"
+                "--secret saves the whole resource as one secret; remove {flag}"
             )));
         }
         if self.mode == Mode::Single && !self.exclusions.is_empty() {
-            return Err(Failure::invalid("--exclude leaves out items; remove it or --mode single"));
+            return Err(Failure::invalid("--exclude omits items; remove it or --mode single"));
         }
         Ok(())
     }
 
-    /// What the flags say about secrets. Those that keep some need a store.
+    /// Returns the options for secrets. Flags that store secrets need a secret store.
     fn secret_options(&self, invocation: &Invocation) -> Result<SecretOptions, Failure> {
         let store = invocation.context()?.secret_store();
         let has_store = store.is_ok();
@@ -143,16 +145,16 @@ impl SaveArguments {
         Ok(SecretOptions { whole: self.secret, attributes, allow_plaintext: self.allow_plaintext, has_store })
     }
 
-    /// The drafts of a payload that somebody gave.
+    /// Returns the drafts of a given payload.
     fn given(&self, metadata: &Metadata, target: &RawPath, input: Payload) -> Result<Batch, Failure> {
         let path = LogicalPath::parse(target.as_str())?;
         let Payload { value, descriptor } = input;
-        // JSON is also what input is taken for that nobody said anything about.
+        // JSON is also the type of input without a stated type, so it is not recorded.
         let descriptor = Some(descriptor).filter(|descriptor| descriptor.payload_type != PayloadType::Json);
         self.drafts(metadata, path, value, descriptor.as_ref())
     }
 
-    /// The drafts of what the server has.
+    /// Returns the drafts of the server's resources.
     async fn fetched(
         &self,
         workspace: &Workspace<'_>,
@@ -176,12 +178,12 @@ impl SaveArguments {
         Ok(batches)
     }
 
-    /// Whether lists are saved as one resource.
+    /// Returns whether lists are saved as one resource.
     fn saves_one(&self) -> bool {
         self.secret || self.mode == Mode::Single
     }
 
-    /// The drafts that a payload for `path` becomes.
+    /// Returns the drafts of a payload for `path`.
     fn drafts(
         &self,
         metadata: &Metadata,
@@ -216,7 +218,7 @@ impl SaveArguments {
     }
 }
 
-/// The batch of one payload.
+/// Returns the batch of one payload.
 fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> Batch {
     Batch { collection: None, drafts: vec![Draft { path, payload, descriptor }] }
 }

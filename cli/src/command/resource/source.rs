@@ -1,4 +1,4 @@
-//! Where a command reads from, and how it asks there.
+//! The arguments for the source and the HTTP method of a command.
 
 use clap::Args;
 use declarest_core::metadata::OperationName;
@@ -7,7 +7,7 @@ use http::Method;
 
 use crate::error::Failure;
 
-/// Where to read.
+/// The source to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     ManagedServer,
@@ -16,7 +16,7 @@ pub enum Source {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct SourceArguments {
-    /// Where to read: managed-server or repository
+    /// The source to read from: managed-server or repository
     #[arg(long, value_name = "SOURCE", default_value = "managed-server")]
     source: String,
 
@@ -26,13 +26,13 @@ pub struct SourceArguments {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct MethodArgument {
-    /// HTTP method to use instead of the one that metadata gives
+    /// HTTP method to use instead of that of the metadata
     #[arg(long, value_name = "METHOD")]
     http_method: Option<String>,
 }
 
 impl SourceArguments {
-    /// The source. The server is the only one that takes an HTTP method.
+    /// Returns the source. An HTTP method is an error with the repository.
     pub fn source(&self) -> Result<Source, Failure> {
         let source = match self.source.trim() {
             "managed-server" | "managed-service" => Source::ManagedServer,
@@ -49,14 +49,14 @@ impl SourceArguments {
         Ok(source)
     }
 
-    /// What the flags say over all metadata about the requests of `operations`.
+    /// Returns the metadata overrides of the flags for `operations`.
     pub fn overrides(&self, operations: &[OperationName]) -> Result<Document, Failure> {
         self.method.overrides(operations)
     }
 }
 
 impl MethodArgument {
-    /// What the flag says over all metadata about the requests of `operations`.
+    /// Returns the metadata overrides of the flag for `operations`.
     pub fn overrides(&self, operations: &[OperationName]) -> Result<Document, Failure> {
         let Some(method) = self.method()? else { return Ok(Document::default()) };
         let section = OperationSection { method: Some(method.to_string()), ..OperationSection::default() };
@@ -69,7 +69,9 @@ impl MethodArgument {
         let Some(text) = self.http_method.as_deref() else { return Ok(None) };
         let method = Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes());
         method.map(Some).map_err(|_| {
-            Failure::invalid(format!("--http-method \"{text}\" is no HTTP method; write one such as POST"))
+            Failure::invalid(format!(
+                "--http-method \"{text}\" is not an HTTP method; write a method such as POST"
+            ))
         })
     }
 }
@@ -96,8 +98,16 @@ mod tests {
     #[rstest]
     #[case("both", None, "--source \"both\" is not supported; use managed-server or repository")]
     #[case("repository", Some("GET"), "--http-method needs --source managed-server")]
-    #[case("repository", Some("A B"), "--http-method \"A B\" is no HTTP method; write one such as POST")]
-    fn refused(#[case] source: &str, #[case] method: Option<&str>, #[case] message: &str) {
+    #[case(
+        "repository",
+        Some("A B"),
+        "--http-method \"A B\" is not an HTTP method; write a method such as POST"
+    )]
+    fn invalid_sources_and_methods_are_rejected(
+        #[case] source: &str,
+        #[case] method: Option<&str>,
+        #[case] message: &str,
+    ) {
         let failure = arguments(source, method).source().unwrap_err();
         assert_eq!((failure.message(), failure.category().exit_code()), (message, 2));
     }

@@ -1,4 +1,4 @@
-//! Which resources a command that compares or writes is about.
+//! The target resources of commands that compare or write.
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::path::LogicalPath;
@@ -9,17 +9,17 @@ use crate::error::Failure;
 use crate::input::Payload;
 use crate::workspace::Workspace;
 
-/// The resources, and whether the command is about one alone.
+/// The target resources.
 pub struct Targets {
-    /// What the engine works on.
+    /// The selection for the engine.
     pub selection: Selection,
-    /// Whether this is the one resource that was named, and no batch.
+    /// Whether the target is the one named resource and not a batch.
     pub single: bool,
 }
 
 impl Targets {
-    /// What the repository declares at `path`: the resource, else the members of the collection; with
-    /// `recursive` the resource and all that is below the path.
+    /// Returns the declared resources at `path`: the resource, otherwise the members of the collection. With
+    /// `recursive`, the resource and all resources below the path.
     pub fn declared(workspace: &Workspace<'_>, path: &LogicalPath, recursive: bool) -> Result<Self, Failure> {
         let declared = Self::if_declared(workspace, path, recursive)?;
         declared.ok_or_else(|| Failure::Failed {
@@ -28,13 +28,13 @@ impl Targets {
         })
     }
 
-    /// [`Self::declared`]; `None` if nothing is.
+    /// Like [`Self::declared`]; returns `None` if there are none.
     pub fn if_declared(
         workspace: &Workspace<'_>,
         path: &LogicalPath,
         recursive: bool,
     ) -> Result<Option<Self>, Failure> {
-        // Tells if the context has no repository at all.
+        // A context without a repository is an error.
         let store = workspace.store()?;
         let selection = Selection::full(store.tree(), path, recursive)?;
         if selection.is_empty() {
@@ -51,7 +51,7 @@ impl Targets {
         Ok(Some(Self { selection, single }))
     }
 
-    /// The declared resource that has the last segment as its alias or id.
+    /// Returns the declared resource with the last segment as its alias or remote id.
     fn named(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Option<Self>, Failure> {
         if path.is_root() {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Targets {
         }
     }
 
-    /// The resource that somebody wrote by hand.
+    /// Returns the resource of a given payload.
     pub fn written(session: &Session, path: &LogicalPath, input: Payload) -> Result<Self, Failure> {
         let path = address(session, path, &input)?;
         let (tree, metadata) = (session.tree.as_ref(), &session.metadata);
@@ -75,8 +75,8 @@ impl Targets {
         Ok(Self { selection, single: true })
     }
 
-    /// The resources as they are meant to be, for whoever looks at them once more after a run. What cannot be
-    /// read is left out, as the run has told it.
+    /// Returns the desired resources, to read them again after a run. Omits those that cannot be read, because the run
+    /// reports them.
     pub fn resources(&self, session: &Session) -> Vec<Resource> {
         let files = self.selection.resources.iter();
         let declared = files.filter_map(|file| sync::desired(session, file.clone()).ok());
@@ -84,8 +84,8 @@ impl Targets {
     }
 }
 
-/// Where a payload belongs that was given for `path`: there, if its names say so or nothing does; else below, if
-/// metadata knows the path as a collection.
+/// Returns the path of a payload that was given for `path`: `path` if its alias or id matches or is unknown, otherwise
+/// a member of `path` if metadata declares it as a collection.
 fn address(session: &Session, path: &LogicalPath, input: &Payload) -> Result<LogicalPath, Failure> {
     let rules = session.metadata.rules(path)?;
     if !rules.identity().any_explicit() || input.value.as_object().is_none() {

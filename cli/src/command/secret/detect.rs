@@ -23,15 +23,15 @@ pub struct DetectArguments {
     path: PathArguments,
     #[command(flatten)]
     input: PayloadArguments,
-    /// Declare what is found in metadata, so that it is kept out of files from now on
+    /// Declare the found attributes as secret in metadata, so that they are no longer saved to files
     #[arg(long)]
     fix: bool,
-    /// Look for this attribute only
+    /// Detect only this attribute
     #[arg(long, value_name = "POINTER")]
     secret_attribute: Option<String>,
 }
 
-/// A resource of the repository with readable secrets.
+/// A resource of the repository with plaintext secrets.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Hit {
@@ -39,7 +39,7 @@ struct Hit {
     attributes: Vec<String>,
 }
 
-/// Prints what looks like a secret.
+/// Prints the attributes that look like secrets.
 pub fn run(arguments: &DetectArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let path = arguments.path.optional_target()?.map(|target| target.path);
@@ -64,11 +64,11 @@ impl DetectArguments {
     ) -> Result<(), Failure> {
         match (self.fix, &path) {
             (true, None) => {
-                return Err(Failure::invalid("--fix needs the path of the resource that the payload is of"));
+                return Err(Failure::invalid("--fix needs the path of the payload's resource"));
             }
             (false, Some(path)) => {
                 return Err(Failure::invalid(format!(
-                    "a payload is searched whatever its path is; leave out {path}, or the payload to search the \
+                    "a payload is searched without a path; remove {path}, or remove the payload to search the \
                      repository, or add --fix"
                 )));
             }
@@ -96,7 +96,7 @@ impl DetectArguments {
         output: &Output,
     ) -> Result<(), Failure> {
         let workspace = block_on(Workspace::local(invocation))?;
-        // A context may be without a repository; then there is nothing to search.
+        // A context without a repository is an error.
         workspace.store()?;
         let scope = path.unwrap_or_else(LogicalPath::root);
         let found = detect_stored(workspace.tree.as_ref(), &scope, only)?;
@@ -112,7 +112,7 @@ impl DetectArguments {
     }
 }
 
-/// Declares what was found in the metadata of each resource.
+/// Declares the found attributes in the metadata of each resource.
 fn fix(workspace: &Workspace<'_>, found: Vec<Detected>) -> Result<(), Failure> {
     let declarations = found
         .into_iter()

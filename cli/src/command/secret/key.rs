@@ -1,4 +1,4 @@
-//! Which secret a command is about.
+//! The arguments that name a secret.
 
 use clap::Args;
 use declarest_core::path::LogicalPath;
@@ -7,7 +7,7 @@ use declarest_core::secrets::SecretKey;
 use crate::error::Failure;
 use crate::invocation::Invocation;
 
-/// A secret, as `KEY`, `PATH KEY`, `PATH:KEY`, or with flags.
+/// A secret as `KEY`, `PATH KEY`, `PATH:KEY`, or with flags.
 #[derive(Clone, Debug, Default, Args)]
 pub struct KeyArguments {
     /// KEY, PATH KEY or PATH:KEY
@@ -20,7 +20,7 @@ pub struct KeyArguments {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct KeyFlags {
-    /// Path of the resource that the secret is of
+    /// Path of the resource that has the secret
     #[arg(short, long, value_name = "PATH")]
     path: Option<String>,
 
@@ -30,7 +30,7 @@ pub struct KeyFlags {
 }
 
 impl KeyArguments {
-    /// The key as stores keep it.
+    /// Returns the key in the form of stores.
     pub fn key(&self, invocation: &Invocation) -> Result<SecretKey, Failure> {
         let positional: Vec<&str> = self.positional.iter().map(String::as_str).collect();
         self.flags.key(&positional, invocation)
@@ -38,16 +38,16 @@ impl KeyArguments {
 }
 
 impl KeyFlags {
-    /// Whether the flags alone say which secret is meant.
+    /// Returns whether the flags alone name a secret.
     pub fn are_complete(&self) -> bool {
         self.path.is_some() && self.key.is_some()
     }
 
-    /// The key that the flags and `positional` mean together. What both say must be the same.
+    /// Returns the key from the flags and `positional`, which must agree.
     pub fn key(&self, positional: &[&str], invocation: &Invocation) -> Result<SecretKey, Failure> {
         let (path, key) = (self.path.as_deref(), self.key.as_deref());
         if path.is_none() && key.is_some() {
-            return Err(Failure::invalid("--key needs --path; write a key that is of no resource as KEY"));
+            return Err(Failure::invalid("--key needs --path; write a key without a resource as KEY"));
         }
         match (positional, path, key) {
             ([], None, _) => Err(invocation.usage("secret key is required: give it as KEY or PATH KEY")),
@@ -68,7 +68,7 @@ impl KeyFlags {
     }
 }
 
-/// A key by itself: of a resource if it begins with a slash.
+/// Parses a single argument. A key of a resource begins with a slash.
 fn parse(text: &str) -> Result<SecretKey, Failure> {
     if !text.trim_start().starts_with('/') {
         return Ok(SecretKey::parse(text)?);
@@ -144,7 +144,12 @@ mod tests {
     #[case::no_path(&["p", "k"], "", "", "must start with \"/\"")]
     #[case::traversal(&["a/../b"], "", "", "empty, . or .. segment")]
     #[case::blank(&[" "], "", "", "must not be empty")]
-    fn refused(#[case] positional: &[&str], #[case] path: &str, #[case] name: &str, #[case] message: &str) {
+    fn incomplete_and_contradictory_keys_are_rejected(
+        #[case] positional: &[&str],
+        #[case] path: &str,
+        #[case] name: &str,
+        #[case] message: &str,
+    ) {
         let failure = key(positional, path, name).unwrap_err();
         assert_eq!(failure.category().exit_code(), 2);
         assert!(failure.message().contains(message), "{}", failure.message());

@@ -15,12 +15,12 @@ use crate::target::PathArguments;
 pub struct ListArguments {
     #[command(flatten)]
     path: PathArguments,
-    /// Also list the keys of what is below the path
+    /// Include the keys of all resources below the path
     #[arg(short, long)]
     recursive: bool,
 }
 
-/// Prints keys and no values.
+/// Prints keys without values.
 pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Adaptive)?;
     let path = arguments.path.optional_target()?.map(|target| target.path);
@@ -37,18 +37,18 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     Ok(output.show(&shown, Some(&shown.join("\n")))?)
 }
 
-/// A key as it can be given to other commands: with a slash if it is of a resource.
+/// Returns a key in the form for other commands: with a slash if it belongs to a resource.
 fn absolute(key: &str) -> String {
     if key.contains(':') { format!("/{key}") } else { key.to_owned() }
 }
 
-/// The keys of the resource at `path`, and those of its descendants by their path below it.
+/// Returns the keys of the resource at `path`, and those of its descendants with their relative path.
 fn of_path(keys: &[SecretKey], path: &LogicalPath, recursive: bool) -> Vec<String> {
     let keys = keys.iter().map(SecretKey::as_str);
     if path.is_root() {
         return keys.filter(|key| key.contains(':')).map(absolute).collect();
     }
-    // A path may hold colons, so that only what is asked for tells where it ends.
+    // A path may contain colons, so the first colon is not always its end.
     let rest = keys.filter_map(|key| key.strip_prefix(path.relative()));
     let shown = rest.filter_map(|rest| match rest.strip_prefix(':') {
         Some(own) => Some(own.to_owned()),

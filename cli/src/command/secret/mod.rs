@@ -16,20 +16,20 @@ use crate::output::OutputPolicy;
 
 #[derive(Debug, Subcommand)]
 pub enum SecretCommand {
-    /// Make the secret store ready for use, or prove that it is
+    /// Initialize the secret store, or check that it can be used
     Init,
-    /// Store a value
+    /// Store a secret
     #[command(visible_alias = "store")]
     Set(value::SetArguments),
-    /// Print a value
+    /// Print a secret
     Get(key::KeyArguments),
-    /// List keys
+    /// List the keys of secrets
     List(list::ListArguments),
-    /// Delete a value
+    /// Delete a secret
     Delete(key::KeyArguments),
-    /// Find what looks like a secret and is readable, in a payload or in the repository
+    /// Find plaintext values that look like secrets, in a payload or in the repository
     Detect(detect::DetectArguments),
-    /// Store what looks like a secret in a payload, and print the payload with placeholders
+    /// Store the likely secrets of a payload, and print the payload with placeholders
     Mask(PayloadArguments),
     /// Print a payload with values in place of its placeholders
     Resolve(PayloadArguments),

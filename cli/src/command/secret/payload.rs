@@ -1,4 +1,4 @@
-//! Commands that turn a payload into another one.
+//! Commands that transform a payload: `secret mask`, `resolve`, `normalize`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::input::{Payload, PayloadArguments};
 use crate::invocation::{Invocation, block_on};
 use crate::output::{Output, OutputPolicy};
 
-/// Stores what looks like a secret, and prints placeholders in its place.
+/// Stores likely secrets, and prints the payload with placeholders.
 pub fn mask(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
     let (output, Payload { value, .. }) = read(input, invocation)?;
     let (masked, extracted) = secrets::extract(value)?;
@@ -20,7 +20,7 @@ pub fn mask(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Fai
     show(&output, &masked)
 }
 
-/// Prints values in place of placeholders.
+/// Prints the payload with the values of its placeholders.
 pub fn resolve(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
     let (output, Payload { value, descriptor }) = read(input, invocation)?;
     let resolved = block_on(async {
@@ -31,7 +31,7 @@ pub fn resolve(input: &PayloadArguments, invocation: &Invocation) -> Result<(), 
     show(&output, &resolved.payload)
 }
 
-/// Prints placeholders in their canonical form.
+/// Prints the payload with canonical placeholders.
 pub fn normalize(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
     let (output, Payload { value, .. }) = read(input, invocation)?;
     invocation.context()?;

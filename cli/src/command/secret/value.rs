@@ -11,12 +11,12 @@ use crate::error::Failure;
 use crate::invocation::{Invocation, block_on};
 use crate::terminal;
 
-/// As much as the payload of a resource may hold.
+/// Maximum size of a value in bytes: that of a resource's payload.
 const LARGEST: u64 = 4 << 20;
 
 #[derive(Debug, Args)]
 pub struct SetArguments {
-    /// KEY, PATH KEY or PATH:KEY, and then the value
+    /// KEY, PATH KEY or PATH:KEY, followed by the value
     #[arg(value_name = "KEY VALUE", num_args = 0..=3)]
     positional: Vec<String>,
 
@@ -27,24 +27,24 @@ pub struct SetArguments {
     source: ValueSource,
 }
 
-/// Where a value comes from that is not to show in lists of processes and histories of shells.
+/// Sources of a value that do not appear in process lists and shell histories.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct ValueSource {
-    /// File to take the value from; a line break at its end is left out
+    /// File to read the value from; a final line break is removed
     #[arg(long, value_name = "FILE")]
     from_file: Option<std::path::PathBuf>,
 
-    /// Take the value from standard input; a line break at its end is left out
+    /// Read the value from standard input; a final line break is removed
     #[arg(long)]
     stdin: bool,
 
-    /// Ask for the value
+    /// Prompt for the value
     #[arg(long)]
     prompt: bool,
 }
 
-/// Stores a value.
+/// Stores a secret.
 pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Failure> {
     let mut positional: Vec<&str> = arguments.positional.iter().map(String::as_str).collect();
     let value = if arguments.source.is_given() {
@@ -86,7 +86,7 @@ impl ValueSource {
             return Err(Failure::invalid(format!("the value from {origin} is larger than 4 MiB")));
         }
         let mut text = String::from_utf8(bytes).map_err(|_| {
-            Failure::invalid(format!("the value from {origin} is not UTF-8, and secret stores hold texts"))
+            Failure::invalid(format!("the value from {origin} is not UTF-8, which secret stores require"))
         })?;
         for end in ['\n', '\r'] {
             if text.ends_with(end) {

@@ -1,4 +1,4 @@
-//! Whether to run, how much, and why: a pure function of what is known.
+//! Decides whether to run, on which part of the scope, and why. A pure function of its input.
 
 use std::time::Duration;
 
@@ -9,34 +9,34 @@ use super::verdict::LIST;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::RunOutcome;
 
-/// All that the decision depends on.
+/// The input of the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
     pub status: &'a SyncPolicyStatus,
     pub now: Timestamp,
-    /// What the policy and its dependencies look like now.
+    /// The current fingerprint of the policy and its dependencies.
     pub fingerprint: &'a Fingerprint,
-    /// What they looked like when this process last started a run, if it did.
+    /// The fingerprint when this process last started a run, if it did.
     pub attempted: Option<&'a Fingerprint>,
     pub schedule: Option<&'a Schedule>,
     pub sync_interval: Duration,
     pub recursive: bool,
 }
 
-/// Everything whose change makes a policy worth another look before its backoff is over.
+/// The inputs of a policy. If one of them changes, the policy runs before its backoff ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Spec generations and artifact digests of the policy and its dependencies.
     pub config: ConfigHash,
-    /// Versions of all Secrets they reference.
+    /// Versions of all Secrets that they refer to.
     pub secrets: String,
-    /// The annotation that asks for a run.
+    /// The value of the annotation that requests a run.
     pub request: Option<String>,
     /// The commit that the repository is at.
     pub revision: String,
 }
 
-/// Two hashes, so that a change tells whose it was.
+/// Separate hashes of the policy and its dependencies, so that the cause of a change is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigHash {
     pub policy: String,
@@ -44,18 +44,18 @@ pub struct ConfigHash {
 }
 
 impl ConfigHash {
-    /// As stored in status.
+    /// Returns the form in the status.
     pub fn to_status(&self) -> String {
         format!("{}-{}", self.policy, self.dependencies)
     }
 }
 
-/// What to do now.
+/// The next step of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Compare the whole scope.
     Full(Trigger),
-    /// Look at what changed since `base` and at what failed.
+    /// Compare the resources that changed since `base`, and those that failed.
     Incremental { base: String, trigger: Trigger },
     /// A failed run is not repeated before this time.
     BackOff(Timestamp),
@@ -63,7 +63,7 @@ pub enum Decision {
     Settled,
 }
 
-/// Why a run happens; shown as `status.lastTrigger`.
+/// The cause of a run, shown as `status.lastTrigger`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     InitialSync,
@@ -94,13 +94,13 @@ impl Trigger {
         }
     }
 
-    /// Whether a write of this run corrects what somebody else changed on the server.
+    /// Returns whether writes of this run correct changes by other clients of the server.
     pub const fn is_drift_check(self) -> bool {
         matches!(self, Self::CronDue | Self::DriftDue | Self::ManualRequest)
     }
 }
 
-/// Decides; the first rule that matches wins.
+/// Returns the decision. The first rule that matches decides.
 pub fn decide(situation: &Situation<'_>) -> Decision {
     let Situation { status, now, fingerprint, .. } = *situation;
     let due = first_due(situation);
@@ -155,8 +155,8 @@ fn first_due(situation: &Situation<'_>) -> Decision {
     Decision::Settled
 }
 
-/// Whether a diff alone would leave something behind: writes of an aborted run that a revert does not show,
-/// or deletions that were refused.
+/// Returns whether a diff alone is not sufficient: an aborted run may have written changes that a revert commit hides,
+/// or deletions were refused.
 fn loses_track(status: &SyncPolicyStatus) -> bool {
     match status.last_run_outcome {
         Some(RunOutcome::Failed) => status.last_attempted_repo_revision != status.last_applied_repo_revision,
@@ -165,7 +165,7 @@ fn loses_track(status: &SyncPolicyStatus) -> bool {
     }
 }
 
-/// The commit to diff from: the one last attempted, unless that attempt was aborted.
+/// Returns the commit to diff from: the last attempted one, or the last applied one if the attempt was aborted.
 fn base(status: &SyncPolicyStatus) -> Option<&String> {
     match status.last_run_outcome {
         Some(RunOutcome::Failed) => status.last_applied_repo_revision.as_ref(),
@@ -253,7 +253,11 @@ mod tests {
     #[case("truncated", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources_truncated = true, Decision::Full(Trigger::Retry))]
     #[case("commit", |_: &mut SyncPolicyStatus, f: &mut Fingerprint| f.revision = "r2".to_owned(), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged })]
     #[case("failures", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources.push(failed_resource()), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry })]
-    fn first_matching_rule_wins(#[case] what: &str, #[case] change: Change, #[case] expected: Decision) {
+    fn the_first_matching_rule_decides(
+        #[case] what: &str,
+        #[case] change: Change,
+        #[case] expected: Decision,
+    ) {
         let (mut status, mut fingerprint) = (settled(), fingerprint());
         change(&mut status, &mut fingerprint);
         assert_eq!(run(&status, &fingerprint, true), expected, "{what}");
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_that_is_not_recursive_never_trusts_a_diff() {
+    fn a_scope_that_is_not_recursive_is_always_compared_in_full() {
         let fingerprint = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
         assert_eq!(run(&settled(), &fingerprint, false), Decision::Full(Trigger::LowDiffConfidence));
     }
@@ -283,12 +287,16 @@ mod tests {
         let same = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
         for fingerprint in [reverted, same] {
             let expected = Decision::Full(Trigger::LowDiffConfidence);
-            assert_eq!(run(&status, &fingerprint, true), expected, "what it wrote is in no diff");
+            assert_eq!(
+                run(&status, &fingerprint, true),
+                expected,
+                "no diff shows the writes of the aborted run"
+            );
         }
     }
 
     #[test]
-    fn refused_deletions_are_not_forgotten_by_the_next_commit() {
+    fn a_commit_after_refused_deletions_causes_a_full_run() {
         let status = SyncPolicyStatus {
             last_run_outcome: Some(RunOutcome::PartiallyFailed),
             prune_refused: true,
@@ -299,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_converges_is_no_reason_to_hurry_or_to_look_at_everything() {
+    fn resources_that_never_converge_cause_neither_retries_nor_full_runs() {
         let status = SyncPolicyStatus {
             last_run_outcome: Some(RunOutcome::PartiallyFailed),
             next_sync_time: Some(Time(at("2026-11-21T12:04:00Z"))),
@@ -312,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_that_a_clock_set_back_moved_away_is_due_now() {
+    fn a_retry_is_due_if_the_clock_was_set_back() {
         let mut status = settled();
         status.failed_resources.push(failed_resource());
         status.last_run_outcome = Some(RunOutcome::PartiallyFailed);
@@ -335,7 +343,7 @@ mod tests {
     #[case(Some(fingerprint()), Decision::BackOff(at("2026-11-21T12:00:30Z")))]
     #[case(None, Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry })]
     #[case(Some(Fingerprint { revision: "r0".to_owned(), ..fingerprint() }), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry })]
-    fn failures_wait_for_their_backoff_unless_something_is_new(
+    fn failures_wait_for_their_backoff_unless_an_input_changed(
         #[case] attempted: Option<Fingerprint>,
         #[case] expected: Decision,
     ) {

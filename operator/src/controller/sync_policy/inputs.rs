@@ -1,4 +1,4 @@
-//! The dependencies of a policy, checked, and what to remember of them.
+//! The dependencies of a policy: checks that they are ready, and computes their fingerprint.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +15,20 @@ use crate::controller::kind::{Key, Kind, is_ready};
 use crate::controller::outcome::Reason;
 use crate::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 
-/// The objects that a policy refers to, all usable.
+/// The objects that a policy refers to, all ready.
 pub struct Inputs {
-    /// As stored: placeholders not expanded.
+    /// Not expanded.
     pub repository: ResourceRepository,
-    /// Placeholders expanded. Never to be written back or shown.
+    /// Expanded. It must never be written back or shown.
     pub server: ManagedServer,
-    /// Likewise.
+    /// Expanded. It must never be written back or shown.
     pub store: Option<SecretStore>,
     /// The commit that the repository is at.
     pub revision: String,
 }
 
 impl Inputs {
-    /// Finds the dependencies and checks that each is usable in its present generation.
+    /// Finds the dependencies and checks that each is ready in its current generation.
     pub fn gather(context: &Context, policy: &SyncPolicy) -> Result<Self, Failure> {
         let Key { namespace, .. } = policy.key();
         let spec = &policy.spec;
@@ -61,7 +61,7 @@ impl Inputs {
         Ok(Self { server: context.expanded(&server)?, repository, store, revision })
     }
 
-    /// What would make another look worthwhile.
+    /// Returns the current fingerprint of the policy and its dependencies.
     pub fn fingerprint(&self, context: &Context, policy: &SyncPolicy) -> Fingerprint {
         let mut dependencies = Sha256::new();
         add_object(&mut dependencies, &self.repository);
@@ -82,8 +82,8 @@ impl Inputs {
     }
 }
 
-/// A repository whose last fetch failed still serves what it fetched before for the same spec, so that
-/// drift is corrected while Git is down.
+/// Returns whether the last fetch failed and an earlier fetch of the same spec can be used, so that drift is corrected
+/// while Git is not available.
 fn serves_last_fetch(repository: &ResourceRepository) -> bool {
     let failed_fetch = conditions::find(repository.conditions(), "Ready")
         .is_some_and(|ready| ready.reason == Reason::FetchFailed.as_str());
@@ -102,14 +102,14 @@ fn not_ready<K: Kind>(object: &K) -> Failure {
         Some(ready) if ready.observed_generation == object.meta().generation => {
             format!("{}: {}", ready.reason, ready.message)
         }
-        _ => "it was not looked at yet".to_owned(),
+        _ => "it was not reconciled yet".to_owned(),
     };
     let message = format!("{} \"{}\" is not ready ({why})", K::NAME, object.name_any());
     Failure::new(Reason::DependencyNotReady, message)
 }
 
-/// The Secrets that the dependencies of a policy name, read from the dependencies themselves: after a
-/// restart a policy may have its turn before their controllers had theirs.
+/// Returns the Secrets that the dependencies of a policy refer to. They are read from the specs of the dependencies,
+/// because after a restart a policy may be reconciled before its dependencies.
 pub fn secret_names(context: &Context, policy: &SyncPolicy) -> BTreeSet<String> {
     let Key { namespace, .. } = policy.key();
     let spec = &policy.spec;
@@ -124,16 +124,16 @@ pub fn secret_names(context: &Context, policy: &SyncPolicy) -> BTreeSet<String> 
 }
 
 fn add_secrets<K: Kind>(context: &Context, object: Option<K>, names: &mut BTreeSet<String>) {
-    // An object that cannot be expanded is not ready, and its policies wait for it anyway.
+    // An object that cannot be expanded is not ready, so its policies wait for it.
     let Some(expanded) = object.and_then(|object| context.expanded(&object).ok()) else { return };
     names.extend(expanded.secret_refs().into_iter().map(|(_, secret)| secret.name.clone()));
 }
 
-/// SHA-256 over the names, uids and versions of all Secrets that the policy depends on.
+/// Returns the SHA-256 of the names, uids and versions of all Secrets that the policy depends on.
 fn secrets_hash(context: &Context, policy: &SyncPolicy) -> String {
     let key = policy.key();
     let mut hash = Sha256::new();
-    // The frame asked for the names at the start of this round.
+    // The reconcile loop has recorded the dependencies at the start of this round.
     for name in context.dependencies.secrets(SyncPolicy::NAME, &key) {
         match context.caches.secrets.object(&key.namespace, &name) {
             Some(secret) => {
@@ -153,7 +153,7 @@ fn add_object<K: Kind>(hash: &mut Sha256, object: &K) {
     hash.update(format!("{}\0{uid}\0{}\n", K::NAME, meta.generation.unwrap_or_default()));
 }
 
-/// 64 bits are plenty to notice a change, and readable in status.
+/// Returns 64 bits of a digest, which are enough to detect a change and short in the status.
 fn short_hex(hash: Sha256) -> String {
     hex(&hash.finalize()[..8])
 }

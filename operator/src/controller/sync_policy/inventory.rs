@@ -1,7 +1,7 @@
-//! What a policy may prune: what a revision declared that this policy attempted.
+//! The inventory of a policy: the revisions that it attempted. It may prune resources that one of them declared.
 //!
-//! The mirror keeps these revisions as pins, below the policy's uid. Everything here blocks on Git and runs on
-//! the blocking pool.
+//! The mirror keeps these revisions as pins, below the policy's uid. All functions block on Git and run on the
+//! blocking pool.
 
 use std::collections::HashSet;
 
@@ -17,11 +17,11 @@ use crate::controller::outcome::Reason;
 use crate::crd::sync_policy::SyncPolicySpec;
 use crate::crd::{ManagedServer, ResourceRepository};
 
-/// Attempted revisions that stay in the inventory until its base advances. To drop the oldest one is safe: what
-/// only that one declared stays on the server.
+/// Maximum number of attempted revisions in the inventory until its base advances. It is safe to drop the oldest one:
+/// resources that only this revision declared stay on the server.
 const SEEN: usize = 100;
 
-/// The revisions of its past that a policy has on record in status.
+/// The earlier revisions in the status of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     /// `status.inventoryOwner`.
@@ -39,16 +39,16 @@ pub struct Past {
 pub struct Inventory {
     /// The revision that the inventory begins at.
     pub base: Revision,
-    /// All of them, newest first.
+    /// All revisions, newest first.
     pub seen: Vec<Revision>,
     /// The revision that was last applied without a failure.
     pub applied: Option<Revision>,
-    /// Whether the past belongs to somewhere else, so that no difference to it means anything here.
+    /// Whether the earlier revisions have another owner, so that a difference to them has no meaning.
     pub is_new: bool,
 }
 
-/// Stands for what an inventory belongs to: a scope of a branch of a repository, and a server. The specs are
-/// expanded: a variable of the environment can change each of them.
+/// Returns the identity of the owner of an inventory: a scope of a branch of a repository, and a server. The specs
+/// must be expanded, because an environment variable can change each of them.
 pub fn owner(policy: &SyncPolicySpec, repository: &ResourceRepository, server: &ManagedServer) -> String {
     let uid = |meta: &ObjectMeta| meta.uid.clone().unwrap_or_default();
     let git = repository.spec.git.as_ref();
@@ -67,11 +67,11 @@ pub fn owner(policy: &SyncPolicySpec, repository: &ResourceRepository, server: &
 }
 
 impl Inventory {
-    /// Reads the inventory of a policy that is about to work on `target`, and pins what it rests on. The past of
-    /// another owner than `owner` is dropped; a past without an owner may be of any.
+    /// Reads the inventory of a policy that is about to sync `target`, and pins its revisions. If the past is not of
+    /// `owner`, it is dropped.
     ///
-    /// A revision that the mirror lacks is left out: after a change of the repository's URL history begins
-    /// anew, and nothing of the old one can be pruned.
+    /// Revisions that the mirror lacks are omitted. After a change of the repository's URL, the history starts again,
+    /// and resources of the old one cannot be pruned.
     pub fn open(
         mirror: &Mirror,
         pins: &Pins,
@@ -79,6 +79,7 @@ impl Inventory {
         owner: &str,
         target: &Revision,
     ) -> Result<Self, RepositoryError> {
+        // A new owner starts with an empty history.
         if past.owner.as_deref() != Some(owner) {
             pins.keep(mirror, "attempted", target)?;
             pins.advance(mirror, target)?;
@@ -89,6 +90,7 @@ impl Inventory {
                 is_new: true,
             });
         }
+        // Collect the known revisions, newest first, and pin them.
         let base = known(mirror, past.base.as_ref())?.unwrap_or_else(|| target.clone());
         let applied = known(mirror, past.applied.as_ref())?;
         let mut seen = Vec::new();
@@ -109,8 +111,7 @@ impl Inventory {
     }
 }
 
-/// The revision, if the mirror has it. Trouble with reading is an error: an inventory that is forgotten is
-/// forgotten for good.
+/// Returns the revision if the mirror has it. A read failure is an error, because a lost inventory cannot be restored.
 fn known(mirror: &Mirror, revision: Option<&Revision>) -> Result<Option<Revision>, RepositoryError> {
     let Some(revision) = revision else { return Ok(None) };
     match mirror.tree(revision) {
@@ -131,7 +132,7 @@ impl Pins {
         Self { uid: policy.uid.clone().unwrap_or_default() }
     }
 
-    /// The series of attempted revisions.
+    /// Returns the name of the series of attempted revisions.
     fn seen(&self) -> String {
         format!("{}/seen", self.uid)
     }
@@ -140,7 +141,7 @@ impl Pins {
         mirror.pin(&format!("{}/{role}", self.uid), revision)
     }
 
-    /// Adds a revision to the inventory that begins at `base`: from now on the policy writes what it declares.
+    /// Adds a revision to the inventory that begins at `base`. Call it before the policy writes its resources.
     pub fn attempt(
         &self,
         mirror: &Mirror,
@@ -153,19 +154,19 @@ impl Pins {
         mirror.pin_newest(&self.seen(), target, SEEN)
     }
 
-    /// Keeps what was applied, so that the next run can compare with it.
+    /// Pins the applied revision, so that the next run can compare with it.
     pub fn applied(&self, mirror: &Mirror, target: &Revision) -> Result<(), RepositoryError> {
         self.keep(mirror, "applied", target)
     }
 
-    /// Begins the inventory anew at `target`, at which nothing of the past is left to prune.
+    /// Starts the inventory again at `target`, because nothing of earlier revisions is left to prune.
     pub fn advance(&self, mirror: &Mirror, target: &Revision) -> Result<(), RepositoryError> {
         self.keep(mirror, "base", target)?;
         mirror.unpin_below(&self.seen())
     }
 }
 
-/// Removes the pins of a policy that is being deleted, from whichever mirror holds them.
+/// Removes the pins of a policy that is being deleted from all mirrors of its namespace.
 pub async fn unpin_everywhere(context: &Context, policy: &ObjectMeta) -> Result<(), Failure> {
     let Pins { uid } = Pins::of(policy);
     let namespace = policy.namespace.clone().unwrap_or_default();

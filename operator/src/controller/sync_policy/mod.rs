@@ -1,8 +1,7 @@
-//! SyncPolicy: decides when and with what the engine runs, and tells in status what came of it.
+//! SyncPolicy: decides when the engine runs and on which resources, and records the result in the status.
 //!
-//! A round of work goes: is the policy itself usable (`overlap`, `schedule`), are its dependencies
-//! (`inputs`), is anything due (`decision`), which resources does that concern (`selection`), run it
-//! (`run`), and what follows from the report (`verdict`).
+//! The stages of a round: check the policy (`overlap`, `schedule`), check its dependencies (`inputs`), decide what is
+//! due (`decision`), select the resources (`selection`), run the engine (`run`), record the result (`verdict`).
 
 mod decision;
 mod inputs;
@@ -39,24 +38,24 @@ use overlap::Claim;
 use schedule::Schedule;
 use territory::Territories;
 
-/// Asks for a full run; any new value counts.
+/// The annotation that requests a full run. Every new value is a request.
 pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
 
 /// The controller of all policies.
 #[derive(Default)]
 pub struct SyncPolicies {
-    /// What each policy and its dependencies looked like when this process last started a run of it.
+    /// The fingerprint of each policy when this process last started a run of it.
     attempted: Mutex<HashMap<Key, Fingerprint>>,
-    /// What the runs of each policy learned about its server, and under which configuration.
+    /// The knowledge about the server from the runs of each policy, and the configuration of these runs.
     learned: Mutex<HashMap<Key, (Configuration, Arc<Knowledge>)>>,
-    /// What the last run of each policy saw of what does not converge.
+    /// The resources that do not converge, from the last run of each policy.
     recurrences: Mutex<HashMap<Key, Recurrences>>,
-    /// Where runs are at work.
+    /// The scopes of the runs in progress.
     territories: Territories,
 }
 
-/// What makes knowledge about a server worthless when it changes: the specs and artifacts that a policy
-/// depends on, and their Secrets.
+/// The specs and artifacts that a policy depends on, and their Secrets. If one of them changes, knowledge about the
+/// server is no longer valid.
 type Configuration = (ConfigHash, String);
 
 /// Runs the controller until `context.stop` is cancelled.
@@ -100,17 +99,17 @@ impl Reconciler for SyncPolicies {
 
 impl SyncPolicies {
     async fn advance(&self, round: &mut Round<'_, SyncPolicy>) -> Result<Outcome, Failure> {
+        // Check the policy.
         let now = Timestamp::now();
         let schedule = check_policy(round, now)?;
         if round.object.spec.suspend {
-            return Ok(Outcome::new(
-                Reason::Suspended,
-                "spec.suspend is true: nothing is compared or written",
-            ));
+            return Ok(Outcome::new(Reason::Suspended, "spec.suspend is true: the policy does not sync"));
         }
         check_overlap(round)?;
+        // Check the dependencies.
         let inputs = Inputs::gather(round.context, &round.object)?;
         let fingerprint = inputs.fingerprint(round.context, &round.object);
+        // Decide what is due.
         let sync_interval = round.object.spec.sync_interval.duration().unwrap_or_default();
         let attempted = self.attempted(&round.key());
         let decision = decision::decide(&Situation {
@@ -129,12 +128,13 @@ impl SyncPolicies {
             }
             Decision::BackOff(until) => return Ok(verdict::waiting(&round.status, until, now)),
             Decision::Full(trigger) => (None, trigger),
-            // What is only observed stays different, so the count of what differs needs the whole scope.
+            // Observed drift is not corrected, so its count needs the whole scope.
             Decision::Incremental { trigger, .. } if round.object.spec.mode == SyncMode::Observe => {
                 (None, trigger)
             }
             Decision::Incremental { base, trigger } => (base.parse::<Revision>().ok(), trigger),
         };
+        // Run.
         let key = round.key();
         let scope = round.object.spec.scope().map_err(Failure::spec_invalid)?;
         let _territory = self.territories.enter(&key, &scope).await;
@@ -159,7 +159,7 @@ impl SyncPolicies {
         Ok(outcome)
     }
 
-    /// What the last run saw; after a restart, what it left on record.
+    /// Returns the resources that do not converge, from the last run; after a restart, from the status.
     fn recurrences(&self, key: &Key, status: &SyncPolicyStatus) -> Recurrences {
         let known = self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
         known.unwrap_or_else(|| unsettled::recorded(status))
@@ -169,7 +169,7 @@ impl SyncPolicies {
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    /// What was learned under the same configuration, else nothing.
+    /// Returns the knowledge of runs with the same configuration, otherwise empty knowledge.
     fn knowledge(&self, key: &Key, fingerprint: &Fingerprint) -> Arc<Knowledge> {
         let configuration = (fingerprint.config.clone(), fingerprint.secrets.clone());
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,21 +203,22 @@ fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
         Some(senior) => Err(Failure::new(
             Reason::OverlappingPolicy,
             format!(
-                "spec.source.path {} overlaps {} of the older SyncPolicy \"{}\"; narrow one of the two, or delete one",
+                "spec.source.path {} overlaps {} of the older SyncPolicy \"{}\"; change one of the paths, or delete \
+                 one policy",
                 own.scope, senior.scope, senior.name
             ),
         )),
     }
 }
 
-/// What the policies of a namespace own, by their expanded paths.
+/// Returns the claims of the policies of a namespace, with expanded paths.
 fn claims(context: &Context, namespace: &str) -> Vec<Claim> {
     let policies = context.caches.policies.list(namespace);
     policies.iter().filter_map(|policy| claim(context, policy)).collect()
 }
 
 fn claim(context: &Context, policy: &SyncPolicy) -> Option<Claim> {
-    // Expanding a whole spec costs, and hardly any path needs it.
+    // The expansion of a spec is slow, and few paths have a placeholder.
     if policy.spec.source.path.contains("${") {
         Claim::of(&context.expanded(policy).ok()?)
     } else {

@@ -1,4 +1,4 @@
-//! Two policies must not own the same resource.
+//! Detects policies that own the same resources, which is not allowed.
 
 use declarest_core::path::LogicalPath;
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 
 use crate::crd::SyncPolicy;
 
-/// What overlap depends on.
+/// The scope of a policy, with the data that decides which policy is older.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub name: String,
@@ -15,7 +15,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of a policy that is alive: not being deleted, not suspended, with a usable path.
+    /// Returns the claim of a policy, or `None` if it is being deleted or suspended, or its path is invalid.
     pub fn of(policy: &SyncPolicy) -> Option<Self> {
         if policy.metadata.deletion_timestamp.is_some() || policy.spec.suspend {
             return None;
@@ -29,8 +29,8 @@ impl Claim {
     }
 }
 
-/// The older policy that `own` must give way to, if there is one. Whatever they refer to, equal or nested
-/// paths overlap: two owners of one path would undo each other's work for ever.
+/// Returns the older policy that overlaps `own`, if there is one. Equal and nested paths overlap, also with different
+/// repositories or servers, because two owners of one path would overwrite each other's changes forever.
 pub fn senior<'a>(own: &Claim, others: &'a [Claim]) -> Option<&'a Claim> {
     others
         .iter()
@@ -61,7 +61,7 @@ mod tests {
     #[case(claim("b", 1, "/shops"), claim("a", 2, "/shops"), false)]
     #[case(claim("b", 1, "/shops"), claim("a", 1, "/shops"), true)]
     #[case(claim("a", 1, "/shops"), claim("b", 1, "/shops"), false)]
-    fn the_older_one_runs_on(#[case] own: Claim, #[case] other: Claim, #[case] gives_way: bool) {
+    fn the_older_policy_keeps_its_scope(#[case] own: Claim, #[case] other: Claim, #[case] gives_way: bool) {
         assert_eq!(senior(&own, &[other]).is_some(), gives_way);
     }
 }

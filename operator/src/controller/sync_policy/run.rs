@@ -1,4 +1,4 @@
-//! One run: status before, the engine, status after.
+//! One run: writes the status before, runs the engine, writes the status after.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use crate::controller::outcome::{Outcome, Reason};
 use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
 use crate::crd::{Limit, SyncPolicy};
 
-/// How often a run looks whether its policy still wants it.
+/// Interval at which a run checks whether it must stop because its policy changed.
 const WATCH: Duration = Duration::from_millis(250);
 
-/// A run that was decided on.
+/// A decided run and its inputs.
 pub struct RunPlan {
     pub inputs: Inputs,
     pub fingerprint: Fingerprint,
@@ -40,18 +40,18 @@ pub struct RunPlan {
     pub base: Option<Revision>,
     pub schedule: Option<Schedule>,
     pub sync_interval: Duration,
-    /// What things looked like at the last run of this process.
+    /// The fingerprint of the last run in this process.
     pub attempted: Option<Fingerprint>,
-    /// What earlier runs of this process learned about the server.
+    /// Knowledge about the server from earlier runs of this process.
     pub knowledge: Arc<Knowledge>,
-    /// What the last run saw of what does not converge.
+    /// The resources that do not converge, from the last run.
     pub recurrences: Recurrences,
 }
 
-/// Runs the engine and writes what came of it into the round's status.
+/// Runs the engine and writes the result to the status of the round.
 ///
-/// The second part of the result is what this run saw of what does not converge, if it ran.
-/// `started` is called once the run is on record: only from then on does a failure wait for its backoff.
+/// Also returns the resources that do not converge, if the engine ran. `started` is called when the status records
+/// the run; only after that, a failure waits for its backoff.
 pub async fn run(
     round: &mut Round<'_, SyncPolicy>,
     plan: RunPlan,
@@ -74,7 +74,7 @@ pub async fn run(
     done
 }
 
-/// Runs on a mirror that may turn out to be damaged.
+/// Runs with an open mirror, which may be damaged.
 async fn run_on(
     round: &mut Round<'_, SyncPolicy>,
     plan: RunPlan,
@@ -87,15 +87,18 @@ async fn run_on(
     let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
     let mut running = Running { round, plan, target, mirror, owner, consecutive, stop: Stop::default() };
     let options = options(&running.round.object, running.plan.trigger)?;
+    // A drift check of an unchanged revision need not read Git.
     let known = running.plan.knowledge.can_recheck(&running.target, &options);
     if known && running.plan.trigger.is_drift_check() {
         return Box::pin(running.recheck(&options, started)).await;
     }
+    // Select the resources.
     let selected = running.select().await?;
     if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.whole_scope {
         let outcome = verdict::nothing_to_do(&mut running.round.status, &running.plan, &running.target);
         return Ok((outcome, None));
     }
+    // Record the run, then run the engine.
     let session = running.session(Arc::clone(&selected.tree)).await?;
     running.adopt(&selected);
     running.begin(selected.kind, selected.trigger).await?;
@@ -103,31 +106,30 @@ async fn run_on(
     Box::pin(running.execute(&session, selected)).await
 }
 
-/// What earlier runs saw of what does not converge. Whoever forces writes, or wants none, need not know.
+/// Returns the resources that did not converge in earlier runs. Not needed for forced or observe-only runs.
 fn earlier(policy: &SyncPolicy, plan: &RunPlan) -> Option<Arc<Recurrences>> {
     let writes_what_differs = policy.spec.mode == SyncMode::Apply && !policy.spec.sync.force;
-    // Secrets may come with the commit or from a Secret.
+    // The desired payload depends on the revision and on Secrets.
     let Fingerprint { revision, secrets, .. } = &plan.fingerprint;
     let epoch = format!("{revision} {secrets}");
     writes_what_differs.then(|| Arc::new(plan.recurrences.clone().in_epoch(epoch)))
 }
 
-/// A run under way.
+/// A run in progress.
 struct Running<'r, 'o> {
     round: &'r mut Round<'o, SyncPolicy>,
     plan: RunPlan,
     target: Revision,
     mirror: Mirror,
-    /// What the inventory belongs to.
+    /// The owner of the inventory.
     owner: String,
-    /// Failed runs in a row before this one.
+    /// Consecutive failed runs before this one.
     consecutive: i32,
     stop: Stop,
 }
 
 impl Running<'_, '_> {
-    /// Asks the server of a settled scope what it was asked before, for which Git need not be read. The whole
-    /// scope is compared if an answer is another one.
+    /// Repeats the requests of an earlier run, without reading Git. If a response differs, compares the whole scope.
     async fn recheck(
         mut self,
         options: &Options,
@@ -151,15 +153,15 @@ impl Running<'_, '_> {
         Box::pin(self.execute(&session, selected)).await
     }
 
-    /// Selects on the blocking pool and pins what is worked with.
+    /// Selects the resources on the blocking pool, and pins the revisions in use.
     async fn select(&mut self) -> Result<Selected, Failure> {
         let request = self.request()?;
         let pins = self.pins();
         blocking("select resources", move || selection::select(&request, &pins)).await
     }
 
-    /// Notes in status what the run rests on. Not before the run is sure to begin: a revision that was never
-    /// attempted is not part of the inventory.
+    /// Records the inventory in the status. Call it only when the run is certain to start, because the inventory must
+    /// not contain revisions that were never attempted.
     fn adopt(&mut self, selected: &Selected) {
         let status = &mut self.round.status;
         status.inventory_base_revision = Some(selected.inventory_base.to_string());
@@ -192,7 +194,7 @@ impl Running<'_, '_> {
         })
     }
 
-    /// What the engine works with.
+    /// Creates the session of the engine.
     async fn session(&self, tree: Arc<GitTree>) -> Result<Session, Failure> {
         let context = self.round.context;
         let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
@@ -208,9 +210,10 @@ impl Running<'_, '_> {
         Ok(Session { knowledge, secrets, ..Session::new(tree, metadata, client) })
     }
 
-    /// Records in status and in the inventory that a run is under way. If the process dies, the run counts as
+    /// Records in the status and in the inventory that a run is in progress. If the process dies, the run counts as
     /// failed.
     async fn begin(&mut self, kind: RunKind, trigger: Trigger) -> Result<(), Failure> {
+        // The status.
         let target = &self.target;
         let status = &mut self.round.status;
         status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
@@ -218,7 +221,7 @@ impl Running<'_, '_> {
         status.last_run_outcome = Some(RunOutcome::Failed);
         status.last_trigger = Some(trigger.as_str().to_owned());
         status.last_sync_mode = Some(kind);
-        // The plan of the last run says nothing about when this one is to be repeated.
+        // The planned time of the last run is not valid for this one.
         status.next_sync_time = None;
         let drifted = verdict::drift_seen(status);
         let message = format!("syncing revision {target} ({})", trigger.as_str());
@@ -226,6 +229,7 @@ impl Running<'_, '_> {
         working.conditions = drifted;
         let published = self.round.publish(&working, 0).await;
         published.map_err(|error| Failure::api("write the status", &error))?;
+        // The inventory.
         let (pins, mirror, target) = (self.pins(), self.mirror.clone(), self.target.clone());
         let base = self.round.status.inventory_base_revision.clone();
         blocking("pin the revision", move || pins.attempt(&mirror, base.as_deref(), &target)).await
@@ -252,19 +256,19 @@ impl Running<'_, '_> {
         Ok((outcome, report.recurrences))
     }
 
-    /// Awaits `work` of this run, and has it stopped when nobody wants it any more.
+    /// Awaits `work` of this run. Stops it if the run must not continue.
     async fn watched<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
             done = work => Ok(done),
             () = watch(self.round.context, &self.round.object, &self.stop) => {
-                // Does not happen: the watch ends with the run.
+                // This does not happen, because the watch never returns.
                 Err(Failure::new(Reason::ReconcileFailed, "the run was lost"))
             }
         }
     }
 
-    /// Records what came of the run, and pins what it applied. If it `settles_past` and left nothing undone,
-    /// the inventory begins anew at its revision.
+    /// Records the result of the run, and pins the applied revision. If the run succeeded and `settles_past`, the
+    /// inventory starts again at its revision.
     async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report, settles_past: bool) -> Outcome {
         let pins = self.pins();
         let Self { round, plan, target, mirror, consecutive, .. } = self;
@@ -290,7 +294,7 @@ impl Running<'_, '_> {
     }
 }
 
-/// Works with Git on the blocking pool.
+/// Runs `work` with Git on the blocking pool.
 async fn blocking<T: Send + 'static>(
     action: &'static str,
     work: impl FnOnce() -> Result<T, RepositoryError> + Send + 'static,
@@ -305,8 +309,8 @@ fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
     failed.iter().filter_map(|failed| LogicalPath::parse(&failed.path).ok()).collect()
 }
 
-/// Pins what was applied, and lets the inventory advance to it. A failure costs at most a full run later, or
-/// a larger inventory, so it is not a failure of this run.
+/// Pins the applied revision, and advances the inventory to it. A failure only causes a full run later, or a larger
+/// inventory, so it does not fail this run.
 async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision, advances: bool) {
     let pinned = blocking("pin the applied revision", move || {
         pins.applied(&mirror, &applied)?;
@@ -328,7 +332,7 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
             SyncMode::Apply => Mode::Apply,
             SyncMode::Observe => Mode::Observe,
         },
-        // What nobody touched may be looked at from afar; every other run reads each resource by itself.
+        // A drift check may use lists; every other run reads each resource individually.
         reading: if trigger == Trigger::DriftDue { Reading::Bulk } else { Reading::Each },
         first: trigger == Trigger::InitialSync,
         force: sync.force,
@@ -341,8 +345,8 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
     })
 }
 
-/// Stops the run when its policy changes or goes, when an older policy claims its scope, when this process must
-/// stop, or when time is up. Never returns; the run ends by itself soon after.
+/// Requests the stop of the run if its policy changes or is deleted, an older policy claims its scope, this process
+/// must stop, or the time limit is reached. Never returns; the run ends soon after the request.
 async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
     let (key, generation) = (policy.key(), policy.metadata.generation.unwrap_or_default());
     let own = Claim::of(policy);
@@ -374,22 +378,22 @@ async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
     std::future::pending::<()>().await;
 }
 
-/// What a policy of the namespace claims after a change of it.
+/// Returns the claim of a changed policy of the namespace.
 fn claim_of(context: &Context, namespace: &str, change: &Change<Guarded<SyncPolicy>>) -> Option<Claim> {
     let Change::Present(policy) = change else { return None };
     let policy = policy.0.as_ref().ok().filter(|policy| policy.key().namespace == namespace)?;
     super::claim(context, policy)
 }
 
-/// Why the policy does not want its run any more.
+/// Returns why the run must stop because of its policy, if it must.
 fn unwanted(context: &Context, key: &Key, generation: i64) -> Option<&'static str> {
     let Some(policy) = context.caches.policies.get(&key.namespace, &key.name) else {
-        return Some("the policy is gone");
+        return Some("the policy was deleted");
     };
     if policy.metadata.deletion_timestamp.is_some() {
         return Some("the policy is being deleted");
     }
-    // The cache may lag behind the round, which read the object afresh.
+    // The cache may be older than the object that the round read.
     let moved_on = policy.metadata.generation.is_some_and(|current| current > generation);
     moved_on.then_some("the policy's spec changed")
 }

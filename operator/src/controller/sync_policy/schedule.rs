@@ -1,4 +1,4 @@
-//! When the next full run is due: by interval and by cron.
+//! The schedule of full runs: by interval and by cron.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-/// Drift checks spread over this last part of the interval, so that policies created together do not
-/// stay together. A check may come early by as much, but never late.
+/// Drift checks are spread over this last part of the interval, so that policies that were created together do not
+/// run together. A check may be early by this part, but never late.
 const EARLY: f64 = 0.1;
 
 /// `fullResyncCron`: five fields in UTC. Sunday is 0 or 7; when day of month and day of week are both
@@ -17,12 +17,12 @@ const EARLY: f64 = 0.1;
 pub struct Schedule(Cron);
 
 impl Schedule {
-    /// Parses numbers, `*`, lists, ranges and steps. A schedule that never comes is refused.
+    /// Parses numbers, `*`, lists, ranges and steps. A schedule without a time in the next five years is an error.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, String> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         if fields.len() != 5 {
             return Err(format!(
-                "\"{text}\" has {} fields instead of five: minute hour day month weekday",
+                "\"{text}\" has {} fields; write five: minute hour day month weekday",
                 fields.len()
             ));
         }
@@ -39,43 +39,43 @@ impl Schedule {
             now.to_zoned(TimeZone::UTC).checked_add(5.years()).map_err(|error| error.to_string())?;
         match schedule.next_after(now) {
             Some(next) if next <= horizon.timestamp() => Ok(schedule),
-            _ => Err(format!("\"{text}\" does not come in the next five years")),
+            _ => Err(format!("\"{text}\" does not match a time in the next five years")),
         }
     }
 
-    /// The first tick later than `time`.
+    /// Returns the first tick after `time`.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let next = self.0.find_next_occurrence(&time.to_zoned(TimeZone::UTC), false).ok()?;
         Some(next.timestamp())
     }
 }
 
-/// The last full run as far as it can be true: a time in the future shows that the clock was set back, and says
-/// nothing about how long ago the run was.
+/// Returns the time of the last full run, or `None` if it is in the future: then the clock was set back, and the age of
+/// the run is unknown.
 fn credible(last_full: Timestamp, now: Timestamp) -> Option<Timestamp> {
     (last_full <= now).then_some(last_full)
 }
 
-/// Whether `planned` is a time to wait for: one that a plan of this `interval` can have led to. A later one
-/// shows that the clock was set back since.
+/// Returns whether `planned` is in the future and within `interval`. A later time shows that the clock was set back
+/// after it was planned.
 pub fn is_credible_plan(planned: Timestamp, interval: Duration, now: Timestamp) -> bool {
-    // The waits after failures vary by a tenth.
+    // Waits after failures vary by a tenth.
     planned > now && planned <= later(now, interval.mul_f64(1.1) + Duration::from_secs(1))
 }
 
-/// Whether a tick lies between the last full run and now. Missed ticks collapse into one.
+/// Returns whether there was a tick between the last full run and now. Several missed ticks cause one run.
 pub fn cron_due(schedule: Option<&Schedule>, last_full: Timestamp, now: Timestamp) -> bool {
     schedule.and_then(|schedule| schedule.next_after(last_full)).is_some_and(|tick| tick <= now)
 }
 
-/// Whether the interval since the last full run has passed, up to the allowed earliness. It has if the clock
-/// says that the run is yet to come.
+/// Returns whether the interval since the last full run has passed, or almost passed. If the last run is in the
+/// future, it counts as passed.
 pub fn drift_due(interval: Duration, last_full: Timestamp, now: Timestamp) -> bool {
     credible(last_full, now).is_none_or(|last_full| now >= later(last_full, interval.mul_f64(1.0 - EARLY)))
 }
 
-/// When to look again after a run that succeeded: the earlier of the drift check and the next tick.
-/// `spread` in `0.0..1.0` places the drift check within the last part of the interval.
+/// Returns the time of the next full run after a success: the earlier of the drift check and the next tick. `spread` in
+/// `0.0..1.0` is the position of the drift check within the last part of the interval.
 pub fn next_full(
     schedule: Option<&Schedule>,
     interval: Duration,
@@ -87,12 +87,12 @@ pub fn next_full(
     tick.map_or(drift, |tick| tick.min(drift))
 }
 
-/// `time` plus `pause`, saturating at the end of time.
+/// Returns `time` plus `pause`, saturating at the maximum.
 pub fn later(time: Timestamp, pause: Duration) -> Timestamp {
     time.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
 
-/// The time until `time`; zero if it has passed.
+/// Returns the duration until `time`; zero if it has passed.
 pub fn until(time: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(time.duration_since(now)).unwrap_or_default()
 }
@@ -130,8 +130,8 @@ mod tests {
     #[case("0 0 L * *", "contains \"L\"")]
     #[case("0 0 * * MON", "contains \"M\"")]
     #[case("61 0 * * *", "61 0")]
-    #[case("0 0 30 2 *", "does not come")]
-    fn refusals(#[case] cron: &str, #[case] expected: &str) {
+    #[case("0 0 30 2 *", "does not match")]
+    fn invalid_schedules_are_rejected(#[case] cron: &str, #[case] expected: &str) {
         let error = Schedule::parse(cron, at("2026-11-21T00:00:00Z")).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_ticks_collapse() {
+    fn missed_ticks_cause_one_run() {
         let schedule = Schedule::parse("0 * * * *", at("2026-11-21T00:00:00Z")).unwrap();
         let last = at("2026-11-21T00:30:00Z");
         assert!(!cron_due(Some(&schedule), last, at("2026-11-21T00:59:59Z")));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_of_cron_and_interval_counts() {
+    fn the_next_run_is_the_earlier_of_cron_and_interval() {
         let last = at("2026-11-21T00:59:00Z");
         let schedule = Schedule::parse("0 * * * *", last).unwrap();
         let next = next_full(Some(&schedule), Duration::from_mins(5), last, 0.0);

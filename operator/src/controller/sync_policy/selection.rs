@@ -1,5 +1,4 @@
-//! Which resources a run concerns, read from the mirror. Everything here blocks on Git and runs on the
-//! blocking pool.
+//! Selects the resources of a run from the mirror. All functions block on Git and run on the blocking pool.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,12 +15,12 @@ use super::decision::Trigger;
 use super::inventory::{Inventory, Past, Pins};
 use crate::crd::sync_policy::RunKind;
 
-/// More targets than this make an incremental run pointless.
+/// Maximum number of targets of an incremental run. With more, the whole scope is compared.
 const MAX_TARGETS: usize = 200;
-/// Deletions that never need approval, so that what the policy owns need not be counted.
+/// Number of deletions that never need approval. Up to this number, the resources of the policy are not counted.
 const FEW: usize = 10;
 
-/// What a selection is made from.
+/// The input of a selection.
 #[derive(Clone)]
 pub struct Request {
     pub mirror: Mirror,
@@ -31,31 +30,32 @@ pub struct Request {
     /// The commit to diff from; `None` selects the whole scope.
     pub base: Option<Revision>,
     pub target: Revision,
-    /// What status has on record of earlier runs.
+    /// The revisions of earlier runs in the status.
     pub past: Past,
-    /// What the inventory belongs to now.
+    /// The current owner of the inventory.
     pub owner: String,
-    /// What failed in the last run: to apply, and to delete.
+    /// Resources that the last run failed to apply.
     pub failed_applies: Vec<LogicalPath>,
     pub failed_prunes: Vec<LogicalPath>,
     pub trigger: Trigger,
 }
 
-/// A selection, and how it came about.
+/// A selection, and the kind of its run.
 pub struct Selected {
     pub selection: Selection,
     pub kind: RunKind,
     pub trigger: Trigger,
     pub tree: Arc<GitTree>,
-    /// Where the inventory begins.
+    /// The revision at which the inventory begins.
     pub inventory_base: Revision,
-    /// Whether nothing of the past is left to prune once this run succeeded.
+    /// Whether nothing of earlier revisions is left to prune after this run succeeds.
     pub settles_past: bool,
 }
 
-/// Selects incrementally where that is sure to miss nothing, else the whole scope, and pins the commits
-/// that later runs may need.
+/// Selects the changed resources if that is certain to be complete, otherwise the whole scope. Pins the commits that
+/// later runs may need.
 pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryError> {
+    // The inventory decides which resources may be pruned.
     let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.owner, &request.target)?;
     let (mut selection, kind, trigger, tree) = choose(request, &inventory)?;
     if let Some(applied) = &inventory.applied {
@@ -65,7 +65,7 @@ pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryErro
     Ok(Selected { selection, kind, trigger, tree, inventory_base: inventory.base, settles_past })
 }
 
-/// Whether a candidate is kept for now because something below it is declared.
+/// Returns whether a candidate cannot be deleted yet because a resource below it is declared.
 fn is_any_needed(candidates: &[Candidate], tree: &GitTree) -> Result<bool, RepositoryError> {
     for candidate in candidates {
         if repository::declares_at_least(tree, &candidate.path, 1)? {
@@ -91,7 +91,9 @@ fn choose(
             return Ok((selection, RunKind::Incremental, request.trigger, tree));
         }
         Ok(None) => {}
-        Err(error) => tracing::warn!(%error, "cannot plan incrementally, comparing the whole scope"),
+        Err(error) => {
+            tracing::warn!(%error, "cannot select changed resources only; comparing the whole scope");
+        }
     }
     let selection = full(request, inventory, tree.as_ref())?;
     Ok((selection, RunKind::Full, Trigger::LowDiffConfidence, tree))
@@ -108,15 +110,15 @@ fn full(request: &Request, inventory: &Inventory, tree: &GitTree) -> Result<Sele
     Ok(selection)
 }
 
-/// What the policy owns and Git does not declare now.
+/// Resources that the policy owns and Git no longer declares.
 #[derive(Default)]
 struct Undeclared {
     gone: Vec<Candidate>,
-    /// What hides resources of the policy, so that it is not known whether they are declared.
+    /// Files that hide resources of the policy, so that it is unknown whether they are declared.
     hidden: Vec<Failure>,
 }
 
-/// Everything that the policy owns by one of the revisions `seen` and that Git does not declare now.
+/// Returns the resources that one of the revisions `seen` declares and `tree` does not.
 fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Undeclared, RepositoryError> {
     let Request { mirror, scope, target, .. } = request;
     let only_itself = !request.recursive && is_resource(request, seen, tree)?;
@@ -139,10 +141,10 @@ fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Un
     Ok(found)
 }
 
-/// The failure that says that `file` hides `path`, and maybe others.
+/// Returns the failure of a `file` that hides `path`, and possibly others.
 fn hidden(scope: &LogicalPath, path: LogicalPath, file: String, kind: EntryKind) -> Failure {
     let at = file.split('/').try_fold(LogicalPath::root(), |path, segment| path.child(segment));
-    // A payload file hides the resource itself, and what is above the scope all of the scope.
+    // A payload file hides the resource itself. A file above the scope hides the whole scope.
     let at = at.ok().filter(|at| path.is_within(at)).unwrap_or_else(|| path.clone());
     let at = if at.is_within(scope) { at } else { scope.clone() };
     let kind = if kind == EntryKind::File { "a file" } else { "a symbolic link or a submodule" };
@@ -151,8 +153,8 @@ fn hidden(scope: &LogicalPath, path: LogicalPath, file: String, kind: EntryKind)
     Failure { path: at, operation: sync::LIST, reason, message: error.to_string() }
 }
 
-/// Whether the scope is a resource, now or in a revision that was seen; then a policy that is not recursive
-/// owns that resource alone, else its direct children.
+/// Returns whether the scope is a resource, now or in one of the revisions `seen`. A policy that is not recursive then
+/// owns only that resource, otherwise the direct children.
 fn is_resource(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<bool, RepositoryError> {
     if repository::resource_file(tree, &request.scope)?.is_some() {
         return Ok(true);
@@ -165,8 +167,8 @@ fn is_resource(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<b
     Ok(false)
 }
 
-/// A declaration that does not decode never was applied, and without its payload the resource's id on the
-/// server is a guess. Nothing is deleted on a guess.
+/// Returns a resource to delete. Returns `None` if its last declaration cannot be decoded, because the remote id is
+/// then unknown. Such a declaration was never applied.
 fn candidate(
     mirror: &Mirror,
     undeclared: repository::Undeclared,
@@ -185,7 +187,7 @@ fn candidate(
     }
 }
 
-/// The changes since `base` and what failed last; `None` where the diff does not say enough.
+/// Selects the changes since `base` and the failures of the last run. Returns `None` if the diff is not sufficient.
 fn incremental(
     request: &Request,
     inventory: &Inventory,
@@ -195,6 +197,7 @@ fn incremental(
     let Request { mirror, scope, target, .. } = request;
     let (mut apply, mut prune) = (Vec::new(), Vec::new());
     let base_tree = mirror.tree(base)?;
+    // The changes since the base.
     if base != target {
         if !mirror.descends(target, base)? {
             return Ok(None);
@@ -202,7 +205,7 @@ fn incremental(
         let files = mirror.diff(base, target)?;
         match repository::classify(&files, &base_tree, tree, scope)? {
             Changes::Full { file, .. } => {
-                tracing::info!(file, "a change that cannot be narrowed down, comparing the whole scope");
+                tracing::info!(file, "the change may affect all resources; comparing the whole scope");
                 return Ok(None);
             }
             Changes::Targets { apply: affected, prune: removed } => {
@@ -211,6 +214,7 @@ fn incremental(
             }
         }
     }
+    // The failures of the last run.
     let retried = request.failed_applies.iter().filter(|path| path.is_within(scope));
     apply.extend(retried.map(|path| ApplyTarget { path: path.clone(), recursive: false }));
     if apply.iter().any(|target| target.recursive && target.path == *scope) {
@@ -219,20 +223,21 @@ fn incremental(
     let mut selection = Selection::targets(tree, &apply)?;
     let touched = selection.targeted() + prune.len();
     if base != target && touched > 0 {
-        // More than half of what was declared before: what is left must be at least the other half.
-        // Counting stops once that is clear, so the cost follows the change and not the scope.
+        // Compare the whole scope if more than half of the declared resources changed. The count stops as soon as this
+        // is decided, so the cost depends on the change and not on the scope.
         let other_half = (touched * 2).saturating_sub(prune.len());
         if touched > MAX_TARGETS || !repository::declares_at_least(tree, scope, other_half)? {
             return Ok(None);
         }
     }
+    // The resources to prune.
     if request.prune {
         let Undeclared { gone, hidden } = removed(request, inventory, tree, &prune)?;
         if !hidden.is_empty() {
             return Ok(None);
         }
         selection.prune = gone;
-        // The limit is a share of what the policy owns, so with many deletions that must be known.
+        // The limit can be a percentage of the owned resources, so they are counted if there are many deletions.
         if selection.prune.len() > FEW {
             let declared = repository::resources(tree, scope, request.recursive)?;
             selection.declared = Some(declared.resources.len() + declared.broken.len());
@@ -241,7 +246,7 @@ fn incremental(
     Ok(Some(selection))
 }
 
-/// Removed paths, and failed deletions that are still not declared.
+/// Returns the removed resources, and those of failed deletions that are still not declared.
 fn removed(
     request: &Request,
     inventory: &Inventory,
@@ -251,7 +256,7 @@ fn removed(
     if removed.is_empty() && request.failed_prunes.is_empty() {
         return Ok(Undeclared::default());
     }
-    // What a diff removed was declared at its base, so no older revision is needed.
+    // Resources that a diff removed are declared at its base, so older revisions are not needed.
     let seen = match &request.base {
         Some(base) if request.failed_prunes.is_empty() => std::slice::from_ref(base),
         _ => &inventory.seen,

@@ -1,4 +1,4 @@
-//! The scopes that runs work in at this moment: two runs never work in one.
+//! The scopes of the runs in progress. Scopes of concurrent runs never overlap.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::controller::kind::Key;
 
-/// The scopes of all runs under way, by policy.
+/// The scopes of all runs in progress, by policy.
 #[derive(Default)]
 pub struct Territories {
     held: Mutex<HashMap<Key, LogicalPath>>,
@@ -23,12 +23,12 @@ pub struct Territory<'a> {
 }
 
 impl Territories {
-    /// Waits until no run of another policy of the namespace works in a scope that overlaps `scope`. Such a run
-    /// is one of a younger policy and is being stopped.
+    /// Waits until no run of another policy of the namespace has a scope that overlaps `scope`. Such a run is of a
+    /// younger policy and is being stopped.
     pub async fn enter(&self, key: &Key, scope: &LogicalPath) -> Territory<'_> {
         loop {
             let mut freed = pin!(self.freed.notified());
-            // What is freed from here on is not missed.
+            // From here on, no notification is missed.
             freed.as_mut().enable();
             if self.try_enter(key, scope) {
                 return Territory { territories: self, key: key.clone() };
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_waits_for_the_one_in_its_scope() {
+    async fn a_run_waits_for_another_run_in_its_scope() {
         let territories = Territories::default();
         let [own, other] = ["own", "other"].map(|name| Key::new("team".to_owned(), name.to_owned()));
         let elsewhere = Key::new("other".to_owned(), "own".to_owned());
@@ -77,7 +77,7 @@ mod tests {
         let wanted = path("/shops");
         let mut waiting = pin!(territories.enter(&own, &wanted));
         let too_long = tokio::time::timeout(Duration::from_secs(1), &mut waiting).await;
-        assert!(too_long.is_err(), "the scope is taken");
+        assert!(too_long.is_err(), "another run has the scope");
         drop(held);
         let _entered = waiting.await;
     }

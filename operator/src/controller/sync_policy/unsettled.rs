@@ -1,4 +1,4 @@
-//! Resources that never converge, in status: a new process goes on from there.
+//! Resources that never converge, in the status, from which a new process continues.
 
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{Recurrences, Report, Unsettled};
@@ -6,14 +6,14 @@ use declarest_core::sync::{Recurrences, Report, Unsettled};
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::UnsettledResource;
 
-/// How many of them status names.
+/// Maximum number of resources in the status.
 const NAMED: usize = 50;
-/// How many places of one status names.
+/// Maximum number of pointers per resource in the status.
 const POINTERS: usize = 20;
-/// How many the condition's message names.
+/// Maximum number of resources in the condition's message.
 const TOLD: usize = 3;
 
-/// What `status` has on record.
+/// Returns the resources in `status`.
 pub fn recorded(status: &SyncPolicyStatus) -> Recurrences {
     let recorded = status.unsettled_resources.iter().filter_map(|resource| {
         let unsettled = Unsettled {
@@ -26,7 +26,7 @@ pub fn recorded(status: &SyncPolicyStatus) -> Recurrences {
     Recurrences::recorded(recorded)
 }
 
-/// What the next process has to know of a run: those that are left alone first.
+/// Returns the resources of a run for the status; those that are no longer written come first.
 pub fn to_status(report: &Report) -> Vec<UnsettledResource> {
     let Some(recurrences) = &report.recurrences else { return Vec::new() };
     let mut unsettled: Vec<_> = recurrences.unsettled().collect();
@@ -41,12 +41,12 @@ pub fn to_status(report: &Report) -> Vec<UnsettledResource> {
     named.collect()
 }
 
-/// Whether a resource is left alone.
+/// Returns whether a resource is no longer written.
 pub fn is_any_held(status: &SyncPolicyStatus) -> bool {
     status.unsettled_resources.iter().any(|resource| !resource.message.is_empty())
 }
 
-/// The message of the condition.
+/// Returns the message of the condition.
 pub fn message(resources: &[UnsettledResource]) -> String {
     let held: Vec<&str> =
         resources.iter().map(|resource| resource.message.as_str()).filter(|text| !text.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! What follows from a run: status fields, conditions, events and when to look again.
+//! The consequences of a run: status fields, conditions, events, and the time of the next run.
 
 use std::time::Duration;
 
@@ -22,38 +22,38 @@ use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::{FailedResource, ResourceStats, RunKind, RunOutcome};
 use crate::telemetry::SyncCounts;
 
-/// The operation of a failed deletion, in status.
+/// The operation of a failed deletion in the status.
 pub const PRUNE: &str = sync::PRUNE;
-/// The operation of a failure that may hide further resources, in status.
+/// The operation of a failure that may hide further resources in the status.
 pub const LIST: &str = sync::LIST;
 
-/// How many failures status names; the rest is told by `failedResourcesTruncated`.
+/// Maximum number of failures in the status; `failedResourcesTruncated` shows that there are more.
 const NAMED_FAILURES: usize = 50;
-/// How long a failure's message may be in status, in characters.
+/// Maximum length of a failure's message in the status, in characters.
 const FAILURE_MESSAGE: usize = 512;
-/// How many failures the condition's message names.
+/// Maximum number of failures in the condition's message.
 const TOLD_FAILURES: usize = 3;
 /// The longest wait after a failed run.
 const LONGEST_RETRY: Duration = Duration::from_mins(5);
 
-/// A run and what came of it.
+/// A run and its report.
 pub struct Run<'a> {
     pub plan: &'a RunPlan,
     pub kind: RunKind,
     pub trigger: Trigger,
     pub report: &'a Report,
     pub target: &'a Revision,
-    /// Failed runs in a row before this one.
+    /// Consecutive failed runs before this one.
     pub consecutive: i32,
 }
 
-/// Failed runs in a row so far; something new starts the count over.
+/// Returns the number of consecutive failed runs; a changed input resets it.
 pub fn consecutive_failures(status: &SyncPolicyStatus, plan: &RunPlan) -> i32 {
     let same = plan.attempted.as_ref().is_none_or(|attempted| *attempted == plan.fingerprint);
     if same { status.consecutive_failures } else { 0 }
 }
 
-/// Writes the run into `status` and says what the conditions and the next look shall be.
+/// Writes the result of the run to `status`. Returns the conditions and the time of the next round.
 pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) -> Outcome {
     let report = run.report;
     let now = whole_seconds(now);
@@ -68,6 +68,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         _ if succeeded => RunOutcome::Succeeded,
         _ => RunOutcome::PartiallyFailed,
     });
+    // Failures.
     remember_failures(status, report);
     status.prune_refused = report.prune_refused.is_some();
     status.unsettled_resources = unsettled::to_status(report);
@@ -87,9 +88,11 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     } else {
         status.consecutive_failures = run.consecutive.saturating_add(1);
     }
+    // The time of the next run.
     let next = next_look(status, run, now, succeeded);
     status.next_sync_time = Some(Time(next));
 
+    // Conditions and events.
     let mut outcome = told(report, run.target).with_requeue(until(next, now));
     if let Some(fact) = drifted(report) {
         outcome = outcome.with_condition(fact);
@@ -99,7 +102,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     announce(outcome, run, news).with_failures(status.consecutive_failures.unsigned_abs())
 }
 
-/// A diff that concerns nothing in scope: only the revision fields move.
+/// Records a revision whose diff does not concern the scope: only the revision fields change.
 pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Revision) -> Outcome {
     let now = whole_seconds(Timestamp::now());
     status.last_attempted_repo_revision = Some(target.to_string());
@@ -114,7 +117,7 @@ pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Rev
     restored(status, plan.schedule.as_ref(), plan.sync_interval, now)
 }
 
-/// Conditions of a policy for which nothing is due, as its last run left them.
+/// Returns the conditions of a policy without due work, as its last run set them.
 pub fn restored(
     status: &SyncPolicyStatus,
     schedule: Option<&Schedule>,
@@ -129,17 +132,17 @@ pub fn restored(
     standing(status).with_requeue(until(next, now))
 }
 
-/// Conditions of a policy whose failed run is not due again yet.
+/// Returns the conditions of a policy that waits for the retry of a failed run.
 pub fn waiting(status: &SyncPolicyStatus, retry: Timestamp, now: Timestamp) -> Outcome {
     standing(status).with_requeue(until(retry, now))
 }
 
-/// Kubernetes stores times in whole seconds; a finer time would differ from itself once read back.
+/// Truncates to seconds, because Kubernetes stores whole seconds and a finer time would differ when it is read back.
 pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// Whether writes of the run undo changes on the server: it looked for them, and Git did not move.
+/// Returns whether writes of the run revert changes on the server: it is a drift check, and the revision is unchanged.
 pub fn corrects_drift(trigger: Trigger, applied: Option<&str>, target: &Revision) -> bool {
     trigger.is_drift_check() && applied == Some(target.as_str())
 }
@@ -163,13 +166,13 @@ pub fn count(context: &Context, policy: &Key, corrects_drift: bool, report: &Rep
     }
 }
 
-/// What the last run said, without its report at hand.
+/// Returns the outcome of the last run, from the status.
 fn standing(status: &SyncPolicyStatus) -> Outcome {
     if status.last_run_outcome == Some(RunOutcome::Succeeded) {
         return Outcome { conditions: drift_seen(status), ..succeeded(status) };
     }
     let failures = status.consecutive_failures.unsigned_abs();
-    // The condition itself remembers best, unless something else stood there in between.
+    // The condition has the original message, unless another round replaced it.
     let remembered = conditions::find(&status.conditions, "Ready").and_then(|ready| {
         let reason = RUN_REASONS.into_iter().find(|reason| reason.as_str() == ready.reason)?;
         Some(Outcome::new(reason, ready.message.clone()))
@@ -177,7 +180,7 @@ fn standing(status: &SyncPolicyStatus) -> Outcome {
     remembered.unwrap_or_else(|| derived(status)).with_failures(failures)
 }
 
-/// Reasons that only a run gives.
+/// Reasons that only a run sets.
 const RUN_REASONS: [Reason; 5] = [
     Reason::PartialFailure,
     Reason::PruneRefused,
@@ -190,7 +193,7 @@ fn succeeded(status: &SyncPolicyStatus) -> Outcome {
     Outcome::ready(ready_message(status.last_applied_repo_revision.as_deref().unwrap_or_default()))
 }
 
-/// The condition `Drifted` as the last run left it.
+/// Returns the condition `Drifted` of the last run.
 pub fn drift_seen(status: &SyncPolicyStatus) -> Vec<Fact> {
     let drifted = status.resource_stats.map_or(0, |counts| counts.drifted.unsigned_abs() as usize);
     if drifted > 0 { vec![drift_fact(drifted)] } else { Vec::new() }
@@ -202,12 +205,15 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
         return match status.last_run_outcome {
             Some(RunOutcome::PartiallyFailed) if status.prune_refused => Outcome::new(
                 Reason::PruneRefused,
-                "pruning was refused; see sync.pruneLimit and sync.allowEmpty for the approval",
+                "pruning was refused; approve it with spec.sync.pruneLimit or spec.sync.allowEmpty",
             ),
             Some(RunOutcome::PartiallyFailed) => {
                 Outcome::new(Reason::NeverConverges, unsettled::message(&status.unsettled_resources))
             }
-            _ => Outcome::new(Reason::ReconcileFailed, format!("the run at revision {revision} did not end")),
+            _ => Outcome::new(
+                Reason::ReconcileFailed,
+                format!("the run at revision {revision} was interrupted"),
+            ),
         };
     }
     let failures: Vec<(&str, &str, &str)> = status
@@ -231,7 +237,7 @@ fn told(report: &Report, target: &Revision) -> Outcome {
         return match report.aborted_by {
             Some(Category::Auth) => Outcome::new(Reason::ManagedServerAuthFailed, failed()),
             Some(_) => Outcome::new(Reason::ManagedServerUnavailable, failed()),
-            None => Outcome::new(Reason::ReconcileFailed, format!("the run was ended early: {reason}")),
+            None => Outcome::new(Reason::ReconcileFailed, format!("the run was stopped: {reason}")),
         };
     }
     if !report.failures.is_empty() {
@@ -254,7 +260,7 @@ fn told(report: &Report, target: &Revision) -> Outcome {
     Outcome::ready(ready_message(target.as_str()))
 }
 
-/// When nothing at all worked and always for one reason, the server is at fault and not the resources.
+/// Returns the reason of failures. If nothing succeeded and all failures have one cause, the server is at fault.
 fn common_reason(report: &Report) -> Reason {
     let all = |category| {
         report.stats.applied + report.stats.pruned == 0
@@ -293,7 +299,7 @@ fn drift_fact(count: usize) -> Fact {
         type_: "Drifted",
         truth: Truth::True,
         reason: "DriftObserved",
-        message: format!("resources that differ from Git and were left alone (mode: observe): {count}"),
+        message: format!("resources that differ from Git and were not changed (mode: observe): {count}"),
     }
 }
 
@@ -333,7 +339,7 @@ fn stats(report: &Report) -> ResourceStats {
     }
 }
 
-/// After a success the next full run; after a failure a retry, if that is sooner.
+/// Returns the time of the next run: after a success the next full run, after a failure a retry if that is sooner.
 fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded: bool) -> Timestamp {
     let interval = run.plan.sync_interval;
     let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0.min(now));
@@ -344,13 +350,13 @@ fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded
     }
     let failures = u32::try_from(status.consecutive_failures).unwrap_or(1);
     let wait = backoff::jitter(backoff::delay(failures, Some(interval.min(LONGEST_RETRY))));
-    // A failing resource must not delay the drift check of all others. A full run that is overdue is the
-    // one that just failed, and waits.
+    // A failing resource must not delay the drift check of the others. If the full run is overdue, it is the one that
+    // just failed, and waits for its retry.
     let retry = schedule::later(now, wait);
     if full > now { retry.min(full) } else { retry }
 }
 
-/// What of a run is worth an event.
+/// The parts of a run that are published as events.
 #[derive(Clone, Copy)]
 struct News {
     succeeded: bool,
@@ -364,7 +370,7 @@ fn announce(mut outcome: Outcome, run: &Run<'_>, news: News) -> Outcome {
     if written > 0 && news.corrects {
         let what =
             if written == 1 { "1 resource was".to_owned() } else { format!("{written} resources were") };
-        let note = format!("{what} put back after a change on the server");
+        let note = format!("{what} restored after a change on the server");
         outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
     }
     if news.succeeded && (written > 0 || news.worth_telling) {

@@ -1,4 +1,4 @@
-//! What outside of a policy makes it look again.
+//! Changes of other objects that trigger a round of a policy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::controller::context::{Context, Guarded};
 use crate::controller::kind::{Key, Kind};
 use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 
-/// Policies to look at again: their dependency changed, or a policy that they gave way to did.
+/// Returns the policies to reconcile because a dependency or an overlapping policy changed.
 pub fn wakeups(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + 'static {
     let repositories = dependents(context, &context.caches.repositories, |policy, name| {
         names(&policy.spec.resource_repository_ref, name)
@@ -34,7 +34,7 @@ pub fn wakeups(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + 'stat
     ])
 }
 
-/// Policies that refer to an object whose usability, spec, revision or artifacts changed.
+/// Returns the policies that refer to an object whose readiness, spec, revision or artifacts changed.
 fn dependents<K: Kind + Facts>(
     context: &Arc<Context>,
     objects: &Cache<Guarded<K>>,
@@ -52,7 +52,7 @@ where
     })
 }
 
-/// Objects whose facts are not what they were; the first sight of an object is no change.
+/// Returns the objects whose facts differ from their last known state.
 fn changed<K: Kind + Facts>(objects: &Cache<Guarded<K>>) -> impl Stream<Item = Key> + Send + use<K>
 where
     Guarded<K>: Cached,
@@ -73,12 +73,12 @@ where
     })
 }
 
-/// What of a dependency matters to the policies that refer to it.
+/// The facts of a dependency that matter to the policies that refer to it.
 trait Facts {
     fn facts(&self) -> impl std::fmt::Debug;
 }
 
-/// Whether an object is ready, for which generation, and which object it is.
+/// Returns the uid, the generation and the readiness of an object as text.
 fn readiness<K: Kind>(object: &K) -> String {
     let ready = conditions::find(object.conditions(), "Ready")
         .map(|ready| (ready.status.as_str(), ready.observed_generation));
@@ -105,13 +105,13 @@ impl Facts for SecretStore {
     }
 }
 
-/// Whether a reference may mean the object: a placeholder may mean any.
+/// Returns whether a reference may name the object. A placeholder may name any object.
 fn names(reference: &LocalRef, name: &str) -> bool {
     reference.name == name || reference.name.contains("${")
 }
 
-/// Policies whose claim overlaps one that another policy made, moved or gave up. Whatever they were doing,
-/// who may work where has to be settled anew.
+/// Returns the policies whose claim overlaps a claim that another policy added, changed or removed. They must check
+/// again which policy is older.
 fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
     let mut claims: HashMap<Key, Option<Territory>> = HashMap::new();
     context.caches.policies.subscribe().flat_map(move |change| {
@@ -139,7 +139,7 @@ fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
     })
 }
 
-/// What a live policy claims; unknown where its path is a placeholder, which may mean anything.
+/// The claim of an active policy; unknown if its path has a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Territory {
     Unknown,

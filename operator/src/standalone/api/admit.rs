@@ -1,4 +1,4 @@
-//! What every written object goes through before it is stored: pruning, defaults, validation.
+//! Admission of written objects before they are stored: pruning, defaults, validation.
 
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use super::resource::{Family, ResourceType};
 use super::schema::{Structural, prune};
 use super::status_error::{FieldError, StatusError};
 
-/// What to do with unknown fields (`fieldValidation`).
+/// How unknown fields are handled (`fieldValidation`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -17,21 +17,24 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// Brings `object` into its stored form and checks it; returns warnings for the client.
+/// Brings `object` into its stored form and validates it. Returns warnings for the client.
 pub(crate) fn admit(
     resource: &ResourceType,
     object: &mut Value,
     old: Option<&Value>,
     validation: FieldValidation,
 ) -> Result<Vec<String>, StatusError> {
+    // Prune unknown fields.
     drop_empty_metadata(object);
     let unknown = match resource.schema() {
         Some(schema) => schema.prune(object),
         None => prune(object, &Structural::built_in()),
     };
     let warnings = report_unknown(resource, &unknown, validation)?;
+    // Validate metadata.
     let mut errors = validate_metadata(resource, object);
     errors.extend(old.and_then(|old| new_finalizers(object, old)));
+    // Set defaults and validate the content.
     match &resource.family {
         Family::Custom(schema) => {
             schema.default(object);
@@ -55,7 +58,7 @@ pub(crate) fn admit(
     Err(StatusError::invalid(resource, name, &errors))
 }
 
-/// An empty list of finalizers or owners, or an empty map of labels, is the same as none.
+/// Removes empty lists and maps from `metadata`, such as finalizers and labels, because they equal missing ones.
 fn drop_empty_metadata(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|_, value| match value {
@@ -102,13 +105,13 @@ fn new_finalizers(object: &Value, old: &Value) -> Option<FieldError> {
     })
 }
 
-/// `stringData` is a way of writing `data`; it is never stored.
+/// Moves `stringData` to `data`, because `stringData` is never stored. Validates the Secret.
 fn admit_secret(object: &mut Value, old: Option<&Value>) -> Result<Vec<FieldError>, StatusError> {
     let plain = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
     let mut data = object["data"].as_object().cloned().unwrap_or_default();
     data.retain(|_, value| !value.is_null());
     for (key, value) in &data {
-        // The offending value is a secret: only its key is named.
+        // The error names only the key, because the value is a secret.
         if serde_json::from_value::<ByteString>(value.clone()).is_err() {
             return Err(StatusError::bad_request(format!(
                 "Secret in version \"v1\" cannot be handled as a Secret: data.{key} is not base64"
@@ -151,7 +154,7 @@ fn encode(plain: Option<&Value>) -> Result<Map<String, Value>, StatusError> {
     Ok(data)
 }
 
-/// The spec of a claim is fixed: only bound claims may grow, and nothing here ever binds one.
+/// Validates a claim. Its spec is immutable: only bound claims may grow, and this API never binds one.
 fn admit_claim(object: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (field, is_missing) in [

@@ -7,7 +7,7 @@ use super::resource::ResourceType;
 use super::schema::{ListType, MapType, Structural};
 use super::status_error::StatusError;
 
-/// How a manager wrote.
+/// The operation of a field manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Apply,
@@ -23,7 +23,7 @@ impl Operation {
     }
 }
 
-/// Who writes what: the identity of an entry of `managedFields`.
+/// A field manager: the identity of an entry of `managedFields`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Manager {
     pub name: String,
@@ -72,7 +72,7 @@ impl Managed {
         entry
     }
 
-    /// How conflicts name the manager.
+    /// Returns the name of the manager in conflict messages.
     fn describe(&self) -> String {
         let mut text = format!("\"{}\"", self.name);
         if !self.subresource.is_empty() {
@@ -97,7 +97,7 @@ impl Managed {
     }
 }
 
-/// The managers of one object.
+/// The field managers of one object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Managers(Vec<Managed>);
 
@@ -133,7 +133,7 @@ impl Managers {
         &mut self.0[position]
     }
 
-    /// Records a create or update: changed fields go over to `manager`.
+    /// Records a create or update: `manager` becomes the owner of changed fields.
     pub(crate) fn record_update(
         &mut self,
         old: &Value,
@@ -158,7 +158,7 @@ impl Managers {
     }
 }
 
-/// The fields that can have a manager: not identity, and not what the server sets itself.
+/// Returns the fields that can have a manager: without identity and without fields that the server sets.
 fn ownable(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -176,8 +176,8 @@ fn ownable(object: &Value) -> Value {
     object
 }
 
-/// Applies `config` to `live` for `manager`: merges it, removes what this manager applied before and
-/// does not mention now, and takes over fields of other managers only with `force`.
+/// Applies `config` to `live` for `manager`. Merges it, and removes fields that this manager applied before and that
+/// `config` lacks. Takes over fields of other managers only with `force`.
 pub(crate) fn apply(
     resource: &ResourceType,
     live: &Value,
@@ -186,11 +186,13 @@ pub(crate) fn apply(
     force: bool,
     time: &str,
 ) -> Result<(Value, Managers), StatusError> {
+    // Merge the configuration into the live object.
     let schema = &*resource.merge_schema();
     let mut managers = Managers::of(live);
     let wanted = FieldSet::of(&ownable(config), schema);
     let mut merged = merge(live, config, schema);
 
+    // Remove the fields that the manager no longer applies and no other manager owns.
     let mut others = FieldSet::default();
     for managed in managers.0.iter().filter(|managed| !managed.is(manager)) {
         others.union(&managed.fields);
@@ -203,6 +205,7 @@ pub(crate) fn apply(
     others.union(&wanted);
     remove(&mut merged, &previous, &others, schema);
 
+    // Record the new owners, or report conflicts.
     let (changed, removed) = FieldSet::compare(&ownable(live), &ownable(&merged), schema);
     take_over(&mut managers, &changed, manager, force)?;
     for managed in managers.0.iter_mut().filter(|managed| !managed.is(manager)) {
@@ -214,7 +217,7 @@ pub(crate) fn apply(
     Ok((merged, managers))
 }
 
-/// Moves `changed` fields from other managers to `manager`, or refuses to.
+/// Moves `changed` fields from other managers to `manager`. Without `force`, returns the conflicts as an error.
 fn take_over(
     managers: &mut Managers,
     changed: &FieldSet,
@@ -233,7 +236,7 @@ fn take_over(
     if conflicts.is_empty() { Ok(()) } else { Err(StatusError::apply_conflict(conflicts)) }
 }
 
-/// `live` with the values of `config`.
+/// Returns `live` with the values of `config`.
 fn merge(live: &Value, config: &Value, schema: &Structural) -> Value {
     let anything = Structural::anything();
     match (live, config) {
@@ -266,7 +269,7 @@ fn merge(live: &Value, config: &Value, schema: &Structural) -> Value {
     }
 }
 
-/// Removes from `value` what is in `previous` and nowhere in `keep`.
+/// Removes the fields from `value` that are in `previous` and not in `keep`.
 fn remove(value: &mut Value, previous: &FieldSet, keep: &FieldSet, schema: &Structural) {
     let anything = Structural::anything();
     for (element, below) in &previous.children {

@@ -1,8 +1,8 @@
 //! CEL rules of custom resources (`x-kubernetes-validations`).
 //!
-//! A rule sees `self`, the value of the schema node it stands on, and `oldSelf` if this is an update
-//! and the node can be found in the old object: fields by name, items of list maps by their keys.
-//! A rule that names `oldSelf` is a transition rule and is skipped where there is no old value.
+//! A rule has the variable `self`, the value of its schema node. In an update, it also has `oldSelf` if the node is
+//! found in the old object: fields by name, items of list maps by their keys. A rule that uses `oldSelf` is a
+//! transition rule, which is skipped if there is no old value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -31,7 +31,7 @@ pub(crate) struct RuleError {
     pub message: String,
 }
 
-/// The rules of a schema, in its shape. Nodes without rules at or below them are absent.
+/// The rules of a schema, as a tree of the same shape. Nodes without rules at or below them are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     here: Vec<Rule>,
@@ -113,7 +113,7 @@ impl Rule {
         })
     }
 
-    /// The error of a value that breaks the rule.
+    /// Returns an error if the value violates the rule.
     fn check(&self, context: &Context<'_, '_>, path: &str, value: &Value) -> Option<FieldError> {
         let described = self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.source));
         let detail = match self.program.execute(context) {
@@ -196,7 +196,7 @@ fn walk(
     }
 }
 
-/// The item of the old list that has the same key; only list maps have such keys.
+/// Returns the item of the old list with the same key. Only list maps have such keys.
 fn old_item<'a>(schema: &Structural, item: &Value, old: &'a Value) -> Option<&'a Value> {
     if !matches!(schema.list, ListType::Map(_)) {
         return None;
@@ -206,7 +206,7 @@ fn old_item<'a>(schema: &Structural, item: &Value, old: &'a Value) -> Option<&'a
     old.as_array()?.iter().find(|candidate| item_key(&schema.list, items, candidate) == key)
 }
 
-/// A JSON value as Kubernetes shows it to CEL: integers are `int`, declared names are escaped.
+/// Converts a JSON value to CEL like Kubernetes: integers are `int`, declared names are escaped.
 fn to_cel(value: &Value, schema: Option<&Structural>) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -231,7 +231,7 @@ fn to_cel(value: &Value, schema: Option<&Structural>) -> cel::Value {
     }
 }
 
-/// Words that are no identifiers in CEL and are escaped as `__word__` (Kubernetes, "Validation rules").
+/// Words that are not identifiers in CEL and are escaped as `__word__` (Kubernetes, "Validation rules").
 const RESERVED: [&str; 21] = [
     "true",
     "false",

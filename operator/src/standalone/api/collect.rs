@@ -1,4 +1,4 @@
-//! Garbage collection: objects go when all their owners are gone.
+//! Garbage collection: an object is deleted when all its owners are deleted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,15 +17,17 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// An object and its type.
 type Item = (Arc<ResourceType>, Arc<Value>);
 
-/// Deletes dependents without owners, detaches those with some owners left and releases owners that
-/// waited for their dependents, until nothing is left to do.
+/// Deletes dependents without owners, removes deleted owners from the others, and releases owners that waited for
+/// their dependents. Repeats this until nothing changes.
 pub(super) fn collect(engine: &Engine, writer: &Writer<'_>) -> Result<(), StatusError> {
     loop {
         let population = Population::of(engine);
         let mut changed = false;
+        // Dependents whose owners no longer hold them.
         for (resource, object) in &population.dependents {
             changed |= population.settle(writer, resource, object)?;
         }
+        // Owners in foreground deletion without dependents.
         for (resource, object) in &population.waiting {
             let uid = meta(object, "uid");
             if !population.dependents.iter().any(|(_, dependent)| is_owned_by(dependent, uid)) {
@@ -39,7 +41,7 @@ pub(super) fn collect(engine: &Engine, writer: &Writer<'_>) -> Result<(), Status
     }
 }
 
-/// Takes the owner `uid` out of all its dependents, so that they survive it.
+/// Removes the owner `uid` from all its dependents, so that they outlive it.
 pub(super) fn orphan(engine: &Engine, writer: &Writer<'_>, uid: &str) -> Result<(), StatusError> {
     for (resource, object) in &Population::of(engine).dependents {
         if is_owned_by(object, uid) {
@@ -49,7 +51,7 @@ pub(super) fn orphan(engine: &Engine, writer: &Writer<'_>, uid: &str) -> Result<
     Ok(())
 }
 
-/// What collection looks at.
+/// The objects that a collection considers.
 struct Population {
     uids: HashSet<String>,
     /// Owners in foreground deletion.
@@ -86,7 +88,7 @@ impl Population {
         population
     }
 
-    /// Whether an owner still holds its dependents. Types that are not served here count as present.
+    /// Returns whether an owner still holds its dependents. An owner of a type that is not served always does.
     fn holds(&self, owner: &Value) -> bool {
         let text = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
         let is_served = self.kinds.contains(&(text("apiVersion"), text("kind")));
@@ -136,7 +138,7 @@ fn detach(
     writer.put(resource, next).map(drop).map_err(StatusError::internal)
 }
 
-/// Removes the finalizer of foreground deletion, and the object if it was the last one.
+/// Removes the finalizer of foreground deletion. Deletes the object if it has no other finalizer.
 fn release(writer: &Writer<'_>, resource: &ResourceType, object: &Arc<Value>) -> Result<(), StatusError> {
     let mut next = (**object).clone();
     let left: Vec<&str> = finalizers(object).into_iter().filter(|name| *name != FOREGROUND).collect();

@@ -1,11 +1,11 @@
-//! Discovery documents: what clients learn about the served groups, versions and resources.
+//! Discovery documents: the served groups, versions and resources.
 
 use serde_json::{Value, json};
 
 use super::resource::{Registry, ResourceType};
 use super::status_error::StatusError;
 
-/// The Kubernetes version whose behaviour is followed.
+/// The Kubernetes version whose behavior this API follows.
 const MAJOR: &str = "1";
 const MINOR: &str = "36";
 

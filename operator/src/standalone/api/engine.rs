@@ -1,4 +1,4 @@
-//! Create, update, apply and delete: how one write changes one object.
+//! Create, update, patch, apply and delete of one object.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ pub(crate) struct Engine {
     pub store: Store,
 }
 
-/// Which part of an object a request writes.
+/// The part of an object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// Everything but the status of a type with a status subresource.
+    /// All fields, except for the status of a type with a status subresource.
     Main,
     /// Only the status.
     Status,
@@ -41,7 +41,7 @@ pub(crate) struct WriteOptions {
     pub force: bool,
 }
 
-/// The object a request names, and through which endpoint.
+/// The object of a request, and the endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub resource: Arc<ResourceType>,
@@ -50,7 +50,7 @@ pub(crate) struct Target {
     pub endpoint: Endpoint,
 }
 
-/// A write that was carried out.
+/// The result of a write.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub object: Arc<Value>,
@@ -58,7 +58,7 @@ pub(crate) struct Written {
     pub warnings: Vec<String>,
 }
 
-/// How the dependents of a deleted object are treated.
+/// How the dependents of a deleted object are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Propagation {
     #[default]
@@ -76,11 +76,11 @@ pub(crate) struct DeleteOptions {
     pub dry_run: bool,
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Debug)]
 pub(crate) enum Deleted {
     Removed(Arc<Value>),
-    /// Finalizers hold the object.
+    /// The object still exists, because it has finalizers.
     Marked(Arc<Value>),
 }
 
@@ -113,6 +113,7 @@ impl Engine {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Written, StatusError> {
+        // Complete the identity of the object.
         align_with_path(resource, &mut object, namespace, None)?;
         if !meta(&object, "resourceVersion").is_empty() {
             return Err(StatusError::bad_request(
@@ -133,7 +134,7 @@ impl Engine {
         self.insert(&writer, &target, object, options, None)
     }
 
-    /// Stores a new object. `managers` is given by an apply; a create records its own.
+    /// Stores a new object. An apply passes `managers`; a create records its own.
     fn insert(
         &self,
         writer: &Writer<'_>,
@@ -146,6 +147,7 @@ impl Engine {
         if self.store.get(resource.table, &target.namespace, &target.name).is_some() {
             return Err(StatusError::already_exists(resource, &target.name));
         }
+        // Set the metadata that the server owns.
         for field in
             ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "generation"]
         {
@@ -162,6 +164,7 @@ impl Engine {
         {
             fields.remove("status");
         }
+        // Validate the object, and record its field managers.
         let warnings = admit(resource, &mut object, None, options.validation)?;
         let managers = managers.unwrap_or_else(|| {
             let mut managers = Managers::default();
@@ -173,6 +176,7 @@ impl Engine {
         if options.dry_run {
             return Ok(Written { object: Arc::new(object), code: StatusCode::CREATED, warnings });
         }
+        // Commit. An object whose owner no longer exists is collected at once.
         self.ensure_namespace(writer, &target.namespace)?;
         let has_owner = !owner_references(&object).is_empty();
         let object = writer.put(resource, object).map_err(StatusError::internal)?;
@@ -182,7 +186,7 @@ impl Engine {
         Ok(Written { object, code: StatusCode::CREATED, warnings })
     }
 
-    /// Namespaces appear with their first object.
+    /// Creates the namespace `name` unless it exists. In this API, the first object creates its namespace.
     pub(crate) fn ensure_namespace(&self, writer: &Writer<'_>, name: &str) -> Result<(), StatusError> {
         let resource = self.registry.namespaces();
         if name.is_empty() || self.store.get(resource.table, "", name).is_some() {
@@ -225,7 +229,7 @@ impl Engine {
         self.replace(&writer, target, &live, object, options, None)
     }
 
-    /// Changes an object with `patch`, which is given the live object.
+    /// Changes an object with `patch`, which receives the live object.
     pub(crate) fn patch(
         &self,
         target: &Target,
@@ -237,14 +241,14 @@ impl Engine {
         let mut object = patch(&live)?;
         align_with_path(&target.resource, &mut object, &target.namespace, Some(&target.name))?;
         let written = self.replace(&writer, target, &live, object, options, None);
-        // The patch was well-formed; that its result cannot be decoded is a matter of its content.
+        // The patch was well-formed. If its result cannot be decoded, its content is invalid: 422.
         written.map_err(|error| match error.code {
             StatusCode::BAD_REQUEST => StatusError::unprocessable(error.message),
             _ => error,
         })
     }
 
-    /// Server-side apply.
+    /// Applies `config` with server-side apply. Creates the object if it does not exist.
     pub(crate) fn apply(
         &self,
         target: &Target,
@@ -256,12 +260,14 @@ impl Engine {
                 "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
             ));
         }
+        // Check the configuration, and remove the fields that this endpoint may not own.
         let resource = &target.resource;
         align_with_path(resource, &mut config, &target.namespace, Some(&target.name))?;
         if !config["metadata"]["managedFields"].is_null() {
             return Err(StatusError::bad_request("metadata.managedFields must be nil"));
         }
         restrict(resource, &mut config, target.endpoint);
+        // Merge it into the live object, then store the result.
         let manager = target.manager(options, Operation::Apply);
         let writer = self.store.writer();
         let live = self.store.get(resource.table, &target.namespace, &target.name);
@@ -279,7 +285,7 @@ impl Engine {
         }
     }
 
-    /// Puts `object` in the place of `live`, as far as the endpoint may write it.
+    /// Replaces the part of `live` that the endpoint may write with that of `object`.
     fn replace(
         &self,
         writer: &Writer<'_>,
@@ -289,6 +295,7 @@ impl Engine {
         options: &WriteOptions,
         managers: Option<Managers>,
     ) -> Result<Written, StatusError> {
+        // Check preconditions, and keep the fields that the client may not write.
         let resource = &target.resource;
         check_preconditions(
             resource,
@@ -297,6 +304,7 @@ impl Engine {
             Some(meta(&object, "resourceVersion")),
         )?;
         let mut next = carry_over(resource, live, object, target.endpoint);
+        // Validate the object, count its generation, and record its field managers.
         let warnings = admit(resource, &mut next, Some(live), options.validation)?;
         if resource.counts_generations() && content(&next) != content(live) {
             let generation = live["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
@@ -309,6 +317,7 @@ impl Engine {
             managers
         });
         managers.store(&mut next);
+        // A write without a change does not create a new revision.
         set_meta(&mut next, "resourceVersion", live["metadata"]["resourceVersion"].clone());
         if next == **live {
             return Ok(Written { object: Arc::clone(live), code: StatusCode::OK, warnings });
@@ -316,6 +325,7 @@ impl Engine {
         if options.dry_run {
             return Ok(Written { object: Arc::new(next), code: StatusCode::OK, warnings });
         }
+        // Commit. An object that is being deleted is removed with its last finalizer.
         let owners_changed = owner_references(&next) != owner_references(live);
         let object = if is_terminating(&next) && finalizers(&next).is_empty() {
             let object = writer.remove(resource, next).map_err(StatusError::internal)?;
@@ -331,8 +341,9 @@ impl Engine {
         Ok(Written { object, code: StatusCode::OK, warnings })
     }
 
-    /// Deletes an object, or marks it for deletion while finalizers hold it.
+    /// Deletes an object, or marks it for deletion if it has finalizers.
     pub(crate) fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, StatusError> {
+        // Check preconditions.
         let writer = self.store.writer();
         let live = self.get(target)?;
         check_preconditions(
@@ -344,6 +355,7 @@ impl Engine {
         if options.dry_run {
             return Ok(Deleted::Removed(live));
         }
+        // Handle dependents first for orphan and foreground propagation.
         match options.propagation {
             Propagation::Background => {}
             Propagation::Orphan => collect::orphan(self, &writer, meta(&live, "uid"))?,
@@ -356,13 +368,14 @@ impl Engine {
                 });
             }
         }
+        // Delete the object, and collect its dependents.
         let deleted = delete_live(&writer, &target.resource, &live)?;
         collect::collect(self, &writer)?;
         Ok(deleted)
     }
 }
 
-/// Deletes `live` without looking after its dependents.
+/// Deletes `live`, but not its dependents.
 pub(super) fn delete_live(
     writer: &Writer<'_>,
     resource: &ResourceType,
@@ -375,7 +388,7 @@ pub(super) fn delete_live(
     Ok(Deleted::Removed(removed))
 }
 
-/// Sets the deletion timestamp, which cannot be taken back.
+/// Sets the deletion timestamp, which cannot be removed again.
 fn mark(
     writer: &Writer<'_>,
     resource: &ResourceType,
@@ -400,7 +413,7 @@ fn mark(
     writer.put(resource, object).map_err(StatusError::internal)
 }
 
-/// What counts for `metadata.generation`: everything but identity, metadata and status.
+/// Returns the fields whose changes increase `metadata.generation`: all but identity, metadata and status.
 fn content(object: &Value) -> Vec<(&String, &Value)> {
     let is_content = |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata" | "status");
     object.as_object().into_iter().flatten().filter(|(name, _)| is_content(name)).collect()
@@ -426,7 +439,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// The new object with the parts of `live` that this endpoint, or any client, may not write.
+/// Returns the new object, with the fields of `live` that this endpoint, or any client, may not write.
 fn carry_over(resource: &ResourceType, live: &Value, mut object: Value, endpoint: Endpoint) -> Value {
     if endpoint == Endpoint::Status {
         let mut next = live.clone();
@@ -466,7 +479,7 @@ fn carry_over(resource: &ResourceType, live: &Value, mut object: Value, endpoint
     object
 }
 
-/// Leaves in `config` only what an apply through `endpoint` may own.
+/// Removes the fields from `config` that an apply through `endpoint` may not own.
 fn restrict(resource: &ResourceType, config: &mut Value, endpoint: Endpoint) {
     let Some(fields) = config.as_object_mut() else { return };
     if endpoint == Endpoint::Main {

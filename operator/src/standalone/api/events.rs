@@ -1,4 +1,4 @@
-//! `events.k8s.io/v1` and core `v1` are two spellings of the same events. They are stored as `v1`.
+//! Converts events between `events.k8s.io/v1` and core `v1`. Events are stored as `v1`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const RENAMED: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-/// A stored object as clients of `resource` see it.
+/// Returns a stored object in the version of `resource`.
 pub(crate) fn shown(resource: &ResourceType, object: &Arc<Value>) -> Arc<Value> {
     if resource.is_events_view() {
         Arc::new(rename(object, "events.k8s.io/v1", |(stored, shown)| (stored, shown)))
@@ -26,7 +26,7 @@ pub(crate) fn shown(resource: &ResourceType, object: &Arc<Value>) -> Arc<Value> 
     }
 }
 
-/// What a client of `resource` sent, as it is stored.
+/// Returns an object of the version of `resource` in its stored form.
 pub(crate) fn stored(resource: &ResourceType, object: Value) -> Value {
     if resource.is_events_view() { rename(&object, "v1", |(stored, shown)| (shown, stored)) } else { object }
 }

@@ -1,7 +1,7 @@
-//! Sets of fields, the currency of server-side apply: which manager applied which fields.
+//! Sets of fields. Server-side apply records the set that each manager applied.
 //!
-//! The rules are those of Kubernetes' structured merge: objects are granular unless declared atomic,
-//! lists are atomic unless declared sets or maps. The JSON form is `FieldsV1`.
+//! The rules are those of Kubernetes' structured merge: objects are granular unless they are declared atomic, lists
+//! are atomic unless they are declared sets or maps. The JSON form is `FieldsV1`.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{ListType, MapType, Structural, item_key};
 
-/// One step from a value to a value inside it.
+/// One step from a value to a value in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Element {
     Field(String),
-    /// An item of a list map, by its key fields as JSON with sorted names.
+    /// An item of a list map, identified by its key fields as JSON with sorted names.
     Key(String),
     /// An item of a set, as JSON.
     Value(String),
 }
 
 impl Element {
-    /// The element of a list item; `None` if the list is atomic.
+    /// Returns the element of a list item, or `None` if the list is atomic.
     pub(crate) fn of_item(list: &ListType, items: Option<&Structural>, item: &Value) -> Option<Self> {
         let key = item_key(list, items, item)?;
         Some(if *list == ListType::Set { Self::Value(key.to_string()) } else { Self::Key(sorted(&key)) })
@@ -44,7 +44,7 @@ impl Element {
         }
     }
 
-    /// As field paths in conflict messages are written.
+    /// Returns the form of field paths in conflict messages.
     fn display(&self) -> String {
         match self {
             Self::Field(name) => format!(".{name}"),
@@ -58,7 +58,7 @@ impl Element {
     }
 }
 
-/// An object with its names in order, whatever map type JSON objects were built with.
+/// Encodes an object with sorted names, independent of the map type of JSON objects.
 fn sorted(key: &Value) -> String {
     let keys: BTreeMap<&String, &Value> = key.as_object().into_iter().flatten().collect();
     json!(keys).to_string()
@@ -80,8 +80,8 @@ impl FieldSet {
         !self.member && self.children.is_empty()
     }
 
-    /// The fields that `value` sets. Fields of maps and items of lists are members themselves,
-    /// declared fields only if nothing is below them.
+    /// Returns the fields that `value` sets. Fields of maps and items of lists are always members; declared fields
+    /// are members only if nothing is below them.
     pub(crate) fn of(value: &Value, schema: &Structural) -> Self {
         let anything = Structural::anything();
         let mut set = Self::default();
@@ -108,7 +108,7 @@ impl FieldSet {
         set
     }
 
-    /// What changed from `old` to `new`: the fields added or changed, and the fields removed.
+    /// Returns the fields that were added or changed from `old` to `new`, and the fields that were removed.
     pub(crate) fn compare(old: &Value, new: &Value, schema: &Structural) -> (Self, Self) {
         if old == new {
             return (Self::default(), Self::default());
@@ -188,14 +188,14 @@ impl FieldSet {
         set
     }
 
-    /// The paths of all members, as conflict messages show them.
+    /// Returns the paths of all members, in the form of conflict messages.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect("", &mut paths);
         paths
     }
 
-    /// Level by level within each branch: the members of a value come before what is inside of them.
+    /// Collects the paths of members; each member comes before the members below it.
     fn collect(&self, path: &str, paths: &mut Vec<String>) {
         let members = self.children.iter().filter(|(_, below)| below.member);
         paths.extend(members.map(|(element, _)| format!("{path}{}", element.display())));
@@ -204,7 +204,7 @@ impl FieldSet {
         }
     }
 
-    /// Reads `FieldsV1`.
+    /// Decodes `FieldsV1`.
     pub(crate) fn decode(fields: &Value) -> Self {
         let mut set = Self::default();
         for (key, below) in fields.as_object().into_iter().flatten() {
@@ -219,7 +219,7 @@ impl FieldSet {
         set
     }
 
-    /// Writes `FieldsV1`.
+    /// Encodes `FieldsV1`.
     pub(crate) fn encode(&self) -> Value {
         let mut fields = Map::new();
         if self.member && !self.children.is_empty() {

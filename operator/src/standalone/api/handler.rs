@@ -1,4 +1,4 @@
-//! One request, one answer: which verb a request is, and what it is given.
+//! Handles requests: finds the verb of a request, runs it, and returns the response.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::selector::Selector;
 use super::status_error::StatusError;
 use super::{discovery, events, watch};
 
-/// Answers `request`.
+/// Handles `request`. Errors become responses.
 pub(crate) async fn handle(engine: Arc<Engine>, request: Request<Bytes>) -> Response<Body> {
     answer(engine, request).await.unwrap_or_else(|error| refuse(&error))
 }
@@ -46,7 +46,7 @@ async fn answer(engine: Arc<Engine>, request: Request<Bytes>) -> Result<Response
     }
 }
 
-/// The field manager of a client that names none: its program, as kube-apiserver takes it.
+/// Returns the field manager of a client that does not set one: its program, as in kube-apiserver.
 fn default_manager(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     agent.split('/').next().unwrap_or_default().chars().take(128).collect()
@@ -66,7 +66,7 @@ async fn collection(
     namespace: Option<String>,
 ) -> Result<Response<Body>, StatusError> {
     let representation = representation(&request, &query)?;
-    // Custom resources of all namespaces can be read, and nothing else has a path there.
+    // Without a namespace, the collection of a custom resource can only be read.
     if resource.is_custom() && resource.namespaced && namespace.is_none() && request.method() != Method::GET {
         return Err(StatusError::unknown_path());
     }
@@ -179,8 +179,8 @@ async fn patch_object(
     .await
 }
 
-/// Runs a write. With a state directory it waits for the disk, so it runs where waiting is allowed;
-/// once started it is finished even if the client has gone.
+/// Runs a write. With a state directory, it runs on a blocking thread because it waits for the disk. It is then
+/// completed even if the client disconnects.
 async fn blocking<T: Send + 'static>(
     engine: &Arc<Engine>,
     write: impl FnOnce(&Engine) -> Result<T, StatusError> + Send + 'static,
@@ -192,7 +192,7 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(move || write(&engine)).await.map_err(StatusError::internal)?
 }
 
-/// The type that the objects of `resource` are stored as.
+/// Returns the type that objects of `resource` are stored as.
 fn stored_type<'a>(engine: &'a Engine, resource: &'a Arc<ResourceType>) -> &'a Arc<ResourceType> {
     engine.registry.stored().find(|stored| stored.table == resource.table).unwrap_or(resource)
 }
@@ -201,7 +201,7 @@ fn stored_target(engine: &Engine, target: &Target) -> Target {
     Target { resource: Arc::clone(stored_type(engine, &target.resource)), ..target.clone() }
 }
 
-/// Checks the API version of what a client sent before it is brought into its stored spelling.
+/// Checks the API version of an object of a client, and converts the object to its stored form.
 fn stored_form(resource: &ResourceType, object: Value) -> Result<Value, StatusError> {
     let given = object["apiVersion"].as_str().unwrap_or_default();
     if resource.is_events_view() && !given.is_empty() && given != resource.api_version() {
@@ -215,7 +215,7 @@ fn stored_form(resource: &ResourceType, object: Value) -> Result<Value, StatusEr
 
 fn selector(resource: &ResourceType, query: &Query) -> Result<Selector, StatusError> {
     let is_event = matches!(resource.family, Family::Event);
-    // Events are matched as they are stored.
+    // Selectors match the stored form of events.
     let fields = if resource.is_events_view() {
         query.field_selector.replace("regarding.", "involvedObject.")
     } else {
@@ -249,7 +249,7 @@ fn content_type(request: &Request<Bytes>) -> &str {
     request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The object in the body of a create or update.
+/// Returns the object in the body of a create or update.
 fn body(request: &Request<Bytes>) -> Result<Value, StatusError> {
     let media_type = content_type(request).split(';').next().unwrap_or_default().trim();
     match media_type {
@@ -260,7 +260,7 @@ fn body(request: &Request<Bytes>) -> Result<Value, StatusError> {
 }
 
 fn parse(bytes: &Bytes, is_yaml: bool) -> Result<Value, StatusError> {
-    // JSON is YAML, and what programs send even where YAML is allowed.
+    // JSON is valid YAML, and programs send JSON even if YAML is allowed.
     let parsed = serde_json::from_slice::<Value>(bytes);
     match parsed {
         Ok(value) => Ok(value),
@@ -296,7 +296,7 @@ fn delete_options(request: &Request<Bytes>, query: &Query) -> Result<DeleteOptio
     })
 }
 
-/// Deletes what matches; returns what it was and the revision after.
+/// Deletes the objects that match `selector`. Returns them and the revision afterwards.
 fn delete_collection(
     engine: &Engine,
     resource: &Arc<ResourceType>,
@@ -330,7 +330,7 @@ fn written_response(
     respond(written.code, &representation.object(resource, &written.object, true), &written.warnings)
 }
 
-/// A removed object is confirmed by a Status; one that finalizers hold is shown.
+/// Returns a Status for a removed object, or the object itself if finalizers hold it.
 fn deleted_response(
     resource: &ResourceType,
     representation: Representation,

@@ -1,10 +1,13 @@
-//! A Kubernetes API in this process: the part of it that controllers and kubectl use.
+//! The in-process Kubernetes API: the part of kube-apiserver that controllers and kubectl use.
 //!
-//! [`Api`] behaves like kube-apiserver for the built-in types the operator needs and for the custom
-//! resources it is given: optimistic concurrency, generations, the status subresource, server-side
-//! apply, finalizers, owner references, watches that resume, schemas with defaults and CEL rules.
-//! There is no authentication: whoever holds a client, or reaches the loopback listener, may do
-//! everything.
+//! [`Api`] behaves like kube-apiserver for the built-in types that the operator needs and for the given custom
+//! resources: optimistic concurrency, generations, the status subresource, server-side apply, finalizers, owner
+//! references, watches that resume, schemas with defaults and CEL rules. There is no authentication: every client,
+//! also one of the loopback listener, may perform all operations.
+//!
+//! The stages of a request are `route` and `handler` (find the verb and its target), `patch` or `apply` (compute
+//! the new object), `admit` (prune, default, validate), `engine` and `store` (check preconditions, commit),
+//! `collect` (garbage collection) and `render` (write the response).
 
 mod admit;
 mod apply;
@@ -45,14 +48,14 @@ use resource::Registry;
 use status_error::StatusError;
 use store::Store;
 
-/// How many changes of each type a watch can be behind before it has to list again.
+/// Number of changes of each type that a watch can be behind before its client must list again.
 const LOG_CAPACITY: usize = 4096;
 
-/// Why an API could not be set up.
+/// The API could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// A definition does not serve exactly one version.
-    #[error("CRD {crd} does not serve exactly one version, which is all the in-process API can do")]
+    #[error("CRD {crd} must serve exactly one version; the in-process API supports only one")]
     Versions {
         /// The name of the definition.
         crd: String,
@@ -68,7 +71,7 @@ pub enum ApiError {
     Schema {
         /// The name of the definition.
         crd: String,
-        /// Why.
+        /// The cause.
         message: String,
     },
     /// A CEL rule cannot be compiled.
@@ -78,16 +81,16 @@ pub enum ApiError {
         crd: String,
         /// The source of the rule.
         rule: String,
-        /// Why.
+        /// The cause.
         message: String,
     },
     /// Saved objects cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Objects cannot be brought into a consistent state.
+    /// Restored objects cannot be stored consistently.
     #[error("restored objects cannot be stored: {message}")]
     Restore {
-        /// Why.
+        /// The cause.
         message: String,
     },
 }
@@ -110,18 +113,18 @@ pub struct Api {
 }
 
 impl Api {
-    /// An API for the custom resources of `crds` that keeps nothing beyond the process.
+    /// Creates an API for the custom resources of `crds` whose objects do not outlive the process.
     pub fn new(crds: Vec<CustomResourceDefinition>) -> Result<Self, ApiError> {
         Self::build(crds, None, LOG_CAPACITY)
     }
 
-    /// An API whose custom resources and claims are kept below `state_dir`. A write that was answered
-    /// is on disk. Secrets, events and leases are never kept.
+    /// Creates an API that stores custom resources and claims below `state_dir`. A confirmed write is on disk.
+    /// Secrets, events and leases are never stored on disk.
     pub fn restore(crds: Vec<CustomResourceDefinition>, state_dir: &Path) -> Result<Self, ApiError> {
         Self::build(crds, Some(StateDir::new(state_dir)), LOG_CAPACITY)
     }
 
-    /// As [`Api::new`], with another bound on the history that watches resume from.
+    /// Like [`Api::new`], with another limit of the history that watches resume from.
     #[cfg(test)]
     pub(crate) fn with_log_capacity(
         crds: Vec<CustomResourceDefinition>,
@@ -135,6 +138,7 @@ impl Api {
         state: Option<StateDir>,
         log_capacity: usize,
     ) -> Result<Self, ApiError> {
+        // Load the objects of an earlier process.
         let registry = Registry::new(crds)?;
         let mut restored = Vec::new();
         if let Some(state) = &state {
@@ -150,14 +154,15 @@ impl Api {
                 restored.push((resource.table, objects));
             }
         }
+        // Fill the store, and run the garbage collection that the earlier process did not finish.
         let store = Store::new(registry.tables(), log_capacity, state);
         let engine = Engine { registry, store };
         engine.settle(restored).map_err(|error| ApiError::Restore { message: error.message })?;
         Ok(Self { engine: Arc::new(engine) })
     }
 
-    /// A client of this API, with `default` as its default namespace. Must be called inside a Tokio
-    /// runtime: the client buffers requests in a task.
+    /// Returns a client of this API, with `default` as its default namespace. Call it in a Tokio runtime, because
+    /// the client buffers requests in a task.
     pub fn client(&self) -> kube::Client {
         let api = self.clone();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -171,31 +176,31 @@ impl Api {
         kube::Client::new(service, "default")
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub(crate) async fn respond(&self, request: Request<Bytes>) -> Response<Body> {
         handler::handle(Arc::clone(&self.engine), request).await
     }
 
-    /// The answer to a request that does not come from a program on this machine.
+    /// Returns the response to a request that does not come from a program on this machine.
     pub(crate) fn refuse_foreign() -> Response<Body> {
-        let message = "the in-process API answers local programs only: the Host header has to name a loopback \
-                       address, and requests of web pages are refused";
+        let message = "the in-process API accepts requests of local programs only: the Host header must name a \
+                       loopback address, and requests of web pages are rejected";
         render::refuse(&StatusError::forbidden(message))
     }
 
-    /// The answer to a body beyond `limit` bytes.
+    /// Returns the response to a body of more than `limit` bytes.
     pub(crate) fn refuse_large(limit: usize) -> Response<Body> {
         render::refuse(&StatusError::too_large(limit))
     }
 
-    /// The answer to a request whose body broke off.
+    /// Returns the response to a request whose body cannot be read.
     pub(crate) fn refuse_unread(error: &(dyn std::error::Error + Send + Sync)) -> Response<Body> {
         render::refuse(&StatusError::bad_request(format!("the body of the request cannot be read: {error}")))
     }
 }
 
 impl Engine {
-    /// Takes in the objects of an earlier process.
+    /// Stores the objects of an earlier process, creates their namespaces and collects garbage.
     fn settle(&self, restored: Vec<(usize, Vec<Value>)>) -> Result<(), StatusError> {
         let mut namespaces = vec!["default".to_owned()];
         for (table, objects) in restored {

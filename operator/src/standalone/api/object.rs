@@ -1,11 +1,11 @@
-//! Access to `metadata`, and the rules that all objects share.
+//! Access to `metadata`, and the rules of all objects.
 
 use serde_json::{Value, json};
 
 use super::resource::ResourceType;
 use super::status_error::{FieldError, StatusError};
 
-/// The value of a string field of `metadata`, or an empty string.
+/// Returns a string field of `metadata`, or an empty string.
 pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
@@ -32,19 +32,19 @@ pub(crate) fn owner_references(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Now, as timestamps of `metadata` are written: RFC 3339 in UTC, whole seconds.
+/// Returns the current time in the format of `metadata`: RFC 3339 in UTC, whole seconds.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Letters of generated names: no vowels, nothing that reads like another letter.
+/// Letters of generated names: no vowels, and no letters that look like others.
 const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Five random letters, as `generateName` appends them.
+/// Returns five random letters, which `generateName` appends.
 pub(crate) fn random_suffix() -> String {
     let random = uuid::Uuid::new_v4();
     let letter = |byte: &u8| char::from(NAME_LETTERS[usize::from(*byte) % NAME_LETTERS.len()]);
-    // The first bytes: version and variant bits come later.
+    // The version and variant bits of a UUID are not in its first five bytes.
     random.as_bytes().iter().take(5).map(letter).collect()
 }
 
@@ -63,12 +63,12 @@ fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
 }
 
-/// Whether `name` may name an object; such a name is also safe as a file name.
+/// Returns whether `name` is a valid object name. A valid name is also safe as a file name.
 pub(crate) fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
-/// Whether `name` may name a namespace.
+/// Returns whether `name` is a valid namespace name.
 pub(crate) fn is_namespace_name(name: &str) -> bool {
     name.len() <= 63 && is_label(name)
 }
@@ -91,7 +91,7 @@ pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<
         Some(_) => {}
     }
     let prefix = metadata["generateName"].as_str().unwrap_or_default();
-    // A trailing dash is fine, because letters follow.
+    // A trailing dash is valid, because letters follow.
     if !prefix.is_empty()
         && !is_subdomain(&prefix.strip_suffix('-').map_or(prefix.to_owned(), |p| format!("{p}a")))
     {
@@ -123,7 +123,7 @@ pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<
     errors
 }
 
-/// Checks that `object` is what the path of the request says, and fills in what the path implies.
+/// Checks that `object` matches the path of the request, and fills in missing fields from the path.
 pub(crate) fn align_with_path(
     resource: &ResourceType,
     object: &mut Value,
@@ -157,7 +157,7 @@ pub(crate) fn align_with_path(
     Ok(())
 }
 
-/// Built-in types need not be named: the path does.
+/// Checks kind and API version. For built-in types they may be missing, because the path names them.
 fn align_type(resource: &ResourceType, object: &mut Value) -> Result<(), StatusError> {
     let (kind, expected) = (&resource.kind, resource.api_version());
     match object["kind"].as_str() {

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::resource::{Family, ResourceType};
 use super::status_error::StatusError;
 
-/// How the body of a PATCH is meant.
+/// The format of the body of a PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchType {
     Json,
     Merge,
-    /// Built-in types only. Their lists are replaced, as by a merge patch.
+    /// For built-in types only. Lists are replaced, as in a merge patch.
     Strategic,
     Apply,
 }
@@ -31,7 +31,7 @@ impl PatchType {
     }
 }
 
-/// `live` with `body` applied, which is no server-side apply.
+/// Returns `live` with the patch `body`. Does not handle server-side apply.
 pub(crate) fn patch(kind: PatchType, live: &Value, body: &Value) -> Result<Value, StatusError> {
     let mut object = live.clone();
     if kind == PatchType::Json {
@@ -52,15 +52,14 @@ pub(crate) fn patch(kind: PatchType, live: &Value, body: &Value) -> Result<Value
     Ok(object)
 }
 
-/// A JSON patch that does not fit the object is the client's mistake in its content: 422, as
-/// kube-apiserver answers.
+/// Returns the error of a JSON patch that does not fit the object: 422, as kube-apiserver returns.
 fn failed(error: &json_patch::PatchError) -> StatusError {
     StatusError::unprocessable(format!(
         "the server rejected our request due to an error in our request: {error}"
     ))
 }
 
-/// The first key that means an instruction instead of a field.
+/// Returns the first key that is a directive instead of a field.
 fn directive(patch: &Value) -> Option<&str> {
     match patch {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Answers: which representation of an object a client asked for, and how it is written.
+//! Responses: negotiates the representation of objects and writes it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::resource::ResourceType;
 use super::status_error::StatusError;
 use super::table;
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// How objects are shown.
+/// The representation of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Full,
@@ -28,7 +28,7 @@ pub(crate) enum Representation {
     Table(Include),
 }
 
-/// What the rows of a table carry beside their cells.
+/// The part of the object that a table row contains in addition to its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -37,7 +37,7 @@ pub(crate) enum Include {
 }
 
 impl Representation {
-    /// The first media type of `accept` that this API can write.
+    /// Returns the first media type of `accept` that this API can write.
     pub(crate) fn negotiate(accept: &str, include_object: &str) -> Result<Self, StatusError> {
         let include = match include_object {
             "None" => Include::Nothing,
@@ -74,7 +74,7 @@ impl Representation {
         }
     }
 
-    /// One object; `with_columns` is for tables, whose header is sent once per watch.
+    /// Renders an object. `with_columns` is for tables, whose header is sent once per watch.
     pub(crate) fn object(self, resource: &ResourceType, object: &Arc<Value>, with_columns: bool) -> Value {
         match self {
             Self::Full => (*events::shown(resource, object)).clone(),
@@ -111,7 +111,7 @@ impl Representation {
         }
     }
 
-    /// The bookmark of a watch.
+    /// Renders the bookmark of a watch.
     pub(crate) fn bookmark(self, resource: &ResourceType, revision: u64, ends_initial_events: bool) -> Value {
         let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if ends_initial_events {
@@ -140,9 +140,9 @@ pub(super) fn metadata_only(object: &Value) -> Value {
     })
 }
 
-/// An answer with a JSON body.
+/// Returns a response with a JSON body.
 pub(crate) fn respond(code: StatusCode, body: &Value, warnings: &[String]) -> Response<Body> {
-    // Writing a `Value` to memory cannot fail.
+    // Encoding a `Value` in memory cannot fail.
     let bytes = serde_json::to_vec(body).unwrap_or_default();
     let mut response = Response::new(Full::new(Bytes::from(bytes)).boxed_unsync());
     *response.status_mut() = code;
@@ -156,7 +156,7 @@ pub(crate) fn respond(code: StatusCode, body: &Value, warnings: &[String]) -> Re
     response
 }
 
-/// A refusal.
+/// Returns the response of an error.
 pub(crate) fn refuse(error: &StatusError) -> Response<Body> {
     if error.is_plain {
         return plain(error.code, &error.message);
@@ -164,7 +164,7 @@ pub(crate) fn refuse(error: &StatusError) -> Response<Body> {
     respond(error.code, &error.to_status(), &[])
 }
 
-/// A short plain text.
+/// Returns a response with a plain text.
 pub(crate) fn plain(code: StatusCode, text: &str) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed_unsync());
     *response.status_mut() = code;

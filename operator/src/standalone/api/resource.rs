@@ -1,4 +1,4 @@
-//! The resource types this API serves, and how each of them differs from the others.
+//! The resource types that this API serves, and their differences.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::ApiError;
 use super::schema::{Schema, Structural};
 use super::table::Column;
 
-/// What decides defaults, validation and immutable fields of a type.
+/// The family of a type, which determines its defaults, validation and immutable fields.
 #[derive(Debug)]
 pub(crate) enum Family {
     /// Described by a `CustomResourceDefinition`.
@@ -36,9 +36,9 @@ pub(crate) struct ResourceType {
     pub has_status: bool,
     pub family: Family,
     pub columns: Vec<Column>,
-    /// Where the objects are. `events` of `v1` and of `events.k8s.io/v1` are one table.
+    /// The table of the objects. `events` of `v1` and of `events.k8s.io/v1` share one table.
     pub table: usize,
-    /// Whether objects outlive the process. Secrets never do: their source is the manifests.
+    /// Whether objects outlive the process. Secrets never do, because they are read from the manifests again.
     pub durable: bool,
 }
 
@@ -47,7 +47,7 @@ impl ResourceType {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// `syncpolicies.declarest.io`, or `secrets` for the core group.
+    /// Returns the plural with the group, such as `syncpolicies.declarest.io`, or `secrets` for the core group.
     pub(crate) fn qualified_plural(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -59,7 +59,7 @@ impl ResourceType {
         }
     }
 
-    /// The schema that says how objects of this type merge.
+    /// Returns the schema with the merge rules of this type.
     pub(crate) fn merge_schema(&self) -> Cow<'_, Structural> {
         self.schema().map_or_else(|| Cow::Owned(Structural::built_in()), |schema| Cow::Borrowed(&schema.root))
     }
@@ -68,17 +68,17 @@ impl ResourceType {
         matches!(self.family, Family::Custom(_))
     }
 
-    /// Whether writes count in `metadata.generation`.
+    /// Returns whether writes increase `metadata.generation`.
     pub(crate) fn counts_generations(&self) -> bool {
         self.is_custom()
     }
 
-    /// Whether an update may leave `metadata.resourceVersion` out.
+    /// Returns whether an update may omit `metadata.resourceVersion`.
     pub(crate) fn allows_unconditional_update(&self) -> bool {
         !matches!(self.family, Family::Custom(_) | Family::Lease)
     }
 
-    /// Whether this is the `events.k8s.io` spelling of an event.
+    /// Returns whether this is the event type of `events.k8s.io`.
     pub(crate) fn is_events_view(&self) -> bool {
         matches!(self.family, Family::Event) && !self.group.is_empty()
     }
@@ -141,7 +141,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The built-in types and those of `crds`.
+    /// Creates a registry of the built-in types and the types of `crds`.
     pub(crate) fn new(crds: Vec<CustomResourceDefinition>) -> Result<Self, ApiError> {
         let mut types = vec![
             ResourceType::built_in("", "Namespace", "namespaces", &["ns"], Family::Namespace, 0),
@@ -174,7 +174,7 @@ impl Registry {
         self.types.iter()
     }
 
-    /// The types that are stored as they are spelled: every table once.
+    /// Returns the types of stored objects: one per table.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Arc<ResourceType>> {
         self.iter().filter(|resource| !resource.is_events_view())
     }

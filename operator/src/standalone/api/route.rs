@@ -1,4 +1,4 @@
-//! From a request line to what it asks for.
+//! Parses the path and the query of a request.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::engine::{Endpoint, Target, WriteOptions};
 use super::resource::{Registry, ResourceType};
 use super::status_error::StatusError;
 
-/// What a path names.
+/// The endpoint that a path addresses.
 #[derive(Debug)]
 pub(crate) enum Route {
     Version,
@@ -24,7 +24,7 @@ pub(crate) enum Route {
         group: String,
         version: String,
     },
-    /// All objects of a type, in one namespace or in all.
+    /// The objects of a type, in one namespace or in all.
     Collection {
         resource: Arc<ResourceType>,
         namespace: Option<String>,
@@ -54,7 +54,7 @@ impl Route {
     fn resource(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Result<Self, StatusError> {
         let find = |plural: &str| registry.find(group, version, plural).cloned();
         let (namespace, rest) = match rest {
-            // `/namespaces/<name>` is a namespace; with a served plural behind it, it is a scope.
+            // `/namespaces/<name>` is a namespace object. If a served plural follows, it is a scope.
             ["namespaces", namespace, plural, ..] if find(plural).is_some_and(|found| found.namespaced) => {
                 (Some(*namespace), &rest[2..])
             }
@@ -78,7 +78,7 @@ impl Route {
     }
 }
 
-/// The query parameters this API knows.
+/// The query parameters that this API supports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
     pub watch: bool,
@@ -121,14 +121,14 @@ impl Query {
                         _ => FieldValidation::Warn,
                     };
                 }
-                // The rest has no meaning here: pages (a list is always whole), pretty-printing.
+                // Others are ignored: pagination, because a list is always complete, and pretty-printing.
                 _ => {}
             }
         }
         Ok(parsed)
     }
 
-    /// The revision a watch or list asks for; 0 and absent mean any.
+    /// Returns the revision that a watch or list requests. 0 means any; it is the default.
     pub(crate) fn revision(&self) -> Result<u64, StatusError> {
         match self.resource_version.as_str() {
             "" => Ok(0),

@@ -13,11 +13,11 @@ enum LabelTerm {
     Absent(String),
 }
 
-/// What a list or watch is limited to.
+/// The selectors of a list or watch.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Selector {
     labels: Vec<LabelTerm>,
-    /// Path, wanted value, and whether equality is wanted.
+    /// Path, value, and whether the field must equal the value (or must differ).
     fields: Vec<(String, String, bool)>,
 }
 
@@ -40,7 +40,7 @@ impl Selector {
         Ok(selector)
     }
 
-    /// Refuses field paths that `supported` does not name.
+    /// Returns an error if a field path is not in `supported`.
     pub(crate) fn check_fields(&self, supported: &[&str]) -> Result<(), StatusError> {
         match self.fields.iter().find(|(path, _, _)| !supported.contains(&path.as_str())) {
             Some((path, _, _)) => Err(StatusError::bad_request(format!("field label not supported: {path}"))),
@@ -72,7 +72,7 @@ fn text_at(object: &Value, path: &str) -> String {
     }
 }
 
-/// Splits at commas that are not inside parentheses.
+/// Splits at commas outside of parentheses.
 fn split_terms(selector: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_u32;
     selector

@@ -1,7 +1,7 @@
-//! Refusals in the shape every Kubernetes client expects: `metav1.Status`.
+//! Errors in the form that Kubernetes clients expect: `metav1.Status`.
 //!
-//! Codes, reasons and wording follow the API conventions of Kubernetes and the messages of
-//! kube-apiserver, because clients match on the first two and people search for the third.
+//! Codes, reasons and messages follow the API conventions of Kubernetes and kube-apiserver, because clients match
+//! codes and reasons, and users search for messages.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::resource::ResourceType;
 
-/// A request that was refused.
+/// The error of a rejected request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct StatusError {
@@ -18,11 +18,11 @@ pub(crate) struct StatusError {
     pub reason: &'static str,
     pub message: String,
     details: Value,
-    /// kube-apiserver answers before anything that knows `Status` is asked.
+    /// Whether the response is plain text, as for paths that kube-apiserver rejects before it creates a `Status`.
     pub is_plain: bool,
 }
 
-/// Why one field was refused (`metav1.CauseType`).
+/// The cause of a rejected field (`metav1.CauseType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Required,
@@ -61,13 +61,13 @@ impl Cause {
         }
     }
 
-    /// Whether the rest of an object can still be judged by CEL rules after this error.
+    /// Returns whether this error prevents the CEL rules of the object from running.
     pub(crate) const fn blocks_rules(self) -> bool {
         matches!(self, Self::Required | Self::TypeInvalid | Self::TooLong | Self::TooMany)
     }
 }
 
-/// One refused field, as `field.Error` of apimachinery words it.
+/// A rejected field, with the message of `field.Error` of apimachinery.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldError {
     pub field: String,
@@ -76,11 +76,11 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    /// `value` is shown for every cause that is about a value.
+    /// Creates an error. The message contains `value` if the cause is about a value.
     pub(crate) fn new(field: impl Into<String>, cause: Cause, value: &Value, detail: &str) -> Self {
         let mut body = match cause {
             Cause::Required | Cause::Forbidden | Cause::TooLong | Cause::TooMany => cause.title().to_owned(),
-            // Whole objects and lists are not repeated to whoever sent them.
+            // The message does not repeat objects and lists.
             _ if value.is_object() || value.is_array() => cause.title().to_owned(),
             _ => format!("{}: {value}", cause.title()),
         };
@@ -124,7 +124,7 @@ impl StatusError {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
     }
 
-    /// The path names nothing this API serves.
+    /// Returns the error of a path that this API does not serve.
     pub(crate) fn unknown_path() -> Self {
         let mut error = Self::new(StatusCode::NOT_FOUND, "NotFound", "404 page not found");
         error.is_plain = true;
@@ -135,7 +135,7 @@ impl StatusError {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
     }
 
-    /// A resourceVersion that is not one. For that of a watch kube-apiserver blames itself.
+    /// Returns the error of a malformed resourceVersion. kube-apiserver returns an internal error for a watch.
     pub(crate) fn malformed_revision(given: &str, is_watch: bool) -> Self {
         let message = format!("resourceVersion: Invalid value: {}: not a number", json!(given));
         if is_watch {
@@ -155,14 +155,14 @@ impl StatusError {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
-    /// The object was read before somebody else wrote it.
+    /// Returns the conflict of a write with a resourceVersion that is not current.
     pub(crate) fn stale(resource: &ResourceType, name: &str) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
     }
 
-    /// Server-side apply would take `(manager, field)` from other managers.
+    /// Returns the conflict of an apply that would take the fields `(manager, field)` from other managers.
     pub(crate) fn apply_conflict(mut conflicts: Vec<(String, String)>) -> Self {
         conflicts.sort_by(|one, other| one.0.cmp(&other.0));
         let message = match conflicts.as_slice() {
@@ -190,7 +190,7 @@ impl StatusError {
         Self::invalid_as(&resource.kind, &resource.group, name, errors)
     }
 
-    /// The object is of another kind than its type.
+    /// Returns the error of an object whose kind is not that of its type.
     pub(crate) fn wrong_kind(resource: &ResourceType, name: &str, given: &str) -> Self {
         let error = FieldError::invalid("kind", &json!(given), &format!("must be {}", resource.kind));
         Self::invalid_as(given, &resource.group, name, &[error])
@@ -222,7 +222,7 @@ impl StatusError {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// A well-formed patch that does not fit the object.
+    /// Returns the error of a well-formed patch that does not fit the object.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
     }
@@ -248,7 +248,7 @@ impl StatusError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
-    /// The requested history is gone; the client has to list again.
+    /// Returns the error of a revision that is no longer in the history. The client must list again.
     pub(crate) fn expired(requested: u64, available: u64) -> Self {
         let message = format!("too old resource version: {requested} ({available})");
         Self::new(StatusCode::GONE, "Expired", message)
@@ -259,7 +259,7 @@ impl StatusError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// The `metav1.Status` object.
+    /// Returns the `metav1.Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status",

@@ -1,7 +1,7 @@
-//! The objects, their revision and the recent history that watches resume from.
+//! Stores the objects, their revision, and the recent history that watches resume from.
 //!
-//! Writes are serialised: a writer holds the [`Writer`] from its first read to its commit, so that
-//! every change is decided on the state it replaces. Readers never wait for a writer's disk access.
+//! Writes are serialised: a request holds the [`Writer`] from its first read to its commit, so that no other write
+//! can come between. Readers never wait for a write to disk.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,13 +16,13 @@ use crate::standalone::state::{StateDir, StateError};
 /// Namespace and name; the namespace of a cluster-scoped object is empty.
 pub(crate) type ObjectKey = (String, String);
 
-/// What happened to an object.
+/// A change of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub revision: u64,
-    /// The object before; `None` if it was created.
+    /// The object before the change; `None` if it was created.
     pub old: Option<Arc<Value>>,
-    /// The object after, with the revision of the change; the last state if it was removed.
+    /// The object after the change, with its revision. If the object was removed, its last state.
     pub new: Arc<Value>,
     pub removed: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Change {
 struct Table {
     objects: BTreeMap<ObjectKey, Arc<Value>>,
     log: VecDeque<Change>,
-    /// The newest revision that the log no longer reaches back to.
+    /// The newest revision that is no longer in the log.
     floor: u64,
 }
 
@@ -41,11 +41,11 @@ struct Inner {
     revision: u64,
 }
 
-/// What a watch gets for a revision.
+/// The history of a table since a revision.
 pub(crate) enum History {
     /// The changes after it, oldest first.
     Changes(Vec<Change>),
-    /// The log no longer reaches back; the oldest revision a watch can start from.
+    /// The revision is no longer in the log. Holds the oldest revision that a watch can start from.
     Gone(u64),
 }
 
@@ -68,12 +68,12 @@ impl Store {
         Self { inner: RwLock::new(inner), writer: Mutex::new(()), signals, log_capacity, state }
     }
 
-    /// Whether a commit writes to disk.
+    /// Returns whether a commit writes to disk.
     pub(crate) fn is_durable(&self) -> bool {
         self.state.is_some()
     }
 
-    /// Puts objects of an earlier process back. Watches cannot reach back beyond this.
+    /// Stores the objects of an earlier process. Watches cannot start from a revision before that.
     pub(crate) fn restore(&self, table: usize, objects: Vec<Value>) {
         let mut inner = self.write();
         for object in objects {
@@ -100,7 +100,7 @@ impl Store {
         self.read().tables[table].objects.get(&key).cloned()
     }
 
-    /// The objects of one namespace, or of all, by namespace and name; and the revision they are of.
+    /// Returns the objects of one namespace, or of all, in the order of namespace and name, and their revision.
     pub(crate) fn list(&self, table: usize, namespace: Option<&str>) -> (Vec<Arc<Value>>, u64) {
         let inner = self.read();
         let objects = inner.tables[table].objects.iter();
@@ -108,7 +108,7 @@ impl Store {
         (objects.map(|(_, object)| Arc::clone(object)).collect(), inner.revision)
     }
 
-    /// The changes of a table after `revision`.
+    /// Returns the changes of a table after `revision`.
     pub(crate) fn since(&self, table: usize, revision: u64) -> History {
         let inner = self.read();
         let current = inner.revision;
@@ -124,30 +124,30 @@ impl Store {
         self.read().revision
     }
 
-    /// Wakes up at every change of a table.
+    /// Returns a receiver that is notified of every change of a table.
     pub(crate) fn subscribe(&self, table: usize) -> watch::Receiver<u64> {
         self.signals[table].subscribe()
     }
 
-    /// Waits for other writers.
+    /// Returns the writer. Waits until no other request holds it.
     pub(crate) fn writer(&self) -> Writer<'_> {
         Writer { store: self, _guard: self.writer.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 }
 
-/// The only one who changes objects while it exists.
+/// Exclusive write access to the store.
 pub(crate) struct Writer<'a> {
     store: &'a Store,
     _guard: MutexGuard<'a, ()>,
 }
 
 impl Writer<'_> {
-    /// Stores `object` under a new revision. If the type is durable it is on disk when this returns.
+    /// Stores `object` with a new revision. If the type is durable, the object is then on disk.
     pub(crate) fn put(&self, resource: &ResourceType, object: Value) -> Result<Arc<Value>, StateError> {
         self.commit(resource, object, false)
     }
 
-    /// Removes `object`; the result carries the revision of its removal.
+    /// Removes `object`. Returns it with the revision of its removal.
     pub(crate) fn remove(&self, resource: &ResourceType, object: Value) -> Result<Arc<Value>, StateError> {
         self.commit(resource, object, true)
     }

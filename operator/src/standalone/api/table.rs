@@ -1,4 +1,4 @@
-//! `meta.k8s.io/v1 Table`: what `kubectl get` prints.
+//! `meta.k8s.io/v1 Table`: the tables that `kubectl get` prints.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::object::meta;
 use super::render::{Include, metadata_only};
 use super::resource::{Family, ResourceType};
 
-/// One printed column beside the name.
+/// A column in addition to the name.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     name: String,
@@ -28,7 +28,7 @@ enum Step {
     Index(usize),
     /// `[?(@.field=="value")]`: the first item that matches.
     Where(String, String),
-    /// A path this API cannot follow; the cell stays empty.
+    /// A path that this API does not support; the cell is empty.
     Unsupported,
 }
 
@@ -57,7 +57,7 @@ impl Column {
         }
     }
 
-    /// The columns of types that are not described by a definition.
+    /// Returns the columns of a built-in type.
     pub(crate) fn built_in(family: &Family) -> Vec<Self> {
         let age = Self::new("Age", "date", ".metadata.creationTimestamp");
         match family {
@@ -108,7 +108,7 @@ impl Column {
     }
 }
 
-/// The time since a timestamp, as kubectl shows ages: one or two units.
+/// Returns the time since a timestamp in the format of kubectl: one or two units.
 fn age(timestamp: &str) -> String {
     let Ok(then) = timestamp.parse::<jiff::Timestamp>() else { return "<invalid>".to_owned() };
     let seconds = (jiff::Timestamp::now().as_second() - then.as_second()).max(0);
@@ -128,7 +128,7 @@ fn age(timestamp: &str) -> String {
     }
 }
 
-/// The table of `objects`.
+/// Returns the table of `objects`.
 pub(crate) fn table(
     resource: &ResourceType,
     objects: &[Arc<Value>],
@@ -168,7 +168,7 @@ pub(crate) fn table(
     })
 }
 
-/// Parses the forms of JSON path that columns use: fields, indices and one equality filter.
+/// Parses the JSON paths of columns: fields, indices and one equality filter.
 fn parse_path(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = path.trim_matches(['{', '}']);
@@ -192,7 +192,7 @@ fn parse_path(path: &str) -> Vec<Step> {
     steps
 }
 
-/// Where the bracket ends: `]` outside quotes.
+/// Returns the position of the closing bracket, outside of quotes.
 fn closing(text: &str) -> Option<usize> {
     let mut quote = None;
     text.char_indices().find_map(|(position, letter)| {
@@ -206,7 +206,7 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// A field name up to the next step; `\.` is a dot in the name.
+/// Returns the field name up to the next step, and the rest. `\.` is a dot in the name.
 fn field_name(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut letters = text.char_indices();

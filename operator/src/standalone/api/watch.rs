@@ -1,4 +1,4 @@
-//! Watches: a stream of changes that starts at a revision and never skips one.
+//! Watches: streams of changes that start at a revision and are complete.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -22,12 +22,12 @@ use super::selector::Selector;
 use super::status_error::StatusError;
 use super::store::{Change, History};
 
-/// How often an idle watch that wants bookmarks gets one.
+/// Interval of bookmarks in an idle watch that requested them.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
-/// How long a watch lasts that sets no limit (kube-apiserver: 30 to 60 minutes).
+/// Duration of a watch without `timeoutSeconds` (kube-apiserver: 30 to 60 minutes).
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// What a watch shows, and of what.
+/// The parameters of a watch.
 pub(crate) struct WatchRequest {
     pub engine: Arc<Engine>,
     pub resource: Arc<ResourceType>,
@@ -49,7 +49,7 @@ struct Watch {
     ended: bool,
 }
 
-/// Starts a watch; the answer streams JSON lines until its timeout or until the client leaves.
+/// Starts a watch. The response streams JSON lines until the timeout, or until the client disconnects.
 pub(crate) fn start(request: WatchRequest) -> Result<Response<Body>, StatusError> {
     let requested = request.query.revision()?;
     let timeout = request.query.timeout_seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
@@ -77,7 +77,7 @@ pub(crate) fn start(request: WatchRequest) -> Result<Response<Body>, StatusError
 }
 
 impl Watch {
-    /// The state at the start, as if it had just been created (streaming lists end it with a bookmark).
+    /// Sends the initial objects as added (streaming lists end them with a bookmark).
     fn send_current_state(&mut self) {
         let request = &self.request;
         let (objects, revision) =
@@ -93,21 +93,23 @@ impl Watch {
         }
     }
 
-    /// The next line; `None` ends the watch.
+    /// Returns the next line. `None` ends the watch.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
+            // Send queued lines first.
             if let Some(line) = self.queue.pop_front() {
                 return Some(line);
             }
             if self.ended {
                 return None;
             }
-            // Marked before reading, so that a change in between wakes the next wait.
+            // Mark the signal as seen before reading, so that a change in between ends the next wait.
             self.signal.borrow_and_update();
             self.read_history();
             if !self.queue.is_empty() {
                 continue;
             }
+            // Wait for a change, the next bookmark or the timeout.
             tokio::select! {
                 changed = self.signal.changed() => {
                     self.ended = changed.is_err();
@@ -136,7 +138,7 @@ impl Watch {
         }
     }
 
-    /// An object that starts or stops matching the selector appears or disappears.
+    /// Adds the event of a change. An object that starts or stops matching the selector is added or deleted.
     fn push_change(&mut self, change: &Change) {
         if let Some(namespace) = &self.request.namespace
             && super::object::meta(&change.new, "namespace") != namespace

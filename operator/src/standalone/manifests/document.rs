@@ -1,4 +1,4 @@
-//! From files to documents: which files count, where documents start, what each one declares.
+//! Reads manifest files: selects the files, splits them into documents, and decodes the objects.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) struct Scan {
     pub problems: Vec<Problem>,
 }
 
-/// One object, and where it is declared.
+/// One object and its place in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     place: Place,
@@ -34,7 +34,7 @@ pub(super) struct Document {
     content: Map<String, Value>,
 }
 
-/// Where a document is.
+/// The place of a document.
 #[derive(Clone, Debug)]
 struct Place {
     file: PathBuf,
@@ -61,7 +61,7 @@ impl Document {
         &self.name
     }
 
-    /// The declared namespace; `default` if there is none.
+    /// Returns the declared namespace, or `default`.
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -70,7 +70,7 @@ impl Document {
         self.place.problem(message)
     }
 
-    /// What is applied: the document without what only the API writes.
+    /// Returns the object to apply: the document without the fields that only the API writes.
     pub(super) fn object(&self, namespace: &str) -> Value {
         let mut object = self.content.clone();
         object.remove("status");
@@ -98,7 +98,7 @@ impl Document {
             [("apiVersion", &types.api_version), ("kind", &types.kind), ("metadata.name", &name)]
         {
             if value.is_empty() {
-                return Err(place.problem(format!("{field} is missing; a manifest names one object")));
+                return Err(place.problem(format!("{field} is missing; a manifest must identify one object")));
             }
         }
         let namespace = if namespace.is_empty() { "default".to_owned() } else { namespace };
@@ -109,7 +109,7 @@ impl Document {
         Ok(document)
     }
 
-    /// `stringData` becomes `data`, so that removing a key from it removes the key from the Secret.
+    /// Moves `stringData` to `data`, so that a key that is removed from it is also removed from the Secret.
     fn encode_string_data(&mut self) -> Result<(), Problem> {
         let Some(plain) = self.content.remove("stringData") else { return Ok(()) };
         let mut data = self.content.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -135,7 +135,7 @@ pub(super) fn scan(dir: &Path) -> Result<Scan, ScanError> {
         let file = path.strip_prefix(dir).unwrap_or(&path).to_owned();
         match std::fs::read_to_string(&path) {
             Ok(text) => read(&file, &text, &mut scan),
-            // Gone between listing and reading: as if it had not been listed.
+            // The file was deleted after it was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let place = Place { file, document: 1, line: 1 };
@@ -150,7 +150,7 @@ fn find(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), ScanError> {
     let failed = |source| ScanError { path: directory.to_owned(), source };
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        // Hidden: editors' files, and the versions a mounted ConfigMap switches between (`..data`).
+        // Hidden files are those of editors, and the versions of a mounted ConfigMap (`..data`).
         if path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.')) {
             continue;
         }
@@ -180,8 +180,8 @@ fn read(file: &Path, text: &str, scan: &mut Scan) {
     }
 }
 
-/// The documents of a YAML stream with the lines they start at. `---` at the start of a line ends a
-/// document wherever it stands (YAML 1.2, 9.1.4), so that one broken document cannot hide the next.
+/// Splits a YAML stream into documents, each with its first line. `---` at the start of a line always ends a
+/// document (YAML 1.2, 9.1.4), so that an invalid document cannot hide the next one.
 fn split(text: &str) -> Vec<(usize, String)> {
     let mut parts = vec![(1, String::new())];
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -204,7 +204,7 @@ fn split(text: &str) -> Vec<(usize, String)> {
     parts
 }
 
-/// The value of a document, or the line of the error inside of it and its message.
+/// Decodes a document. The error is the line in the document and the message.
 fn decode(text: &str, is_json: bool) -> Result<Value, (usize, String)> {
     if is_json {
         return serde_json::from_str(text).map_err(|error| (error.line(), format!("not JSON: {error}")));
@@ -221,10 +221,10 @@ fn decode(text: &str, is_json: bool) -> Result<Value, (usize, String)> {
     })
 }
 
-/// Takes a document in; a `List` counts as its items.
+/// Adds a document to `scan`; a `List` adds its items.
 fn unpack(place: &Place, value: Value, scan: &mut Scan) {
     let Value::Object(mut content) = value else {
-        scan.problems.push(place.problem("a manifest is an object with apiVersion, kind and metadata"));
+        scan.problems.push(place.problem("a manifest must be an object with apiVersion, kind and metadata"));
         return;
     };
     let is_list = content.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));

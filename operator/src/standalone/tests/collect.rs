@@ -29,7 +29,7 @@ async fn names(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn dependents_follow_their_last_owner() {
+async fn dependents_are_deleted_with_their_last_owner() {
     let client = api().client();
     let (a, b) = (create(&client, "a", &json!({})).await, create(&client, "b", &json!({})).await);
     create(&client, "both", &json!({"ownerReferences": [owned_by(&a), owned_by(&b)]})).await;
@@ -45,7 +45,7 @@ async fn dependents_follow_their_last_owner() {
 }
 
 #[tokio::test]
-async fn a_dependent_of_nobody_is_collected_and_one_of_a_stranger_is_not() {
+async fn a_dependent_without_owner_is_collected_unless_the_owner_type_is_unknown() {
     let client = api().client();
     let mut gone = owned_by(&create(&client, "a", &json!({})).await);
     gone["uid"] = json!("never-existed");
@@ -56,7 +56,7 @@ async fn a_dependent_of_nobody_is_collected_and_one_of_a_stranger_is_not() {
 }
 
 #[tokio::test]
-async fn orphans_survive_and_foreground_waits() {
+async fn orphans_are_kept_and_foreground_deletion_waits() {
     let client = api().client();
     let a = create(&client, "a", &json!({})).await;
     create(&client, "orphan", &json!({"ownerReferences": [owned_by(&a)]})).await;

@@ -1,10 +1,12 @@
+//! Definitions that the in-process API cannot serve.
+
 use serde_json::json;
 
 use super::widgets::crd;
 use crate::standalone::{Api, ApiError};
 
 #[test]
-fn definitions_that_cannot_be_served_are_refused() {
+fn definitions_that_cannot_be_served_are_rejected() {
     let mut several = crd();
     several.spec.versions.push(several.spec.versions[0].clone());
     assert!(matches!(Api::new(vec![several]), Err(ApiError::Versions { .. })));

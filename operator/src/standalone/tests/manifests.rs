@@ -1,3 +1,5 @@
+//! Loading and watching a directory of manifests.
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -73,7 +75,7 @@ async fn every_document_of_every_file_is_applied() {
 )]
 #[case::rule("spec: {url: http://x, auth: {}}\n", 3, "exactly one of auth.token and auth.password")]
 #[tokio::test]
-async fn a_refused_document_is_reported_with_its_place(
+async fn an_invalid_document_is_reported_with_its_place(
     #[case] spec: &str,
     #[case] line: usize,
     #[case] message: &str,
@@ -96,7 +98,7 @@ async fn a_refused_document_is_reported_with_its_place(
 #[rstest]
 #[case::syntax("a.yaml", "kind: [\n", "not YAML")]
 #[case::json("a.json", "{\n\"kind\": }", "not JSON")]
-#[case::scalar("a.yaml", "just text\n", "a manifest is an object")]
+#[case::scalar("a.yaml", "just text\n", "a manifest must be an object")]
 #[case::nameless("a.yaml", "apiVersion: v1\nkind: Secret\n", "metadata.name is missing")]
 #[case::kindless("a.yaml", "apiVersion: v1\nmetadata: {name: x}\n", "kind is missing")]
 #[case::number_in_string_data(
@@ -125,7 +127,7 @@ async fn nothing_is_deleted_while_a_document_cannot_be_read(
 }
 
 #[tokio::test]
-async fn types_and_duplicates_are_told_apart() {
+async fn unknown_types_and_duplicates_are_reported() {
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n";
     let twice = format!("{}---\n{}", manifest("a", "http://1"), manifest("a", "http://2"));
     let directory = directory(&[("d.yaml", deployment), ("twice.yaml", &twice)]);
@@ -140,7 +142,7 @@ async fn types_and_duplicates_are_told_apart() {
 }
 
 #[tokio::test]
-async fn only_what_manifests_made_is_deleted_and_a_restart_remembers_it() {
+async fn only_objects_from_manifests_are_deleted_also_after_a_restart() {
     let state = tempfile::tempdir().unwrap();
     let directory = directory(&[("a.yaml", &manifest("a", "http://a"))]);
     let client = Api::restore(vec![crd()], state.path()).unwrap().client();
@@ -155,7 +157,7 @@ async fn only_what_manifests_made_is_deleted_and_a_restart_remembers_it() {
 }
 
 #[tokio::test]
-async fn what_a_document_drops_goes_and_a_key_of_a_secret_with_it() {
+async fn fields_and_secret_keys_that_a_document_drops_are_removed() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: one, b: two}\n";
     let spec = format!("{}  size: 2\n", manifest("a", "http://a"));
     let directory = directory(&[("s.yaml", secret), ("a.yaml", &spec)]);
@@ -192,32 +194,32 @@ async fn a_missing_directory_is_an_error() {
     assert!(error.to_string().contains("/nonexistent/manifests"), "{error}");
 }
 
-/// Waits until the widget of the manifest is (or is not) there.
+/// Waits until the widget of the manifest exists (or does not).
 async fn wait_for(client: &kube::Client, name: &str, present: bool) {
     let reached = async {
         while widgets(client).get_opt(name).await.unwrap().is_some() != present {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), reached).await.expect("the change is taken in");
+    tokio::time::timeout(Duration::from_secs(20), reached).await.expect("the change is applied");
 }
 
 #[tokio::test]
-async fn a_watched_directory_is_followed_until_shutdown() {
+async fn a_watched_directory_is_applied_until_shutdown() {
     let directory = directory(&[("a.yaml", &manifest("a", "http://a"))]);
     let client = api().client();
     load(directory.path(), &client).await;
     let shutdown = CancellationToken::new();
     let manifests = Manifests::new(directory.path().to_owned(), client.clone());
     let watching = tokio::spawn(manifests.watch(shutdown.clone()));
-    // The first changes may come before the watch is set up, so this one is repeated until it is seen.
+    // The first changes may come before the watch is set up, so this change is repeated until it is applied.
     let added = async {
         while widgets(&client).get_opt("b").await.unwrap().is_none() {
             fs::write(directory.path().join("b.yaml"), manifest("b", "http://b")).unwrap();
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), added).await.expect("the new file is taken in");
+    tokio::time::timeout(Duration::from_secs(20), added).await.expect("the new file is applied");
     fs::remove_file(directory.path().join("a.yaml")).unwrap();
     wait_for(&client, "a", false).await;
     fs::create_dir(directory.path().join("sub")).unwrap();

@@ -1,5 +1,5 @@
-//! What is ours alone: manifests, state files, the listener, and the bounds of the in-process API. How it
-//! behaves as a Kubernetes API is stated in `tests/conformance`, which a real one has to pass, too.
+//! Tests of manifests, state files, the listener, and the limits of the in-process API. `tests/conformance` tests
+//! its behavior as a Kubernetes API, and also runs against a real API server.
 
 mod collect;
 mod definitions;

@@ -1,3 +1,5 @@
+//! Namespaces of the in-process API.
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, ListParams, PostParams};
@@ -5,9 +7,9 @@ use kube::api::{DynamicObject, ListParams, PostParams};
 use super::api;
 use super::widgets::{resource, widget};
 
-/// Manifests need not declare them, unlike in a cluster.
+/// Unlike in a cluster, manifests need not declare namespaces.
 #[tokio::test]
-async fn namespaces_come_with_their_first_object() {
+async fn a_namespace_is_created_with_its_first_object() {
     let client = api().client();
     for namespace in ["two", "one"] {
         let widgets: kube::Api<DynamicObject> =

@@ -1,12 +1,14 @@
+//! Errors about Secrets.
+
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::api;
 use super::widgets::{refusal, secrets};
 
-/// Unlike kube-apiserver, which shows the whole object.
+/// Unlike the errors of kube-apiserver, which show the whole object.
 #[tokio::test]
-async fn a_refused_value_is_not_repeated() {
+async fn errors_do_not_contain_rejected_values() {
     let client = api().client();
     let secret = serde_json::from_value(json!({"metadata": {"name": "s"}})).unwrap();
     secrets(&client).create(&PostParams::default(), &secret).await.unwrap();

@@ -1,3 +1,5 @@
+//! State files: restarts, watches across restarts, and damaged files.
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -19,7 +21,7 @@ fn saved(directory: &Path, name: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn a_write_that_was_answered_is_on_disk() {
+async fn a_confirmed_write_is_on_disk() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
@@ -58,13 +60,13 @@ async fn a_restart_keeps_identity_generation_status_and_finalizers() {
     let revision =
         |object: &kube::api::DynamicObject| -> u64 { object.resource_version().unwrap().parse().unwrap() };
     assert!(revision(&changed) > revision(&before));
-    // What a manager applied before the restart still vanishes when it is dropped after it.
+    // A field that a manager applied before the restart is removed when the manager drops it after the restart.
     let object = apply_status(&client, "m", "a", &json!({"count": 1})).await;
     assert_eq!(object.data["status"], json!({"count": 1}));
 }
 
 #[tokio::test]
-async fn watches_from_before_a_restart_have_to_list_again() {
+async fn watches_from_before_a_restart_must_list_again() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
@@ -94,11 +96,11 @@ async fn secrets_are_never_written() {
 }
 
 #[tokio::test]
-async fn a_refused_write_leaves_the_object_as_it_was() {
+async fn a_rejected_write_does_not_change_the_object() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
-    // The place of the temporary file is taken by a directory, so nothing can be saved.
+    // A directory has the name of the temporary file, so nothing can be saved.
     std::fs::create_dir(directory.path().join("api/widgets/default/.a.json.tmp")).unwrap();
     let (code, reason, message) = refusal(merge(&client, "a", &json!({"spec": {"size": 2}})).await);
     assert_eq!((code, reason.as_str()), (500, "InternalError"));
@@ -130,7 +132,7 @@ async fn damaged_and_foreign_files_do_not_stop_a_restart() {
 }
 
 #[tokio::test]
-async fn restored_dependents_of_a_gone_owner_are_collected() {
+async fn restored_dependents_of_a_deleted_owner_are_collected() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     let owner = widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();

@@ -1,3 +1,5 @@
+//! Watches from revisions that are no longer in the history.
+
 use futures::StreamExt as _;
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use serde_json::json;
@@ -6,7 +8,7 @@ use super::widgets::{crd, merge, widget, widgets};
 use crate::standalone::Api;
 
 #[tokio::test]
-async fn history_is_bounded_and_says_so() {
+async fn a_watch_from_an_expired_revision_is_an_error() {
     let client = Api::with_log_capacity(vec![crd()], 3).unwrap().client();
     let first = widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
     for size in 1..=5 {

@@ -1,3 +1,5 @@
+//! The HTTP listener of the in-process API.
+
 use std::time::Duration;
 
 use reqwest::Method;
@@ -52,7 +54,7 @@ async fn only_loopback_is_served() {
 #[case::rebound_name("host", "attacker.example")]
 #[case::web_page("origin", "https://attacker.example")]
 #[tokio::test]
-async fn browsers_are_kept_out(#[case] header: &str, #[case] value: &str) {
+async fn requests_of_browsers_are_rejected(#[case] header: &str, #[case] value: &str) {
     let server = Server::start().await;
     let response = server.request(Method::GET, "/api/v1/secrets").header(header, value).send().await.unwrap();
     assert_eq!(response.status(), 403);
@@ -78,7 +80,7 @@ async fn a_shutdown_ends_watches_and_the_server() {
 #[case::delete_of_a_namespace("DELETE", "/api/v1/namespaces/default", "*/*", 405, "MethodNotAllowed")]
 #[case::protobuf_alone("GET", "/api/v1/secrets", PROTOBUF, 406, "NotAcceptable")]
 #[tokio::test]
-async fn what_a_real_server_could_do_is_refused(
+async fn unsupported_requests_are_rejected(
     #[case] method: &str,
     #[case] path: &str,
     #[case] accept: &str,

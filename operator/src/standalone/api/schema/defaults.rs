@@ -1,10 +1,10 @@
-//! Defaulting: declared fields that are absent get the default of their schema.
+//! Sets missing declared fields to the defaults of their schema.
 
 use serde_json::Value;
 
 use super::Structural;
 
-/// Drops nulls where null is no value, then fills in defaults, outermost first.
+/// Removes nulls of fields that are not nullable, then sets defaults, outermost first.
 pub(super) fn apply(value: &mut Value, schema: &Structural) {
     match value {
         Value::Object(fields) => {

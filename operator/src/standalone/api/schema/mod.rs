@@ -1,7 +1,7 @@
-//! Structural schemas of custom resources: what a `CustomResourceDefinition` makes of an object.
+//! Structural schemas of custom resources.
 //!
-//! The order is that of kube-apiserver: unknown fields are pruned, nulls that may not be null are
-//! dropped, defaults are filled in, the schema is checked, and only then CEL rules run.
+//! The stages are those of kube-apiserver: prune unknown fields, remove nulls of fields that are not nullable, set
+//! defaults, validate against the schema, run CEL rules.
 
 mod defaults;
 mod prune;
@@ -28,7 +28,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Compiles the schema of the definition called `crd`.
+    /// Compiles the schema of the definition with the name `crd`.
     pub(crate) fn compile(crd: &str, schema: &JSONSchemaProps) -> Result<Self, ApiError> {
         let source = serde_json::to_value(schema)
             .map_err(|error| ApiError::Schema { crd: crd.to_owned(), message: error.to_string() })?;
@@ -43,18 +43,18 @@ impl Schema {
         Ok(Self { root, validator, rules })
     }
 
-    /// Removes what the schema does not declare; returns the paths of what was removed.
+    /// Removes fields that the schema does not declare. Returns their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         prune(object, &self.root)
     }
 
-    /// Drops nulls that may not be null and fills in defaults.
+    /// Removes nulls of fields that are not nullable, and sets defaults.
     pub(crate) fn default(&self, object: &mut Value) {
         defaults::apply(object, &self.root);
     }
 
-    /// Checks `object`. With `old` this is an update: transition rules run, and errors about values
-    /// that the update leaves alone are not held against it (validation ratcheting).
+    /// Validates `object`. With `old`, this is an update: transition rules run, and errors of unchanged values are
+    /// ignored (validation ratcheting).
     pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = self.validator.check(object, old);
         errors.extend(structural::duplicates(object, &self.root));

@@ -1,10 +1,10 @@
-//! Pruning: fields a structural schema does not declare are removed before anything else is done.
+//! Removes the fields that a structural schema does not declare.
 
 use serde_json::Value;
 
 use super::Structural;
 
-/// Removes undeclared fields from `object`; returns their paths.
+/// Removes undeclared fields from `object`. Returns their paths.
 pub(crate) fn prune(object: &mut Value, root: &Structural) -> Vec<String> {
     let mut removed = Vec::new();
     walk(object, root, "", &mut removed);

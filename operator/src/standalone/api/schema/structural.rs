@@ -1,4 +1,4 @@
-//! The part of a schema that shapes objects: known fields, defaults and how lists merge.
+//! The structure of a schema: declared fields, defaults, and how lists and maps merge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use crate::standalone::api::status_error::{Cause, FieldError};
 
-/// How the items of a list are told apart (`x-kubernetes-list-type`).
+/// How the items of a list are identified (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListType {
     /// The list is one value.
     Atomic,
     /// Items are scalars, each at most once.
     Set,
-    /// Items are objects, told apart by these fields.
+    /// Items are objects, identified by these fields.
     Map(Vec<String>),
 }
 
-/// Whether the fields of an object have managers of their own (`x-kubernetes-map-type`).
+/// Whether each field of an object has its own manager (`x-kubernetes-map-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapType {
-    /// Each field by itself.
+    /// Each field has its own manager.
     Granular,
     /// The object is one value.
     Atomic,
@@ -33,10 +33,10 @@ pub(crate) struct Structural {
     /// The schema of values under undeclared keys.
     pub additional: Option<Box<Structural>>,
     pub items: Option<Box<Structural>>,
-    /// Undeclared fields are kept.
+    /// Whether undeclared fields are kept.
     pub open: bool,
     pub nullable: bool,
-    /// `type: number`, where CEL sees a double even if the JSON is an integer.
+    /// Whether the type is `number`: in CEL, the value is then a double even if the JSON is an integer.
     pub number: bool,
     pub default: Option<Value>,
     pub list: ListType,
@@ -44,7 +44,7 @@ pub(crate) struct Structural {
 }
 
 impl Structural {
-    /// Anything goes: what a built-in type without a schema, or a preserved field, is treated as.
+    /// Returns a schema that accepts any value, for built-in types and preserved fields.
     pub(crate) const fn anything() -> Self {
         Self {
             properties: BTreeMap::new(),
@@ -59,14 +59,14 @@ impl Structural {
         }
     }
 
-    /// The root of a type without a schema of its own.
+    /// Returns the root schema of a built-in type.
     pub(crate) fn built_in() -> Self {
         let mut root = Self::anything();
         root.properties.insert("metadata".to_owned(), Self::metadata());
         root
     }
 
-    /// The root of a custom resource. `metadata` always has the shape of `ObjectMeta`.
+    /// Parses the root schema of a custom resource. `metadata` always has the schema of `ObjectMeta`.
     pub(crate) fn parse(source: &Value) -> Self {
         let mut root = Self::node(source);
         root.properties.insert("apiVersion".to_owned(), Self::anything());
@@ -75,12 +75,12 @@ impl Structural {
         root
     }
 
-    /// The schema below `key` of an object.
+    /// Returns the schema of the field `key`.
     pub(crate) fn field(&self, key: &str) -> Option<&Self> {
         self.properties.get(key).or(self.additional.as_deref())
     }
 
-    /// Whether the field is declared by name, not a key of a map.
+    /// Returns whether the field is declared by name. A key of a map is not.
     pub(crate) fn declares(&self, key: &str) -> bool {
         self.properties.contains_key(key)
     }
@@ -125,7 +125,7 @@ impl Structural {
         }
     }
 
-    /// `ObjectMeta` of apimachinery, with its merge rules.
+    /// Returns the schema of `ObjectMeta` of apimachinery, with its merge rules.
     fn metadata() -> Self {
         let scalar = json!({"type": "string"});
         let strings = json!({"type": "object", "additionalProperties": {"type": "string"}});
@@ -165,7 +165,7 @@ impl Structural {
     }
 }
 
-/// The key that tells `item` apart in a list of type `list`; `None` in an atomic list.
+/// Returns the key that identifies `item` in a list of type `list`, or `None` in an atomic list.
 pub(crate) fn item_key(list: &ListType, items: Option<&Structural>, item: &Value) -> Option<Value> {
     match list {
         ListType::Atomic => None,
@@ -180,7 +180,7 @@ pub(crate) fn item_key(list: &ListType, items: Option<&Structural>, item: &Value
     }
 }
 
-/// Items that appear more than once in lists that are sets or maps.
+/// Returns errors for duplicate items of lists that are sets or maps.
 pub(super) fn duplicates(object: &Value, root: &Structural) -> Vec<FieldError> {
     let mut errors = Vec::new();
     find_duplicates(object, root, "", &mut errors);

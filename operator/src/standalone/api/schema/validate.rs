@@ -1,5 +1,5 @@
-//! Value checks (types, ranges, patterns, enums) by the `jsonschema` crate, worded as
-//! kube-apiserver words them.
+//! Validates values (types, ranges, patterns, enums) with the `jsonschema` crate. Messages are those of
+//! kube-apiserver.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
@@ -13,9 +13,9 @@ use crate::standalone::api::status_error::{Cause, FieldError};
 pub(super) struct Validator(jsonschema::Validator);
 
 impl Validator {
-    /// Compiles the schema of a definition: JSON schema as Kubernetes restricts and extends it.
+    /// Compiles the schema of a definition: a JSON schema with the restrictions and extensions of Kubernetes.
     pub(super) fn compile(source: &Value) -> Result<Self, String> {
-        // JSONSchemaProps is draft 4 in what matters: `exclusiveMinimum` is a flag.
+        // JSONSchemaProps follows draft 4, in which `exclusiveMinimum` is a flag.
         jsonschema::options()
             .with_draft(jsonschema::Draft::Draft4)
             .should_validate_formats(true)
@@ -35,7 +35,7 @@ impl Validator {
     }
 }
 
-/// An update is not refused for a value it did not touch.
+/// Returns whether an update left the value unchanged. Such a value does not fail the update.
 fn is_unchanged(path: &Location, object: &Value, old: Option<&Value>) -> bool {
     let Some(old) = old else { return false };
     if path.is_empty() {
@@ -44,7 +44,7 @@ fn is_unchanged(path: &Location, object: &Value, old: Option<&Value>) -> bool {
     object.pointer(path.as_str()) == old.pointer(path.as_str()) && old.pointer(path.as_str()).is_some()
 }
 
-/// The schema without what only Kubernetes knows, and with what only Kubernetes leaves out.
+/// Translates a Kubernetes schema to JSON schema: removes or translates the keywords of Kubernetes.
 fn translate(source: &Value) -> Value {
     let Some(fields) = source.as_object() else { return source.clone() };
     let mut out = Map::new();
@@ -70,7 +70,7 @@ fn translate(source: &Value) -> Value {
     Value::Object(out)
 }
 
-/// A nullable value is either null or what the rest of the schema says.
+/// Changes a schema so that it also accepts null.
 fn allow_null(schema: &mut Map<String, Value>) {
     let rest = Value::Object(std::mem::take(schema));
     match rest {
@@ -95,12 +95,12 @@ fn allow_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether no keyword of the schema would reject null once its type and enum allow it.
+/// Returns whether only type and enum of the schema can reject null.
 fn only_typed(schema: &Map<String, Value>) -> bool {
     !["allOf", "anyOf", "oneOf", "not"].iter().any(|key| schema.contains_key(*key))
 }
 
-/// `spec.items[0].name`, as field paths of Kubernetes are written.
+/// Returns a field path in the form of Kubernetes, such as `spec.items[0].name`.
 fn field_path(location: &Location) -> String {
     let mut path = String::new();
     for segment in location.segments() {
@@ -178,7 +178,7 @@ fn field_error(error: &ValidationError<'_>) -> FieldError {
     }
 }
 
-/// Limits of definitions are doubles; whole ones are shown as integers.
+/// Returns a limit without a fraction as an integer, because limits of definitions are doubles.
 fn short(limit: &Value) -> String {
     limit.as_f64().map_or_else(|| limit.to_string(), |limit| limit.to_string())
 }
@@ -211,7 +211,7 @@ fn too_many(path: &str, instance: &Value, limit: u64) -> FieldError {
     FieldError::new(path, Cause::TooMany, instance, &detail)
 }
 
-/// Errors of schemas that combine others.
+/// Returns the error of a schema that combines others.
 fn alternatives(path: &str, instance: &Value, kind: &ValidationErrorKind) -> FieldError {
     let rule = match kind {
         ValidationErrorKind::AnyOf { .. } => "must validate at least one schema (anyOf)",
