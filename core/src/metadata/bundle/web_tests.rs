@@ -136,12 +136,12 @@ async fn the_manifest_of_a_release_must_match_its_reference(#[case] reference: &
 #[case(429, Category::Transport, "429 Too Many Requests")]
 #[case(500, Category::Transport, "500 Internal Server Error")]
 #[tokio::test]
-async fn statuses(#[case] code: u16, #[case] category: Category, #[case] status: &str) {
+async fn statuses(#[case] code: u16, #[case] category: Category, #[case] shown: &str) {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(move |_| status(code)).await;
     let error = open(cache.path(), &server, "till.tar.gz?key=canary").await.unwrap_err();
     assert_eq!(error.category(), category);
-    assert_eq!(error.to_string(), format!("GET {}till.tar.gz answered with status {status}", server.base));
+    assert_eq!(error.to_string(), format!("GET {}till.tar.gz answered with status {shown}", server.base));
     assert_eq!(entries_of(cache.path()), Vec::<String>::new());
 }
 
