@@ -51,6 +51,10 @@ pub struct Comparison {
 /// are added or removed. Other values are compared as a whole.
 pub fn differences(desired: &Value, observed: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
+    // Most payloads are equal, and need no paths.
+    if desired == observed {
+        return found;
+    }
     walk(&mut String::new(), desired, observed, &mut found);
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found

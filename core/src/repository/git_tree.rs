@@ -60,13 +60,16 @@ impl GitTree {
         Ok(directory)
     }
 
-    fn failed(
-        &self,
-        repository: &Repository,
-        action: &str,
-        file: &str,
-    ) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
-        RepositoryError::damaged(repository, format!("{action} \"{file}\" of revision {}", self.revision))
+    fn failed<'a>(
+        &'a self,
+        repository: &'a Repository,
+        action: &'a str,
+        file: &'a str,
+    ) -> impl FnOnce(git2::Error) -> RepositoryError + use<'a> {
+        move |error| {
+            let action = format!("{action} \"{file}\" of revision {}", self.revision);
+            RepositoryError::damaged(repository, action)(error)
+        }
     }
 }
 
