@@ -58,10 +58,9 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
             run_parts(&surveyor, session, selection, options, stop).await
         }
     };
+    let is_clean = report.outcome == Outcome::Succeeded && report.prune_refused.is_none();
     // A secret may be another one the next time, though the server answers as before.
-    let lasts = session.secrets.values().is_empty();
-    let settled =
-        report.outcome == Outcome::Succeeded && report.prune_refused.is_none() && !had_work && lasts;
+    let settled = is_clean && !had_work && session.secrets.values().is_empty();
     if repeatable || !settled {
         let revision = session.tree.revision().filter(|_| settled);
         session.knowledge.settle(revision, report.stats, &transcript);

@@ -53,7 +53,7 @@ impl<'r> Wanted<'r> {
             id,
             name: resource.path.name(),
             alias: rules.explicit_alias().then_some(alias.as_str()),
-            states_alias: states(rules.alias().evaluate(&resource.payload).is_ok()),
+            states_alias: rules.explicit_alias() && states(rules.alias().evaluate(&resource.payload).is_ok()),
             one_name: same_template || !rules.explicit_alias() || id == Some(alias.as_str()),
             by_path: resource.seeded,
             by_members: !rules.any_explicit(),

@@ -101,7 +101,7 @@ impl Knowledge {
 
     /// Remembers a run of `revision` that had nothing to do; without a revision it forgets the one before.
     pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
-        let settled = revision.cloned().zip(transcript.take());
+        let settled = revision.cloned().zip(transcript.kept().take());
         self.known().settled =
             settled.map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
     }
@@ -154,7 +154,7 @@ impl Transcript {
 
     /// Adds what `other` holds, and leaves it empty.
     pub(crate) fn append(&self, other: &Self) {
-        let added = other.take();
+        let added = other.kept().take();
         let mut kept = self.kept();
         match (kept.as_mut(), added) {
             (Some(kept), Some(added)) if kept.len() + added.len() <= MAX_EXCHANGES => kept.extend(added),
@@ -176,10 +176,6 @@ impl Transcript {
     }
 
     /// All of it, if it can be repeated.
-    fn take(&self) -> Option<Vec<Exchange>> {
-        self.kept().take()
-    }
-
     fn kept(&self) -> MutexGuard<'_, Option<Vec<Exchange>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,7 +8,7 @@ use http::header::{HeaderValue, IF_MATCH};
 
 use super::SyncError;
 use crate::metadata::document::Resolved;
-use crate::metadata::{Entry, Evaluation, Identity, OperationName, Rendered, Rules, Subject};
+use crate::metadata::{Evaluation, Identity, OperationName, Rendered, Rules, Subject};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
@@ -64,12 +64,6 @@ impl Observed {
         rendered.map_or_else(|_| self.at.path.to_string(), |rendered| rendered.path)
     }
 
-    /// Whether nothing was found at `path` itself. Where parents have other ids on the server, another list shows what
-    /// is there.
-    pub(crate) fn is_missing_at(&self, path: &LogicalPath) -> bool {
-        self.payload.is_none() && self.at.path == *path
-    }
-
     /// The resource by the id that its content states, which is how requests that change it address it.
     pub(crate) fn addressed(&self) -> Resource {
         match self.payload.as_ref().and_then(|payload| self.at.rules.observed_id(payload)) {
@@ -118,12 +112,6 @@ impl Resource {
         let payload = changed.map_or_else(|| Arc::clone(&self.payload), Arc::new);
         let identity = Identity { alias: self.identity.alias.clone(), remote_id: remote_id.to_owned() };
         Self { identity, payload, ..self.clone() }
-    }
-
-    /// The resource as the entry of a list shows it: with the entry's names, and its payload as scope.
-    pub(crate) fn as_listed(&self, entry: &Entry) -> Self {
-        let identity = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
-        Self { identity, payload: Arc::new(entry.payload.clone()), ..self.clone() }
     }
 
     /// The same resource at another path, governed by the rules there.

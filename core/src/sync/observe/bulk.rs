@@ -3,8 +3,9 @@
 //! A list proves absence once one member that is not on it was looked for by itself in vain. It proves equality once
 //! one member that it shows as equal was read by itself and is shown whole. What differs is always read by itself.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::OnceCell;
 
@@ -37,6 +38,8 @@ struct Proof {
     absence: OnceCell<bool>,
     /// Set once it was compared with a single read, in this run or before.
     compared: OnceCell<bool>,
+    /// How many members were not looked at yet, and one more if resources below them need the list, too.
+    left: AtomicUsize,
 }
 
 impl Bulk {
@@ -48,11 +51,25 @@ impl Bulk {
                 *members.entry(collection).or_default() += 1;
             }
         }
+        let above: HashSet<LogicalPath> = members.keys().flat_map(LogicalPath::ancestors).collect();
         let worth_it = members.into_iter().filter(|(_, count)| *count >= WORTH_A_LIST);
-        let collections = worth_it.map(|(path, _)| (path, Proof::default())).collect();
+        let proof = |(path, count): (LogicalPath, usize)| {
+            let left = AtomicUsize::new(count + usize::from(above.contains(&path)));
+            (path, Proof { left, ..Proof::default() })
+        };
+        let collections = worth_it.map(proof).collect();
         let compares = options.effective_reading() == Reading::Bulk;
         // Much may be missing in a first run, and each of it would be looked for by itself.
         Self { remote, collections, compares, lists_first: compares || options.first }
+    }
+
+    /// Drops the list of a collection after the last of its members: lists are most of what a run holds.
+    pub fn looked_at(&self, path: &LogicalPath) {
+        let Some(collection) = path.parent() else { return };
+        let proof = self.collections.get(&collection);
+        if proof.is_some_and(|proof| proof.left.fetch_sub(1, Ordering::Relaxed) == 1) {
+            self.remote.lists.lock().unwrap_or_else(PoisonError::into_inner).remove(&collection);
+        }
     }
 
     /// Whether the list of its collection, which is known to show all that exist, does not show `wanted`.
@@ -76,7 +93,9 @@ impl Bulk {
             let list = self.remote.listed(&collection).await;
             match (verdict(&list, wanted), &*list) {
                 (Verdict::Absent(_), _) => {
-                    let is_missing = |observed: &Observed| observed.is_missing_at(&wanted.path);
+                    // Below parents with other ids on the server, another list shows what is there.
+                    let is_missing =
+                        |observed: &Observed| observed.payload.is_none() && observed.at.path == wanted.path;
                     let is_proven = || proof.absence.get() == Some(&true);
                     let read = self.unless_proven(&proof.absence, wanted, is_missing, is_proven);
                     let absent = || Observed::new(wanted.clone(), None);
@@ -92,8 +111,8 @@ impl Bulk {
         }
         let observed = self.remote.read(wanted).await?;
         if observed.payload.is_none() && !proof.absence.initialized() {
-            let absent = observed.is_missing_at(&wanted.path)
-                && is_absent(&*self.remote.listed(&collection).await, wanted);
+            let absent =
+                observed.at.path == wanted.path && is_absent(&*self.remote.listed(&collection).await, wanted);
             // Another task may have been faster, with the same result.
             let _ = proof.absence.set(absent);
         }

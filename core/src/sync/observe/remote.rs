@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::server::Remote;
 use crate::error::{Categorized, Category};
 use crate::metadata::inference::is_collection;
-use crate::metadata::{Entries, Entry, MetadataError, Rules};
+use crate::metadata::{Entries, Entry, Identity, MetadataError, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository;
@@ -254,7 +254,9 @@ impl Remote {
     /// content.
     async fn read_listed(&self, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
         let at = wanted.with_remote_id(&entry.remote_id);
-        match self.read_at(&wanted.as_listed(entry)).await {
+        let identity = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
+        let listed = Resource { identity, payload: Arc::new(entry.payload.clone()), ..wanted.clone() };
+        match self.read_at(&listed).await {
             Ok(observed) => Ok(Observed { at, ..observed }),
             Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {
                 Ok(Observed::new(at, Some(entry.payload.clone())))

@@ -21,8 +21,7 @@ pub(super) type Once<T> = Arc<Mutex<HashMap<LogicalPath, Arc<OnceCell<T>>>>>;
 
 /// What is known of `path`, or will be: the first caller finds it out, and the others wait for that.
 pub(super) fn cell<T>(known: &Once<T>, path: &LogicalPath) -> Arc<OnceCell<T>> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(known.entry(path.clone()).or_default())
+    Arc::clone(known.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default())
 }
 
 /// Where a path is on the server, and why the ids of its parents may be other ones after all.

@@ -114,8 +114,8 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
 
 /// The deletion of a resource that is not declared now; `None` when the server does not have it.
 pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
-    let action = || Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared);
-    Ok(Call::delete(declared, observed)?.map(|call| action().sending(Ok(call))))
+    let action = Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared);
+    Ok(Call::delete(declared, observed)?.map(|call| action.sending(Ok(call))))
 }
 
 /// Decides once more on what `action` is about, which was not as it was observed then; `None` where nothing

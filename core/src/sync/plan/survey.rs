@@ -201,9 +201,9 @@ impl Surveyor {
         plan.actions.retain(|action| {
             let refused = action.step != Step::Delete && twins.contains(&action.path);
             if refused {
-                let (path, other) = (action.path.clone(), "another resource with its id or alias".to_owned());
-                let error = SyncError::Claimed(path.clone(), other);
-                plan.failures.push(Failure::new(path, "read", &error));
+                let other = "another resource with its id or alias".to_owned();
+                let error = SyncError::Claimed(action.path.clone(), other);
+                plan.failures.push(Failure::new(action.path.clone(), "read", &error));
             }
             !refused
         });
@@ -222,9 +222,8 @@ impl Surveyor {
             let hash = hash.finish();
             if !names.seen.insert(hash) {
                 let twin = names.part.get(&hash).cloned();
-                let other = twin
-                    .as_ref()
-                    .map_or_else(|| format!("another resource with this {kind}"), ToString::to_string);
+                let other = twin.as_ref().map(ToString::to_string);
+                let other = other.unwrap_or_else(|| format!("another resource with this {kind}"));
                 names.twins.extend(twin);
                 return Item::Desired(path.clone(), Err(SyncError::Claimed(path, other)));
             }
@@ -235,8 +234,7 @@ impl Surveyor {
     }
 
     async fn look(&self, item: Item) -> Looked {
-        let (path, operation) = item.subject();
-        let path = path.clone();
+        let (path, operation) = (item.subject().0.clone(), item.subject().1);
         let looked = async {
             self.stop.check(&path)?;
             match item {
@@ -245,6 +243,9 @@ impl Surveyor {
             }
         };
         let outcome = self.stop.outcome(&path, looked.await);
+        if operation != PRUNE {
+            self.bulk.looked_at(&path);
+        }
         outcome.map_err(|error| Failure::new(path, operation, &error))
     }
 

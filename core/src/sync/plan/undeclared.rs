@@ -159,8 +159,7 @@ impl Candidates {
             if !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
                 continue;
             }
-            let read =
-                || async { self.claims(path, &declared.members).await.map_err(|error| error.to_string()) };
+            let read = async || self.claims(path, &declared.members).await.map_err(|error| error.to_string());
             let claims = declared.claims.get_or_init(read).await.as_ref().map_err(not_deleted)?;
             if let Some(claim) = claims.iter().find(|claim| claim.path != candidate.path && is_same(claim)) {
                 return Ok(Some(claim.path.clone()));
