@@ -153,7 +153,7 @@ fn detect_needs_no_store() {
 #[rstest]
 #[case::no_input(&["mask"], "", 2, "input is required")]
 #[case::type_of_a_secret(&["mask"], r#"{"password": "canary", "token": 1}"#, 2, "the value at \"/token\" is an integer")]
-#[case::twice(&["mask"], r#"{"a": {"token": "canary"}, "b": {"token": "y"}}"#, 2, "give each a name of its own")]
+#[case::twice(&["mask"], r#"{"a": {"token": "canary"}, "b": {"token": "y"}}"#, 2, "give them different names")]
 #[case::malformed(&["normalize"], r#"{"a": "{{secret x canary}}"}"#, 2, "the value at \"/a\": the placeholder's key has white space")]
 #[case::missing(&["resolve"], r#"{"a": "{{secret none}}"}"#, 3, "the payload: cannot read the secret none for \"/a\": secret none not found")]
 #[case::fix_without_path(&["detect", "--fix"], r#"{"token": "canary"}"#, 2, "--fix needs the path")]

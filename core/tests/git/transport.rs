@@ -112,7 +112,7 @@ fn ssh_with_a_passphrase_and_known_hosts_in_files() {
     round_trip(&checkout, &remote(&url, RemoteAuth::from_ssh_files(files.clone()).unwrap()));
     std::fs::write(&hosts, sshd.wrong_known_hosts()).unwrap();
     let (category, text) = failure(status(RemoteAuth::from_ssh_files(files.clone()).unwrap()));
-    assert_eq!((category, text.contains("intercepting")), ("AuthError", true), "{text}");
+    assert_eq!((category, text.contains("intercepted")), ("AuthError", true), "{text}");
     let trusting = SshFiles { insecure_ignore_host_key: true, ..files };
     assert!(status(RemoteAuth::from_ssh_files(trusting).unwrap()).is_ok());
 }

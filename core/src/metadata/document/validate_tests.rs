@@ -162,7 +162,7 @@ fn unstructured_payloads_have_no_attributes(
 #[case("", Err("is empty"))]
 #[case("/run.sh", Err("is absolute; write it relative to the payload"))]
 #[case("a/../../run.sh", Err("leaves the directory of the payload"))]
-#[case("a/..", Err("names no file"))]
+#[case("a/..", Err("is not the name of a file"))]
 #[case("Resource.sh", Err("is named like a payload or a defaults file"))]
 #[case("s/DEFAULTS-x.sh", Err("is named like a payload or a defaults file"))]
 #[case("Metadata.json", Err("is named like a metadata document"))]
