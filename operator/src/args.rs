@@ -61,6 +61,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: BindAddress,
 
+    /// Address of the receiver of Git webhooks; "0" or empty disables it
+    #[arg(long, value_name = "ADDRESS", default_value = ":8082")]
+    pub repository_webhook_bind_address: BindAddress,
+
     #[command(flatten)]
     pub manager: ManagerOptions,
 }
@@ -92,6 +96,10 @@ pub struct StandaloneOptions {
     /// Address of /healthz and /readyz; "0" or empty disables them
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     pub health_probe_bind_address: BindAddress,
+
+    /// Address of the receiver of Git webhooks; "0" or empty disables it
+    #[arg(long, value_name = "ADDRESS", default_value = "0")]
+    pub repository_webhook_bind_address: BindAddress,
 
     #[command(flatten)]
     pub manager: ManagerOptions,
@@ -224,6 +232,7 @@ mod tests {
         let options = run_options(&[]);
         assert_eq!(options.metrics_bind_address, BindAddress::EveryInterface(8080));
         assert_eq!(options.health_probe_bind_address, BindAddress::EveryInterface(8081));
+        assert_eq!(options.repository_webhook_bind_address, BindAddress::EveryInterface(8082));
         assert_eq!(options.manager.max_concurrent_reconciles, 2);
         assert_eq!(options.manager.sync_timeout, Duration::from_mins(30));
         assert_eq!(options.manager.env_expand_allow, ["*"]);

@@ -9,6 +9,7 @@ pub mod leader;
 pub mod runtime;
 pub mod standalone;
 pub mod telemetry;
+pub mod webhooks;
 
 /// Configured in `.cargo/config.toml`. It is declared in the library so that benchmarks use the same allocator.
 #[global_allocator]

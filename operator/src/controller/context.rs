@@ -60,21 +60,25 @@ pub struct Settings {
     pub expansion: Expansion,
 }
 
-impl Context {
+impl Settings {
     /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
     pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
         let invalid = |error: serde_json::Error| Failure::spec_invalid(format!("spec: {error}"));
         let mut spec = serde_json::to_value(object.spec()).map_err(invalid)?;
-        self.settings
-            .expansion
+        self.expansion
             .expand("spec", &mut spec, &|name| std::env::var(name).ok())
             .map_err(|error| Failure::spec_invalid(error.to_string()))?;
         let mut expanded = object.clone();
         *expanded.spec_mut() = serde_json::from_value(spec).map_err(invalid)?;
-        expanded
-            .validate(&self.settings.limits)
-            .map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
+        expanded.validate(&self.limits).map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
         Ok(expanded)
+    }
+}
+
+impl Context {
+    /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
+    pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
+        self.settings.expanded(object)
     }
 
     /// Returns the objects of kind `K` to reconcile because a Secret or claim that they use changed.

@@ -24,7 +24,6 @@ pub mod servers;
 pub mod status;
 pub mod stores;
 pub mod sync_policy;
-pub mod unsupported;
 pub mod volumes;
 
 use std::sync::Arc;

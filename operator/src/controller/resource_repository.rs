@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
 
+use super::backoff;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
 use super::error::Failure;
@@ -22,10 +23,9 @@ use super::mirrors::Place;
 use super::outcome::{Notice, Outcome, Reason};
 use super::references::SecretReader;
 use super::volumes::{self, Naming};
-use super::{backoff, unsupported};
 use crate::crd::resource_repository::{GitAuth, GitSource, WebhookStatus};
 use crate::crd::{ResourceRepository, ResourceRepositoryStatus};
-use crate::directories;
+use crate::{directories, webhooks};
 
 /// The annotation with the time of the last delivery (RFC 3339). The receiver of webhooks sets it.
 pub const RECEIVED_AT: &str = "declarest.io/webhook-last-received-at";
@@ -97,11 +97,11 @@ fn remove_mirrors(opened: Option<(Place, Mirror)>, state: &Path) -> Result<(), F
 
 /// Does one round: storage, credentials, fetch.
 async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Failure> {
-    unsupported::check_resource_repository(&round.object)?;
     let (context, object) = (round.context, round.object.clone());
     let Some(git) = &object.spec.git else {
         return Err(Failure::spec_invalid("spec.git: is required for type git"));
     };
+    show_webhook_path(&object, git, &mut round.status);
     // Read the credentials and open the mirror.
     let remote = remote(context, &object, git).await?;
     let (mirror, note) = open_mirror(context, &object, &remote.url, &mut round.status).await?;
@@ -128,11 +128,31 @@ async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Fail
     // Report the revision.
     let revision = round.status.last_fetched_revision.as_deref().unwrap_or_default();
     outcome.message = format!("branch {} is at {revision}", git.branch);
-    if let Some(note) = note {
+    let unusable = webhook_problem(context, &object, git).await;
+    for note in note.into_iter().chain(unusable) {
         outcome.message.push_str("; ");
         outcome.message.push_str(&note);
     }
     Ok(outcome)
+}
+
+/// Shows the path that the Git host must post to, if there is a webhook.
+fn show_webhook_path(object: &ResourceRepository, git: &GitSource, status: &mut ResourceRepositoryStatus) {
+    if git.webhook.is_some() {
+        let Key { namespace, name } = object.key();
+        let webhook = status.webhook.get_or_insert_with(WebhookStatus::default);
+        webhook.path = Some(webhooks::path(&namespace, &name));
+    } else if let Some(webhook) = &mut status.webhook {
+        webhook.path = None;
+    }
+}
+
+/// Returns why no webhook delivery can be accepted, if so. Polling continues, so the repository is Ready nevertheless.
+async fn webhook_problem(context: &Context, object: &ResourceRepository, git: &GitSource) -> Option<String> {
+    let webhook = git.webhook.as_ref()?;
+    let mut reader = SecretReader::new(&context.client, &object.key().namespace);
+    let secret = reader.value("spec.git.webhook.secretRef", &webhook.secret_ref).await;
+    secret.err().map(|failure| format!("webhook deliveries are rejected: {}", failure.message))
 }
 
 /// Returns the mirror of a repository. Opens it if necessary. `object` must be expanded.

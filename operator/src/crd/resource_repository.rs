@@ -149,6 +149,18 @@ pub enum WebhookProvider {
     GenericHmac,
 }
 
+impl WebhookProvider {
+    /// Returns the value of the field `provider`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Github => "github",
+            Self::Gitlab => "gitlab",
+            Self::Gitea => "gitea",
+            Self::GenericHmac => "generic-hmac",
+        }
+    }
+}
+
 /// Type of a webhook delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

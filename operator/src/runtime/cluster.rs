@@ -28,6 +28,8 @@ pub async fn run(options: RunOptions) -> Result<(), RuntimeError> {
         allow_file_repositories: options.allow_file_repositories,
         metrics_address: options.metrics_bind_address,
         probe_address: options.health_probe_bind_address,
+        webhook_address: options.repository_webhook_bind_address,
+        webhook_client: client::connect().await?,
     };
     operate(platform, &options.manager, stop).await
 }

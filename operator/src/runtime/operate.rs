@@ -23,6 +23,7 @@ use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
 use crate::leader::Candidate;
 use crate::telemetry::{self, Health, Metrics};
+use crate::webhooks::{self, Receiver};
 
 /// The time that work in flight has to end.
 const DRAIN: Duration = Duration::from_secs(25);
@@ -38,6 +39,9 @@ pub struct Platform {
     pub allow_file_repositories: bool,
     pub metrics_address: BindAddress,
     pub probe_address: BindAddress,
+    pub webhook_address: BindAddress,
+    /// A client of its own, so that webhooks do not wait for the controllers.
+    pub webhook_client: Client,
 }
 
 /// Runs until `stop` is cancelled, then drains.
@@ -71,6 +75,17 @@ pub async fn operate(
     let (caches, watches) = Caches::open(&client, options.namespace());
     for watch in watches {
         background.spawn(watch);
+    }
+    let namespace = options.namespace();
+    let receiver = Receiver::new(
+        platform.webhook_client,
+        caches.clone(),
+        settings.clone(),
+        Arc::clone(&metrics),
+        namespace,
+    );
+    if let Some(listener) = telemetry::listen(&platform.webhook_address, "webhooks").await? {
+        background.spawn(webhooks::serve(listener, receiver.router(), close.clone()));
     }
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity),

@@ -37,6 +37,8 @@ pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
         allow_file_repositories: options.allow_file_repositories,
         metrics_address: options.metrics_bind_address,
         probe_address: options.health_probe_bind_address,
+        webhook_address: options.repository_webhook_bind_address,
+        webhook_client: api.client(),
     };
     let result = operate(platform, &options.manager, stop).await;
     close.cancel();

@@ -36,6 +36,8 @@ pub struct Metrics {
 struct RepositoryMetrics {
     polls: IntCounterVec,
     revision_changes: IntCounterVec,
+    /// Not by object, because a sender that is not proven may name any object.
+    deliveries: IntCounterVec,
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +117,11 @@ impl Metrics {
 
     pub fn revision_changed(&self, repository: Subject<'_>) {
         self.repositories.revision_changes.with_label_values(&[repository.namespace, repository.name]).inc();
+    }
+
+    /// Records a webhook delivery. `provider` is `none` if it is not known.
+    pub fn webhook_received(&self, provider: &str, result: &str) {
+        self.repositories.deliveries.with_label_values(&[provider, result]).inc();
     }
 
     /// Records a reconcile of a policy. `reason` is a condition reason, so the label has few values.
@@ -211,6 +218,13 @@ impl RepositoryMetrics {
                 "resource_repository_revision_changes_total",
                 "New revisions seen",
                 &[],
+            )?,
+            deliveries: registered(
+                registry,
+                IntCounterVec::new(
+                    opts("repository_webhook_requests_total", "Webhook deliveries"),
+                    &["provider", "result"],
+                )?,
             )?,
         })
     }

@@ -234,17 +234,6 @@ async fn a_dependency_that_stumbles_leaves_the_policy_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_this_version_cannot_do_is_refused_and_not_ignored() {
-    let (git, server) = (items(1), server());
-    let world = world(&git, &server, json!({})).await;
-    world.applied(&git.head()).await;
-    let webhook = json!({"provider": "github", "secretRef": {"name": "hook", "key": "secret"}});
-    world.patch::<ResourceRepository>("repo", json!({"spec": {"git": {"webhook": webhook}}})).await;
-    let message = world.repository_reason("SpecInvalid").await;
-    assert!(message.contains("spec.git.webhook"), "{message}");
-}
-
-#[tokio::test]
 async fn a_bad_cron_and_a_bad_path_are_refused_with_their_field() {
     let (git, server) = (items(1), server());
     let world = world(&git, &server, json!({"fullResyncCron": "0 0 30 2 *"})).await;

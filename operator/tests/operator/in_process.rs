@@ -32,6 +32,8 @@ fn run(client: &Client, state: &TempDir) -> DropGuard {
         allow_file_repositories: true,
         metrics_address: BindAddress::Off,
         probe_address: BindAddress::Off,
+        webhook_address: BindAddress::Off,
+        webhook_client: client.clone(),
     };
     let (options, stopped) = (options(), stop.clone());
     tokio::spawn(async move { operate(platform, &options, stopped).await });

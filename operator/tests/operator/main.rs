@@ -29,3 +29,4 @@ mod servers;
 mod settled;
 mod stores;
 mod unsettled;
+mod webhooks;

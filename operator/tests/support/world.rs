@@ -147,6 +147,9 @@ impl World {
             if !self.is_given("--metrics-bind-address") {
                 command.arg("--metrics-bind-address=0");
             }
+            if !self.is_given("--repository-webhook-bind-address") {
+                command.arg("--repository-webhook-bind-address=0");
+            }
             command.arg(format!("--watch-namespace={}", self.namespace));
             for (variable, directory) in [
                 ("REPO_BASE_DIR", "repos"),
@@ -491,7 +494,7 @@ impl World {
         self.state().join("repos/resourcerepositories").join(&self.namespace).join(repository)
     }
 
-    fn log_path(&self) -> PathBuf {
+    pub fn log_path(&self) -> PathBuf {
         self.directory.path().join("operator.log")
     }
 }

@@ -1,0 +1,27 @@
+//! Receives webhooks of Git hosts: a push to a followed branch is fetched at once, not at the next poll.
+//!
+//! ```text
+//! provider    the headers of each Git host, and the proof that it was the sender (pure)
+//! push        what a push is about (pure)
+//! recent      the deliveries of the last minutes
+//! announce    writes the annotations of a repository, at most once per second
+//! receiver    one delivery, check by check
+//! listener    connections and their limits
+//! ```
+//!
+//! Each file uses those above it. Every replica receives; the leader reacts to the annotations.
+
+mod announce;
+mod listener;
+mod provider;
+mod push;
+mod receiver;
+mod recent;
+
+pub use listener::serve;
+pub use receiver::Receiver;
+
+/// Returns the path that a Git host must post the deliveries for a ResourceRepository to.
+pub fn path(namespace: &str, name: &str) -> String {
+    format!("/webhooks/repository/{namespace}/{name}")
+}

@@ -1,0 +1,321 @@
+//! Handles one delivery: checks it, and announces the push that it proves.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use declarest_core::secrets::Secret;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use kube::{Client, ResourceExt as _};
+
+use super::announce::Announcer;
+use super::provider::Dialect;
+use super::push::{InvalidPush, Push};
+use super::recent::{Id, Recent};
+use crate::controller::context::{Caches, Settings};
+use crate::controller::error::Failure;
+use crate::controller::kind::Key;
+use crate::controller::outcome::Reason;
+use crate::controller::references::SecretReader;
+use crate::controller::resource_repository::DELIVERY_ID;
+use crate::crd::resource_repository::{GitSource, RepositoryWebhook, WebhookEvent, WebhookProvider};
+use crate::crd::{ResourceRepository, SecretKeyRef};
+use crate::telemetry::Metrics;
+
+/// Limit of a body in bytes. A push that lists more commits than fit is fetched at the next poll.
+const MAX_BODY: usize = 1 << 20;
+/// Limit of the time in which a body must arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Receives deliveries for the repositories in the caches.
+pub struct Receiver {
+    client: Client,
+    caches: Caches,
+    settings: Settings,
+    metrics: Arc<Metrics>,
+    /// The only watched namespace, if there is one.
+    namespace: Option<String>,
+    announcer: Announcer,
+    recent: Recent,
+    secrets: Mutex<HashMap<(Key, String), Known>>,
+}
+
+/// A value of one version of a Secret, or why that version has no usable value.
+struct Known {
+    version: Option<String>,
+    value: Result<Secret, Failure>,
+}
+
+/// A delivery that was not processed, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Accepted,
+    Duplicate,
+    Filtered,
+    Ignored,
+    Pong,
+    Suspended,
+    InvalidName,
+    OtherNamespace,
+    InvalidPush,
+    Unauthorized,
+    NotFound,
+    TimedOut,
+    TooLarge,
+    SecretUnusable,
+    NotAnnounced,
+}
+
+impl Answer {
+    /// Returns the status, the text of the response, and the label of the metric.
+    const fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Accepted => (StatusCode::ACCEPTED, "accepted", "accepted"),
+            Self::Duplicate => (StatusCode::ACCEPTED, "duplicate", "duplicate"),
+            Self::Filtered => (StatusCode::ACCEPTED, "filtered", "filtered"),
+            Self::Ignored => (StatusCode::ACCEPTED, "ignored", "ignored"),
+            Self::Pong => (StatusCode::ACCEPTED, "pong", "pong"),
+            Self::Suspended => (StatusCode::ACCEPTED, "suspended", "suspended"),
+            Self::InvalidName => (StatusCode::BAD_REQUEST, "the path has an invalid name", "invalid"),
+            Self::OtherNamespace => {
+                (StatusCode::BAD_REQUEST, "the operator does not watch this namespace", "invalid")
+            }
+            Self::InvalidPush => {
+                (StatusCode::BAD_REQUEST, "the body is not a JSON object with a member ref", "invalid")
+            }
+            Self::Unauthorized => {
+                (StatusCode::UNAUTHORIZED, "signature or token is not valid", "unauthorized")
+            }
+            Self::NotFound => (StatusCode::NOT_FOUND, "no such repository webhook", "not_found"),
+            Self::TimedOut => (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time", "timeout"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body exceeds 1 MiB", "too_large"),
+            Self::SecretUnusable => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the secret of the webhook cannot be used; see the log of the operator",
+                "error",
+            ),
+            Self::NotAnnounced => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the delivery cannot be recorded; see the log of the operator",
+                "error",
+            ),
+        }
+    }
+}
+
+/// A repository that deliveries are for, with expanded placeholders.
+struct Target {
+    key: Key,
+    object: Arc<ResourceRepository>,
+    git: GitSource,
+    webhook: RepositoryWebhook,
+}
+
+impl Receiver {
+    /// Creates a receiver with an API client of its own, so that deliveries do not wait for the controllers.
+    pub fn new(
+        client: Client,
+        caches: Caches,
+        settings: Settings,
+        metrics: Arc<Metrics>,
+        namespace: Option<&str>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            announcer: Announcer::new(client.clone()),
+            client,
+            caches,
+            settings,
+            metrics,
+            namespace: namespace.map(str::to_owned),
+            recent: Recent::default(),
+            secrets: Mutex::default(),
+        })
+    }
+
+    /// Returns the routes. Other methods get 405.
+    pub fn router(self: Arc<Self>) -> Router {
+        let router = Router::new()
+            .route("/healthz", get(async || "ok\n"))
+            .route("/webhooks/repository/{namespace}/{name}", post(receive));
+        let router = match &self.namespace {
+            Some(_) => router.route("/webhooks/repository/{name}", post(receive_watched)),
+            None => router,
+        };
+        router.with_state(self)
+    }
+
+    async fn respond(&self, namespace: String, name: String, request: Request) -> Response {
+        let (provider, answer) = match self.target(namespace, name) {
+            Ok(target) => (Some(target.webhook.provider), self.process(&target, request).await),
+            Err(answer) => (None, answer),
+        };
+        let (status, text, result) = answer.parts();
+        self.metrics.webhook_received(provider.map_or("none", WebhookProvider::name), result);
+        (status, format!("{text}\n")).into_response()
+    }
+
+    /// Returns the repository that a path names. Reads the cache only.
+    fn target(&self, namespace: String, name: String) -> Result<Target, Answer> {
+        if !is_label(&namespace) || !is_subdomain(&name) {
+            return Err(Answer::InvalidName);
+        }
+        if self.namespace.as_ref().is_some_and(|watched| *watched != namespace) {
+            return Err(Answer::OtherNamespace);
+        }
+        let object = self.caches.repositories.get(&namespace, &name).ok_or(Answer::NotFound)?;
+        // A sender that is not proven must not learn why a spec is invalid.
+        let expanded = self.settings.expanded(&object).map_err(|_| Answer::NotFound)?;
+        let git = expanded.spec.git.ok_or(Answer::NotFound)?;
+        let webhook = git.webhook.clone().ok_or(Answer::NotFound)?;
+        Ok(Target { key: Key { namespace, name }, object: Arc::new(object), git, webhook })
+    }
+
+    async fn process(&self, target: &Target, request: Request) -> Answer {
+        self.check(target, request).await.unwrap_or_else(|answer| answer)
+    }
+
+    async fn check(&self, target: &Target, request: Request) -> Result<Answer, Answer> {
+        let Target { key, webhook, .. } = target;
+        if webhook.suspend {
+            return Err(Answer::Suspended);
+        }
+        // Read the body, within limits of size and time.
+        let (parts, body) = request.into_parts();
+        let body = read(body).await?;
+        // Prove the sender. Nothing was read from the API server or written so far.
+        let dialect = Dialect::of(webhook.provider);
+        let secret = self.secret(key, &webhook.secret_ref).await.map_err(|failure| {
+            tracing::warn!(
+                namespace = key.namespace,
+                name = key.name,
+                detail = failure.message,
+                "cannot check a webhook delivery"
+            );
+            Answer::SecretUnusable
+        })?;
+        if !dialect.is_proven(&parts.headers, &body, &secret) {
+            return Err(Answer::Unauthorized);
+        }
+        // Select pushes to a branch that is followed.
+        match dialect.event(&parts.headers) {
+            Some(WebhookEvent::Ping) => return Err(Answer::Pong),
+            Some(event) if webhook.events.contains(&event) => {}
+            _ => return Err(Answer::Ignored),
+        }
+        let push = push(&parts.headers, &body).map_err(|_| Answer::InvalidPush)?;
+        if !push.branch().is_some_and(|branch| follows(target, branch)) {
+            return Err(Answer::Filtered);
+        }
+        // Announce each delivery once.
+        let delivery = dialect.delivery(&parts.headers);
+        let id = delivery.map(|id| Id::new((key.namespace.clone(), key.name.clone(), id.to_owned())));
+        let announced = target.object.annotations().get(DELIVERY_ID).map(String::as_str);
+        if delivery.is_some()
+            && (announced == delivery || id.as_ref().is_some_and(|id| self.recent.contains(id)))
+        {
+            return Err(Answer::Duplicate);
+        }
+        if !self.announcer.announce(key, delivery).await {
+            return Err(Answer::NotAnnounced);
+        }
+        if let Some(id) = id {
+            self.recent.insert(id);
+        }
+        Ok(Answer::Accepted)
+    }
+
+    /// Returns the shared secret. It is read once for each version of the Secret, so that a flood of deliveries does
+    /// not become a flood of requests to the API server.
+    async fn secret(&self, repository: &Key, reference: &SecretKeyRef) -> Result<Secret, Failure> {
+        let namespace = &repository.namespace;
+        let version =
+            self.caches.secrets.object(namespace, &reference.name).map(|secret| secret.resource_version());
+        let Some(version) = version else {
+            return Err(Failure::dependency_invalid(format!(
+                "spec.git.webhook.secretRef: Secret {namespace}/{} does not exist",
+                reference.name
+            )));
+        };
+        let place =
+            (Key { namespace: namespace.clone(), name: reference.name.clone() }, reference.key.clone());
+        if let Some(known) = self.secrets().get(&place).filter(|known| known.version == version) {
+            return known.value.clone();
+        }
+        let mut reader = SecretReader::new(&self.client, namespace);
+        let value = reader.value("spec.git.webhook.secretRef", reference).await;
+        if value.as_ref().is_err_and(|failure| failure.reason != Reason::DependencyInvalid) {
+            // The API server did not answer, which says nothing about the Secret.
+            return value;
+        }
+        let mut secrets = self.secrets();
+        secrets
+            .retain(|(secret, _), _| self.caches.secrets.object(&secret.namespace, &secret.name).is_some());
+        secrets.insert(place, Known { version, value: value.clone() });
+        value
+    }
+
+    fn secrets(&self) -> MutexGuard<'_, HashMap<(Key, String), Known>> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn receive(
+    State(receiver): State<Arc<Receiver>>,
+    Path((namespace, name)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    receiver.respond(namespace, name, request).await
+}
+
+async fn receive_watched(
+    State(receiver): State<Arc<Receiver>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let namespace = receiver.namespace.clone().unwrap_or_default();
+    receiver.respond(namespace, name, request).await
+}
+
+async fn read(body: Body) -> Result<Bytes, Answer> {
+    let read = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await;
+    match read.map_err(|_| Answer::TimedOut)? {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Answer::TooLarge),
+        Err(_) => Err(Answer::InvalidPush),
+    }
+}
+
+fn push(headers: &HeaderMap, body: &[u8]) -> Result<Push, InvalidPush> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    Push::parse(content_type.unwrap_or_default(), body)
+}
+
+/// Returns whether a push to `branch` is fetched.
+fn follows(target: &Target, branch: &str) -> bool {
+    match &target.webhook.branch_filter {
+        Some(filter) => filter.compile().is_ok_and(|filter| filter.matches(branch)),
+        None => target.git.branch == branch,
+    }
+}
+
+/// Returns whether `name` is a DNS label (RFC 1123), as names of namespaces are.
+fn is_label(name: &str) -> bool {
+    name.len() <= 63 && !name.contains('.') && is_subdomain(name)
+}
+
+/// Returns whether `name` is a DNS subdomain (RFC 1123), as names of objects are.
+fn is_subdomain(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = |label: &str| {
+        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(is_inner)
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
