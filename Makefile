@@ -139,9 +139,15 @@ verify-generated: build ## Fail if generated files differ from the committed one
 	{ echo 'generated files are stale; run: make generate' >&2; exit 1; }
 
 .PHONY: verify-kustomize
-verify-kustomize: ## Fail if a kustomization cannot be rendered
+verify-kustomize: ## Fail if a kustomization, or an overlay together with config/default, cannot be rendered
 	@for kustomization in config/*/kustomization.yaml; do \
 		$(KUBECTL) kustomize "$$(dirname "$$kustomization")" >/dev/null || exit 1; \
+	done
+	@used=$$(mktemp -d config/overlays/verify.XXXXXX) && trap 'rm -rf "$$used"' EXIT && \
+	for overlay in config/overlays/*/kustomization.yaml; do \
+		printf 'resources: [../../default]\ncomponents: [../%s]\n' "$$(basename "$$(dirname "$$overlay")")" \
+			>"$$used/kustomization.yaml" && \
+		$(KUBECTL) kustomize "$$used" >/dev/null || exit 1; \
 	done
 
 ##@ The operator
@@ -154,7 +160,8 @@ operator-build: ## Build the operator for release and print its path
 .PHONY: operator-run
 operator-run: build ## Run the operator on this machine with the current kubeconfig; first: kubectl apply -k config/crd
 	"$(TARGET_DIR)/debug/declarest-operator" --log-format=text \
-		--metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:8081 $(ARGS)
+		--metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:8081 \
+		--repository-webhook-bind-address=127.0.0.1:8082 $(ARGS)
 
 .PHONY: operator-image
 operator-image: ## Build the image OPERATOR_IMAGE:OPERATOR_IMAGE_TAG with CONTAINER_ENGINE
