@@ -13,6 +13,7 @@ mod engine;
 mod operator;
 mod rest;
 mod table;
+mod webhook;
 
 #[path = "../../../core/tests/vault/process.rs"]
 mod process;
@@ -94,6 +95,9 @@ async fn measure(rows: &Rows) {
     }
     if rows.want("h") {
         engine::with_secrets().await.into_iter().for_each(|figure| table.add(figure));
+    }
+    if rows.want("j") {
+        table.add(webhook::push_to_request(100.0).await);
     }
     println!("\n{:.0} s in all; {} missed", started.elapsed().as_secs_f64(), table.missed());
 }

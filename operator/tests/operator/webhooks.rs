@@ -45,7 +45,7 @@ impl Host {
         let spec = json!({"type": "git", "pollInterval": "1h", "git": git_block});
         world.create(declarest("ResourceRepository", "repo", &spec)).await;
         world.fetched(&revision).await;
-        let address = address(&world).await;
+        let address = world.webhook_address().await;
         Self { world, git, address }
     }
 
@@ -72,17 +72,6 @@ impl Host {
         self.git.push();
         revision
     }
-}
-
-/// The address of the receiver of a running operator, which listens on a free port.
-async fn address(world: &World) -> String {
-    let look = || async {
-        let log = world.log();
-        let line = log.lines().rev().find(|line| line.contains("listening for webhooks"))?;
-        let line: Value = serde_json::from_str(line).ok()?;
-        Some(line["address"].as_str()?.to_owned())
-    };
-    world.eventually("the operator listens for webhooks", look).await
 }
 
 fn code(secret: &str, body: &str) -> String {
@@ -205,7 +194,7 @@ async fn the_annotation_reveals_a_repeated_delivery_after_a_restart() {
     host.world.kill();
     std::fs::write(host.world.log_path(), "").unwrap();
     host.world.launch().await;
-    host.address = address(&host.world).await;
+    host.address = host.world.webhook_address().await;
     let repeated = || async {
         let response = host.delivery("d7", MAIN).send().await.ok()?;
         // Until the caches are filled, the repository is unknown.

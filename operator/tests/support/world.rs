@@ -229,6 +229,17 @@ impl World {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
+    /// The address of the receiver of webhooks, if it listens on a free port.
+    pub async fn webhook_address(&self) -> String {
+        let look = || async {
+            let log = self.log();
+            let line = log.lines().rev().find(|line| line.contains("listening for webhooks"))?;
+            let line: Value = serde_json::from_str(line).ok()?;
+            Some(line["address"].as_str()?.to_owned())
+        };
+        self.eventually("the operator listens for webhooks", look).await
+    }
+
     /// Makes an object exist, as a user would: a manifest file in standalone mode, else a request.
     pub async fn create(&self, mut object: Value) {
         object["metadata"]["namespace"] = json!(self.namespace);
