@@ -65,8 +65,34 @@ pub struct RunOptions {
     #[arg(long, value_name = "ADDRESS", default_value = ":8082")]
     pub repository_webhook_bind_address: BindAddress,
 
+    /// Validate objects when they are written; needs a validating webhook configuration
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value_t = false, action = clap::ArgAction::Set)]
+    pub enable_admission_webhooks: bool,
+
+    #[command(flatten)]
+    pub admission: AdmissionOptions,
+
     #[command(flatten)]
     pub manager: ManagerOptions,
+}
+
+/// The server of the admission webhooks.
+#[derive(Clone, Debug, Group)]
+pub struct AdmissionOptions {
+    /// Port of the admission webhooks on every interface, or HOST:PORT
+    #[arg(id = "admission-webhook-port", long = "admission-webhook-port", value_name = "PORT",
+          default_value = "9443", value_parser = parse_port)]
+    pub address: BindAddress,
+
+    /// Directory with the certificate of the admission webhooks: tls.crt and tls.key
+    #[arg(
+        id = "admission-webhook-cert-dir",
+        long = "admission-webhook-cert-dir",
+        value_name = "DIR",
+        default_value = "/tmp/k8s-webhook-server/serving-certs"
+    )]
+    pub certificates: PathBuf,
 }
 
 #[derive(Clone, Debug, Group)]
@@ -189,6 +215,10 @@ impl FromStr for BindAddress {
     }
 }
 
+fn parse_port(text: &str) -> Result<BindAddress, InvalidBindAddress> {
+    text.parse().map_or_else(|_| text.parse(), |port| Ok(BindAddress::EveryInterface(port)))
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration: jiff::SignedDuration =
         text.parse().map_err(|error| format!("expected a duration such as 30m or 1h30m: {error}"))?;
@@ -233,6 +263,8 @@ mod tests {
         assert_eq!(options.metrics_bind_address, BindAddress::EveryInterface(8080));
         assert_eq!(options.health_probe_bind_address, BindAddress::EveryInterface(8081));
         assert_eq!(options.repository_webhook_bind_address, BindAddress::EveryInterface(8082));
+        assert_eq!(options.admission.address, BindAddress::EveryInterface(9443));
+        assert!(!options.enable_admission_webhooks);
         assert_eq!(options.manager.max_concurrent_reconciles, 2);
         assert_eq!(options.manager.sync_timeout, Duration::from_mins(30));
         assert_eq!(options.manager.env_expand_allow, ["*"]);

@@ -1,10 +1,12 @@
 //! The DeclaREST operator: its custom resources and their controllers.
 
+pub mod admission;
 pub mod args;
 pub mod controller;
 pub mod crd;
 pub mod crds;
 pub mod directories;
+pub mod http_server;
 pub mod leader;
 pub mod runtime;
 pub mod standalone;

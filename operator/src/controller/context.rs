@@ -63,6 +63,13 @@ pub struct Settings {
 impl Settings {
     /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
     pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
+        let expanded = self.expand(object)?;
+        expanded.validate(&self.limits).map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
+        Ok(expanded)
+    }
+
+    /// Returns the object with expanded placeholders, not validated.
+    pub fn expand<K: Kind>(&self, object: &K) -> Result<K, Failure> {
         let invalid = |error: serde_json::Error| Failure::spec_invalid(format!("spec: {error}"));
         let mut spec = serde_json::to_value(object.spec()).map_err(invalid)?;
         self.expansion
@@ -70,7 +77,6 @@ impl Settings {
             .map_err(|error| Failure::spec_invalid(error.to_string()))?;
         let mut expanded = object.clone();
         *expanded.spec_mut() = serde_json::from_value(spec).map_err(invalid)?;
-        expanded.validate(&self.limits).map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
         Ok(expanded)
     }
 }

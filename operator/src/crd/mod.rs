@@ -12,6 +12,7 @@ mod interval;
 pub mod managed_server;
 mod prune_limit;
 pub mod resource_repository;
+mod schedule;
 pub mod secret_store;
 pub mod sync_policy;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use interval::Interval;
 pub use managed_server::{ManagedServer, ManagedServerSpec, ManagedServerStatus};
 pub use prune_limit::{Limit, PruneLimit};
 pub use resource_repository::{ResourceRepository, ResourceRepositorySpec, ResourceRepositoryStatus};
+pub use schedule::Schedule;
 pub use secret_store::{SecretStore, SecretStoreSpec, SecretStoreStatus};
 pub use sync_policy::{SyncPolicy, SyncPolicySpec, SyncPolicyStatus};
 pub use validation::{FieldError, FieldErrors, Limits};

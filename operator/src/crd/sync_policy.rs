@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Conditions, FieldErrors, Interval, LocalRef, PruneLimit, conditions_schema, enabled, time_schema,
+    Conditions, FieldErrors, Interval, LocalRef, PruneLimit, Schedule, conditions_schema, enabled,
+    time_schema,
 };
 
 const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(10);
@@ -272,6 +274,9 @@ impl SyncPolicySpec {
         }
         errors.check("spec.source.path", self.scope());
         errors.check("spec.sync.pruneLimit", self.sync.prune_limit.limit());
+        if let Some(cron) = &self.full_resync_cron {
+            errors.check("spec.fullResyncCron", Schedule::parse(cron, Timestamp::now()).map(drop));
+        }
         errors.check("spec.syncInterval", self.sync_interval.at_least(MIN_SYNC_INTERVAL));
         errors.into_result()
     }

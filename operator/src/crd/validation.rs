@@ -57,6 +57,11 @@ impl fmt::Display for FieldError {
 pub struct FieldErrors(Vec<FieldError>);
 
 impl FieldErrors {
+    /// Returns the paths of the invalid fields.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|error| error.field.as_str())
+    }
+
     pub(super) fn push(&mut self, field: &str, message: impl Into<String>) {
         self.0.push(FieldError { field: field.to_owned(), message: message.into() });
     }

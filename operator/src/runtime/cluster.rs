@@ -29,6 +29,7 @@ pub async fn run(options: RunOptions) -> Result<(), RuntimeError> {
         metrics_address: options.metrics_bind_address,
         probe_address: options.health_probe_bind_address,
         webhook_address: options.repository_webhook_bind_address,
+        admission: options.enable_admission_webhooks.then_some(options.admission),
         webhook_client: client::connect().await?,
     };
     operate(platform, &options.manager, stop).await

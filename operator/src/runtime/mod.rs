@@ -35,6 +35,8 @@ pub enum RuntimeError {
     Directories(#[from] DirectoryError),
     #[error(transparent)]
     Listener(#[from] ListenError),
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[source] rustls::Error),
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]

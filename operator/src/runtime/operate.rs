@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::RuntimeError;
 use super::client::install_crypto_provider;
-use crate::args::{BindAddress, ManagerOptions};
+use crate::admission::{self, Certificates, Reviewer};
+use crate::args::{AdmissionOptions, BindAddress, ManagerOptions};
 use crate::controller;
 use crate::controller::artifacts::Artifacts;
 use crate::controller::cache::{Cache, Cached};
@@ -23,7 +24,7 @@ use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
 use crate::leader::Candidate;
 use crate::telemetry::{self, Health, Metrics};
-use crate::webhooks::{self, Receiver};
+use crate::webhooks::Receiver;
 
 /// The time that work in flight has to end.
 const DRAIN: Duration = Duration::from_secs(25);
@@ -40,6 +41,8 @@ pub struct Platform {
     pub metrics_address: BindAddress,
     pub probe_address: BindAddress,
     pub webhook_address: BindAddress,
+    /// Present if objects are validated when they are written.
+    pub admission: Option<AdmissionOptions>,
     /// A client of its own, so that webhooks do not wait for the controllers.
     pub webhook_client: Client,
 }
@@ -77,6 +80,16 @@ pub async fn operate(
         background.spawn(watch);
     }
     let namespace = options.namespace();
+    if let Some(admission) = platform.admission {
+        let certificates = Arc::new(Certificates::default());
+        let acceptor = certificates.acceptor().map_err(RuntimeError::Tls)?;
+        let reviewer = Reviewer::new(platform.webhook_client.clone(), settings.clone());
+        if let Some(listener) = telemetry::listen(&admission.address, "admission reviews").await? {
+            background.spawn(admission::server(reviewer, acceptor).serve(listener, close.clone()));
+            background.spawn(Arc::clone(&certificates).follow(admission.certificates));
+            health.await_certificate(certificates.loaded());
+        }
+    }
     let receiver = Receiver::new(
         platform.webhook_client,
         caches.clone(),
@@ -85,7 +98,7 @@ pub async fn operate(
         namespace,
     );
     if let Some(listener) = telemetry::listen(&platform.webhook_address, "webhooks").await? {
-        background.spawn(webhooks::serve(listener, receiver.router(), close.clone()));
+        background.spawn(receiver.server().serve(listener, close.clone()));
     }
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity),

@@ -38,6 +38,7 @@ pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
         metrics_address: options.metrics_bind_address,
         probe_address: options.health_probe_bind_address,
         webhook_address: options.repository_webhook_bind_address,
+        admission: None,
         webhook_client: api.client(),
     };
     let result = operate(platform, &options.manager, stop).await;

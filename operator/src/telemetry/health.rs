@@ -1,7 +1,7 @@
 //! The probes `/healthz` and `/readyz`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::extract::State;
@@ -15,12 +15,20 @@ use axum::routing::get;
 pub struct Health {
     synced: AtomicBool,
     draining: AtomicBool,
+    /// Whether the certificate of the admission webhooks is loaded, if they are served.
+    certificate: OnceLock<Arc<AtomicBool>>,
 }
 
 impl Health {
     /// Records that every cache has been filled once.
     pub fn caches_synced(&self) {
         self.synced.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes readiness depend on the certificate of the admission webhooks.
+    pub fn await_certificate(&self, loaded: Arc<AtomicBool>) {
+        // There is one server of admission webhooks, so this is called once.
+        let _ = self.certificate.set(loaded);
     }
 
     /// Records that the process is about to end; this is final.
@@ -31,6 +39,8 @@ impl Health {
     fn readiness(&self) -> (StatusCode, &'static str) {
         if self.draining.load(Ordering::Relaxed) {
             (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+        } else if self.certificate.get().is_some_and(|loaded| !loaded.load(Ordering::Relaxed)) {
+            (StatusCode::SERVICE_UNAVAILABLE, "the certificate of the admission webhooks is not loaded\n")
         } else if self.synced.load(Ordering::Relaxed) {
             (StatusCode::OK, "ok\n")
         } else {
@@ -56,6 +66,11 @@ mod tests {
         let health = Health::default();
         assert_eq!(health.readiness().0, StatusCode::SERVICE_UNAVAILABLE);
         health.caches_synced();
+        assert_eq!(health.readiness().0, StatusCode::OK);
+        let loaded = Arc::new(AtomicBool::new(false));
+        health.await_certificate(Arc::clone(&loaded));
+        assert_eq!(health.readiness().0, StatusCode::SERVICE_UNAVAILABLE);
+        loaded.store(true, Ordering::Relaxed);
         assert_eq!(health.readiness().0, StatusCode::OK);
         health.drain();
         assert_eq!(health.readiness().0, StatusCode::SERVICE_UNAVAILABLE);

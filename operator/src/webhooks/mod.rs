@@ -6,19 +6,16 @@
 //! recent      the deliveries of the last minutes
 //! announce    writes the annotations of a repository, at most once per second
 //! receiver    one delivery, check by check
-//! listener    connections and their limits
 //! ```
 //!
 //! Each file uses those above it. Every replica receives; the leader reacts to the annotations.
 
 mod announce;
-mod listener;
 mod provider;
 mod push;
 mod receiver;
 mod recent;
 
-pub use listener::serve;
 pub use receiver::Receiver;
 
 /// Returns the path that a Git host must post the deliveries for a ResourceRepository to.

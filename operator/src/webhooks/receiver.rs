@@ -28,10 +28,18 @@ use crate::controller::references::SecretReader;
 use crate::controller::resource_repository::DELIVERY_ID;
 use crate::crd::resource_repository::{GitSource, RepositoryWebhook, WebhookEvent, WebhookProvider};
 use crate::crd::{ResourceRepository, SecretKeyRef};
+use crate::http_server::{HttpServer, Limits};
 use crate::telemetry::Metrics;
 
 /// Limit of a body in bytes. A push that lists more commits than fit is fetched at the next poll.
 const MAX_BODY: usize = 1 << 20;
+/// A Git host sends one delivery per connection, and waits about 10 s for the response.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    headers: Duration::from_secs(5),
+    connection: Duration::from_secs(30),
+    keep_alive: false,
+};
 /// Limit of the time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -140,8 +148,13 @@ impl Receiver {
         })
     }
 
+    /// Creates the server. Each connection carries one delivery.
+    pub fn server(self: Arc<Self>) -> HttpServer {
+        HttpServer { purpose: "webhooks", router: self.router(), limits: LIMITS, tls: None }
+    }
+
     /// Returns the routes. Other methods get 405.
-    pub fn router(self: Arc<Self>) -> Router {
+    fn router(self: Arc<Self>) -> Router {
         let router = Router::new()
             .route("/healthz", get(async || "ok\n"))
             .route("/webhooks/repository/{namespace}/{name}", post(receive));

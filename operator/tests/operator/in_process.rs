@@ -33,6 +33,7 @@ fn run(client: &Client, state: &TempDir) -> DropGuard {
         metrics_address: BindAddress::Off,
         probe_address: BindAddress::Off,
         webhook_address: BindAddress::Off,
+        admission: None,
         webhook_client: client.clone(),
     };
     let (options, stopped) = (options(), stop.clone());

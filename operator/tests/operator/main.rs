@@ -8,6 +8,7 @@ mod canaries;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admission;
 mod artifacts;
 mod canary;
 mod chaos;

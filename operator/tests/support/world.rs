@@ -87,13 +87,17 @@ impl World {
 
     /// Starts an operator that runs as in a cluster, whatever the API, and stands for election.
     pub async fn start_elected() -> Self {
-        let election = ["--leader-elect"];
+        Self::start_clustered(&["--leader-elect"]).await
+    }
+
+    /// Starts an operator that runs as in a cluster, whatever the API.
+    pub async fn start_clustered(arguments: &[&str]) -> Self {
         if on_cluster() {
-            return Self::start_on_cluster(&election).await;
+            return Self::start_on_cluster(arguments).await;
         }
         let served = Arc::new(Served::start().await);
         let (client, kubeconfig) = (served.client.clone(), served.kubeconfig.clone());
-        let mut world = Self::prepare("team".to_owned(), client, Some(kubeconfig), &election);
+        let mut world = Self::prepare("team".to_owned(), client, Some(kubeconfig), arguments);
         world.served = Some(served);
         world.launch().await;
         world
@@ -143,7 +147,10 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
         if let Some(kubeconfig) = &self.kubeconfig {
             command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", OPERATOR_NAMESPACE);
-            command.args(["--health-probe-bind-address=0", "--allow-file-repositories"]);
+            command.arg("--allow-file-repositories");
+            if !self.is_given("--health-probe-bind-address") {
+                command.arg("--health-probe-bind-address=0");
+            }
             if !self.is_given("--metrics-bind-address") {
                 command.arg("--metrics-bind-address=0");
             }
@@ -231,13 +238,18 @@ impl World {
 
     /// The address of the receiver of webhooks, if it listens on a free port.
     pub async fn webhook_address(&self) -> String {
+        self.listener("listening for webhooks").await
+    }
+
+    /// The address in the last log line with this text.
+    pub async fn listener(&self, text: &str) -> String {
         let look = || async {
             let log = self.log();
-            let line = log.lines().rev().find(|line| line.contains("listening for webhooks"))?;
+            let line = log.lines().rev().find(|line| line.contains(text))?;
             let line: Value = serde_json::from_str(line).ok()?;
             Some(line["address"].as_str()?.to_owned())
         };
-        self.eventually("the operator listens for webhooks", look).await
+        self.eventually(text, look).await
     }
 
     /// Makes an object exist, as a user would: a manifest file in standalone mode, else a request.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::schedule::{Schedule, cron_due, drift_due, is_credible_plan};
+use super::schedule::{cron_due, drift_due, is_credible_plan};
 use super::verdict::LIST;
+use crate::crd::Schedule;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::RunOutcome;
 

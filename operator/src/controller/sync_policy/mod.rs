@@ -31,11 +31,10 @@ use super::frame::{self, Reconciler, Round};
 use super::kind::Key;
 use super::outcome::{Outcome, Reason};
 use crate::crd::sync_policy::SyncMode;
-use crate::crd::{SyncPolicy, SyncPolicyStatus};
+use crate::crd::{Schedule, SyncPolicy, SyncPolicyStatus};
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
-use overlap::Claim;
-use schedule::Schedule;
+pub use overlap::{Claim, overlapping};
 use territory::Territories;
 
 /// The annotation that requests a full run. Every new value is a request.

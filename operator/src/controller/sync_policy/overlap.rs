@@ -24,6 +24,10 @@ impl Claim {
         Some(Self { name: policy.name_any(), created, scope: policy.spec.scope().ok()? })
     }
 
+    fn conflicts_with(&self, other: &Self) -> bool {
+        self.name != other.name && self.scope.overlaps(&other.scope)
+    }
+
     fn seniority(&self) -> (Option<Timestamp>, &str) {
         (self.created, &self.name)
     }
@@ -34,9 +38,14 @@ impl Claim {
 pub fn senior<'a>(own: &Claim, others: &'a [Claim]) -> Option<&'a Claim> {
     others
         .iter()
-        .filter(|other| other.name != own.name && other.scope.overlaps(&own.scope))
+        .filter(|other| own.conflicts_with(other))
         .filter(|other| other.seniority() < own.seniority())
         .min_by(|a, b| a.seniority().cmp(&b.seniority()))
+}
+
+/// Returns a policy, older or not, that overlaps `own`, if there is one.
+pub fn overlapping(own: &Claim, mut others: impl Iterator<Item = Claim>) -> Option<Claim> {
+    others.find(|other| own.conflicts_with(other))
 }
 
 #[cfg(test)]

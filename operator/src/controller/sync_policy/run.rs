@@ -16,7 +16,6 @@ use super::decision::{Fingerprint, Trigger};
 use super::inputs::Inputs;
 use super::inventory::{self, Past, Pins};
 use super::overlap::{self, Claim};
-use super::schedule::Schedule;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
 use crate::controller::cache::Change;
@@ -25,6 +24,7 @@ use crate::controller::error::Failure;
 use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
 use crate::controller::outcome::{Outcome, Reason};
+use crate::crd::Schedule;
 use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
 use crate::crd::{Limit, SyncPolicy};
 

@@ -11,13 +11,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::Trigger;
 use super::run::RunPlan;
-use super::schedule::{self, Schedule, until};
+use super::schedule::{self, until};
 use super::unsettled;
 use crate::controller::backoff;
 use crate::controller::conditions;
 use crate::controller::context::Context;
 use crate::controller::kind::Key;
 use crate::controller::outcome::{Fact, Notice, Outcome, Reason, Truth};
+use crate::crd::Schedule;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::{FailedResource, ResourceStats, RunKind, RunOutcome};
 use crate::telemetry::SyncCounts;

@@ -1,0 +1,210 @@
+//! Decides whether one request to the API server is allowed.
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+use kube::core::DynamicObject;
+use kube::core::Status;
+use kube::core::admission::{AdmissionRequest, AdmissionResponse, Operation};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::Value;
+
+use super::warnings;
+use crate::controller::context::Settings;
+use crate::controller::kind::Kind;
+use crate::controller::sync_policy::{Claim, overlapping};
+use crate::crd::{FieldErrors, LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+
+/// Limit of the time for reading policies. The API server waits 10 s for the webhook.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Reviews requests.
+pub struct Reviewer {
+    client: Client,
+    settings: Settings,
+}
+
+/// A kind whose objects are reviewed.
+pub trait Reviewed: Kind {
+    /// Returns the reference of a policy to an object of this kind.
+    fn reference(policy: &SyncPolicy) -> Option<&LocalRef>;
+}
+
+impl Reviewed for ResourceRepository {
+    fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
+        Some(&policy.spec.resource_repository_ref)
+    }
+}
+
+impl Reviewed for ManagedServer {
+    fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
+        Some(&policy.spec.managed_server_ref)
+    }
+}
+
+impl Reviewed for SecretStore {
+    fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
+        policy.spec.secret_store_ref.as_ref()
+    }
+}
+
+impl Reviewed for SyncPolicy {
+    fn reference(_: &SyncPolicy) -> Option<&LocalRef> {
+        None
+    }
+}
+
+/// Why a request is denied: the reason and the HTTP status of the Kubernetes conventions, and a message.
+struct Denial {
+    reason: &'static str,
+    code: u16,
+    message: String,
+}
+
+impl Denial {
+    fn invalid(message: impl Into<String>) -> Self {
+        Self { reason: "Invalid", code: 422, message: message.into() }
+    }
+
+    /// The caller is not authenticated, so the values of placeholders are not shown, and messages may contain them.
+    fn of_fields(errors: &FieldErrors, spec: &Value) -> Self {
+        if spec.to_string().contains("${") {
+            let fields: Vec<&str> = errors.fields().collect();
+            return Self::invalid(format!(
+                "invalid after the expansion of placeholders: {}",
+                fields.join(", ")
+            ));
+        }
+        Self::invalid(errors.to_string())
+    }
+
+    fn conflict(message: String) -> Self {
+        Self { reason: "Conflict", code: 409, message }
+    }
+}
+
+impl Reviewer {
+    pub fn new(client: Client, settings: Settings) -> Self {
+        Self { client, settings }
+    }
+
+    /// Returns the response to a request about an object of kind `K`.
+    pub async fn review<K: Reviewed>(&self, request: &AdmissionRequest<DynamicObject>) -> AdmissionResponse {
+        let mut response = AdmissionResponse::from(request);
+        let reviewed = match request.operation {
+            Operation::Create | Operation::Update => self.review_write::<K>(request).await,
+            Operation::Delete => self.review_deletion::<K>(request).await.map(|()| Vec::new()),
+            Operation::Connect => Ok(Vec::new()),
+        };
+        match reviewed {
+            Ok(warnings) => response.warnings = Some(warnings).filter(|warnings| !warnings.is_empty()),
+            Err(Denial { reason, code, message }) => {
+                let (name, namespace) = (&request.name, &request.namespace);
+                tracing::info!(kind = K::NAME, name, namespace, message, "denied");
+                response.allowed = false;
+                response.result = Status::failure(&message, reason).with_code(code);
+            }
+        }
+        response
+    }
+
+    /// Checks an object that is created or changed. Returns warnings.
+    async fn review_write<K: Reviewed>(
+        &self,
+        request: &AdmissionRequest<DynamicObject>,
+    ) -> Result<Vec<String>, Denial> {
+        let Some(object) = &request.object else { return Err(Denial::invalid("the request has no object")) };
+        // The controllers must be able to remove finalizers, whatever the spec is.
+        if object.metadata.deletion_timestamp.is_some() {
+            return Ok(Vec::new());
+        }
+        // Labels, annotations and finalizers of an object that was invalid before can be changed.
+        let before = request.old_object.as_ref();
+        if before.is_some_and(|before| before.data.get("spec") == object.data.get("spec")) {
+            return Ok(Vec::new());
+        }
+        let written: K = typed(object)?;
+        let spec = object.data.get("spec").unwrap_or(&Value::Null);
+        let expanded = self.settings.expand(&written).map_err(|failure| Denial::invalid(failure.message))?;
+        expanded.validate(&self.settings.limits).map_err(|errors| Denial::of_fields(&errors, spec))?;
+        if let Some(policy) = as_policy(&expanded) {
+            let before = before.and_then(|before| typed::<SyncPolicy>(before).ok());
+            self.check_overlap(&policy, before.as_ref(), request.namespace.as_deref()).await?;
+        }
+        Ok(warnings::of_spec(spec))
+    }
+
+    /// Rejects a policy that begins to overlap another one. A policy that overlapped before can still be changed.
+    async fn check_overlap(
+        &self,
+        policy: &SyncPolicy,
+        before: Option<&SyncPolicy>,
+        namespace: Option<&str>,
+    ) -> Result<(), Denial> {
+        let Some(own) = Claim::of(policy) else { return Ok(()) };
+        let earlier = before.and_then(|before| Claim::of(&self.settings.expanded(before).ok()?));
+        if earlier.is_some_and(|earlier| earlier.scope == own.scope) {
+            return Ok(());
+        }
+        let others = self.policies(namespace.unwrap_or_default()).await?;
+        let others = others.iter().filter_map(|other| Claim::of(&self.settings.expanded(other).ok()?));
+        match overlapping(&own, others) {
+            None => Ok(()),
+            // The paths may contain values of placeholders, which are not shown.
+            Some(other) => Err(Denial::invalid(format!(
+                "spec.source.path overlaps that of the SyncPolicy \"{}\"; change one of the paths, or delete one policy",
+                other.name
+            ))),
+        }
+    }
+
+    /// Rejects the deletion of an object that a policy uses.
+    async fn review_deletion<K: Reviewed>(
+        &self,
+        request: &AdmissionRequest<DynamicObject>,
+    ) -> Result<(), Denial> {
+        let policies = self.policies(request.namespace.as_deref().unwrap_or_default()).await?;
+        let uses = |policy: &&SyncPolicy| {
+            policy.metadata.deletion_timestamp.is_none()
+                && K::reference(policy).is_some_and(|reference| reference.name == request.name)
+        };
+        let users: Vec<String> =
+            policies.iter().filter(uses).map(|policy| format!("\"{}\"", policy.name_any())).collect();
+        if users.is_empty() {
+            return Ok(());
+        }
+        Err(Denial::conflict(format!(
+            "{} \"{}\" is used by SyncPolicy {}; delete the policy first, or let it use another object",
+            K::NAME,
+            request.name,
+            users.join(", ")
+        )))
+    }
+
+    /// Reads the policies of a namespace from the API server, because a cache may lack the latest ones.
+    async fn policies(&self, namespace: &str) -> Result<Vec<SyncPolicy>, Denial> {
+        let policies: Api<SyncPolicy> = Api::namespaced(self.client.clone(), namespace);
+        let all = ListParams::default();
+        let failed = |cause: String| Denial {
+            reason: "InternalError",
+            code: 500,
+            message: format!("cannot list the SyncPolicies of the namespace {namespace}: {cause}"),
+        };
+        match tokio::time::timeout(LIST_TIMEOUT, policies.list(&all)).await {
+            Ok(listed) => listed.map(|list| list.items).map_err(|error| failed(error.to_string())),
+            Err(_) => Err(failed(format!("no response within {} s", LIST_TIMEOUT.as_secs()))),
+        }
+    }
+}
+
+fn typed<K: Kind>(object: &DynamicObject) -> Result<K, Denial> {
+    let value = serde_json::to_value(object).unwrap_or_default();
+    serde_json::from_value(value)
+        .map_err(|error| Denial::invalid(format!("the object cannot be decoded: {error}")))
+}
+
+/// Returns the object if it is a policy.
+fn as_policy<K: Kind>(object: &K) -> Option<SyncPolicy> {
+    let value: &dyn std::any::Any = object;
+    value.downcast_ref::<SyncPolicy>().cloned()
+}

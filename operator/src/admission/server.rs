@@ -1,0 +1,52 @@
+//! The HTTPS server of the admission webhooks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use kube::core::DynamicObject;
+use kube::core::admission::{AdmissionRequest, AdmissionReview};
+use tokio_rustls::TlsAcceptor;
+
+use super::review::{Reviewed, Reviewer};
+use crate::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+use crate::http_server::{HttpServer, Limits};
+
+/// Limit of a body in bytes. The API server has the same limit for objects.
+const MAX_BODY: usize = 3 << 20;
+
+/// The API server keeps connections open, and opens a new one if one is closed.
+const LIMITS: Limits = Limits {
+    connections: 256,
+    headers: Duration::from_mins(1),
+    connection: Duration::from_hours(1),
+    keep_alive: true,
+};
+
+/// Creates the server.
+pub fn server(reviewer: Reviewer, tls: TlsAcceptor) -> HttpServer {
+    let router = Router::new()
+        .route(&path::<ResourceRepository>(), post(respond::<ResourceRepository>))
+        .route(&path::<ManagedServer>(), post(respond::<ManagedServer>))
+        .route(&path::<SecretStore>(), post(respond::<SecretStore>))
+        .route(&path::<SyncPolicy>(), post(respond::<SyncPolicy>))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .with_state(Arc::new(reviewer));
+    HttpServer { purpose: "admission reviews", router, limits: LIMITS, tls: Some(tls) }
+}
+
+/// Returns the path of a kind, as controller-runtime names it.
+fn path<K: Reviewed>() -> String {
+    format!("/validate-declarest-io-v1alpha1-{}", K::NAME.to_lowercase())
+}
+
+async fn respond<K: Reviewed>(
+    State(reviewer): State<Arc<Reviewer>>,
+    Json(review): Json<AdmissionReview<DynamicObject>>,
+) -> Result<Json<AdmissionReview<DynamicObject>>, StatusCode> {
+    let request: AdmissionRequest<DynamicObject> = review.try_into().map_err(|_| StatusCode::BAD_REQUEST)?;
+    Ok(Json(reviewer.review::<K>(&request).await.into_review()))
+}

@@ -1,0 +1,352 @@
+//! Validation of objects when they are written: by reviews as an API server sends them, and by a real API server.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use declarest_operator::crd::{ManagedServer, SyncPolicy};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use reqwest::{Certificate, Client};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::world::{World, declarest, on_cluster};
+
+const KINDS: [&str; 4] = ["managedserver", "resourcerepository", "secretstore", "syncpolicy"];
+
+/// A certificate authority, as cert-manager is one.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut parameters = CertificateParams::new(Vec::new()).unwrap();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = parameters.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(parameters, key), pem }
+    }
+
+    /// Writes a new certificate, as a kubelet updates a volume.
+    fn certify(&self, directory: &Path) {
+        let key = KeyPair::generate().unwrap();
+        let parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let certificate = parameters.signed_by(&key, &self.issuer).unwrap();
+        for (name, content) in [("tls.key", key.serialize_pem()), ("tls.crt", certificate.pem())] {
+            fs::write(directory.join(name), content).unwrap();
+        }
+    }
+
+    fn client(&self) -> Client {
+        // A second call has no effect.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let authority = Certificate::from_pem(self.pem.as_bytes()).unwrap();
+        Client::builder().tls_certs_only([authority]).build().unwrap()
+    }
+}
+
+/// An operator that reviews, and its certificate.
+struct Host {
+    world: World,
+    authority: Authority,
+    directory: TempDir,
+    address: String,
+}
+
+impl Host {
+    async fn new() -> Self {
+        let (authority, directory) = (Authority::new(), tempfile::tempdir().unwrap());
+        authority.certify(directory.path());
+        Self::with(authority, directory, &[]).await
+    }
+
+    async fn with(authority: Authority, directory: TempDir, arguments: &[&str]) -> Self {
+        let certificates = format!("--admission-webhook-cert-dir={}", directory.path().display());
+        let ours = ["--enable-admission-webhooks", "--admission-webhook-port=127.0.0.1:0", &certificates];
+        let arguments: Vec<&str> = ours.into_iter().chain(arguments.iter().copied()).collect();
+        let world = World::start_clustered(&arguments).await;
+        let address = world.listener("listening for admission reviews").await;
+        Self { world, authority, directory, address }
+    }
+
+    fn url(&self, kind: &str) -> String {
+        format!("https://{}/validate-declarest-io-v1alpha1-{kind}", self.address)
+    }
+
+    /// Sends a review as an API server does; the response to it.
+    async fn review(&self, operation: &str, object: &Value, before: &Value) -> Value {
+        let shown = if object.is_null() { before } else { object };
+        let kind = shown["kind"].as_str().unwrap();
+        let group = json!({"group": "declarest.io", "version": "v1alpha1", "kind": kind});
+        let resource = json!({"group": "declarest.io", "version": "v1alpha1", "resource": format!("{}s", kind.to_lowercase())});
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "7", "kind": group, "resource": resource, "name": shown["metadata"]["name"],
+                "namespace": self.world.namespace, "operation": operation, "userInfo": {}, "dryRun": false,
+                "object": object, "oldObject": before, "options": null,
+            },
+        });
+        let url = self.url(&kind.to_lowercase());
+        let loaded = || async {
+            self.authority
+                .client()
+                .post(&url)
+                .header("content-type", "application/json")
+                .body(review.to_string())
+                .send()
+                .await
+                .ok()
+        };
+        let response = self.world.eventually("a review is answered", loaded).await;
+        let answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        assert_eq!((&answer["kind"], &answer["response"]["uid"]), (&json!("AdmissionReview"), &json!("7")));
+        answer["response"].clone()
+    }
+
+    /// The message of a denial; empty if the request is allowed.
+    async fn denial(&self, operation: &str, object: &Value, before: &Value) -> String {
+        let response = self.review(operation, object, before).await;
+        let message = response["status"]["message"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(response["allowed"], json!(message.is_empty()), "{response}");
+        message
+    }
+}
+
+fn repository(spec: &Value) -> Value {
+    declarest("ResourceRepository", "repo", &json!({"type": "git", "git": spec}))
+}
+
+fn server(spec: &Value) -> Value {
+    declarest("ManagedServer", "server", &json!({"http": spec}))
+}
+
+fn policy(name: &str, path: &str) -> Value {
+    let spec = json!({
+        "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
+        "source": {"path": path}, "suspend": false,
+    });
+    declarest("SyncPolicy", name, &spec)
+}
+
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[name] = value;
+    object
+}
+
+#[tokio::test]
+async fn invalid_objects_are_denied_with_their_field() {
+    let host = Host::new().await;
+    let cases = [
+        (repository(&json!({"url": "https://git.example.test/r.git"})), ""),
+        (repository(&json!({"url": "ftp://git.example.test/r.git"})), "spec.git.url"),
+        (repository(&json!({"url": "https://git.example.test/r.git", "branch": "a..b"})), "spec.git.branch"),
+        (repository(&json!({"url": "${PATH}"})), "invalid after the expansion of placeholders: spec.git.url"),
+        (server(&json!({"baseURL": "https://api.example.test"})), ""),
+        (server(&json!({"baseURL": "not a url"})), "spec.http.baseURL"),
+        (declarest("SecretStore", "store", &json!({})), "set exactly one of vault and file"),
+        (policy("a", "/shops"), ""),
+        (policy("a", "/shops/../x"), "spec.source.path"),
+        (with(policy("a", "/shops"), "/spec/fullResyncCron", json!("0 0 30 2 *")), "spec.fullResyncCron"),
+        (with(policy("a", "/shops"), "/spec/syncInterval", json!("1s")), "spec.syncInterval"),
+        (with(policy("a", "/shops"), "/spec/source", json!(7)), "cannot be decoded"),
+    ];
+    for (object, expected) in cases {
+        for operation in ["CREATE", "UPDATE"] {
+            let message = host.denial(operation, &object, &Value::Null).await;
+            assert!(
+                message.contains(expected) && message.is_empty() == expected.is_empty(),
+                "{message}: {object}"
+            );
+        }
+    }
+    let leaky = repository(&json!({"url": "${PATH}"}));
+    let message = host.denial("CREATE", &leaky, &Value::Null).await;
+    assert!(!message.contains("/bin"), "the value is not shown: {message}");
+    // The operator can set finalizers on an object that is invalid already.
+    let invalid = policy("a", "/shops/../x");
+    let labelled = with(invalid.clone(), "/metadata/finalizers", json!(["declarest.io/cleanup"]));
+    assert_eq!(host.denial("UPDATE", &labelled, &invalid).await, "");
+    // Finalizers of an invalid object that is being deleted must be removable.
+    let dying =
+        with(policy("a", "/shops/../x"), "/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"));
+    assert_eq!(host.denial("UPDATE", &dying, &Value::Null).await, "");
+}
+
+#[tokio::test]
+async fn a_policy_must_not_begin_to_overlap_another_one() {
+    let host = Host::new().await;
+    host.world.create(policy("senior", "/shops")).await;
+    let create = async |object: Value| host.denial("CREATE", &object, &Value::Null).await;
+    let message = create(policy("junior", "/shops/rio")).await;
+    let expected = "spec.source.path overlaps that of the SyncPolicy \"senior\"";
+    assert!(message.starts_with(expected), "{message}");
+    assert_eq!(create(policy("junior", "/users")).await, "");
+    assert_eq!(create(policy("senior", "/shops/rio")).await, "", "a policy does not overlap itself");
+    assert_eq!(create(with(policy("junior", "/shops"), "/spec/suspend", json!(true))).await, "");
+    // A policy that overlaps already can be changed, but not into another overlap.
+    let before = policy("junior", "/shops/rio");
+    let changed = with(before.clone(), "/spec/syncInterval", json!("2h"));
+    assert_eq!(host.denial("UPDATE", &changed, &before).await, "");
+    let moved = policy("junior", "/shops/lima");
+    assert!(host.denial("UPDATE", &moved, &before).await.contains("overlaps"));
+    assert!(
+        host.denial("UPDATE", &before, &with(before.clone(), "/spec/suspend", json!(true)))
+            .await
+            .contains("overlaps")
+    );
+}
+
+#[tokio::test]
+async fn what_a_policy_uses_cannot_be_deleted() {
+    let host = Host::new().await;
+    let (server, repository) = (
+        server(&json!({"baseURL": "https://a.example.test"})),
+        repository(&json!({"url": "https://a/r.git"})),
+    );
+    assert_eq!(host.denial("DELETE", &Value::Null, &server).await, "");
+    host.world.create(policy("a", "/a")).await;
+    host.world.create(policy("b", "/b")).await;
+    for (object, kind) in
+        [(&server, "ManagedServer \"server\""), (&repository, "ResourceRepository \"repo\"")]
+    {
+        let message = host.denial("DELETE", &Value::Null, object).await;
+        assert!(message.starts_with(kind) && message.contains("SyncPolicy \"a\", \"b\""), "{message}");
+    }
+    let other = with(server.clone(), "/metadata/name", json!("other"));
+    assert_eq!(host.denial("DELETE", &Value::Null, &other).await, "");
+    assert_eq!(host.denial("DELETE", &Value::Null, &policy("a", "/a")).await, "");
+}
+
+#[tokio::test]
+async fn risky_fields_are_allowed_with_warnings() {
+    let host = Host::new().await;
+    let risky = server(&json!({"baseURL": "http://api.example.test", "tls": {"insecureSkipVerify": true}}));
+    let response = host.review("CREATE", &risky, &Value::Null).await;
+    assert_eq!(response["allowed"], json!(true));
+    let warnings: Vec<&str> =
+        response["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(
+        warnings.iter().any(|warning| warning.starts_with("spec.http.baseURL: plain http")),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings.iter().any(|warning| warning.starts_with("spec.http.tls.insecureSkipVerify: ")),
+        "{warnings:?}"
+    );
+    let safe = server(&json!({"baseURL": "https://api.example.test"}));
+    assert_eq!(host.review("CREATE", &safe, &Value::Null).await["warnings"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_operator_waits_for_its_certificate_and_reloads_it() {
+    let probes = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let probe = format!("--health-probe-bind-address={probes}");
+    let host = Host::with(Authority::new(), tempfile::tempdir().unwrap(), &[&probe]).await;
+    let readiness =
+        || async { reqwest::get(format!("http://{probes}/readyz")).await.ok()?.text().await.ok() };
+    let wait = async |wanted: &str| {
+        let look = || async { readiness().await.filter(|text| text.trim_end() == wanted) };
+        host.world.eventually(wanted, look).await
+    };
+    wait("the certificate of the admission webhooks is not loaded").await;
+    host.authority.certify(host.directory.path());
+    wait("ok").await;
+    assert_eq!(host.denial("CREATE", &policy("a", "/a"), &Value::Null).await, "");
+    // A new authority: only the new certificate is accepted by those who trust it.
+    let renewed = Authority::new();
+    renewed.certify(host.directory.path());
+    let url = host.url("syncpolicy");
+    let reloaded = || async { renewed.client().get(&url).send().await.ok() };
+    let answer = host.world.eventually("the new certificate is presented", reloaded).await;
+    assert_eq!(answer.status().as_u16(), 405);
+    // A half-written pair changes nothing.
+    fs::write(host.directory.path().join("tls.crt"), "garbage").unwrap();
+    host.world
+        .eventually("the problem is logged", || async {
+            host.world.log().contains("tls.crt is not").then_some(())
+        })
+        .await;
+    assert!(renewed.client().get(&url).send().await.is_ok());
+}
+
+#[tokio::test]
+async fn hostile_requests_are_rejected() {
+    let host = Host::new().await;
+    host.denial("CREATE", &policy("a", "/a"), &Value::Null).await;
+    let post = |body: Vec<u8>| {
+        let request =
+            host.authority.client().post(host.url("syncpolicy")).header("content-type", "application/json");
+        request.body(body).send()
+    };
+    for (body, status) in [(b"{".to_vec(), 400), (b"{}".to_vec(), 422), (vec![b' '; (3 << 20) + 1], 413)] {
+        assert_eq!(post(body).await.unwrap().status().as_u16(), status);
+    }
+    let plain =
+        Client::new().post(host.url("syncpolicy").replace("https", "http")).timeout(Duration::from_secs(5));
+    assert!(plain.send().await.is_err());
+}
+
+/// A real API server calls the webhooks over TLS.
+#[tokio::test]
+async fn an_api_server_denies_and_warns() {
+    if !on_cluster() {
+        return;
+    }
+    let host = Host::new().await;
+    let namespace = host.world.namespace.clone();
+    let webhooks: Vec<Value> = KINDS.iter().map(|kind| webhook(&host, kind)).collect();
+    let name = format!("declarest-{namespace}");
+    let configuration = json!({"metadata": {"name": name}, "webhooks": webhooks});
+    let configurations = Api::<ValidatingWebhookConfiguration>::all(host.world.client.clone());
+    configurations
+        .create(&PostParams::default(), &serde_json::from_value(configuration).unwrap())
+        .await
+        .unwrap();
+    // The API server follows configurations with a delay.
+    let invalid: SyncPolicy =
+        serde_json::from_value(with(policy("bad", "/a"), "/spec/fullResyncCron", json!("0 0 30 2 *")))
+            .unwrap();
+    let policies = host.world.api::<SyncPolicy>();
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let denied = || async { policies.create(&dry_run, &invalid).await.err() };
+    let error = host.world.eventually("the invalid policy is denied", denied).await.to_string();
+    assert!(
+        error.contains("vsyncpolicy-v1alpha1.declarest.io") && error.contains("spec.fullResyncCron"),
+        "{error}"
+    );
+    // Valid objects pass, and what is used cannot be deleted.
+    host.world.create_server(json!({"baseURL": "https://api.example.test"})).await;
+    host.world.create(policy("a", "/a")).await;
+    let servers = host.world.api::<ManagedServer>();
+    let error = servers.delete("server", &DeleteParams::default()).await.unwrap_err().to_string();
+    assert!(error.contains("is used by SyncPolicy \"a\""), "{error}");
+    host.world.delete::<SyncPolicy>("a").await;
+    host.world.delete::<ManagedServer>("server").await;
+    configurations.delete(&name, &DeleteParams::default()).await.unwrap();
+}
+
+fn webhook(host: &Host, kind: &str) -> Value {
+    let plural =
+        if kind.ends_with('y') { format!("{}ies", &kind[..kind.len() - 1]) } else { format!("{kind}s") };
+    let mut operations = vec!["CREATE", "UPDATE"];
+    if kind != "syncpolicy" {
+        operations.push("DELETE");
+    }
+    let authority =
+        serde_json::to_value(k8s_openapi::ByteString(host.authority.pem.clone().into_bytes())).unwrap();
+    json!({
+        "name": format!("v{kind}-v1alpha1.declarest.io"), "failurePolicy": "Fail", "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "timeoutSeconds": 10,
+        "clientConfig": {"url": host.url(kind), "caBundle": authority},
+        "rules": [{"apiGroups": ["declarest.io"], "apiVersions": ["v1alpha1"], "operations": operations, "resources": [plural]}],
+        // Other tests share the API server.
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": host.world.namespace}},
+    })
+}
