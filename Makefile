@@ -197,14 +197,22 @@ operator-image: ## Build the image OPERATOR_IMAGE:OPERATOR_IMAGE_TAG with CONTAI
 operator-image-push: ## Push the image
 	$(CONTAINER_ENGINE) push "$(IMAGE)"
 
+# What `deploy` and `undeploy` install and delete, such as config/release/admission-certmanager.
+KUSTOMIZATION ?= config/default
+
 .PHONY: deploy
 deploy: ## Install the operator with that image, and the namespace declarest-system if it is missing
 	$(KUBECTL) get namespace declarest-system >/dev/null 2>&1 || $(KUBECTL) create namespace declarest-system
-	$(KUBECTL) kustomize config/default | sed 's|image: declarest-operator:latest|image: $(IMAGE)|' | $(KUBECTL) apply -f -
+	$(KUBECTL) kustomize $(KUSTOMIZATION) | sed 's|image: declarest-operator:latest|image: $(IMAGE)|' | \
+		$(KUBECTL) apply -f -
 
-# Deletes the objects first, because their finalizers need the operator. Managed servers and the namespace are kept.
+# Deletes the objects first, because their finalizers need the operator, and policies before the objects that they refer
+# to, because the admission webhooks require this order. Managed servers and the namespace are kept.
 .PHONY: undeploy
 undeploy: ## Delete all DeclaREST objects, then the operator
-	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || \
-		$(KUBECTL) delete declarest --all --all-namespaces
-	$(KUBECTL) delete --ignore-not-found -k config/default
+	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || { \
+		$(KUBECTL) delete syncpolicies.declarest.io --all --all-namespaces && \
+		$(KUBECTL) delete declarest --all --all-namespaces; }
+	$(KUBECTL) delete --ignore-not-found validatingwebhookconfiguration \
+		declarest-operator-validating-webhook-configuration
+	$(KUBECTL) delete --ignore-not-found -k $(KUSTOMIZATION)
