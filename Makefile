@@ -139,16 +139,42 @@ verify-generated: build ## Fail if generated files differ from the committed one
 	{ echo 'generated files are stale; run: make generate' >&2; exit 1; }
 
 .PHONY: verify-kustomize
-verify-kustomize: ## Fail if a kustomization, or an overlay together with config/default, cannot be rendered
-	@for kustomization in config/*/kustomization.yaml; do \
+verify-kustomize: ## Fail if a kustomization, or overlays together with config/default, cannot be rendered
+	@for kustomization in config/*/kustomization.yaml config/release/*/kustomization.yaml; do \
 		$(KUBECTL) kustomize "$$(dirname "$$kustomization")" >/dev/null || exit 1; \
 	done
-	@used=$$(mktemp -d config/overlays/verify.XXXXXX) && trap 'rm -rf "$$used"' EXIT && \
-	for overlay in config/overlays/*/kustomization.yaml; do \
-		printf 'resources: [../../default]\ncomponents: [../%s]\n' "$$(basename "$$(dirname "$$overlay")")" \
-			>"$$used/kustomization.yaml" && \
-		$(KUBECTL) kustomize "$$used" >/dev/null || exit 1; \
+	@overlays=$$(cd config/overlays && echo */) && \
+	used=$$(mktemp -d config/overlays/verify.XXXXXX) && trap 'rm -rf "$$used"' EXIT && \
+	render() { \
+		printf 'resources: [../../default]\ncomponents: [%s]\n' "$$1" >"$$used/kustomization.yaml" && \
+		$(KUBECTL) kustomize "$$used" >/dev/null || { echo "components: [$$1]" >&2; exit 1; }; \
+	} && \
+	for overlay in $$overlays; do \
+		render "../$$overlay"; \
+	done && \
+	for admission in certmanager openshift; do \
+		combined=../admission-$$admission/; \
+		for overlay in $$overlays; do \
+			case $$overlay in admission-*) ;; *) combined="../$$overlay, $$combined" ;; esac; \
+		done; \
+		render "$$combined"; \
 	done
+
+# The manifests of a release, with the image OPERATOR_IMAGE:OPERATOR_IMAGE_TAG.
+INSTALL_MANIFEST = mkdir -p dist && $(KUBECTL) kustomize config/release/$(1) >dist/$(2).new && \
+	sed 's|image: declarest-operator:latest|image: $(IMAGE)|' dist/$(2).new >dist/$(2) && rm dist/$(2).new
+
+.PHONY: bundle-install-core
+bundle-install-core: ## Write dist/install.yaml: the operator without admission webhooks
+	@$(call INSTALL_MANIFEST,core,install.yaml)
+
+.PHONY: bundle-install-admission-certmanager
+bundle-install-admission-certmanager: ## Write dist/install-admission-certmanager.yaml: with them, for cert-manager
+	@$(call INSTALL_MANIFEST,admission-certmanager,install-admission-certmanager.yaml)
+
+.PHONY: bundle-install-admission-openshift
+bundle-install-admission-openshift: ## Write dist/install-admission-openshift.yaml: with them, for OpenShift
+	@$(call INSTALL_MANIFEST,admission-openshift,install-admission-openshift.yaml)
 
 ##@ The operator
 
@@ -171,14 +197,22 @@ operator-image: ## Build the image OPERATOR_IMAGE:OPERATOR_IMAGE_TAG with CONTAI
 operator-image-push: ## Push the image
 	$(CONTAINER_ENGINE) push "$(IMAGE)"
 
+# What `deploy` and `undeploy` install and delete, such as config/release/admission-certmanager.
+KUSTOMIZATION ?= config/default
+
 .PHONY: deploy
 deploy: ## Install the operator with that image, and the namespace declarest-system if it is missing
 	$(KUBECTL) get namespace declarest-system >/dev/null 2>&1 || $(KUBECTL) create namespace declarest-system
-	$(KUBECTL) kustomize config/default | sed 's|image: declarest-operator:latest|image: $(IMAGE)|' | $(KUBECTL) apply -f -
+	$(KUBECTL) kustomize $(KUSTOMIZATION) | sed 's|image: declarest-operator:latest|image: $(IMAGE)|' | \
+		$(KUBECTL) apply -f -
 
-# Deletes the objects first, because their finalizers need the operator. Managed servers and the namespace are kept.
+# Deletes the objects first, because their finalizers need the operator, and policies before the objects that they refer
+# to, because the admission webhooks require this order. Managed servers and the namespace are kept.
 .PHONY: undeploy
 undeploy: ## Delete all DeclaREST objects, then the operator
-	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || \
-		$(KUBECTL) delete declarest --all --all-namespaces
-	$(KUBECTL) delete --ignore-not-found -k config/default
+	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || { \
+		$(KUBECTL) delete syncpolicies.declarest.io --all --all-namespaces && \
+		$(KUBECTL) delete declarest --all --all-namespaces; }
+	$(KUBECTL) delete --ignore-not-found validatingwebhookconfiguration \
+		declarest-operator-validating-webhook-configuration
+	$(KUBECTL) delete --ignore-not-found -k $(KUSTOMIZATION)
