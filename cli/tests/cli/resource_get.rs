@@ -206,7 +206,7 @@ fn defaults_are_pruned() {
 }
 
 #[rstest]
-#[case::absent(&["/shops/nobody"], 3, "not found")]
+#[case::absent(&["/shops/absent"], 3, "not found")]
 #[case::server_error(&["/broken/x"], 6, "500")]
 #[case::forbidden(&["/closed/x"], 4, "403")]
 #[case::other_status(&["/odd/x"], 2, "418")]
@@ -215,7 +215,7 @@ fn defaults_are_pruned() {
 #[case::traversal(&["/a/../b"], 2, "logical path must not contain traversal segments")]
 #[case::reserved(&["/a/_"], 2, "reserved segment")]
 #[case::source(&["/a", "--source", "both"], 2, "--source \"both\" is not supported")]
-#[case::method(&["/a", "--http-method", "A B"], 2, "is no HTTP method")]
+#[case::method(&["/a", "--http-method", "A B"], 2, "is not an HTTP method")]
 #[case::method_of_repository(&["/a", "--source", "repository", "--http-method", "PUT"], 2, "managed-server")]
 #[case::no_store(&["/shops/42", "--show-secrets"], 2, "secret provider is not configured")]
 #[case::not_declared(&["/a", "--source", "repository"], 3, "not found")]

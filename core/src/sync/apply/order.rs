@@ -104,7 +104,7 @@ mod tests {
             let outcome = match failed_parent {
                 Some(parent) => Err(SyncError::ParentFailed(path, parent)),
                 None if path.as_str() == failing => Err(SyncError::NotAttempted(path, String::new())),
-                None => Ok(Done { step: action.step, in_vain: None }),
+                None => Ok(Done { step: action.step, without_effect: None }),
             };
             async move { outcome }
         };

@@ -62,12 +62,12 @@ impl Writer {
     /// same.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
         let step = Attempt { writer: self, action, call }.send().await?;
-        let in_vain = if step == Step::Update { self.is_in_vain(action).await } else { None };
-        Ok(Done { step, in_vain })
+        let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
+        Ok(Done { step, without_effect })
     }
 
     /// Whether the resource differs right after it was written as it did before, where the last run corrected that.
-    async fn is_in_vain(&self, action: &Action) -> Option<bool> {
+    async fn is_without_effect(&self, action: &Action) -> Option<bool> {
         let (recurrences, mark) = (self.recurrences.clone()?, action.mark.as_ref()?);
         if !recurrences.has_corrected(&action.path, mark) {
             return None;

@@ -47,11 +47,11 @@ pub(crate) type Mark = Box<str>;
 pub(crate) struct Done {
     pub step: Step,
     /// Whether the resource differs just as before it was written; `None` where it was not read again.
-    pub in_vain: Option<bool>,
+    pub without_effect: Option<bool>,
 }
 
 impl Done {
-    pub const NOTHING: Self = Self { step: Step::Skip, in_vain: None };
+    pub const NOTHING: Self = Self { step: Step::Skip, without_effect: None };
 }
 
 impl Unsettled {
@@ -129,18 +129,18 @@ impl Recurrences {
     }
 
     /// The resource at `path`, if the last runs wrote it in vain because of this very difference.
-    fn in_vain(&self, path: &LogicalPath, mark: &Mark) -> Option<&Unsettled> {
+    fn without_effect(&self, path: &LogicalPath, mark: &Mark) -> Option<&Unsettled> {
         self.unsettled.get(path).filter(|unsettled| *unsettled.digest == **mark)
     }
 
     /// Whether writing the resource at `path` because of this difference is pointless.
     pub(crate) fn holds(&self, path: &LogicalPath, mark: &Mark) -> bool {
-        self.in_vain(path, mark).is_some_and(Unsettled::is_held)
+        self.without_effect(path, mark).is_some_and(Unsettled::is_held)
     }
 
     /// Whether the last run corrected this difference of the resource at `path`, in vain or not.
     pub(crate) fn has_corrected(&self, path: &LogicalPath, mark: &Mark) -> bool {
-        self.corrected.contains(mark) || self.in_vain(path, mark).is_some()
+        self.corrected.contains(mark) || self.without_effect(path, mark).is_some()
     }
 
     /// Resources that are left alone, as failures.
@@ -184,18 +184,18 @@ impl Tally {
         }
         self.seen.unsettled.remove(&action.path);
         let Some(mark) = action.mark.as_ref().filter(|_| done.step == Step::Update) else { return false };
-        if done.in_vain == Some(true) {
-            return self.in_vain(action, mark);
+        if done.without_effect == Some(true) {
+            return self.without_effect(action, mark);
         }
         self.seen.corrected.insert(mark.clone());
-        if done.in_vain.is_none() {
+        if done.without_effect.is_none() {
             self.skipped(&action.path);
         }
         false
     }
 
-    fn in_vain(&mut self, action: &Action, mark: &Mark) -> bool {
-        let before = self.earlier.in_vain(&action.path, mark);
+    fn without_effect(&mut self, action: &Action, mark: &Mark) -> bool {
+        let before = self.earlier.without_effect(&action.path, mark);
         // The write before the first one of these made the difference known.
         let writes = before.map_or(1, |before| before.writes).saturating_add(1);
         let pointers = action.differences.iter().map(|difference| difference.path.clone()).collect();
