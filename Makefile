@@ -101,7 +101,7 @@ lint-fmt:
 	cargo fmt --all --check
 
 .PHONY: lint-words
-lint-words: ## Check the documentation for the words to avoid of CONTRIBUTING.md
+lint-words: ## Check documentation and sources for the words to avoid of CONTRIBUTING.md
 	hack/lint-words
 
 .PHONY: lint-clippy
