@@ -93,16 +93,23 @@ fuzz: ## Fuzz the parsers of foreign input, all or some (FUZZ_TARGETS="json yaml
 
 ##@ Check
 
+# Linters that are not part of Rust run if they are installed. .ci/run installs them.
+OPTIONAL_LINTS = $(if $(shell command -v cargo-deny),lint-deny) $(if $(shell command -v typos),lint-spelling)
+
 .PHONY: lint
-lint: lint-fmt lint-words lint-clippy lint-doc $(if $(shell command -v cargo-deny),lint-deny) ## Check format, words, lints, documentation, and licences if cargo-deny is installed
+lint: lint-fmt lint-words lint-clippy lint-doc $(OPTIONAL_LINTS) ## Check format, words, lints, documentation; licences (cargo-deny) and spelling (typos) if installed
 
 .PHONY: lint-fmt
 lint-fmt:
 	cargo fmt --all --check
 
 .PHONY: lint-words
-lint-words: ## Check the documentation for the words to avoid of CONTRIBUTING.md
+lint-words: ## Check documentation and sources for the words to avoid of CONTRIBUTING.md
 	hack/lint-words
+
+.PHONY: lint-spelling
+lint-spelling: ## Check the spelling with typos; typos.toml lists the exceptions
+	typos
 
 .PHONY: lint-clippy
 lint-clippy:

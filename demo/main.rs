@@ -50,7 +50,7 @@ impl fmt::Display for Failure {
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    // Nobody installed one before: this is the start of the process.
+    // None is installed yet: this is the start of the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut stage = match Stage::set_up(args.operator) {
         Ok(stage) => stage,

@@ -94,13 +94,13 @@ impl Stage {
                 return Ok((policy, start.elapsed()));
             }
             if start.elapsed() > PATIENCE {
-                return Err(Failure::new(format!("waited {PATIENCE:?} in vain until {what}")));
+                return Err(Failure::new(format!("{what}: not reached within {PATIENCE:?}")));
             }
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// Commits and pushes the work tree, tells the operator, and returns the commit id.
+    /// Commits and pushes the work tree, notifies the operator, and returns the commit id.
     pub async fn publish(&mut self, message: &str) -> Result<String, Failure> {
         let commit = self.remote.commit(message);
         self.remote.push();
@@ -109,7 +109,7 @@ impl Stage {
         Ok(commit)
     }
 
-    /// The last lines of the log and the policy's status, for whoever has to find out.
+    /// Prints the last lines of the log and the policy's status, to find the cause.
     pub async fn explain_failure(&self) {
         eprintln!("\nlast lines of the operator's log:");
         for line in self.operator.log_tail(20) {

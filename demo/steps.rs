@@ -74,7 +74,7 @@ pub async fn correct_drift(stage: &mut Stage) -> Result<(), Failure> {
     edited["discounts"] = json!([{"category": "everything", "percent": 100}]);
     stage.server.reset_counts();
     stage.server.put_by_hand(path, edited);
-    action(&format!("somebody edits {path} on the server: 100 % off"));
+    action(&format!("a user edits {path} on the server: 100 % off"));
     let (_, took) = stage
         .wait_for("the edit is put back", |_, server| server.get(path).as_ref() == Some(&declared))
         .await?;
@@ -88,7 +88,7 @@ pub async fn prune(stage: &mut Stage) -> Result<(), Failure> {
     step(4, "A file removed from Git is removed from the server; what Git never declared stays");
     let pruned = "/shops/rio/tills/t2";
     stage.server.put_by_hand(BY_HAND, json!({"id": "popup", "printer": "borrowed"}));
-    action(&format!("somebody creates {BY_HAND} on the server"));
+    action(&format!("a user creates {BY_HAND} on the server"));
     stage.server.reset_counts();
     stage.remote.remove("shops/rio/tills/t2");
     let commit = stage.publish("Retire till t2 of rio").await?;

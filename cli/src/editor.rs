@@ -68,7 +68,7 @@ impl Editor {
     /// `name` is its name in messages. A blank result is an error.
     pub fn edit(&self, name: &str, content: &[u8], extension: &str) -> Result<Vec<u8>, EditorError> {
         if !terminal::is_interactive() {
-            return Err(terminal::nobody_to_ask(name).into());
+            return Err(terminal::cannot_ask(name).into());
         }
         self.run(name, content, extension)
     }

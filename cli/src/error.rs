@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use declarest_core::error::{Categorized, Category, with_causes};
 
-use crate::output::tell;
+use crate::output::to_stderr;
 
 /// The exit code for differences.
 const DIFFERENT: u8 = 7;
@@ -79,7 +79,7 @@ impl Failure {
 
     /// Prints the message and returns the exit code.
     pub fn report(self) -> ExitCode {
-        tell(self.message());
+        to_stderr(self.message());
         self.exit_code()
     }
 }

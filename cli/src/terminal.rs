@@ -50,14 +50,14 @@ pub fn is_interactive() -> bool {
 }
 
 /// Returns why a prompt for `what` is not possible.
-pub fn nobody_to_ask(what: &str) -> TerminalError {
+pub fn cannot_ask(what: &str) -> TerminalError {
     if takes_input() { TerminalError::None(what.to_owned()) } else { TerminalError::Refused(what.to_owned()) }
 }
 
 /// Prints a prompt to standard error and reads one line. The input is shown unless `hidden`.
 pub fn ask(question: &str, hidden: bool) -> Result<Secret, TerminalError> {
     if !is_interactive() {
-        return Err(nobody_to_ask(question));
+        return Err(cannot_ask(question));
     }
     // Disable the echo before the prompt, so that input after the prompt is never shown.
     let raw = RawMode::enter().map_err(TerminalError::Read)?;

@@ -114,7 +114,7 @@ fn list(open: impl FnOnce() -> Box<dyn Tree>) {
     println!("{} {} {} {}", opened.as_secs_f64(), listed.as_secs_f64(), read.as_secs_f64(), peak_memory());
 }
 
-/// Trees are opened anew in every round, as for every sync.
+/// Trees are opened again in every round, as for every sync.
 fn measure_classification(directory: &Path, base: &Revision, target: &Revision) {
     let mirror = Mirror::open(directory, BINDING).unwrap();
     let (mut diffs, mut classifications) = (Vec::new(), Vec::new());
@@ -137,7 +137,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
     times[times.len() / 2].as_secs_f64()
 }
 
-/// The most memory that this process ever had, in MiB; 0 where the system does not tell.
+/// The peak memory of this process in MiB; 0 if the system does not report it.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));

@@ -14,7 +14,7 @@ const PROCESSES: usize = 8;
 const WRITES: usize = 25;
 const KILLS: usize = 24;
 
-/// Tells a process what to write where: `<file>|<name>|<count>`.
+/// The variable that states what a process writes where: `<file>|<name>|<count>`.
 const TASK: &str = "DECLAREST_TEST_SECRET_WRITER";
 
 fn store(file: &Path) -> FileStore {
@@ -40,7 +40,7 @@ fn spawn(file: &Path, name: &str, count: usize) -> Child {
         .unwrap()
 }
 
-/// The part of a process that writes: it tells each write that it has been told to be done.
+/// The part of a process that writes: it prints each completed write.
 #[tokio::test]
 async fn writer() {
     let Ok(task) = std::env::var(TASK) else { return };
@@ -87,7 +87,7 @@ async fn killed_processes_lose_nothing_that_was_done_and_leave_nothing_half_done
         let mut child = spawn(&file, &name, usize::MAX);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let mut written = lines.filter(|line| line.starts_with("written "));
-        // The next write is under way when a process has told the last one.
+        // The next write is under way when a process has printed the last one.
         let least = 1 + round % 3;
         assert_eq!(written.by_ref().take(least).count(), least);
         child.kill().unwrap();
@@ -96,11 +96,11 @@ async fn killed_processes_lose_nothing_that_was_done_and_leave_nothing_half_done
         assert_written(&store, &name, done).await;
         let keys = store.list().await.unwrap();
         let of_round = keys.iter().filter(|key| key.as_str().starts_with(&format!("{name}:"))).count();
-        // The last may have been written and not told.
+        // The last may have been written and not printed.
         assert!((done..=done + 1).contains(&of_round), "{of_round} after {done} writes");
         assert_written(&store, &name, of_round).await;
     }
-    // Whoever was killed with the lock no longer has it.
+    // A process that was killed with the lock no longer has it.
     store.set(&key("after", 0), &Secret::from(value("after", 0))).await.unwrap();
     assert_written(&store, "after", 1).await;
 }

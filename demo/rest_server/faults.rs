@@ -1,4 +1,4 @@
-//! How the server is told to misbehave, and what credentials it asks for.
+//! The faults of the server, and the credentials that it asks for.
 
 use std::time::Duration;
 

@@ -126,7 +126,7 @@ fn decide(
     }
     let failure = lock(&shared.rules).strike(method.as_str(), path);
     if let Some((status, Moment::Before)) = failure {
-        return failed(status, "the server was told to fail");
+        return failed(status, "injected failure");
     }
     if shared.config.etags && !versions::admits(headers, lock(&shared.store).text(path).as_deref()) {
         return refused(412, "the resource has another version");
@@ -137,7 +137,7 @@ fn decide(
         Some(Ok(body)) => perform(shared, method, path, body),
     };
     if let Some((status, _)) = failure {
-        return failed(status, "the server was told to fail after the effect");
+        return failed(status, "injected failure after the effect");
     }
     if shared.config.etags && method == Method::GET {
         versions::state(response.headers_mut(), lock(&shared.store).text(path).as_deref());

@@ -2,7 +2,7 @@
 //!
 //! Every path is a collection, a resource, or both. A collection takes the id of a new entry from the
 //! body (`id`, else `name`) or assigns one, see [`Config::server_ids`]. The server counts and logs
-//! what it is asked, can be edited by hand behind the client's back, and can be told to fail, to be
+//! what it is asked, can be edited by hand behind the client's back, and can be set to fail, to be
 //! slow or to ask for credentials. It runs on a thread of its own, so that a test may block.
 #![allow(dead_code, reason = "each binary that includes this module uses a part of it")]
 
@@ -126,7 +126,7 @@ impl RestServer {
     /// Refuses connections and cuts open ones until [`RestServer::resume`]; nothing stored is lost.
     pub fn stop(&mut self) {
         if let Some(running) = self.running.take() {
-            // The thread may have ended by itself, then nobody listens.
+            // The thread may have ended by itself, then there is no receiver.
             let _ = running.stop.send(());
             let _ = running.thread.join();
         }
@@ -155,13 +155,13 @@ impl RestServer {
         lock(&self.shared.store).all()
     }
 
-    /// Creates or replaces a resource as somebody else would, without a check; not a request.
+    /// Creates or replaces a resource as another client would, without a check; not a request.
     #[allow(clippy::needless_pass_by_value, reason = "callers make the body in place")]
     pub fn put_by_hand(&self, path: &str, body: Value) {
         lock(&self.shared.store).put_by_hand(path, &body);
     }
 
-    /// Deletes a resource and what is below it; not a request. Tells whether it was there.
+    /// Deletes a resource and what is below it; not a request. Returns whether it existed.
     pub fn delete_by_hand(&self, path: &str) -> bool {
         lock(&self.shared.store).delete_by_hand(path)
     }

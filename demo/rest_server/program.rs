@@ -44,8 +44,8 @@ fn requirement(text: &str) -> Result<Requirement, String> {
     Ok(Requirement { collection: collection.to_owned(), pointer: pointer.to_owned() })
 }
 
-/// Serves until Ctrl-C. The first line of output tells where.
-#[allow(clippy::print_stdout, reason = "the address is for whoever started the program")]
+/// Serves until Ctrl-C. The first line of output is the address.
+#[allow(clippy::print_stdout, reason = "the address is for the user of the program")]
 pub fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let server = RestServer::start(Config {
         listen: args.listen,

@@ -162,12 +162,14 @@ impl Store {
         Ok(Created { path, body })
     }
 
-    /// Replaces a resource. The flag tells whether it was created.
+    /// Replaces a resource. The flag states whether it was created.
     pub fn replace(&mut self, path: &str, mut body: Value) -> Result<(Bytes, bool), Refusal> {
         if !body.is_object() {
             return refuse(400, "the body must be a JSON object");
         }
-        let Some((collection, id)) = split_last(path) else { return refuse(405, "the root is no resource") };
+        let Some((collection, id)) = split_last(path) else {
+            return refuse(405, "the root is not a resource");
+        };
         let exists = self.resources.contains_key(path);
         if !exists && !self.upsert {
             return refuse(404, format!("no resource {path}"));

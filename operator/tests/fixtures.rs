@@ -111,7 +111,7 @@ async fn a_nested_collection_needs_its_parent(#[case] collections: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_delete_takes_the_children_along_unless_told_otherwise() {
+async fn a_delete_includes_the_children_by_default() {
     let server = start(Config::default());
     server.put_by_hand("/shops/rio", json!({"name": "rio"}));
     server.put_by_hand("/shops/rio/tills/t1", json!({"id": "t1"}));

@@ -16,7 +16,7 @@ use support::world::{World, declarest, ready};
 use vault::Vault;
 
 /// Waits until Ready of the store has this reason, and returns its message.
-async fn told(world: &World, reason: &str) -> String {
+async fn reported(world: &World, reason: &str) -> String {
     let api = world.api::<SecretStore>();
     world
         .eventually(&format!("the store says {reason}"), || async {
@@ -41,19 +41,19 @@ async fn an_app_role_behind_tls_is_followed_through_its_secret() {
         .create_secret("store", &[("role", role_id.expose()), ("secret", "canary"), ("ca", &other_ca)])
         .await;
     world.create(declarest("SecretStore", "store", &spec)).await;
-    let message = told(&world, "StoreUnavailable").await;
+    let message = reported(&world, "StoreUnavailable").await;
     assert!(message.contains("certificate"), "{message}");
     world.replace_secret("store", &[("ca", &vault.certificate)]).await;
-    let message = told(&world, "DependencyInvalid").await;
+    let message = reported(&world, "DependencyInvalid").await;
     assert!(message.contains("refuses the AppRole login") && !message.contains("canary"), "{message}");
     world.replace_secret("store", &[("secret", secret_id.expose())]).await;
-    told(&world, "Ready").await;
+    reported(&world, "Ready").await;
 
-    // The version is a mistake that only Vault can tell.
+    // Only Vault can detect a wrong version.
     world.patch::<SecretStore>("store", json!({"spec": {"vault": {"kvVersion": 1}}})).await;
-    let message = told(&world, "StoreUnavailable").await;
+    let message = reported(&world, "StoreUnavailable").await;
     assert!(message.ends_with("\"two\" is a version 2 engine; set 2"), "{message}");
     world.patch::<SecretStore>("store", json!({"spec": {"vault": {"kvVersion": 2}}})).await;
-    told(&world, "Ready").await;
+    reported(&world, "Ready").await;
     assert!(!world.log().contains(secret_id.expose()), "a secret is in the log");
 }

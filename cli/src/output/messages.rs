@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::settings::Settings;
 
 /// Writes a line to standard error. Errors are ignored: if it is closed, only the exit code reports the result.
-pub fn tell(line: &str) {
+pub fn to_stderr(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -74,7 +74,7 @@ impl Messages {
 
     /// Prints one of several failures of a command.
     pub fn problem(&self, line: &str) {
-        tell(&self.redacted(line));
+        to_stderr(&self.redacted(line));
     }
 
     /// Returns a text without secrets and control characters.
@@ -90,7 +90,7 @@ impl Messages {
     /// Prints a warning, unless `--ignore-warnings` is set.
     pub fn warn(&self, warning: &str) {
         if !self.ignore_warnings {
-            tell(&format!("{} {}", self.label("WARNING", YELLOW), self.redacted(warning)));
+            to_stderr(&format!("{} {}", self.label("WARNING", YELLOW), self.redacted(warning)));
         }
     }
 
@@ -99,7 +99,7 @@ impl Messages {
         if self.verbosity >= level {
             let kind = if level >= 3 { "debug" } else { "verbose" };
             let line = if self.verbose_insecure { visible(line).into_owned() } else { self.redacted(line) };
-            tell(&format!("{kind}: {line}"));
+            to_stderr(&format!("{kind}: {line}"));
         }
     }
 
@@ -112,26 +112,26 @@ impl Messages {
             self.warn("--verbose-insecure: the output of --verbose contains credentials");
         }
         let (messages, hiding) = (self.clone(), self.clone());
-        let tell = move |level, line: &str| messages.verbose(level, line);
-        let trace = Trace::new(self.verbosity, self.verbose_insecure, tell);
+        let print = move |level, line: &str| messages.verbose(level, line);
+        let trace = Trace::new(self.verbosity, self.verbose_insecure, print);
         Some(trace.hiding(move || hiding.known().redactor().clone()))
     }
 
     /// Prints the final line of a successful command.
     pub fn success(&self) {
-        tell(&format!("{} command executed successfully.", self.label("OK", GREEN)));
+        to_stderr(&format!("{} command executed successfully.", self.label("OK", GREEN)));
     }
 
     /// Prints the failure of a command, as its final line or without a label.
     pub fn failure(&self, failure: &Failure, footer: bool) {
         if let Some(usage) = failure.usage() {
-            tell(usage);
+            to_stderr(usage);
         }
         let message = self.redacted(failure.message());
         if footer {
-            tell(&format!("{} command execution failed: {message}.", self.label("ERROR", RED)));
+            to_stderr(&format!("{} command execution failed: {message}.", self.label("ERROR", RED)));
         } else {
-            tell(&message);
+            to_stderr(&message);
         }
     }
 

@@ -11,7 +11,7 @@ use declarest_core::error::{Categorized, Category};
 use declarest_core::payload::{Descriptor, PayloadError, PayloadType, Value};
 use serde::Serialize;
 
-pub use messages::{Messages, tell};
+pub use messages::{Messages, to_stderr};
 pub use policy::{OutputPolicy, Wish};
 
 use policy::Form;

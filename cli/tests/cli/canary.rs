@@ -1,4 +1,4 @@
-//! A secret in every place where the command line takes one, a server that repeats whatever it is told, and a search
+//! A secret in every place where the command line takes one, a server that repeats every request, and a search
 //! for any of them in everything that is printed and written.
 
 use std::fs;
@@ -69,7 +69,7 @@ impl Said {
     }
 }
 
-/// Refuses what it is asked with all that it was told.
+/// Refuses every request and repeats all of it.
 fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -98,9 +98,9 @@ fn answer(connection: &mut TcpStream) -> Option<()> {
     }
     let mut body = Vec::new();
     reader.take(length).read_to_end(&mut body).ok()?;
-    let told = format!("{} {values} {target} {head} {head:?}", String::from_utf8_lossy(&body));
-    let encoded = canaries::encoded(&told).join(" ");
-    let said = json!({"errors": [told], "message": told, "note": encoded}).to_string();
+    let received = format!("{} {values} {target} {head} {head:?}", String::from_utf8_lossy(&body));
+    let encoded = canaries::encoded(&received).join(" ");
+    let said = json!({"errors": [received], "message": received, "note": encoded}).to_string();
     // As Go encodes.
     let said = said.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
     let live = json!({"id": "live", "pin": canary("live"), "pw": canary("placed"), "tier": "free"});
@@ -117,7 +117,7 @@ fn answer(connection: &mut TcpStream) -> Option<()> {
     };
     let length = said.len();
     let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}");
-    write!(connection, "{head}\r\nconnection: close\r\nx-told: {}\r\n\r\n{said}", values.trim()).ok()
+    write!(connection, "{head}\r\nconnection: close\r\nx-received: {}\r\n\r\n{said}", values.trim()).ok()
 }
 
 /// A home with one context for each way to hold secrets.
@@ -246,7 +246,7 @@ fn repositories(url: &str) -> Vec<Value> {
     ]
 }
 
-/// Runs a command that tells all it may tell, and remembers what it said.
+/// Runs a command that prints all that it may print, and records its output.
 fn run(home: &Home, said: &mut Said, context: &str, args: &[&str], stdin: &str) -> Run {
     let (asked, environment) = (canary("basic"), canary("environment"));
     let variables = [
@@ -282,7 +282,7 @@ fn store_secrets(home: &Home, said: &mut Said) {
 #[case::save(&["resource", "save", "/apps/b"], "")]
 #[case::check(&["server", "check"], "")]
 #[case::context_check(&["context", "check"], "")]
-fn servers_that_repeat_what_they_are_told(#[case] args: &[&str], #[case] stdin: &str) {
+fn servers_that_repeat_their_requests(#[case] args: &[&str], #[case] stdin: &str) {
     let home = home(&echo());
     let mut said = Said::default();
     store_secrets(&home, &mut said);
@@ -293,7 +293,7 @@ fn servers_that_repeat_what_they_are_told(#[case] args: &[&str], #[case] stdin: 
     for context in SERVERS {
         let _ = run(&home, &mut said, context, args, stdin);
     }
-    assert!(said.contains("<redacted>") > SERVERS.len() / 2, "they repeated what they were told");
+    assert!(said.contains("<redacted>") > SERVERS.len() / 2, "they repeated their requests");
     said.files(&home.path(""));
     said.search();
 }
@@ -304,7 +304,7 @@ fn servers_that_repeat_what_they_are_told(#[case] args: &[&str], #[case] stdin: 
 #[case::get(&["secret", "get", "/apps/a:none"])]
 #[case::check(&["context", "check"])]
 #[case::apply(&["resource", "apply", "/apps"])]
-fn stores_that_repeat_what_they_are_told(#[case] args: &[&str]) {
+fn stores_that_repeat_their_requests(#[case] args: &[&str]) {
     let home = home(&echo());
     let mut said = Said::default();
     store_secrets(&home, &mut said);
@@ -315,13 +315,13 @@ fn stores_that_repeat_what_they_are_told(#[case] args: &[&str]) {
         let set = run(&home, &mut said, context, &["secret", "set", "/apps/a:/pw", &canary("placed")], "");
         assert_eq!(set.code, 2, "{set}");
     }
-    assert!(said.contains("<redacted>") > 0, "they repeated what they were told");
+    assert!(said.contains("<redacted>") > 0, "they repeated their requests");
     said.files(&home.path(""));
     said.search();
 }
 
 #[test]
-fn git_hosts_that_repeat_what_they_are_told() {
+fn git_hosts_that_repeat_their_requests() {
     let home = home(&echo());
     let mut said = Said::default();
     fs::create_dir(home.path("work")).unwrap();
@@ -383,7 +383,7 @@ fn secrets_that_are_saved() {
     said.search();
 }
 
-/// Programs get the catalogue as it is; nothing else is told about it.
+/// Programs get the catalogue as it is; no other output mentions it.
 #[test]
 fn a_catalogue_is_shown_to_programs_on_standard_output_alone() {
     let home = home(&echo());
@@ -469,7 +469,7 @@ fn a_proxy_of_the_environment_is_not_repeated() {
             said.run(&run, &format!("{args:?}"));
         }
     }
-    assert!(said.contains("<redacted>") > 2, "the proxy repeated what it was told");
+    assert!(said.contains("<redacted>") > 2, "the proxy repeated its request");
     said.search();
 }
 
@@ -483,7 +483,7 @@ fn verbose_insecure_shows_it_and_says_so() {
     let lines: Vec<&str> = shown.stderr.lines().filter(|line| line.starts_with("debug: ")).collect();
     assert!(lines.iter().any(|line| line.contains(&canary("header"))), "{shown}");
     assert!(shown.stderr.contains("\"pw\": \"c4n-placed"), "{shown}");
-    // What is told of the failure itself stays without.
+    // The message of the failure does not contain it.
     let last = shown.stderr.lines().last().unwrap();
     assert!(last.contains("422") && !last.contains("c4n-"), "{last}");
 }

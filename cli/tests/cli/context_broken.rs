@@ -66,7 +66,7 @@ fn broken() -> Vec<String> {
         "credentials: [{name: a, username: u, password: p}, {name: a, username: u, password: p}]".to_owned(),
         "credentials: [{name: a-b, username: u, password: p}, {name: a.b, username: u, password: p}]"
             .to_owned(),
-        http("auth: {basic: {credentialsRef: {name: nobody}}}"),
+        http("auth: {basic: {credentialsRef: {name: absent}}}"),
         http("auth: {basic: {username: u, password: canary}}"),
         // The repository.
         context("repository: {}"),
@@ -124,17 +124,17 @@ fn broken() -> Vec<String> {
 }
 
 #[test]
-fn each_mistake_is_told_with_its_place() {
-    let mut told = String::new();
+fn each_mistake_is_reported_with_its_place() {
+    let mut printed = String::new();
     for catalogue in broken() {
         let run = Home::with_catalogue(&catalogue).run(&["context", "list"]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{catalogue}\n{run}");
         assert!(!run.stderr.contains("canary"), "{run}");
         let error =
             run.stderr.strip_prefix("<home>/.declarest/configs/contexts.yaml: ").unwrap_or(&run.stderr);
-        writeln!(told, "{}", error.trim_end()).unwrap();
+        writeln!(printed, "{}", error.trim_end()).unwrap();
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(printed, @r#"
     cannot decode yaml, line 1, column 11: unclosed bracket '['
     cannot decode yaml, line 2, column 1: a second document; there must be exactly one
     line 1, column 1: the document: expected an object, found an array
@@ -158,7 +158,7 @@ fn each_mistake_is_told_with_its_place() {
     line 1, column 38: credentials[0].password: must not be empty; write a value or {prompt: true}
     line 1, column 53: credentials[1].name: duplicate credential name "a"; rename one
     line 1, column 55: credentials[1].name: "a.b" and "a-b" have the same environment variables; rename one
-    line 9, column 41: contexts[0].managedServer.http.auth.basic.credentialsRef.name: there is no credential "nobody" under credentials; there is ops
+    line 9, column 41: contexts[0].managedServer.http.auth.basic.credentialsRef.name: there is no credential "absent" under credentials; there is ops
     line 9, column 24: unknown key "username" in contexts[0].managedServer.http.auth.basic; use credentialsRef
     line 6, column 5: contexts[0].repository: has none of filesystem, git; set exactly one
     line 6, column 5: contexts[0].repository: has filesystem and git; keep one of them

@@ -21,7 +21,7 @@ fn commit(home: &Home, file: &str) {
     assert_eq!(home.run(&["repository", "commit", "-m", "x"]).code, 0);
 }
 
-/// Nobody listens on this port of the machine itself.
+/// No program listens on this port of the machine itself.
 fn offline(catalogue: &str) -> String {
     catalogue.replace("https://api.test", "http://127.0.0.1:1")
 }

@@ -28,8 +28,8 @@ fn remembered(home: &Home) -> usize {
 fn bash_forgets_when_it_ends_and_keeps_earlier_traps() {
     let home = Home::new();
     home.write("run/x", "");
-    let told = bash(&home, &format!("{FILE}exit 3"), &[]);
-    assert_eq!(told, "bash:N\nearlier it's 3\n");
+    let printed = bash(&home, &format!("{FILE}exit 3"), &[]);
+    assert_eq!(printed, "bash:N\nearlier it's 3\n");
     assert_eq!(remembered(&home), 0);
 }
 
@@ -37,8 +37,8 @@ fn bash_forgets_when_it_ends_and_keeps_earlier_traps() {
 fn the_session_of_another_shell_goes_on() {
     let home = Home::new();
     home.write("run/x", "");
-    let told = bash(&home, FILE, &[("DECLAREST_PROMPT_AUTH_SESSION_ID", "bash:1")]);
-    assert_eq!(told, "bash:N\nearlier it's 0\n");
+    let printed = bash(&home, FILE, &[("DECLAREST_PROMPT_AUTH_SESSION_ID", "bash:1")]);
+    assert_eq!(printed, "bash:N\nearlier it's 0\n");
     assert_eq!(remembered(&home), 1);
 }
 

@@ -25,7 +25,7 @@ pub fn declarest(args: &[&str]) -> Run {
     declarest_with(args, &[])
 }
 
-/// Runs `declarest` with these arguments and environment variables. Standard output is no terminal.
+/// Runs `declarest` with these arguments and environment variables. Standard output is not a terminal.
 pub fn declarest_with(args: &[&str], variables: &[(&str, &str)]) -> Run {
     Home::new().run_with(args, variables, "")
 }

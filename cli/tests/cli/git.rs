@@ -46,7 +46,7 @@ pub fn git_at(directory: &Path, date: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
-/// A home with the context [`WITH_REMOTE`], an empty remote, and somebody else's checkout of it in `other`.
+/// A home with the context [`WITH_REMOTE`], an empty remote, and the checkout of another user in `other`.
 pub fn home_with_remote() -> Home {
     let home = Home::with_catalogue(WITH_REMOTE);
     git(&home.path(""), &["init", "--quiet", "--bare", "--initial-branch=main", "origin.git"]);
@@ -55,7 +55,7 @@ pub fn home_with_remote() -> Home {
     home
 }
 
-/// Somebody else commits a file and pushes it.
+/// Another user commits a file and pushes it.
 pub fn pushed_by_another(home: &Home, file: &str, content: &str) {
     let other = home.path("other");
     home.write(&format!("other/{file}"), content);

@@ -127,7 +127,7 @@ fn what_was_planned_is_done() {
 #[case::desired(|world: &World| world.declare("shops/rio/resource.yaml", "id: rio\ntier: silver\ntags: [a]\n"), "the steps are the same")]
 #[case::body(|world: &World| world.declare("shops/_/metadata.yaml", "operations: {update: {transforms: [{excludeAttributes: [/tags]}]}}"), "the steps are the same")]
 #[case::more(|world: &World| world.declare("shops/zoe/resource.json", r#"{"id": "zoe"}"#), "/shops/zoe is selected now")]
-#[case::less(|world: &World| std::fs::remove_file(world.home.path("repo/shops/lima/resource.json")).unwrap(), "/shops/lima is not selected any more")]
+#[case::less(|world: &World| std::fs::remove_file(world.home.path("repo/shops/lima/resource.json")).unwrap(), "/shops/lima is no longer selected")]
 fn what_does_not_hold_any_more_is_refused(#[case] change: fn(&World), #[case] what: &str) {
     let world = shops();
     let file = saved(&world);

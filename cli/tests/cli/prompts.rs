@@ -97,9 +97,9 @@ fn answers_are_kept_for_the_session_if_that_is_wanted() {
     terminal.answer(PASSWORD, "pässword");
     let (code, shown) = terminal.end();
     assert_eq!(code, 0, "{shown}");
-    let told = "[WARNING] the password of credential \"ops\" is kept for this session \
+    let expected = "[WARNING] the password of credential \"ops\" is kept for this session \
                 (DECLAREST_PROMPT_AUTH_SESSION_ID) and used again without asking";
-    assert!(shown.contains(told) && !shown.contains("the username of"), "{shown}");
+    assert!(shown.contains(expected) && !shown.contains("the username of"), "{shown}");
 
     let mode = |file: &str| fs::metadata(world.home.path(file)).unwrap().permissions().mode() & 0o777;
     let file = "run/declarest/prompt-auth/prompt-auth-2eddf0a274b6f6ca.json";
@@ -124,9 +124,9 @@ fn answers_are_kept_for_the_session_if_that_is_wanted() {
 
 fn refused(run: &Run) {
     assert_eq!(run.code, 2, "{run}");
-    let told = " without a terminal on standard input and output; or set \
+    let expected = " without a terminal on standard input and output; or set \
                 DECLAREST_CONTEXT_CREDENTIAL_OPS_PASSWORD";
-    assert!(run.stderr.contains(told), "{run}");
+    assert!(run.stderr.contains(expected), "{run}");
 }
 
 #[rstest]
@@ -148,7 +148,7 @@ fn other_answers_are_forgotten(#[case] password: &str, #[case] directory_exists:
 }
 
 #[test]
-fn a_session_file_that_is_none_is_told() {
+fn a_broken_session_file_is_reported() {
     let (world, mut directory) = (world("alice", PERSISTENT), String::new());
     let variables = session(&world.home, &mut directory, "bash:1");
     world.home.write("run/declarest/prompt-auth/prompt-auth-2eddf0a274b6f6ca.json", "[canary");
@@ -187,7 +187,7 @@ fn a_shell_remembers_until_it_ends() {
 #[case::context_to_delete(&["context", "delete"], "context name is required: declarest context delete NAME")]
 #[case::new_name(&["context", "rename", "dev"], "new context name is required: declarest context rename FROM TO")]
 #[case::editor(&["resource", "metadata", "edit", "/apps/a"], "cannot ask for the metadata of /apps/a")]
-fn nobody_is_asked_who_cannot_answer(
+fn questions_need_a_terminal(
     #[case] args: &[&str],
     #[case] message: &str,
     #[values("neither", "input", "output")] terminal: &str,
@@ -213,7 +213,7 @@ fn nobody_is_asked_who_cannot_answer(
 #[case::context(&["context", "use"], "context name is required: declarest context use NAME")]
 #[case::new_name(&["context", "rename", "dev"], "new context name is required: declarest context rename FROM TO")]
 #[case::editor(&["resource", "metadata", "edit", "/apps/a"], "cannot ask for the metadata of /apps/a with --no-input")]
-fn nobody_is_asked_who_does_not_want_to_be(#[case] args: &[&str], #[case] message: &str) {
+fn no_input_prevents_questions(#[case] args: &[&str], #[case] message: &str) {
     let world = world("alice", PROMPT);
     let catalogue = world.home.catalogue();
     let (code, shown) = at_terminal(&world.home, &[args, &["--no-input"]].concat(), &[]).end();
@@ -252,7 +252,7 @@ fn a_value_can_be_typed() {
     assert_eq!(world.run(&["secret", "get", "/apps/a:pw"]).stdout, "s3cret value\n");
 }
 
-/// Flags give consent; nobody is talked into it.
+/// Flags give consent; the command does not ask for it.
 #[rstest]
 #[case::overwrite(&["resource", "save", "/apps/a"], "already exists; rerun with --force")]
 #[case::delete(&["resource", "delete", "/apps/a"], "--yes")]

@@ -14,7 +14,7 @@ fn home() -> Home {
     for (file, date, message) in [
         ("shops/rio/resource.json", "2026-01-01T12:00:00+01:00", "declarest: save resource /shops/rio"),
         ("shops/ava/resource.json", "2026-01-02T12:00:00Z", "Add Ava\n\nIt opens in May.\n\nNot in June."),
-        ("README.md", "2026-01-03T12:00:00-05:30", "tell\nmore"),
+        ("README.md", "2026-01-03T12:00:00-05:30", "open\nearlier"),
     ] {
         home.write(&format!("work/{file}"), file);
         git(&work, &["add", "--all"]);
@@ -28,11 +28,11 @@ fn text() {
     insta::assert_snapshot!(home().run(&["repository", "history"]), @r"
     exit 0
     --- stdout
-    commit 96b7071a18c239d28f5a27338e9d62d095bfd33f
+    commit 8400d2a1064e3c8a3a7b555f80671cb1ff21c027
     Author: Alice <alice@test>
     Date:   Sat Jan 3 12:00:00 2026 -0530
 
-        tell more
+        open earlier
 
     commit 89925c9f717abcd1be651846e3c71f2f5575ab04
     Author: Alice <alice@test>
@@ -60,11 +60,11 @@ fn json() {
     --- stdout
     [
       {
-        "hash": "96b7071a18c239d28f5a27338e9d62d095bfd33f",
+        "hash": "8400d2a1064e3c8a3a7b555f80671cb1ff21c027",
         "author": "Alice",
         "email": "alice@test",
         "date": "2026-01-03T12:00:00-05:30",
-        "subject": "tell more",
+        "subject": "open earlier",
         "body": ""
       },
       {
@@ -85,7 +85,7 @@ fn oneline() {
     insta::assert_snapshot!(home().run(&["repository", "history", "--oneline"]), @r"
     exit 0
     --- stdout
-    96b7071a18c2 tell more
+    8400d2a1064e open earlier
     89925c9f717a Add Ava
     4ba91c8faf82 declarest: save resource /shops/rio
     --- stderr
@@ -93,21 +93,21 @@ fn oneline() {
 }
 
 #[rstest]
-#[case(&[], "tell more|Add Ava|declarest: save resource /shops/rio")]
-#[case(&["--max-count", "1"], "tell more")]
-#[case(&["--max-count", "2", "--reverse"], "Add Ava|tell more")]
+#[case(&[], "open earlier|Add Ava|declarest: save resource /shops/rio")]
+#[case(&["--max-count", "1"], "open earlier")]
+#[case(&["--max-count", "2", "--reverse"], "Add Ava|open earlier")]
 #[case(&["--max-count", "0"], "")]
-#[case(&["--author", "ALICE@"], "tell more|Add Ava|declarest: save resource /shops/rio")]
+#[case(&["--author", "ALICE@"], "open earlier|Add Ava|declarest: save resource /shops/rio")]
 #[case(&["--author", "bob"], "")]
 #[case(&["--grep", "JUNE"], "Add Ava")]
-#[case(&["--since", "2026-01-02"], "tell more|Add Ava")]
+#[case(&["--since", "2026-01-02"], "open earlier|Add Ava")]
 #[case(&["--until", "2026-01-02"], "Add Ava|declarest: save resource /shops/rio")]
-#[case(&["--since", "2026-01-02T12:00:01Z"], "tell more")]
+#[case(&["--since", "2026-01-02T12:00:01Z"], "open earlier")]
 #[case(&["--until", "2026-01-01T11:00:00Z"], "declarest: save resource /shops/rio")]
 #[case(&["--since", "2026-01-02", "--until", "2026-01-02"], "Add Ava")]
 #[case(&["--path", "shops"], "Add Ava|declarest: save resource /shops/rio")]
 #[case(&["--path", "/shops/rio/"], "declarest: save resource /shops/rio")]
-#[case(&["--path", "shops/rio", "--path", "README.md"], "tell more|declarest: save resource /shops/rio")]
+#[case(&["--path", "shops/rio", "--path", "README.md"], "open earlier|declarest: save resource /shops/rio")]
 #[case(&["--path", "shops", "--max-count", "1"], "Add Ava")]
 #[case(&["--path", "none"], "")]
 fn filters(#[case] args: &[&str], #[case] expected: &str) {

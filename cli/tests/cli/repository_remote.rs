@@ -141,7 +141,7 @@ fn offline_is_what_was_last_seen() {
 }
 
 #[test]
-fn a_refresh_tells_when_the_branch_is_missing() {
+fn a_refresh_reports_a_missing_branch() {
     let home = home_with_remote();
     insta::assert_snapshot!(home.run(&["repository", "refresh"]), @r#"
     exit 0

@@ -72,7 +72,7 @@ fn a_failing_target_does_not_stop_the_others() {
     exit 4
     --- stdout
     --- stderr
-    PUT /shops/rio: remote request failed with status 403: {"error":"the server was told to fail"}
+    PUT /shops/rio: remote request failed with status 403: {"error":"injected failure"}
     /shops/zoe: "shops/zoe/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
     [ERROR] command execution failed: 2 of 4 resources failed.
     "#);
@@ -87,7 +87,7 @@ fn one_failure_is_the_failure_of_the_command() {
     exit 2
     --- stdout
     --- stderr
-    [ERROR] command execution failed: PUT /shops/rio: remote request failed with status 400: {"error":"the server was told to fail"}.
+    [ERROR] command execution failed: PUT /shops/rio: remote request failed with status 400: {"error":"injected failure"}.
     "#);
 }
 
@@ -105,7 +105,7 @@ fn exit_codes(#[case] status: u16, #[case] code: i32) {
 #[test]
 fn a_create_that_meets_a_conflict_becomes_an_update() {
     let world = shops();
-    // The server says that there is nothing until somebody wants to create it.
+    // The server answers 404 until a client creates it.
     world.live("/shops/oslo", r#"{"id": "oslo", "old": true}"#);
     world.server.fail(Matcher::new("GET", "/shops/oslo"), 404, 9);
     world.server.fail(Matcher::new("GET", "/shops"), 404, 9);

@@ -206,7 +206,7 @@ fn defaults_are_pruned() {
 }
 
 #[rstest]
-#[case::absent(&["/shops/nobody"], 3, "not found")]
+#[case::absent(&["/shops/absent"], 3, "not found")]
 #[case::server_error(&["/broken/x"], 6, "500")]
 #[case::forbidden(&["/closed/x"], 4, "403")]
 #[case::other_status(&["/odd/x"], 2, "418")]

@@ -18,7 +18,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 fn get(args: &[&str]) -> Run {
-    // Whoever asks the server gets nothing.
+    // A command that asks the server gets nothing.
     let home = Server::new(&[]).home();
     for (file, content) in FILES {
         home.write(file, content);
@@ -88,11 +88,11 @@ fn an_empty_directory_is_an_empty_collection() {
 
 #[test]
 fn what_is_not_there_is_not_found() {
-    insta::assert_snapshot!(get(&["/shops/nobody"]), @r"
+    insta::assert_snapshot!(get(&["/shops/absent"]), @r"
     exit 3
     --- stdout
     --- stderr
-    resource /shops/nobody not found in the repository
+    resource /shops/absent not found in the repository
     ");
 }
 

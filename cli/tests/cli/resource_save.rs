@@ -187,7 +187,7 @@ fn git(#[case] args: &[&str], #[case] message: &str) {
     assert_eq!(run.code, 0, "{run}");
     let log = crate::git::git(&world.home.path("repo"), &["log", "--format=%an %s", "--name-only"]);
     assert_eq!(log, format!("declarest {message}\n\nshops/rio/resource.json"));
-    // An uncommitted change of somebody stops the next save before anything is written.
+    // An uncommitted change of a user stops the next save before anything is written.
     world.declare("stray", "x");
     let run = world.run(&["resource", "save", "/shops/rio", "--force"]);
     assert_eq!(run.code, 2, "{run}");

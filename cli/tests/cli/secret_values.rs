@@ -108,7 +108,7 @@ fn values_that_are_not_arguments(#[case] args: &[&str], #[case] stdin: &str, #[c
 }
 
 #[test]
-fn a_file_that_others_may_read_is_told_and_closed() {
+fn a_file_that_others_may_read_is_reported_and_protected() {
     let home = filled();
     let file = home.path("store/secrets.json");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();

@@ -86,7 +86,7 @@ fn a_proxy_is_asked_and_its_credentials_only_if_it_serves() {
     let run = proxied.run_with(&["server", "check"], &[password], "");
     assert_eq!((run.code, proxy.requests().as_str()), (0, "GET http://api.test/"), "{run}");
     assert!(!run.stderr.contains("canary"), "{run}");
-    // Loopback is reached directly, so nobody has to know the password.
+    // Loopback is reached directly, so the password is not needed.
     let local = home(&format!("url: '{}', {KEY}, {through}", proxy.url()));
     assert_eq!(local.run(&["server", "check"]).code, 0);
 }
@@ -118,7 +118,7 @@ fn certificates_that_cannot_be_used() {
 }
 
 #[test]
-fn what_verbose_tells_is_redacted() {
+fn verbose_output_is_redacted() {
     let routes = &[
         ("POST /token", 200, "{\"access_token\": \"canary-token\"}"),
         ("GET /?key=canary-query", 500, "no canary-token"),
@@ -130,8 +130,8 @@ fn what_verbose_tells_is_redacted() {
     let home = home(&format!("url: '{url}/?key=canary-query', {auth}"));
     let run = home.run(&["server", "check", "-vvv"]);
     assert_eq!(run.code, 6, "{run}");
-    let told = run.to_string();
-    assert!(!told.contains("canary"), "{told}");
+    let printed = run.to_string();
+    assert!(!printed.contains("canary"), "{printed}");
     for line in [
         "debug: TLS: the system's authorities\n".to_owned(),
         format!("verbose: POST {url}/token (auth: oauth2)\n"),
@@ -139,7 +139,7 @@ fn what_verbose_tells_is_redacted() {
         "debug: > authorization: Bearer <redacted>\n".to_owned(),
         "debug: < no <redacted>\n".to_owned(),
     ] {
-        assert!(told.contains(&line), "{line}{told}");
+        assert!(printed.contains(&line), "{line}{printed}");
     }
     let run = home.run(&["server", "check", "-vvv", "--verbose-insecure"]);
     assert!(run.stderr.contains("[WARNING] --verbose-insecure: the output of --verbose"), "{run}");

@@ -1,4 +1,4 @@
-//! A pseudo terminal with a program at it, and somebody who reads and types.
+//! A pseudo terminal with a program at it, and a user who reads and types.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 
-/// Somebody who is patient: builds and other tests may run beside.
+/// Long, because builds and other tests may run at the same time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The keys that mean something else than themselves.
@@ -49,7 +49,7 @@ impl Terminal {
         let keyboard = File::from(ours);
         let mut reader = keyboard.try_clone().unwrap();
         let (sender, screen) = channel();
-        // Ends with an error (EIO) once nobody has the other side open any more.
+        // Ends with an error (EIO) when no process has the other side open.
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(length @ 1..) = read(&mut reader, &mut buffer) {

@@ -46,7 +46,7 @@ async fn what_is_denied_names_the_policy_that_is_missing(
 }
 
 #[tokio::test]
-async fn settings_that_are_wrong_are_told() {
+async fn wrong_settings_are_reported() {
     let vault = Vault::start().await;
     let wrong_role = app_role(&vault).await.replace("secretID: ", "secretID: canary-");
     let url = vault.url();
@@ -90,7 +90,7 @@ async fn settings_that_are_wrong_are_told() {
 async fn certificates_are_checked() {
     let vault = Vault::start_with_tls().await;
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem();
-    // Both are good authorities: what is refused below is refused for what it vouches for.
+    // Both are valid authorities, so a refusal below depends on the signed certificate.
     for pem in [&other, &vault.certificate] {
         TlsConfig::trusting(Pem { origin: "a certificate of the test", text: pem.as_bytes() }).unwrap();
     }

@@ -78,7 +78,7 @@ async fn a_token_that_expires_in_the_middle_of_a_run_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_given_token_that_ends_in_the_middle_of_a_run_is_told() {
+async fn a_given_token_that_expires_during_a_run_is_reported() {
     let vault = Vault::start().await;
     let token = vault.token(json!({"policies": ["declarest"]})).await;
     let world = world(&vault, &format!("{{token: {token}}}"));
@@ -88,11 +88,11 @@ async fn a_given_token_that_ends_in_the_middle_of_a_run_is_told() {
     };
     let run = apply_while(&world, revoked);
     assert_eq!(run.code, 4, "{run}");
-    // What was read before is written, and the rest is told.
+    // Resources that were read before are written, and the rest is reported.
     let written = world.writes().len();
     assert!((1..RESOURCES).contains(&written), "{run}");
-    let told = run.stderr.matches("Vault denies it (").count();
-    assert!(told >= RESOURCES - written, "{run}");
+    let reported = run.stderr.matches("Vault denies it (").count();
+    assert!(reported >= RESOURCES - written, "{run}");
     assert!(!run.to_string().contains(&token) && !run.to_string().contains("s3cret"), "{run}");
 }
 

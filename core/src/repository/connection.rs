@@ -207,7 +207,7 @@ impl<'a> Connection<'a> {
     /// Checks host keys against the known hosts. libgit2 checks certificates against the CAs of the system, unless
     /// all certificates are trusted. A relay checks certificates against configured CAs.
     fn certificate(&self, certificate: &Cert<'_>) -> Result<CertificateCheckStatus, RepositoryError> {
-        if certificate.as_x509().is_some() && self.remote.tls.trusts_anybody() {
+        if certificate.as_x509().is_some() && self.remote.tls.trusts_all() {
             return Ok(CertificateCheckStatus::CertificateOk);
         }
         let (Some(presented), RemoteAuth::Ssh { known_hosts, insecure_ignore_host_key, .. }) =

@@ -74,13 +74,13 @@ impl Mirror {
     }
 
     /// Like [`Mirror::open`], but always discards the content of the directory.
-    pub fn open_anew(directory: &Path, binding: &str) -> Result<Self, RepositoryError> {
+    pub fn open_empty(directory: &Path, binding: &str) -> Result<Self, RepositoryError> {
         Place::at(directory, binding).discard()?;
         Self::open(directory, binding)
     }
 
     /// Fails if the mirror is known to be damaged, or its tip cannot be read. A damaged mirror fails in every call
-    /// and does not recover: call [`Mirror::open_anew`].
+    /// and does not recover: call [`Mirror::open_empty`].
     pub fn verify(&self) -> Result<(), RepositoryError> {
         let Some(tip) = self.tip()? else { return Ok(()) };
         self.with(|repository| {

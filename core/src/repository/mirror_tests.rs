@@ -282,7 +282,7 @@ fn damage_to_an_open_mirror_is_an_error_until_it_is_recreated(#[case] harm: Harm
     assert!(matches!(f.mirror.tree(&first), Err(RepositoryError::Damaged { .. })));
     assert!(matches!(f.fetch_branch("main"), Err(RepositoryError::Damaged { .. })));
     assert!(f.mirror.verify().is_err() && f.mirror.is_damaged());
-    let reopened = Mirror::open_anew(&f.directory.path().join("mirror"), "binding").unwrap();
+    let reopened = Mirror::open_empty(&f.directory.path().join("mirror"), "binding").unwrap();
     assert_eq!(fetch_from(&reopened, &f.origin.url(), "main").unwrap(), first);
     reopened.verify().unwrap();
     assert!(!reopened.is_damaged());

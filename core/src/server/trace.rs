@@ -28,7 +28,7 @@ pub const LINES: u8 = 2;
 /// Also headers and bodies, and the source of the TLS settings.
 pub const ALL: u8 = 3;
 
-type Tell = dyn Fn(u8, &str) + Send + Sync;
+type Print = dyn Fn(u8, &str) + Send + Sync;
 type Hidden = dyn Fn() -> Redactor + Send + Sync;
 
 /// Logs requests and answers, up to a level.
@@ -36,15 +36,15 @@ type Hidden = dyn Fn() -> Redactor + Send + Sync;
 pub struct Trace {
     level: u8,
     reveal: bool,
-    tell: Arc<Tell>,
+    print: Arc<Print>,
     hidden: Option<Arc<Hidden>>,
 }
 
 impl Trace {
-    /// Returns a trace that passes lines up to `level` to `tell`, from 0 for nothing to [`ALL`], each with its level.
+    /// Returns a trace that passes lines up to `level` to `print`, from 0 for nothing to [`ALL`], each with its level.
     /// With `reveal` the lines contain credentials, except for requests to token endpoints.
-    pub fn new(level: u8, reveal: bool, tell: impl Fn(u8, &str) + Send + Sync + 'static) -> Self {
-        Self { level, reveal, tell: Arc::new(tell), hidden: None }
+    pub fn new(level: u8, reveal: bool, print: impl Fn(u8, &str) + Send + Sync + 'static) -> Self {
+        Self { level, reveal, print: Arc::new(print), hidden: None }
     }
 
     /// Returns the trace with further secrets, for callers that know more than the client. `hidden` is called for
@@ -59,14 +59,14 @@ impl Trace {
         self.hidden.as_ref().map(|hidden| hidden())
     }
 
-    fn tells(&self, level: u8) -> bool {
+    fn includes(&self, level: u8) -> bool {
         self.level >= level
     }
 
     /// Logs a line if the trace includes its level.
     pub(super) fn line(&self, level: u8, text: impl FnOnce() -> String) {
-        if self.tells(level) {
-            (self.tell)(level, &text());
+        if self.includes(level) {
+            (self.print)(level, &text());
         }
     }
 }
@@ -109,10 +109,10 @@ impl Teller<'_> {
         // An error describes the fault of a member, not its value.
         let said = &Confidential::default();
         let confidential = if status.is_success() { self.confidential } else { said };
-        if self.trace.tells(ALL) {
+        if self.trace.includes(ALL) {
             self.body(ALL, "<", body, BODY, confidential);
         } else if self.is_failure(status) {
-            let limit = if self.trace.tells(LINES) { BODY } else { ERROR_BODY };
+            let limit = if self.trace.includes(LINES) { BODY } else { ERROR_BODY };
             self.body(ERRORS, "<", body, limit, confidential);
         }
     }
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    fn told(level: u8, reveal: bool, token: bool) -> String {
+    fn logged(level: u8, reveal: bool, token: bool) -> String {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&lines);
         let trace = Trace::new(level, reveal, move |level, line| {
@@ -238,14 +238,14 @@ mod tests {
 
     #[test]
     fn detail_rises_with_the_level() {
-        assert_eq!(told(0, false, false), "");
-        insta::assert_snapshot!(told(1, false, false), @"1 < no <redacted>");
-        insta::assert_snapshot!(told(2, false, false), @r"
+        assert_eq!(logged(0, false, false), "");
+        insta::assert_snapshot!(logged(1, false, false), @"1 < no <redacted>");
+        insta::assert_snapshot!(logged(2, false, false), @r"
         2 PUT https://h.test/x?key=<redacted>&b=<redacted> (auth: oauth2)
         2 400 Bad Request in 7 ms
         1 < no <redacted>
         ");
-        insta::assert_snapshot!(told(3, false, false), @r#"
+        insta::assert_snapshot!(logged(3, false, false), @r#"
         2 PUT https://h.test/x?key=<redacted>&b=<redacted> (auth: oauth2)
         3 > authorization: Bearer <redacted>
         3 > proxy-authorization: <redacted>
@@ -260,19 +260,19 @@ mod tests {
 
     #[test]
     fn reveal_shows_secrets() {
-        let told = told(3, true, false);
+        let logged = logged(3, true, false);
         for secret in ["canary-key", "canary-token", "canary-proxy", "canary-query", "canary-cookie"] {
-            assert!(told.contains(secret), "{told}");
+            assert!(logged.contains(secret), "{logged}");
         }
-        assert!(!told.contains("canary-pass"), "{told}");
+        assert!(!logged.contains("canary-pass"), "{logged}");
     }
 
     #[rstest]
     #[case(false)]
     #[case(true)]
     fn tokens_are_never_shown(#[case] reveal: bool) {
-        let told = told(3, reveal, true);
-        assert!(!told.contains("canary") && told.contains("PUT https://h.test/x"), "{told}");
+        let logged = logged(3, reveal, true);
+        assert!(!logged.contains("canary") && logged.contains("PUT https://h.test/x"), "{logged}");
     }
 
     #[test]

@@ -188,11 +188,11 @@ impl Wire {
         // Stage 1: pass the gate.
         let pass = match call.waited(self.gate.enter(call.caller())).await {
             Some(Ok(pass)) => pass,
-            Some(Err(refused)) => return Err(self.told(request, self.refused(request, refused))),
+            Some(Err(refused)) => return Err(self.redacted_failure(request, self.refused(request, refused))),
             None => {
                 let (method, path) = (request.method.clone(), request.path.clone());
                 let cancelled = Failed::finally(ServerError::Cancelled { method, path });
-                return Err(self.told(request, cancelled));
+                return Err(self.redacted_failure(request, cancelled));
             }
         };
         if pass.held_back() {
@@ -205,7 +205,7 @@ impl Wire {
             let error = request.timed_out(call.attempt_timeout);
             Err(Failed { error, failure: Failure::Interrupted })
         });
-        let outcome = outcome.map_err(|failed| self.told(request, failed));
+        let outcome = outcome.map_err(|failed| self.redacted_failure(request, failed));
         // Stage 3: return the slot. The outcome at another origin does not describe this server.
         if self.base_url.origin_is(call.target) {
             pass.settle(lesson(&outcome));
@@ -213,13 +213,13 @@ impl Wire {
             drop(pass);
         }
         if call.purpose == Purpose::Resource {
-            self.tell(&request.method, &outcome, started.elapsed());
+            self.notify(&request.method, &outcome, started.elapsed());
         }
         outcome
     }
 
     /// Redacts the error of `failed`.
-    fn told(&self, request: &Request, Failed { error, failure }: Failed) -> Failed {
+    fn redacted_failure(&self, request: &Request, Failed { error, failure }: Failed) -> Failed {
         Failed { error: self.redacted(request, error), failure }
     }
 
@@ -228,7 +228,7 @@ impl Wire {
         error.with_texts(|text| one_line(&self.redaction.redact_with(&request.secrets, text)).into_owned())
     }
 
-    fn tell(&self, method: &Method, outcome: &Result<Response, Failed>, elapsed: Duration) {
+    fn notify(&self, method: &Method, outcome: &Result<Response, Failed>, elapsed: Duration) {
         self.observe(|observer| {
             let status = outcome.as_ref().map_or_else(|failed| failed.error.status(), |r| Some(r.status));
             observer.completed(method, status, elapsed);
@@ -469,9 +469,9 @@ impl Wire {
         self.trace.as_ref().map(|trace| Teller { trace, redaction, secrets, confidential, looks, token })
     }
 
-    pub fn observe(&self, tell: impl FnOnce(&dyn RequestObserver)) {
+    pub fn observe(&self, notify: impl FnOnce(&dyn RequestObserver)) {
         if let Some(observer) = &self.observer {
-            tell(observer.as_ref());
+            notify(observer.as_ref());
         }
     }
 }

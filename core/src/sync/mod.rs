@@ -1,16 +1,16 @@
-//! The engine: what the server has, what has to be done, doing it, and what came of it.
+//! The engine: reads the managed server, compares it with Git, writes the differences and reports the results.
 //!
 //! ```text
-//!             model     resources, actions, reports, and what answers prove (no I/O)
+//!             model     resources, actions and reports; decides what an answer proves (no I/O)
 //!               |
-//!            observe    reads the server: resource -> Observed, or why that is unknown
+//!            observe    reads the server: resource -> Observed, or the reason why the state is unknown
 //!               |
 //!             plan      decides: (desired, observed) -> Action; candidate -> Fate
 //!               |
-//!             apply     sends actions in order, and decides again on 404, 409, 412 and lost answers
+//!             apply     sends the actions in order, and decides again after 404, 409, 412 and lost answers
 //! ```
 //!
-//! Each floor uses those above it. A failing resource does not stop the others: its failure is recorded with its reason.
+//! Each layer uses the layers above it. If a resource fails, the report states the reason, and the others continue.
 
 mod apply;
 mod model;
@@ -36,13 +36,13 @@ pub use plan::Plan;
 pub use plan::decide::decide;
 pub use plan::saved::{SavedPlan, SavedPlanError, Subject, Summary};
 
-/// Brings the server to the desired state of `selection`, or in observe-only mode reports how it departs.
+/// Brings the resources of `selection` on the server to their desired state. Mode `observe` only reports differences.
 ///
-/// Work runs concurrently up to the server's gate. `stop` is looked at before each resource; a request in
-/// flight is finished. The report covers every selected resource.
+/// Requests run concurrently within the budget of the server. `stop` is checked before each resource; a request that
+/// has been sent is completed. The report covers every selected resource.
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
     let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
-    // Only such a run can be repeated by its answers alone.
+    // `recheck` can repeat only such a run.
     let repeatable = whole_scope && reading == Reading::Bulk && selection.prune.is_empty();
     let transcript = Transcript::new(repeatable);
     let session = &stop.bounding(session);
@@ -59,7 +59,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
         }
     };
     let is_clean = report.outcome == Outcome::Succeeded && report.prune_refused.is_none();
-    // A secret may be another one the next time, though the server answers as before.
+    // A secret may change before the next run although the server gives the same answers.
     let settled = is_clean && !had_work && session.secrets.values().is_empty();
     if repeatable || !settled {
         let revision = session.tree.revision().filter(|_| settled);
@@ -71,8 +71,8 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     report
 }
 
-/// Plans and applies part by part, or all at once where deletions need the whole plan. A run over the whole scope begins
-/// where the last one was stopped.
+/// Plans and applies in parts, or in one part if the plan has deletions. A run over the whole scope starts where the
+/// last one was stopped. Also returns whether the plan had anything to write.
 async fn run_parts(
     surveyor: &Surveyor,
     session: &Session,
@@ -87,7 +87,7 @@ async fn run_parts(
     }
     let mut plan = surveyor.begin(&mut selection).await;
     let mut execution = Execution::new(session, &plan, stop);
-    // Deletions are bounded by what all of the plan deletes, so then all of it is made first.
+    // The prune limit counts the deletions of the whole plan, so the whole plan is made before it is applied.
     let deletes = plan.actions.iter().any(|action| action.step == Step::Delete);
     let mut declared = surveyor.declared(selection);
     let (mut had_work, mut stopped_at) = (false, None);
@@ -111,13 +111,13 @@ async fn run_parts(
     (execution.finish(), had_work)
 }
 
-/// Observes `selection` and decides what to do, without doing it.
+/// Reads the server and returns the plan for `selection`. Writes nothing.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
     let session = &stop.bounding(session);
     Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
 }
 
-/// Sends everything that `plan` holds and reports on all of it. `stop` is looked at before each request.
+/// Applies `plan` and reports the results. `stop` is checked before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let session = &stop.bounding(session);
     let mut execution = Execution::new(session, &plan, stop);

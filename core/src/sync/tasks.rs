@@ -6,17 +6,18 @@ use super::model::{Resource, SyncError};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::path::LogicalPath;
 
-/// What the task of a run that ends next made; its panic goes on in the run. `None` if no task is left.
+/// Waits for the next task to end and returns its result, or `None` if no task is left. A panic of the task continues
+/// in the run.
 pub(super) async fn next<T: 'static>(running: &mut JoinSet<T>) -> Option<T> {
     match running.join_next().await?.map_err(JoinError::try_into_panic) {
         Ok(made) => Some(made),
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // It was aborted, which only the end of the run does.
+        // The task was aborted. This happens only at the end of the run.
         Err(Err(_)) => None,
     }
 }
 
-/// Does work that blocks or computes for long, for the resource at `path`.
+/// Runs blocking or long work for the resource at `path` on the blocking pool.
 pub(super) async fn blocking<T: Send + 'static>(
     path: LogicalPath,
     work: impl FnOnce() -> Result<T, SyncError> + Send + 'static,
@@ -25,8 +26,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(SyncError::Task(path, error.to_string())))
 }
 
-/// Evaluates rules of `resource`: at once where that is quick, else on the blocking pool and on a stack that is large
-/// enough for jq.
+/// Evaluates rules of `resource`. Rules with jq run on the blocking pool, on a stack that is large enough for jq.
 pub(super) async fn evaluated<T: Send + 'static>(
     resource: Resource,
     work: impl FnOnce(&Resource) -> Result<T, SyncError> + Send + 'static,

@@ -31,7 +31,7 @@ enum Trust {
     #[default]
     System,
     Authorities(Vec<Certificate>),
-    Anybody,
+    All,
 }
 
 impl fmt::Debug for Trust {
@@ -39,7 +39,7 @@ impl fmt::Debug for Trust {
         f.write_str(match self {
             Self::System => "System",
             Self::Authorities(_) => "Authorities",
-            Self::Anybody => "Anybody",
+            Self::All => "All",
         })
     }
 }
@@ -98,7 +98,7 @@ pub struct TlsFiles {
 impl TlsConfig {
     /// Returns settings that accept any certificate: an attacker on the path can read and change everything.
     pub fn insecure() -> Self {
-        Self { trust: Trust::Anybody, identity: None }
+        Self { trust: Trust::All, identity: None }
     }
 
     /// Returns settings that trust only the chains of these CAs, one or more PEM certificates.
@@ -177,8 +177,8 @@ impl TlsConfig {
         self.identity.is_some() || !matches!(self.trust, Trust::System)
     }
 
-    pub(crate) fn trusts_anybody(&self) -> bool {
-        matches!(self.trust, Trust::Anybody)
+    pub(crate) fn trusts_all(&self) -> bool {
+        matches!(self.trust, Trust::All)
     }
 
     /// Whether only the configured CAs are trusted.
@@ -193,10 +193,10 @@ impl TlsConfig {
 
     /// Applies these settings to a client.
     pub(super) fn apply(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
-        let builder = builder.tls_danger_accept_invalid_certs(self.trusts_anybody());
+        let builder = builder.tls_danger_accept_invalid_certs(self.trusts_all());
         let builder = match &self.trust {
             Trust::Authorities(authorities) => builder.tls_certs_only(authorities.iter().cloned()),
-            Trust::System | Trust::Anybody => builder,
+            Trust::System | Trust::All => builder,
         };
         match &self.identity {
             Some(identity) => builder.identity(identity.clone()),

@@ -48,11 +48,11 @@ fn trusted_authorities_are_read_from_files() {
     assert!(TlsConfig::from_files(&files).unwrap_err().to_string().contains("No such file"));
     std::fs::write(&file, format!("# two\n{}{}", authority().pem(), authority().pem())).unwrap();
     let tls = TlsConfig::from_files(&files).unwrap();
-    assert!(tls.trusts_anybody() && tls.is_set());
+    assert!(tls.trusts_all() && tls.is_set());
     let tls = TlsConfig::from_files(&TlsFiles { insecure_skip_verify: false, ..files }).unwrap();
     let Trust::Authorities(authorities) = &tls.trust else { panic!("{tls:?}") };
     assert_eq!(authorities.len(), 2);
-    assert!(tls.is_set() && !tls.trusts_anybody());
+    assert!(tls.is_set() && !tls.trusts_all());
     let tls = TlsConfig::from_files(&TlsFiles::default()).unwrap();
     assert!(!tls.is_set());
 }
@@ -74,7 +74,7 @@ fn client_certificates_are_read_from_files(#[case] insecure: bool) {
     };
     let tls = TlsConfig::from_files(&files).unwrap();
     assert!(tls.presents() && tls.is_set());
-    assert_eq!(tls.trusts_anybody(), insecure);
+    assert_eq!(tls.trusts_all(), insecure);
     assert!(!format!("{tls:?}").contains("PRIVATE"), "{tls:?}");
 }
 

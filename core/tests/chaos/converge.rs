@@ -22,7 +22,7 @@ const CONCURRENCY: usize = 8;
 const RATE: u32 = 100;
 const BURST: u32 = 10;
 
-/// More runs than this are no convergence.
+/// Maximum number of runs until convergence.
 const MOST_RUNS: usize = 40;
 
 /// The pause between two runs. The operator's is longer.
@@ -36,7 +36,7 @@ pub struct Trial {
     pub resources: usize,
 }
 
-/// Brings a server to its desired state in spite of `trial.faults`; tells what went wrong, and what it took.
+/// Brings a server to its desired state in spite of `trial.faults`; returns the faults that it found, and the effort.
 pub async fn converge(trial: Trial) -> (Vec<String>, Tally) {
     let scene = Scene::new(trial.resources);
     let server = scene.server.url().trim_start_matches("http://").parse().unwrap();

@@ -1,6 +1,6 @@
 //! The engine against a server that cannot be relied upon.
 //!
-//! Each test injects faults into a tenth of all requests or more, in several runs that seeds tell apart, until
+//! Each test injects faults into a tenth of all requests or more, in several runs with different seeds, until
 //! nothing is left to do, and then compares the server with what is declared. `CHAOS_SEEDS` and
 //! `CHAOS_RESOURCES` size it, `CHAOS_TABLE` names a file to which the results are added: `make chaos`.
 //!

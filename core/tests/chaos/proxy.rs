@@ -111,7 +111,7 @@ fn is_abandoned(client: &Connection) -> bool {
     matches!(client.get_ref().try_read(&mut [0]), Ok(0))
 }
 
-/// Sends an answer; the request counts as answered from its first byte on. `None` where nobody takes it.
+/// Sends an answer; the request counts as answered from its first byte on. `None` if the client does not take it.
 async fn send(client: &mut Connection, open: Open, bytes: &[u8]) -> Option<()> {
     drop(open);
     client.write_all(bytes).await.ok()
@@ -131,7 +131,7 @@ impl Shared {
         wire::read(&mut server).await.ok()?
     }
 
-    /// Mishandles `request`; `None` where the connection is of no use any more.
+    /// Mishandles `request`; `None` if the connection can no longer be used.
     async fn inject(
         &self,
         client: &mut Connection,

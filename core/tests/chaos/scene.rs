@@ -63,7 +63,7 @@ impl Scene {
         for unit in 0..resources / UNIT {
             scene.unit(unit);
         }
-        // Whatever nobody declares, and is not to be deleted, stays as it is.
+        // Resources that are not declared and not to be deleted stay as they are.
         for (path, bodies) in state::of(scene.server.resources()) {
             let doomed = scene.doomed.iter().any(|candidate| candidate.path.as_str() == path);
             if !doomed {
@@ -172,7 +172,7 @@ impl Scene {
         Selection::full(tree, &LogicalPath::root(), true).unwrap()
     }
 
-    /// All that is declared, and all that is not declared any more.
+    /// All that is declared, and all that is no longer declared.
     pub fn everything(&self, tree: &dyn Tree) -> Selection {
         let prune = self.doomed.clone();
         Selection { prune, ..Self::declared(tree) }

@@ -1,4 +1,4 @@
-//! What a server holds, told so that it can be compared with what is declared: with names in the place of ids
+//! The content of a server in a form that can be compared with Git: with names in the place of ids
 //! that the server gave.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Bodies by path. Two bodies at one path are a resource that exists twice.
 pub type State = BTreeMap<String, Vec<Value>>;
 
-/// What is below `/orders` has ids of the server's; it is told by name here, and without its id.
+/// The server assigns the ids below `/orders`. Here, names replace them.
 const GIVEN_IDS: &str = "/orders/";
 
 pub fn of(resources: Vec<(String, Value)>) -> State {
@@ -19,17 +19,17 @@ pub fn of(resources: Vec<(String, Value)>) -> State {
         resources.iter().filter_map(|(path, body)| Some((path.clone(), name(path, body)?))).collect();
     let mut state = State::new();
     for (path, mut body) in resources {
-        let (mut told, mut real) = (String::new(), String::new());
+        let (mut named, mut real) = (String::new(), String::new());
         for segment in path.trim_start_matches('/').split('/') {
             real = format!("{real}/{segment}");
-            told = format!("{told}/{}", names.get(&real).map_or(segment, String::as_str));
+            named = format!("{named}/{}", names.get(&real).map_or(segment, String::as_str));
         }
         if names.contains_key(&path)
             && let Some(members) = body.as_object_mut()
         {
             members.remove("id");
         }
-        state.entry(told).or_default().push(body);
+        state.entry(named).or_default().push(body);
     }
     state
 }

@@ -33,7 +33,7 @@ fn unchanged(report: &Report) -> usize {
 }
 
 #[tokio::test]
-async fn one_list_tells_of_a_whole_collection_that_it_is_missing() {
+async fn one_list_shows_that_a_whole_collection_is_missing() {
     let scene = widgets(300, Config::default());
     let report = scene.run(Reading::Each).await;
     assert_eq!(report.stats.created, 300, "{report:?}");
@@ -119,7 +119,7 @@ async fn a_list_as_long_as_a_page_proves_no_absence() {
 }
 
 #[tokio::test]
-async fn a_list_of_summaries_answers_for_nobody() {
+async fn a_list_of_summaries_proves_no_equality() {
     // Comparing only what the list shows makes its entries look equal.
     let mut scene = widgets(20, Config { summaries: vec!["/widgets".to_owned()], ..Config::default() });
     scene

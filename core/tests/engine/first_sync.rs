@@ -47,10 +47,10 @@ async fn a_secret_that_cannot_be_read_costs_its_own_resource() {
     let scene = vaults(60, &[0, 50]).await;
     let report = scene.first().await;
     assert_eq!((report.stats.created, report.stats.failed), (58, 2), "{report:?}");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         report.failures.iter().map(|failure| (failure.path.as_str(), failure.reason)).collect();
     let reason = FailureReason::SecretUnreadable(Category::NotFound);
-    assert_eq!(told, [("/vaults/v0", reason), ("/vaults/v50", reason)]);
+    assert_eq!(reported, [("/vaults/v0", reason), ("/vaults/v50", reason)]);
     assert_eq!(scene.server().counts().method("POST"), 58);
 }
 

@@ -6,7 +6,7 @@ use rstest::rstest;
 use crate::rest_server::{Config, Matcher};
 use crate::world::{World, failure, json};
 
-/// Ids of shops are the server's own; only the list tells which shop has which name.
+/// The server assigns the ids of shops; only the list shows which shop has which name.
 fn shops() -> World {
     let config =
         Config { server_ids: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()], ..Config::default() };

@@ -1,4 +1,4 @@
-//! What was declared once, and what somebody else declares now.
+//! Resources that were declared once, and those that another policy declares now.
 
 use std::sync::{Arc, Mutex};
 
@@ -67,7 +67,7 @@ async fn it_stays_also_if_the_other_path_cannot_be_worked_on(
 }
 
 #[tokio::test]
-async fn what_nobody_declares_goes() {
+async fn undeclared_resources_are_deleted() {
     let world = things(&[("things/hq/resource.json", r#"{"id":"hq"}"#)]);
     let report = sync_and_prune(&world, true).await;
     assert_eq!((report.stats.created, report.stats.pruned), (1, 1), "{report:?}");

@@ -107,7 +107,7 @@ async fn what_is_on_record_outlives_the_process() {
 }
 
 #[tokio::test]
-async fn somebody_who_changes_the_same_place_again_and_again_is_corrected_every_time() {
+async fn repeated_changes_of_another_client_are_corrected_every_time() {
     let world = World::new(
         Config { collections: vec!["/shops".to_owned()], ..Config::default() },
         &[("shops/rio/resource.json", r#"{"id":"rio","tier":"gold"}"#)],
@@ -140,7 +140,7 @@ async fn secrets_stay_out_of_what_is_recorded_and_a_new_one_is_written() {
     world.declare("shops/rio/resource.json", r#"{"id":"rio","version":0,"pin":"canary-1"}"#);
     let known = held(&world).await;
     assert!(!format!("{known:?}").contains("canary"), "{known:?}");
-    // The digest does not tell values apart, so whoever knows of a change says so.
+    // The digest does not distinguish the values, so the caller reports the change.
     world.declare("shops/rio/resource.json", r#"{"id":"rio","version":0,"pin":"canary-2"}"#);
     run(&world, known.in_epoch("next")).await;
     assert_eq!(world.writes().len(), 1);

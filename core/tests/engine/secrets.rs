@@ -81,9 +81,9 @@ async fn what_cannot_be_resolved_is_not_sent(
     if let Some(key) = stored {
         world = world.with_secrets(&[(key, CANARY)]).await;
     }
-    let told = failure(&world.sync().await);
-    assert_eq!(told.0, reason);
-    assert!(told.1.starts_with(message), "{}", told.1);
+    let reported = failure(&world.sync().await);
+    assert_eq!(reported.0, reason);
+    assert!(reported.1.starts_with(message), "{}", reported.1);
     assert!(world.server.log().is_empty(), "nothing was asked for");
 }
 
@@ -106,7 +106,7 @@ async fn a_plan_shows_that_a_secret_differs_and_not_what_it_is() {
 }
 
 #[tokio::test]
-async fn an_echo_of_the_server_is_told_without_the_secret() {
+async fn an_echo_of_the_server_is_shown_without_the_secret() {
     let echo = Router::new().fallback(|method: axum::http::Method, body: String| async move {
         if method == "POST" {
             (StatusCode::UNPROCESSABLE_ENTITY, body)
@@ -134,7 +134,7 @@ async fn run_against(world: &World, router: Router) -> Report {
 }
 
 #[tokio::test]
-async fn a_secret_in_a_path_is_told_by_nobody() {
+async fn a_secret_in_a_path_is_never_shown() {
     let value = "c4nary&s3cret<é";
     // As URLs have it, and as the encoder of Go's library writes it.
     let echo = Router::new().fallback(|uri: axum::http::Uri| async move {
@@ -151,7 +151,7 @@ async fn a_secret_in_a_path_is_told_by_nobody() {
 }
 
 #[tokio::test]
-async fn the_failure_of_one_resource_does_not_tell_the_secret_of_another() {
+async fn the_failure_of_one_resource_does_not_show_the_secret_of_another() {
     let echo = Router::new().fallback(|| async {
         // The excerpt ends within it.
         (StatusCode::BAD_REQUEST, format!("{CANARY} {}{CANARY}", "x".repeat(230)))

@@ -1,4 +1,4 @@
-//! Where the server tells versions apart, nobody's change is overwritten unseen.
+//! If the server distinguishes versions, no change of another client is overwritten unseen.
 
 use declarest_core::sync::Options;
 use rstest::rstest;
@@ -53,7 +53,7 @@ async fn without_interference_one_request_is_enough() {
 }
 
 #[tokio::test]
-async fn somebody_who_keeps_changing_it_is_told_of_and_not_overwritten() {
+async fn a_client_that_keeps_changing_it_is_reported_and_not_overwritten() {
     let world = shops();
     let plan = world.plan(&Options::default()).await;
     world.server.put_by_hand("/shops/rio", json(r#"{"id":"rio","tier":"silver"}"#));

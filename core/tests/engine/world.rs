@@ -113,11 +113,11 @@ impl World {
     /// What was written, such as `PUT /shops/rio 200`, in order.
     pub fn writes(&self) -> Vec<String> {
         let writes = self.server.writes();
-        let told = writes.iter().map(|request| match request.status {
+        let described = writes.iter().map(|request| match request.status {
             Some(status) => format!("{request} {status}"),
             None => request.to_string(),
         });
-        told.collect()
+        described.collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::git_remote::git;
 
 const HINT: &str = "; refresh, reconcile, push again";
 
-/// The remote over HTTP; anybody may push.
+/// The remote over HTTP; every client may push.
 fn over_http(checkout: &Checkout) -> (GitHttp, Remote) {
     git(&checkout.remote.bare(), &["config", "http.receivepack", "true"]);
     let server = GitHttp::start(checkout.remote.root(), None);

@@ -187,7 +187,7 @@ impl Chained {
 }
 
 #[test]
-fn a_bundle_of_roots_vouches_for_a_chain() {
+fn a_bundle_of_roots_verifies_a_chain() {
     let chained = Chained::new(None);
     round_trip(&chained.checkout, &chained.remote(trusting(&chained.root)));
     assert!(chained.server.users().iter().all(|user| user == "ops"));
@@ -211,8 +211,8 @@ fn a_client_certificate_opens() {
         insecure_skip_verify: false,
     };
     round_trip(&chained.checkout, &chained.remote(TlsConfig::from_files(&files).unwrap()));
-    let trusting_anybody = chained.remote(presenting(TlsConfig::insecure(), &own));
-    let status = chained.checkout.worktree_with(trusting_anybody).status(deadline());
+    let trusting_all = chained.remote(presenting(TlsConfig::insecure(), &own));
+    let status = chained.checkout.worktree_with(trusting_all).status(deadline());
     assert_eq!(status.unwrap().state, SyncState::UpToDate);
 }
 
@@ -284,7 +284,7 @@ fn via(proxy: &RecordingProxy, userinfo: &str, no_proxy: &str) -> Proxy {
     Proxy::parse("proxy", fields, None).unwrap()
 }
 
-/// A repository that moved, as seen through a relay: nobody but its own host gets the credentials.
+/// A repository that moved, as seen through a relay: only its own host gets the credentials.
 #[rstest]
 #[case::same_host("http://git.test/desired.git/info/refs?service=git-upload-pack", None)]
 #[case::relative("/desired.git/info/refs?service=git-upload-pack", None)]
@@ -373,7 +373,7 @@ fn a_proxy_that_is_down() {
     }
 }
 
-/// The address 0.0.0.0 leads to this machine, but is no loopback address.
+/// The address 0.0.0.0 leads to this machine, but is not a loopback address.
 #[rstest]
 #[case::address("0.0.0.0")]
 #[case::network("0.0.0.0/8")]

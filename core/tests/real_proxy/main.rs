@@ -1,6 +1,6 @@
 //! Managed servers behind a real forward proxy, tinyproxy. Needs its program, from PATH or named by `TINYPROXY`.
 //!
-//! Loopback is always reached directly, so the servers here have names that nobody resolves (RFC 6761): tinyproxy
+//! Loopback is always reached directly, so the servers here have names that do not resolve (RFC 6761): tinyproxy
 //! hands them on to a second proxy, which leads to the server of the test.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
@@ -78,7 +78,7 @@ async fn https_goes_through_a_tunnel() {
         client.send(&Request::new(Method::GET, "/items")).await.unwrap();
     }
     assert_eq!(upstream.requests().len(), 1, "one tunnel for all requests");
-    assert_eq!(server.seen()[0].header("via"), "", "nobody looked inside");
+    assert_eq!(server.seen()[0].header("via"), "", "the proxy did not read the request");
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ impl Tinyproxy {
             if proxy.listens(deadline).await {
                 return proxy;
             }
-            // Somebody else may have taken the port meanwhile.
+            // Another process may have taken the port meanwhile.
             assert!(Instant::now() < deadline, "tinyproxy ends as soon as it starts");
         }
     }
@@ -66,7 +66,7 @@ impl Drop for Tinyproxy {
     }
 }
 
-/// It cannot be told to choose a port itself.
+/// It cannot choose a port itself.
 fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }

@@ -134,7 +134,7 @@ async fn a_slot_is_held_until_the_body_is_read() {
 }
 
 #[tokio::test]
-async fn errors_without_end_are_read_as_far_as_they_are_told() {
+async fn errors_without_end_are_read_as_far_as_they_are_shown() {
     let server = Recorder::start(|_| {
         let forever = futures::stream::repeat_with(|| Ok::<_, Infallible>("no ".repeat(1000)));
         (StatusCode::BAD_REQUEST, Body::from_stream(forever)).into_response()
@@ -146,7 +146,7 @@ async fn errors_without_end_are_read_as_far_as_they_are_told() {
 }
 
 #[tokio::test]
-async fn errors_tell_the_beginning_of_their_body() {
+async fn errors_show_the_beginning_of_their_body() {
     let server = Recorder::start(|_| json(422, format!("  {}", "é".repeat(300_000)))).await;
     let error = ask(&server, Method::PUT).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);

@@ -1,4 +1,4 @@
-//! Servers that repeat what they were told, and what of it is told on.
+//! Servers that repeat requests, and the part of them that messages show.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ fn knowing(path: &str, secrets: &[&str]) -> Request {
 }
 
 #[tokio::test]
-async fn paths_are_told_without_secrets() {
+async fn paths_are_shown_without_secrets() {
     let server = Recorder::start(|request| json(400, request.target.clone())).await;
     let error = refused(&server, server.settings(), &knowing(&format!("/x/{VALUE}"), &[VALUE])).await;
     // The slash is one between two segments.
@@ -39,7 +39,7 @@ async fn paths_are_told_without_secrets() {
 #[case::html("s3cret&lt;&amp;&gt; &#34;/é")]
 #[case::url("s3cret%3C&%3E+%22/%c3%a9")]
 #[tokio::test]
-async fn no_spelling_of_a_secret_is_told(#[case] spelling: &'static str) {
+async fn no_spelling_of_a_secret_is_shown(#[case] spelling: &'static str) {
     let server = Recorder::start(move |_| json(422, format!("not {spelling}"))).await;
     let error = refused(&server, server.settings(), &knowing("/x", &[VALUE])).await;
     assert!(error.ends_with("status 422: not <redacted>"), "{error}");
@@ -48,14 +48,14 @@ async fn no_spelling_of_a_secret_is_told(#[case] spelling: &'static str) {
 #[tokio::test]
 async fn a_short_secret_of_ours_uncovers_no_longer_one() {
     let server = Recorder::start(|_| json(422, "tell-nobody-of-it".to_owned())).await;
-    let base = BaseUrl::parse(&format!("http://{}/?key=nobody", server.address)).unwrap();
+    let base = BaseUrl::parse(&format!("http://{}/?key=unseen", server.address)).unwrap();
     let settings = Settings::new(base);
     let error = refused(&server, settings, &knowing("/x", &["tell-nobody-of-it"])).await;
     assert!(error.ends_with("status 422: <redacted>"), "{error}");
 }
 
 #[tokio::test]
-async fn the_query_of_the_base_url_is_not_told() {
+async fn the_query_of_the_base_url_is_not_shown() {
     let server = Recorder::start(|request| json(400, request.target.clone())).await;
     let base = BaseUrl::parse(&format!("http://{}/?api_key=canary%2Fkey", server.address)).unwrap();
     let error = refused(&server, Settings::new(base), &Request::new(Method::GET, "/x")).await;
@@ -78,7 +78,7 @@ async fn what_only_others_know_is_taken_out_before_the_cut() {
 }
 
 #[tokio::test]
-async fn control_characters_are_told_as_escapes() {
+async fn control_characters_are_shown_as_escapes() {
     let server = Recorder::start(|_| json(422, "no\n\u{1b}[2J\u{9b}1m".to_owned())).await;
     let error = refused(&server, server.settings(), &Request::new(Method::GET, "/x")).await;
     assert!(error.ends_with(r"status 422: no\n\u{1b}[2J\u{9b}1m"), "{error}");

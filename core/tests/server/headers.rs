@@ -44,7 +44,7 @@ async fn computed_ones_give_way_to_defaults_and_those_to_the_operation() {
 }
 
 #[tokio::test]
-async fn computed_ones_are_sent_where_nobody_says_otherwise() {
+async fn computed_ones_are_sent_by_default() {
     let seen = sent(&[], Vec::new(), Auth::None).await;
     assert_eq!(
         (seen.header("accept"), seen.header("content-type")),

@@ -1,4 +1,4 @@
-//! Tokens: asked for once, shared, replaced when they are refused, and never told.
+//! Tokens: requested once, shared, replaced when they are refused, and never shown.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -196,7 +196,7 @@ async fn a_user_gets_a_token_by_password() {
 #[tokio::test]
 async fn requests_at_once_share_a_token(#[case] at_once: Option<usize>) {
     let scene = Scene::new().await;
-    // With one slot, whoever held it while asking for a token would wait for itself.
+    // With one slot, a request that held it while asking for a token would wait for itself.
     let client = scene.client_at(&gate(at_once), Grant::ClientCredentials);
     for sent in join_all((0..20).map(|_| get(&client))).await {
         sent.unwrap();
@@ -206,7 +206,7 @@ async fn requests_at_once_share_a_token(#[case] at_once: Option<usize>) {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_replaced_once_for_everybody() {
+async fn a_refused_token_is_replaced_once_for_all_requests() {
     let scene = Scene::new().await;
     let client = scene.client();
     get(&client).await.unwrap();
@@ -433,7 +433,7 @@ async fn an_answer_that_cannot_be_a_token_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn what_the_token_endpoint_echoes_is_not_told() {
+async fn what_the_token_endpoint_echoes_is_not_shown() {
     let scene = Scene::new().await;
     scene.state().secret = "another";
     let text = get(&scene.client()).await.unwrap_err().to_string();
@@ -458,7 +458,7 @@ async fn an_endpoint_that_cannot_be_reached_is_a_matter_of_transport() {
 #[tokio::test]
 async fn an_endpoint_that_says_nothing_is_given_as_long_as_any_attempt() {
     let scene = Scene::new().await;
-    // The system makes the connections; nobody says anything over them.
+    // The system makes the connections; no bytes are sent over them.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let token_url = format!("http://{}/token", silent.local_addr().unwrap());
     let settings = Settings {
@@ -495,7 +495,7 @@ async fn token_endpoints_that_cannot_be(#[case] token_url: &str) {
 }
 
 #[tokio::test]
-async fn whoever_stops_waiting_for_a_token_holds_nothing_up() {
+async fn a_request_that_stops_waiting_for_a_token_delays_no_other() {
     let scene = Scene::new().await;
     let gate = gate(Some(1));
     let client = scene.client_at(&gate, Grant::ClientCredentials);

@@ -97,7 +97,7 @@ async fn query_values_cannot_end_the_query() {
     assert_eq!(server.lines(), ["GET /x?q=a%26b%3Dc%23d%0D%0AHost%3A+evil.test"]);
 }
 
-/// A server that sends everybody to `location`.
+/// A server that redirects every request to `location`.
 async fn redirecting(status: u16, location: String) -> Recorder {
     Recorder::start(move |_| {
         let mut answer = json(status, "");
@@ -231,7 +231,10 @@ async fn below_the_base_path_redirects_are_ours(#[case] location: &'static str) 
 #[case::climbing_backwards_once_decoded("/api/..%5Cx", "/api/..%5Cx")]
 #[case::climbing_with_parameters("/api/..;a=b/x", "/api/..;a=b/x")]
 #[tokio::test]
-async fn outside_of_the_base_path_nobody_knows_us(#[case] location: &'static str, #[case] path: &str) {
+async fn requests_outside_of_the_base_path_carry_no_credentials(
+    #[case] location: &'static str,
+    #[case] path: &str,
+) {
     let (server, client) = tenant(307, location).await;
     client.send(&Request::new(Method::GET, "/start")).await.unwrap();
     let seen = server.seen();
@@ -272,7 +275,7 @@ async fn what_fails_outside_of_the_base_path_says_nothing_of_the_resource(#[case
     assert!(!error.is_gone());
 }
 
-/// Whoever was asked elsewhere may send us anywhere, but not in our name.
+/// Another server may redirect anywhere, but without our credentials.
 #[tokio::test]
 async fn credentials_do_not_come_back_with_a_redirect() {
     let back = std::sync::Arc::new(std::sync::OnceLock::<String>::new());

@@ -6,7 +6,7 @@ use declarest_core::server::{Auth, Grant, OAuth2};
 
 use crate::recorder::{Recorder, json};
 
-/// A REST server that gives a token to everybody.
+/// A REST server that gives a token to every client.
 pub async fn server() -> Recorder {
     Recorder::start(|seen| match seen.target.as_str() {
         target if target.ends_with("/token") => json(200, "{\"access_token\": \"token\"}"),

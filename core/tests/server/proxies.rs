@@ -1,4 +1,4 @@
-//! The way through a proxy. Names below `test` are resolved by nobody but the proxy (RFC 6761).
+//! The way through a proxy. Only the proxy resolves names below `test` (RFC 6761).
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ async fn loopback_and_exceptions_are_reached_directly() {
     let local = client(&server.url(), through(&proxy, None, None), TlsConfig::default());
     send(&local, Method::GET).await.unwrap();
     let excepted = client("http://api.test", through(&proxy, None, Some(".test")), TlsConfig::default());
-    // Nobody else knows the name; a write is not tried again once it may have left.
+    // Only the proxy knows the name; a write is not tried again if it may have been sent.
     let error = send(&excepted.with_attempt_timeout(Duration::from_secs(5)), Method::POST).await.unwrap_err();
     assert_eq!(error.category(), Category::Transport);
     assert_eq!(proxy.requests(), [""; 0]);

@@ -9,7 +9,7 @@ use crate::network::Authority;
 use crate::recorder::{Recorder, json};
 use crate::server::{Server, gate, status};
 
-/// A server that sends everybody to another one, which answers with `code`.
+/// A server that redirects every request to another one, which answers with `code`.
 async fn redirecting(code: u16) -> (Server, Server) {
     let elsewhere = Server::start(move |_| async move { status(code) }).await;
     let location = HeaderValue::try_from(format!("http://{}/x", elsewhere.address)).unwrap();
@@ -87,7 +87,7 @@ async fn ten_redirects_of_a_read_are_followed(
     assert_eq!(server.seen().len(), if method == Method::OPTIONS { 1 } else { 11 });
 }
 
-/// Reads from a server that lets in whom `authority` vouches for, and sends everybody on.
+/// Reads from a server that admits clients with a certificate of `authority`, and redirects all of them.
 async fn read_over_tls(authority: &Authority, location: String) -> String {
     let behind = Recorder::start(move |_| {
         let mut answer = json(302, "");
@@ -144,7 +144,7 @@ async fn a_reference_without_scheme_may_leave_the_origin_too() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_nobody_is_no_news_of_the_server() {
+async fn a_redirect_to_an_unreachable_host_is_not_an_outage_of_the_server() {
     let server = Server::start(|_| async {
         let mut answer = status(302);
         answer.headers_mut().insert(LOCATION, HeaderValue::from_static("http://127.0.0.1:1/x"));

@@ -154,7 +154,7 @@ async fn what_may_have_arrived_is_repeated_only_if_that_does_no_more(
 
 #[rstest]
 #[case::refused("http://127.0.0.1:1")]
-// Longer than a label of a name may be, so that nobody is asked for it (RFC 1035 section 2.3.4).
+// Longer than a label of a name may be, so that no DNS server is asked for it (RFC 1035 section 2.3.4).
 #[case::no_address("http://a234567890123456789012345678901234567890123456789012345678901234.test")]
 #[tokio::test]
 async fn what_never_left_is_repeated_whatever_it_is(#[case] base_url: &str) {
@@ -180,7 +180,7 @@ async fn a_certificate_that_is_not_trusted_is_looked_at_once() {
 /// Time passes as soon as there is nothing left to do but to wait for it.
 #[tokio::test(start_paused = true)]
 async fn connecting_takes_ten_seconds_at_the_most() {
-    // The system makes the connections; nobody says anything over them.
+    // The system makes the connections; no bytes are sent over them.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     // Fails where another test was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,4 +1,4 @@
-//! A REST server on loopback that answers as it is told and counts what it sees.
+//! A REST server on loopback that answers as configured and counts its requests.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -210,7 +210,7 @@ impl Seen {
     }
 }
 
-/// Tells about every push-back of the server, and counts attempts and how often a request was held back.
+/// Counts attempts, answers that ask to slow down, and how often a request was delayed.
 pub struct Ear {
     pub attempts: AtomicUsize,
     pub held_back: AtomicUsize,

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::{Ear, Server, gate, send, status};
 
-/// Answers nobody before so many have asked.
+/// Answers no request before so many have arrived.
 fn together(requests: usize) -> impl Fn() -> futures::future::BoxFuture<'static, ()> + Send + Sync {
     let barrier = Arc::new(Barrier::new(requests));
     move || {
@@ -122,10 +122,10 @@ async fn retry_after_binds_every_client_of_the_server() {
     let gate = gate(None);
     let (ear, mut pushed_back) = Ear::new();
     let (one, other) = (server.observed(&gate, Some(ear.clone())), server.observed(&gate, Some(ear.clone())));
-    let told = tokio::spawn(async move { send(&one, &Method::GET, 1).await });
+    let resumed = tokio::spawn(async move { send(&one, &Method::GET, 1).await });
     pushed_back.recv().await.unwrap();
     assert_eq!(send(&other, &Method::GET, 5).await, 5);
-    assert_eq!(told.await.unwrap(), 1);
+    assert_eq!(resumed.await.unwrap(), 1);
     let arrivals = server.arrivals();
     let early = arrivals[1..].iter().filter(|at| **at < arrivals[0] + Duration::from_secs(1)).count();
     assert_eq!(early, 0, "requests within the second that the server asked for");
@@ -147,8 +147,8 @@ async fn patience_for_more_than_a_minute_is_an_error_that_says_until_when() {
     let error = other.send(&request).await.unwrap_err();
     assert_eq!(error.category(), Category::Transport);
     let text = error.to_string();
-    let told = "POST /items: not contacted: with status 429 the server asked for no requests until ";
-    assert!(text.starts_with(told) && text.ends_with(" GMT"), "{text}");
+    let expected = "POST /items: not contacted: with status 429 the server asked for no requests until ";
+    assert!(text.starts_with(expected) && text.ends_with(" GMT"), "{text}");
     assert_eq!(server.arrivals().len(), 1);
 }
 

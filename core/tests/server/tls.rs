@@ -112,7 +112,7 @@ async fn a_token_endpoint_elsewhere_is_reached_as_the_server_is() {
 }
 
 #[tokio::test]
-async fn a_document_elsewhere_is_fetched_as_by_anybody() {
+async fn a_document_elsewhere_is_fetched_without_credentials() {
     let authority = Authority::new();
     let documents = Recorder::start(|_| json(200, "{\"openapi\": \"3.1.0\", \"paths\": {}}")).await;
     let front = authority.identity("localhost", &[]).serve(Some(&authority), documents.address);
@@ -178,7 +178,7 @@ async fn replaced_authorities_count_for_the_next_request() {
     assert!(!reaches(&connector, by_new.address).await);
     files.replace("ca.pem", &new.pem());
     assert!(reaches(&connector, by_new.address).await);
-    // Also where there was a connection already, which the old authorities had vouched for.
+    // Also if there was a connection already, which the old authorities had verified.
     assert!(!reaches(&connector, by_old.address).await);
 }
 

@@ -55,7 +55,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.running.take() {
-            // The thread may have ended by itself, then nobody listens.
+            // The thread may have ended by itself, then there is no receiver.
             let _ = stop.send(());
             let _ = thread.join();
         }
@@ -67,7 +67,7 @@ async fn splice(mut client: impl AsyncRead + AsyncWrite + Unpin, to: SocketAddr)
     copy_bidirectional(&mut client, &mut server).await.map(|_| ())
 }
 
-/// Who vouches for servers and clients.
+/// The authority of servers and clients.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate with its key: who a server or a client is.
@@ -95,8 +95,8 @@ impl Identity {
         tls.presenting(certificate, Pem { origin: "key", text: key.as_bytes() }).unwrap()
     }
 
-    /// Speaks TLS as this server, and plain text to what is behind. With `clients`, only those that they
-    /// vouch for get in.
+    /// Speaks TLS as this server, and plain text to what is behind. With `clients`, only clients with
+    /// a certificate of that authority are admitted.
     pub fn serve(&self, clients: Option<&Authority>, behind: SocketAddr) -> Server {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -139,12 +139,12 @@ impl Authority {
         self.0.pem()
     }
 
-    /// Settings that trust it and nobody else.
+    /// Settings that trust only this authority.
     pub fn trusted(&self) -> TlsConfig {
         TlsConfig::trusting(Pem { origin: "ca", text: self.pem().as_bytes() }).unwrap()
     }
 
-    /// An authority that this one vouches for.
+    /// An authority with a certificate from this one.
     pub fn intermediate(&self) -> Authority {
         let key = KeyPair::generate().unwrap();
         Authority(CertifiedIssuer::signed_by(authority_params(), key, &self.0).unwrap())

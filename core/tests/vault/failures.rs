@@ -78,7 +78,7 @@ async fn what_is_denied_names_the_policy_that_is_missing(
     "vault mount: the engine is mounted at \"one\", not at \"one/team\""
 )]
 #[tokio::test]
-async fn a_mount_that_is_another_one_is_told_by_init(
+async fn init_reports_a_mount_of_another_kind(
     #[case] mount: &str,
     #[case] version: KvVersion,
     #[case] category: Category,
@@ -91,7 +91,7 @@ async fn a_mount_that_is_another_one_is_told_by_init(
 }
 
 #[tokio::test]
-async fn a_mount_that_is_missing_is_told_and_lists_nothing_by_mistake() {
+async fn a_missing_mount_is_reported_and_lists_nothing_by_mistake() {
     let vault = Vault::start().await;
     let policy = r#"path "*" { capabilities = ["read", "list", "create", "update", "delete"] }"#;
     vault.admin(Method::PUT, "sys/policies/acl/declarest", json!({"policy": policy})).await;
@@ -109,7 +109,7 @@ async fn a_mount_that_is_missing_is_told_and_lists_nothing_by_mistake() {
 }
 
 #[tokio::test]
-async fn values_of_others_that_are_no_text_are_told() {
+async fn values_of_others_that_are_not_text_are_reported() {
     let vault = Vault::start().await;
     for (name, data) in [("number", json!({"value": 5})), ("other", json!({"password": "canary"}))] {
         vault.admin(Method::POST, &format!("one/{name}"), data).await;
@@ -123,7 +123,7 @@ async fn values_of_others_that_are_no_text_are_told() {
 }
 
 #[tokio::test]
-async fn tls_is_used_and_a_certificate_that_nobody_vouches_for_is_refused() {
+async fn tls_is_used_and_an_untrusted_certificate_is_refused() {
     let vault = Vault::start_with_tls().await;
     let store = vault.store(KvVersion::V2);
     store.init().await.unwrap();

@@ -49,7 +49,7 @@ async fn wrong_credentials_are_refused() {
     let mount = "nowhere".to_owned();
     let auth = VaultAuth::Userpass { mount, username: "ops".to_owned(), password: secret("p") };
     let error = with(&vault, auth).init().await.unwrap_err();
-    assert_eq!(error.category(), Category::Auth, "Vault does not tell strangers what is mounted: {error}");
+    assert_eq!(error.category(), Category::Auth, "Vault does not show mounts without a login: {error}");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_revoked_token_is_replaced_by_a_login_and_a_given_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_changed_password_is_told_once_the_old_token_ends() {
+async fn a_changed_password_is_reported_after_the_old_token_expires() {
     let vault = Vault::start().await;
     let store = vault.store(KvVersion::V2);
     store.set(&key("a:k"), &secret("v")).await.unwrap();

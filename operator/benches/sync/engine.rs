@@ -21,7 +21,7 @@ use crate::rest::{Rest, read, send_all};
 use crate::table::{Figure, ROUNDS, median, milliseconds, timed};
 use crate::vault::{PASSWORD, Vault, key, secret};
 
-/// Members of the one collection that is compared with its list.
+/// Members of the collection that is compared with its list.
 const LISTED: usize = 10_000;
 /// Secrets in each resource that has any.
 const SECRETS: usize = 5;
@@ -61,11 +61,11 @@ impl Engine {
     }
 
     /// The same engine, of which nothing was learned yet.
-    fn anew(&self) -> Self {
+    fn unlearned(&self) -> Self {
         Self { knowledge: Arc::default(), ..self.clone() }
     }
 
-    /// A full run as the operator makes it: on a task of its own, with all but connections and knowledge made anew.
+    /// A full run as the operator makes it: on a task of its own, with everything new except connections and knowledge.
     /// Git is only read if the server's answers are new.
     async fn full(&self) -> Report {
         self.check(Options::default()).await
@@ -142,7 +142,7 @@ pub async fn one_by_one() -> Figure {
         floors.push(timed(send_all(count, DEFAULT_CONCURRENCY, move |index| request(index))).await.0);
         assert_eq!(server.counts().await.total, count);
         server.reset_counts().await;
-        let (time, report) = timed(engine.anew().full()).await;
+        let (time, report) = timed(engine.unlearned().full()).await;
         assert_eq!(report.stats.unchanged, count);
         runs.push(time);
         let counts = server.counts().await;
@@ -154,7 +154,7 @@ pub async fn one_by_one() -> Figure {
 }
 
 /// Drift checks at the interval beside getting the list and decoding it: when nothing changed, and when
-/// somebody changed one resource.
+/// another client changed one resource.
 pub async fn in_bulk() -> Vec<Figure> {
     let server = Rest::start(&["/c0".to_owned()], 0);
     let engine = Engine::new(&server, desired::spread(LISTED, LISTED));
@@ -233,7 +233,7 @@ pub async fn create() -> Figure {
 pub async fn with_secrets() -> Vec<Figure> {
     let count = usize::try_from(CREATED).unwrap();
     let vault = Vault::start().await;
-    // Vault works the policy "default" out anew for each request, which takes it longer than all else.
+    // Vault evaluates the policy "default" again for each request, which takes longer than all else.
     let user = json!({"password": PASSWORD, "token_policies": "declarest", "token_no_default_policy": true});
     vault.admin(Method::POST, "auth/userpass/users/ops", user).await;
     let stored = vault.store(KvVersion::V2);

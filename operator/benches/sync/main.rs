@@ -1,6 +1,6 @@
 //! How fast syncs are, beside what is possible and beside other sizes, and how much memory they take. Prints
 //! one table; run by `make bench`, or `make bench ROWS="a b"` for some of its rows. `docs/performance.md`
-//! tells what each row means.
+//! explains each row.
 //!
 //! The REST server is a process of its own, and so is the operator. Figures that are compared are measured
 //! in turns in the same run, so that whatever else the machine does hits both.

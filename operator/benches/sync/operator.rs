@@ -108,7 +108,7 @@ async fn when<K: Object>(world: &World, mut wanted: impl FnMut(&K) -> bool) -> I
             return Instant::now();
         }
     }
-    panic!("waited in vain for a {}\n{}", K::kind(&()), world.log_tail())
+    panic!("no {} within the time limit\n{}", K::kind(&()), world.log_tail())
 }
 
 /// Commits of ten files in a small and in a large scope.

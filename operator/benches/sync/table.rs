@@ -11,7 +11,7 @@ pub struct Figure {
     /// The letter to ask for it by.
     pub row: &'static str,
     pub what: String,
-    /// What is told without one bounds or explains another figure.
+    /// A figure without a target bounds or explains another figure.
     pub target: Option<f64>,
     pub measured: f64,
     /// What both are in; a ratio has none.
@@ -21,7 +21,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// How many times as long `measured` took as `reference`, by their medians, of which `raw` tells more.
+    /// How many times as long `measured` took as `reference`, by their medians, of which `raw` shows more.
     pub fn ratio(
         row: &'static str,
         what: String,

@@ -69,7 +69,7 @@ impl Mirrors {
                     return Err(damage);
                 }
                 tracing::warn!(error = %damage, "the mirror is damaged; it is discarded and fetched again");
-                (Mirror::open_anew(&place.directory, &place.binding)?, Some(Instant::now()))
+                (Mirror::open_empty(&place.directory, &place.binding)?, Some(Instant::now()))
             }
             _ => (Mirror::open(&place.directory, &place.binding)?, None),
         };

@@ -118,10 +118,10 @@ mod tests {
 
     use super::*;
 
-    /// The example of GitHub's documentation: secret and body with their signature.
-    const SECRET: &str = "It's a Secret to Everybody";
-    const BODY: &str = "Hello, World!";
-    const CODE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    /// Test case 2 of RFC 4231.
+    const SECRET: &str = "Jefe";
+    const BODY: &str = "what do ya want for nothing?";
+    const CODE: &str = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
 
     fn headers(name: &'static str, value: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -142,7 +142,7 @@ mod tests {
     #[case::empty(WebhookProvider::GenericHmac, "x-signature", "", false)]
     #[case::not_hexadecimal(WebhookProvider::GenericHmac, "x-signature", "zz", false)]
     #[case::gitlab(WebhookProvider::Gitlab, "x-gitlab-token", SECRET, true)]
-    #[case::gitlab_prefix(WebhookProvider::Gitlab, "x-gitlab-token", "It's a Secret", false)]
+    #[case::gitlab_prefix(WebhookProvider::Gitlab, "x-gitlab-token", "Jef", false)]
     #[case::gitlab_empty(WebhookProvider::Gitlab, "x-gitlab-token", "", false)]
     fn proofs(
         #[case] provider: WebhookProvider,

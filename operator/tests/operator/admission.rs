@@ -333,8 +333,7 @@ async fn an_api_server_denies_and_warns() {
 }
 
 fn webhook(host: &Host, kind: &str) -> Value {
-    let plural =
-        if kind.ends_with('y') { format!("{}ies", &kind[..kind.len() - 1]) } else { format!("{kind}s") };
+    let plural = kind.strip_suffix('y').map_or_else(|| format!("{kind}s"), |stem| format!("{stem}ies"));
     let mut operations = vec!["CREATE", "UPDATE"];
     if kind != "syncpolicy" {
         operations.push("DELETE");

@@ -1,4 +1,4 @@
-//! Bundles and documents that a ManagedServer fetches: who is told credentials, and what serves while they cannot be
+//! Bundles and documents that a ManagedServer fetches: which hosts get credentials, and what is used while they cannot be
 //! fetched again.
 
 use declarest_operator::crd::ManagedServer;
@@ -65,11 +65,14 @@ async fn a_bundle_that_cannot_be_fetched_again_serves_on() {
     server.breaks(&["/bundle.tar.gz"]);
     // The Secret has the server looked at again.
     world.replace_secret("app", &[("other", "value")]).await;
-    let (stale, told) = world.artifacts_cached("StaleArtifact").await;
-    assert!(told.message.contains("spec.metadata.url: ") && told.message.contains("status 500"), "{told:?}");
+    let (stale, reported) = world.artifacts_cached("StaleArtifact").await;
+    assert!(
+        reported.message.contains("spec.metadata.url: ") && reported.message.contains("status 500"),
+        "{reported:?}"
+    );
     assert_eq!((&stale.artifact_digests, &stale.metadata_cache_path), (&digests, &first.metadata_cache_path));
     let ready = condition(&stale.conditions, "Ready");
-    assert_eq!((told.status.as_str(), ready.status.as_str()), ("False", "True"));
+    assert_eq!((reported.status.as_str(), ready.status.as_str()), ("False", "True"));
 
     server.breaks(&[]);
     server.wants(NEXT_KEY);
@@ -100,8 +103,8 @@ async fn without_a_token_what_was_fetched_serves_after_a_restart() {
     world.create_secret("app", &[("id", "operator"), ("key", KEY)]).await;
     server.breaks(&["/token"]);
     world.create(with_tokens(&server)).await;
-    let told = world.server_reason("ArtifactUnavailable").await;
-    assert!(told.contains("spec.metadata.url: no access token from "), "{told}");
+    let reported = world.server_reason("ArtifactUnavailable").await;
+    assert!(reported.contains("spec.metadata.url: no access token from "), "{reported}");
     assert!(of_bundle(server.take_asked()).is_empty(), "nothing is asked for without a token");
 
     server.breaks(&[]);
@@ -111,11 +114,14 @@ async fn without_a_token_what_was_fetched_serves_after_a_restart() {
     server.breaks(&["/token"]);
     world.kill();
     world.launch().await;
-    let (stale, told) = world.artifacts_cached("StaleArtifact").await;
+    let (stale, reported) = world.artifacts_cached("StaleArtifact").await;
     for artifact in ["spec.metadata.url: ", "spec.openapi: "] {
-        assert!(told.message.contains(artifact), "{told:?}");
+        assert!(reported.message.contains(artifact), "{reported:?}");
     }
-    assert!(told.message.contains("no access token from ") && !told.message.contains("canary"), "{told:?}");
+    assert!(
+        reported.message.contains("no access token from ") && !reported.message.contains("canary"),
+        "{reported:?}"
+    );
     assert_eq!(
         (&stale.artifact_digests, &stale.metadata_cache_path, &stale.openapi_cache_path),
         (&first.artifact_digests, &first.metadata_cache_path, &first.openapi_cache_path)
@@ -145,7 +151,7 @@ async fn another_bundle_makes_the_policies_of_the_server_run_in_full() {
     world.create_policy(json!({})).await;
     world.applied(&git.head()).await;
 
-    // It is asked for again at every poll, and by whoever starts.
+    // It is fetched again at every poll, and by every operator that starts.
     world.kill();
     published.publish("second");
     world.launch().await;

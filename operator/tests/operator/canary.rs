@@ -1,4 +1,4 @@
-//! Every secret that an operator can hold, servers that repeat whatever they are told, and a search for any of it
+//! Every secret that an operator can hold, servers that repeat every request, and a search for any of it
 //! in everything that the operator says.
 
 use std::collections::BTreeMap;
@@ -57,20 +57,21 @@ impl Canaries {
     }
 }
 
-/// Answers what is read with 404, and refuses everything else with all that it was told.
+/// Answers what is read with 404, and refuses all other requests and repeats them.
 async fn echo() -> String {
     let router = Router::new().fallback(|request: Request| async move {
         let head = format!("{} {} {:?}", request.method(), request.uri(), request.headers());
-        let told =
+        let received =
             request.headers().values().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let told: Vec<String> = told.collect();
+        let received: Vec<String> = received.collect();
         let read = request.method() == Method::GET && !request.uri().path().starts_with("/v1/");
         let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
-        let text = format!("{} {} {head}", String::from_utf8_lossy(&body), told.join(" "));
+        let text = format!("{} {} {head}", String::from_utf8_lossy(&body), received.join(" "));
         let status = if read { StatusCode::NOT_FOUND } else { StatusCode::UNPROCESSABLE_ENTITY };
-        let told = json!({"errors": [text], "message": text, "note": canaries::encoded(&text)}).to_string();
+        let received =
+            json!({"errors": [text], "message": text, "note": canaries::encoded(&text)}).to_string();
         // As Go encodes.
-        (status, told.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e"))
+        (status, received.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e"))
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -165,7 +166,7 @@ async fn nothing_that_is_secret_is_anywhere_else() {
         judged::<SecretStore>(&world, name).await;
     }
     world.fetched(&git.head()).await;
-    let mut told = String::new();
+    let mut received = String::new();
     for (name, http) in servers(&url) {
         world.create(declarest("ManagedServer", name, &json!({"http": http}))).await;
         judged::<ManagedServer>(&world, name).await;
@@ -174,17 +175,17 @@ async fn nothing_that_is_secret_is_anywhere_else() {
             "secretStoreRef": {"name": "file"}, "source": {"path": "/"}, "syncInterval": "1h",
         });
         world.create(declarest("SyncPolicy", name, &policy)).await;
-        told += &judged::<SyncPolicy>(&world, name).await;
+        received += &judged::<SyncPolicy>(&world, name).await;
         world.delete::<SyncPolicy>(name).await;
     }
-    assert!(told.matches("status 422").count() >= 4, "the servers repeated what they were told: {told}");
-    assert!(told.contains("<redacted>"), "{told}");
+    assert!(received.matches("status 422").count() >= 4, "the servers repeated their requests: {received}");
+    assert!(received.contains("<redacted>"), "{received}");
 
     let scrape =
         reqwest::Client::builder().no_proxy().build().unwrap().get(format!("http://{metrics}/metrics"));
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     let mut said = vec![
-        ("messages".to_owned(), told),
+        ("messages".to_owned(), received),
         ("log".to_owned(), world.log()),
         ("metrics".to_owned(), scrape.send().await.unwrap().text().await.unwrap()),
         ("events".to_owned(), serde_json::to_string(&events).unwrap()),

@@ -78,7 +78,7 @@ struct Scene {
     git: GitRemote,
     server: RestServer,
     expected: State,
-    /// Where the server would have what is not declared any more.
+    /// The addresses on the server of what is no longer declared.
     doomed: BTreeSet<String>,
     round: usize,
 }
@@ -155,8 +155,8 @@ impl Scene {
         (log.len() - before, log[before..].iter().filter(|request| request.is_write()).count())
     }
 
-    /// Pushes the next commit and kills the operator at the n-th request of a kind that follows. Tells what it was
-    /// doing.
+    /// Pushes the next commit and kills the operator at the n-th request of a kind that follows. Returns what it
+    /// was doing.
     async fn killed_at(&mut self, nth: usize, kind: impl Fn(&Request) -> bool) -> &'static str {
         self.next_round();
         let before = self.server.log().len();
@@ -176,7 +176,7 @@ impl Scene {
         }
     }
 
-    /// Waits until the last commit is applied; tells what is wrong then.
+    /// Waits until the last commit is applied; returns what is wrong then.
     async fn settled(&self) -> Settled {
         let status = self.world.applied(&self.git.head()).await;
         let state = state::of(self.server.resources());
@@ -242,7 +242,7 @@ impl Survived {
     }
 
     fn settle(&mut self, settled: Settled) {
-        // Several kills may share the way to the desired state; its figures are told once.
+        // Several kills may share the way to the desired state; its figures are counted once.
         let mut requests = settled.requests - self.requests;
         let (mut duplicates, mut lost_deletes) = (settled.duplicates, settled.lost_deletes);
         for (moment, launches) in self.open.drain(..) {

@@ -47,7 +47,7 @@ async fn one_replica_leads_until_it_hands_over_or_loses_the_lease() {
     assert!(second.log().contains("lost the lease"), "{}", second.log());
 }
 
-/// A lease that nobody hands over is held at least so long after its leader ended.
+/// A lease that is not handed over is held at least so long after its leader ended.
 fn handover() -> Duration {
     let timing = Timing::default();
     timing.duration.saturating_sub(timing.retry_period)

@@ -90,10 +90,10 @@ async fn files_that_cannot_be_read_fail_alone_and_are_named() {
     git.push();
     let world = world(&git, &server, json!({})).await;
     let (status, _) = world.policy_reason("PartialFailure").await;
-    let told: Vec<(&str, &str)> =
+    let reported: Vec<(&str, &str)> =
         status.failed_resources.iter().map(|failed| (failed.path.as_str(), failed.reason.as_str())).collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("/governed/one", "ValidationError"),
             ("/items/broken", "ValidationError"),
@@ -184,7 +184,7 @@ async fn a_missing_secret_key_is_named_and_its_arrival_noticed() {
 }
 
 #[tokio::test]
-async fn refused_credentials_and_a_dead_server_are_told_apart() {
+async fn refused_credentials_and_a_dead_server_are_distinguished() {
     let (git, mut server) = (items(200), server());
     let world = world(&git, &server, json!({})).await;
     world.applied(&git.head()).await;

@@ -1,4 +1,4 @@
-//! Push, drift, removal: the main job, and what a policy can be told.
+//! Push, drift, removal: the main job, and the settings of a policy.
 
 use std::time::Duration;
 
@@ -184,7 +184,7 @@ async fn observing_reports_drift_and_writes_nothing() {
     world.create_repository(&git.file_url(), Value::Null).await;
     world.create_server(json!({"baseURL": server.url()})).await;
     world.create_policy(json!({"mode": "observe"})).await;
-    let status = world.policy("drift is told", |status| is_true(&status.conditions, "Drifted")).await;
+    let status = world.policy("drift is reported", |status| is_true(&status.conditions, "Drifted")).await;
     assert_eq!(status.resource_stats.unwrap().drifted, 7);
     assert!(condition(&status.conditions, "Drifted").message.ends_with(": 7"));
     assert_eq!(server.writes().len(), 0);

@@ -190,7 +190,7 @@ async fn methods_come_from_the_openapi_document() {
     assert_eq!(methods, ["POST", "PATCH"]);
 }
 
-/// Serves an `OpenAPI` document below `/openapi.json`, until it is down. It tells who knows it already.
+/// Serves an `OpenAPI` document below `/openapi.json`, until it is down. It answers 304 to clients that have it already.
 async fn describe(down: Arc<AtomicBool>, known: Arc<AtomicBool>) -> String {
     let router = Router::new().fallback(move |headers: HeaderMap| async move {
         let tag = [("etag", "\"v1\"")];
@@ -225,8 +225,11 @@ async fn what_was_fetched_serves_after_a_restart_while_its_source_is_down() {
     down.store(true, Ordering::SeqCst);
     world.kill();
     world.launch().await;
-    let (stale, told) = world.artifacts_cached("StaleArtifact").await;
-    assert!(told.message.contains("spec.openapi: ") && told.message.contains("status 500"), "{told:?}");
+    let (stale, reported) = world.artifacts_cached("StaleArtifact").await;
+    assert!(
+        reported.message.contains("spec.openapi: ") && reported.message.contains("status 500"),
+        "{reported:?}"
+    );
     assert_eq!(
         (&stale.artifact_digests, &stale.openapi_cache_path),
         (&first.artifact_digests, &first.openapi_cache_path)

@@ -92,7 +92,7 @@ async fn a_deletion_that_is_retried_still_knows_the_resource_by_its_id() {
         ("items/c/resource.json", r#"{"id": "c"}"#),
     ])
     .await;
-    scene.server.put_by_hand("/items/a", json!({"id": "a", "owner": "somebody else"}));
+    scene.server.put_by_hand("/items/a", json!({"id": "a", "owner": "another client"}));
     scene.server.fail(Matcher::method("DELETE"), 422, 1);
     scene.git.remove("items/a");
     let revision = scene.push("drop a").await;
@@ -323,7 +323,7 @@ async fn the_inventory_does_not_move_along(#[case] what: Move) {
 
 /// A base that an earlier version wrote says nothing about the server that it belongs to.
 #[tokio::test]
-async fn a_base_without_an_owner_is_begun_anew() {
+async fn a_base_without_an_owner_is_started_again() {
     let mut scene = scene(&[
         ("items/a/resource.json", r#"{"id": "a"}"#),
         ("items/b/resource.json", r#"{"id": "b"}"#),
@@ -352,7 +352,7 @@ enum InPlace {
     File,
 }
 
-/// A directory that cannot be followed any more hides its resources. It does not remove them.
+/// A directory that can no longer be followed hides its resources. It does not remove them.
 #[rstest::rstest]
 #[case(InPlace::Link)]
 #[case(InPlace::Submodule)]

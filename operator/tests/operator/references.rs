@@ -42,7 +42,7 @@ async fn a_variable_that_specs_must_not_use_is_refused() {
 }
 
 #[tokio::test]
-async fn a_store_tells_its_provider_even_when_it_is_refused() {
+async fn a_store_shows_its_provider_even_when_it_is_refused() {
     let world = World::start().await;
     let spec = json!({"file": {"path": "store", "encryption": {"keyRef": {"name": "k", "key": "k"}}}});
     world.create(declarest("SecretStore", "store", &spec)).await;

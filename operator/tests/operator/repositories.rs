@@ -1,4 +1,4 @@
-//! What a ResourceRepository tells, and where its mirror is.
+//! What a ResourceRepository reports, and where its mirror is.
 
 use std::path::PathBuf;
 
@@ -67,13 +67,13 @@ async fn a_delivery_fetches_at_once_and_is_acknowledged() {
     world.patch::<ResourceRepository>("repo", json!({"metadata": {"annotations": delivery}})).await;
     let webhook = world.fetched(&second).await.status.unwrap().webhook.unwrap();
     assert_eq!(webhook.last_delivery_id.as_deref(), Some("delivery-7"));
-    let told = format!("{second} (was {first})");
+    let expected = format!("{second} (was {first})");
     world
-        .eventually("an event tells the change", || async {
+        .eventually("an event reports the change", || async {
             let events = world.api::<Event>().list(&ListParams::default()).await.ok()?;
             let mut changes =
                 events.items.iter().filter(|event| event.reason.as_deref() == Some("RevisionChanged"));
-            changes.any(|event| event.note.as_ref() == Some(&told)).then_some(())
+            changes.any(|event| event.note.as_ref() == Some(&expected)).then_some(())
         })
         .await;
 }
@@ -204,7 +204,7 @@ async fn a_mirror_that_an_earlier_version_put_on_a_claim_is_moved() {
 }
 
 #[tokio::test]
-async fn somebody_elses_claim_is_not_taken() {
+async fn the_claim_of_another_object_is_not_taken() {
     let (world, (git, _)) = (World::start().await, remote());
     create_claim(&world, "repo-repo").await;
     let mut spec = spec(&git);

@@ -89,7 +89,7 @@ async fn a_thousand_resources_over_http_with_a_token() {
 }
 
 #[tokio::test]
-async fn an_absent_repository_is_told() {
+async fn an_absent_repository_is_reported() {
     let (git, server) = (thousand(), server());
     let http = GitHttp::start(git.root(), None);
     let world = world(&server).await;

@@ -1,4 +1,4 @@
-//! Policies whose desired state names secrets: what the server gets, what a rotation does, and what nobody sees.
+//! Policies whose desired state names secrets: what the server gets, what a rotation does, and what is never shown.
 
 use declarest_core::secrets::file::{FileStore, FileStoreSettings, Kdf, KeyMaterial};
 use declarest_core::secrets::{Secret, SecretKey};
@@ -69,12 +69,12 @@ async fn live(world: &World, server: &RestServer, value: &str) {
 }
 
 #[tokio::test]
-async fn a_secret_of_an_encrypted_file_reaches_the_server_and_nobody_else() {
+async fn a_secret_of_an_encrypted_file_reaches_only_the_server() {
     let (world, git, server) = applied(file_store(), &[("key", KEY), ("seed", &seed(CANARY).await)]).await;
     live(&world, &server, CANARY).await;
     let status = world.applied(&git.head()).await;
-    let told = serde_json::to_string(&status).unwrap() + &world.log();
-    assert!(!told.contains(CANARY) && !told.contains(KEY), "a secret is in status or log");
+    let shown = serde_json::to_string(&status).unwrap() + &world.log();
+    assert!(!shown.contains(CANARY) && !shown.contains(KEY), "a secret is in status or log");
 }
 
 #[tokio::test]

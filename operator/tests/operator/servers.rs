@@ -39,7 +39,7 @@ fn rest_server() -> (RestServer, SocketAddr) {
     (server, address)
 }
 
-/// Starts an operator, and tells where it shows its metrics.
+/// Starts an operator, and returns the address of its metrics.
 async fn measured() -> (World, String) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = World::start_with(&[&format!("--metrics-bind-address={address}")]).await;
@@ -107,7 +107,7 @@ async fn a_rotated_client_secret_counts_for_the_next_request() {
     guard.rotate(NEXT_SECRET);
     world.replace_secret("app", &[("secret", NEXT_SECRET)]).await;
     // The Secret has everything that depends on it run in full.
-    world.eventually("another token is had", || async { (guard.counts().0 == 2).then_some(()) }).await;
+    world.eventually("another token is obtained", || async { (guard.counts().0 == 2).then_some(()) }).await;
     push_another(&git);
     world.notify().await;
     world.applied(&git.head()).await;
@@ -191,7 +191,7 @@ async fn a_proxy_is_gone_through_with_its_credentials() {
         "httpURL": format!("http://{}", proxy.server.address),
         "auth": {"usernameRef": key("proxy", "user"), "passwordRef": key("proxy", "password")},
     });
-    // Resolved by nobody but the proxy.
+    // Only the proxy resolves it.
     world.create_server(json!({"baseURL": "http://api.test", "proxy": spec})).await;
     world.create_policy(json!({})).await;
     world.applied(&git.head()).await;
@@ -228,7 +228,7 @@ async fn whom_a_server_trusts_counts_for_documents_of_its_origin_only() {
 }
 
 #[tokio::test]
-async fn a_health_check_tells_whether_the_server_is_reachable_and_nothing_else() {
+async fn a_health_check_shows_only_whether_the_server_is_reachable() {
     let (git, (server, _)) = (repository(), rest_server());
     server.put_by_hand("/up", json!({}));
     server.fail(Matcher::new("GET", "/up"), 500, usize::MAX);
@@ -244,9 +244,11 @@ async fn a_health_check_tells_whether_the_server_is_reachable_and_nothing_else()
         world.eventually(&format!("Reachable says {reason:?}"), look).await
     };
     let conditions = reachable(Some("ProbeFailed")).await;
-    let told = condition(&conditions, "Reachable");
+    let reported = condition(&conditions, "Reachable");
     assert!(
-        told.status == "False" && told.message.contains("GET /up: ") && told.message.contains("status 500")
+        reported.status == "False"
+            && reported.message.contains("GET /up: ")
+            && reported.message.contains("status 500")
     );
     assert_eq!(condition(&conditions, "Ready").status, "True");
     world.create_policy(json!({})).await;

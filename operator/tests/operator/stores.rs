@@ -44,7 +44,7 @@ fn state_file(world: &World) -> PathBuf {
 }
 
 /// Waits until Ready of the store has this reason and its message this part.
-async fn told(world: &World, reason: &str, part: &str) -> SecretStoreStatus {
+async fn reported(world: &World, reason: &str, part: &str) -> SecretStoreStatus {
     let api = world.api::<SecretStore>();
     let what = format!("the store says {reason}: {part}");
     world
@@ -60,9 +60,9 @@ async fn told(world: &World, reason: &str, part: &str) -> SecretStoreStatus {
 async fn a_seed_becomes_a_private_file_that_decrypts() {
     let world = World::start().await;
     world.create(seeded()).await;
-    told(&world, "DependencyInvalid", "/store does not exist").await;
+    reported(&world, "DependencyInvalid", "/store does not exist").await;
     world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
-    let status = told(&world, "Ready", "number of secrets: 1").await;
+    let status = reported(&world, "Ready", "number of secrets: 1").await;
     let path = PathBuf::from(status.resolved_path.unwrap());
     assert_eq!(path, state_file(&world));
     assert_eq!(fs::read_to_string(&path).unwrap(), SEED);
@@ -76,16 +76,16 @@ async fn a_seed_becomes_a_private_file_that_decrypts() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_until_its_secret_is_corrected() {
+async fn a_wrong_key_is_reported_until_its_secret_is_corrected() {
     let world = World::start().await;
     world.create_secret("store", &[("key", &KEY.replace('1', "2")), ("seed", SEED)]).await;
     world.create(seeded()).await;
-    told(&world, "DecryptFailed", "spec.file.seedRef: cannot decrypt secret file ").await;
+    reported(&world, "DecryptFailed", "spec.file.seedRef: cannot decrypt secret file ").await;
     assert!(!state_file(&world).exists(), "what does not decrypt is not kept");
     world.replace_secret("store", &[("key", "too short")]).await;
-    told(&world, "DependencyInvalid", "spec.file.encryption.keyRef: ").await;
+    reported(&world, "DependencyInvalid", "spec.file.encryption.keyRef: ").await;
     world.replace_secret("store", &[("key", KEY)]).await;
-    told(&world, "Ready", "number of secrets: 1").await;
+    reported(&world, "Ready", "number of secrets: 1").await;
 }
 
 #[tokio::test]
@@ -93,14 +93,14 @@ async fn a_broken_seed_leaves_the_file_and_a_new_one_replaces_it() {
     let world = World::start().await;
     world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
     world.create(seeded()).await;
-    told(&world, "Ready", "number of secrets: 1").await;
+    reported(&world, "Ready", "number of secrets: 1").await;
     world.replace_secret("store", &[("seed", &SEED.replace("PCCl", "AAAA"))]).await;
-    told(&world, "DecryptFailed", "spec.file.seedRef: ").await;
+    reported(&world, "DecryptFailed", "spec.file.seedRef: ").await;
     assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), SEED);
     // The same secrets, in another text.
     let spaced = SEED.replace(',', ", ");
     world.replace_secret("store", &[("seed", &spaced)]).await;
-    told(&world, "Ready", "number of secrets: 1").await;
+    reported(&world, "Ready", "number of secrets: 1").await;
     assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), spaced);
 }
 
@@ -109,14 +109,14 @@ async fn what_was_stored_after_the_seed_outlives_a_restart() {
     let mut world = World::start().await;
     world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
     world.create(seeded()).await;
-    told(&world, "Ready", "number of secrets: 1").await;
+    reported(&world, "Ready", "number of secrets: 1").await;
     let changed = SEED.replace(',', " ,");
     fs::write(state_file(&world), &changed).unwrap();
     world.kill();
     world.launch().await;
     // Anything that makes it look again.
     world.replace_secret("store", &[("other", "x")]).await;
-    told(&world, "Ready", "number of secrets: 1").await;
+    reported(&world, "Ready", "number of secrets: 1").await;
     assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), changed);
 }
 
@@ -125,7 +125,8 @@ async fn a_store_that_would_be_lost_says_so_once() {
     let world = World::start().await;
     world.create_secret("store", &[("key", KEY)]).await;
     world.create(file(&json!({}))).await;
-    told(&world, "Ready", "number of secrets: 0; the file is lost if the operator's state directory").await;
+    reported(&world, "Ready", "number of secrets: 0; the file is lost if the operator's state directory")
+        .await;
     assert!(!state_file(&world).exists(), "looking makes no file");
     let events = world.api::<Event>();
     world
@@ -137,10 +138,10 @@ async fn a_store_that_would_be_lost_says_so_once() {
                 .filter(|event| event.type_.as_deref() == Some("Warning"))
         })
         .await;
-    // What somebody put there is no copy of anything.
+    // A file of another origin is not a copy of anything.
     fs::write(state_file(&world), SEED).unwrap();
     world.replace_secret("store", &[("other", "x")]).await;
-    told(&world, "Ready", "number of secrets: 1").await;
+    reported(&world, "Ready", "number of secrets: 1").await;
     world.delete::<SecretStore>("store").await;
     assert!(state_file(&world).exists());
 }
@@ -151,7 +152,7 @@ async fn a_store_on_a_claim_waits_for_it_and_lives_where_it_is_mounted() {
     world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
     let storage = json!({"existingPVC": {"name": "absent"}});
     world.create(file(&json!({"storage": storage}))).await;
-    told(&world, "DependencyInvalid", "/absent does not exist").await;
+    reported(&world, "DependencyInvalid", "/absent does not exist").await;
 
     let volume = world.state().join("volumes").join(&world.namespace).join("store-secrets");
     fs::create_dir_all(&volume).unwrap();
@@ -160,7 +161,7 @@ async fn a_store_on_a_claim_waits_for_it_and_lives_where_it_is_mounted() {
         "storage": {"existingPVC": null, "pvc": pvc}, "seedRef": reference("store", "seed"),
     }}});
     world.patch::<SecretStore>("store", spec).await;
-    let status = told(&world, "Ready", "number of secrets: 1").await;
+    let status = reported(&world, "Ready", "number of secrets: 1").await;
     let path = PathBuf::from(status.resolved_path.unwrap());
     assert_eq!(path, volume.join("secretstores").join(&world.namespace).join("store/app/store.json"));
     let claim = world.api::<PersistentVolumeClaim>().get("store-secrets").await.unwrap();
@@ -192,7 +193,7 @@ async fn a_repository_of_the_same_name_on_the_same_claim_leaves_the_store_alone(
     world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
     let (volume, storage) = mount_claim(&world).await;
     world.create(file(&json!({"storage": storage, "seedRef": reference("store", "seed")}))).await;
-    let path = PathBuf::from(told(&world, "Ready", "number of secrets: 1").await.resolved_path.unwrap());
+    let path = PathBuf::from(reported(&world, "Ready", "number of secrets: 1").await.resolved_path.unwrap());
     // Where both kinds lived in earlier versions.
     let foreign = volume.join("store/notes.txt");
     fs::create_dir_all(volume.join("store")).unwrap();
@@ -222,7 +223,7 @@ async fn a_file_that_an_earlier_version_put_on_a_claim_is_found() {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, SEED).unwrap();
     world.create(file(&json!({"storage": storage}))).await;
-    let status = told(&world, "Ready", "number of secrets: 1").await;
+    let status = reported(&world, "Ready", "number of secrets: 1").await;
     assert_eq!(status.resolved_path.as_deref(), path.to_str());
 }
 
@@ -236,7 +237,7 @@ async fn a_link_on_a_volume_leads_nowhere() {
     fs::create_dir_all(&elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, directory.join("app")).unwrap();
     world.create(seeded()).await;
-    told(&world, "SpecInvalid", "is outside of the store's directory").await;
+    reported(&world, "SpecInvalid", "is outside of the store's directory").await;
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
 
@@ -253,16 +254,16 @@ async fn a_vault_is_logged_in_to_again_when_the_secret_changes() {
     world.create_secret("store", &[("user", "ops"), ("password", "canary-wrong")]).await;
     world.create(vault(&server.url)).await;
     let refused = "spec.vault.auth: Vault at ";
-    told(&world, "DependencyInvalid", refused).await;
+    reported(&world, "DependencyInvalid", refused).await;
     world.replace_secret("store", &[("password", "first")]).await;
-    let status = told(&world, "Ready", "Vault accepted the login").await;
+    let status = reported(&world, "Ready", "Vault accepted the login").await;
     assert_eq!((status.provider.as_deref(), status.resolved_path), (Some("vault"), None));
     server.rotate("second");
     world.replace_secret("store", &[("password", "second")]).await;
     world
         .eventually("the new password is used", || async { (server.logins("second") > 0).then_some(()) })
         .await;
-    told(&world, "Ready", "Vault accepted the login").await;
+    reported(&world, "Ready", "Vault accepted the login").await;
     assert_eq!(server.namespaces(), ["ops".to_owned()].into(), "the login included");
     assert!(!world.log().contains("canary"), "a secret is in the log");
 }
@@ -279,9 +280,9 @@ async fn a_proxy_that_refuses_is_followed_through_its_secret() {
         "auth": {"usernameRef": reference("store", "user"), "passwordRef": reference("store", "proxy")},
     });
     world.create(store).await;
-    told(&world, "DependencyInvalid", "spec.vault.proxy: cannot log in: the proxy http://").await;
+    reported(&world, "DependencyInvalid", "spec.vault.proxy: cannot log in: the proxy http://").await;
     world.replace_secret("store", &[("proxy", "proxy-secret")]).await;
-    told(&world, "Ready", "Vault accepted the login").await;
+    reported(&world, "Ready", "Vault accepted the login").await;
     assert!(!world.log().contains("canary"), "a secret is in the log");
 }
 
@@ -291,7 +292,7 @@ async fn a_vault_that_was_never_reached_is_unavailable_at_once() {
     world.create_secret("store", &[("user", "ops"), ("password", "p")]).await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     world.create(vault(&format!("http://{gone}"))).await;
-    let status = told(&world, "StoreUnavailable", "cannot be reached").await;
+    let status = reported(&world, "StoreUnavailable", "cannot be reached").await;
     assert_eq!(ready(&status.conditions).status, "False");
 }
 
@@ -300,19 +301,19 @@ async fn a_vault_that_was_well_may_miss_a_look() {
     let (world, server) = (World::start().await, FakeVault::start("first").await);
     world.create_secret("store", &[("user", "ops"), ("password", "first")]).await;
     world.create(vault(&server.url)).await;
-    told(&world, "Ready", "Vault accepted the login").await;
+    reported(&world, "Ready", "Vault accepted the login").await;
     server.seal(true);
     // Each change of the Secret is a look.
     world.replace_secret("store", &[("other", "1")]).await;
-    let status = told(&world, "Ready", "does not respond now (1 of 3 consecutive checks failed): ").await;
+    let status = reported(&world, "Ready", "does not respond now (1 of 3 consecutive checks failed): ").await;
     assert_eq!(ready(&status.conditions).status, "True");
     world.replace_secret("store", &[("other", "2")]).await;
     world.eventually("a second look", || async { (server.refusals() > 1).then_some(()) }).await;
     world.replace_secret("store", &[("other", "3")]).await;
-    told(&world, "StoreUnavailable", "is sealed; unseal it").await;
+    reported(&world, "StoreUnavailable", "is sealed; unseal it").await;
     assert!(server.refusals() > 2);
     server.seal(false);
-    told(&world, "Ready", "Vault accepted the login").await;
+    reported(&world, "Ready", "Vault accepted the login").await;
 }
 
 #[tokio::test]

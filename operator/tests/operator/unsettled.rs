@@ -1,4 +1,4 @@
-//! A server that does not keep what it is sent is told of, and left in peace.
+//! A server that does not keep what it is sent is reported, and no longer written.
 
 use declarest_operator::crd::sync_policy::RunOutcome;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::world::{World, ready};
 
-/// Asks for a full run and waits for its end; tells how many writes there were until then.
+/// Asks for a full run and waits for its end; returns the number of writes until then.
 async fn run(world: &World, server: &RestServer) -> usize {
     let before = world.policy("there is a policy", |_| true).await.last_handled_sync_request;
     world.request_sync().await;

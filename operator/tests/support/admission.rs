@@ -90,7 +90,7 @@ pub async fn check_defaults(client: &Client, namespace: &str) {
     }
 }
 
-/// Fields that are no part of a kind must not be stored, and explicit nulls count as absent.
+/// Fields that are not part of a kind must not be stored, and explicit nulls count as absent.
 pub async fn check_pruning(client: &Client, namespace: &str) {
     let mut object = minimal("SyncPolicy");
     change(&mut object, "/spec/source/depth", json!(3));

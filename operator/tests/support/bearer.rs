@@ -1,4 +1,4 @@
-//! A token endpoint, and a guard before a REST server that lets nobody in without one of its tokens.
+//! A token endpoint, and a guard before a REST server that refuses requests without one of its tokens.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ impl Bearer {
         (state.issued, state.refused_clients, state.refused_requests)
     }
 
-    /// Takes another secret, and nothing that was had with the old one.
+    /// Accepts another secret, and no token that was obtained with the old one.
     pub fn rotate(&self, secret: &str) {
         let mut state = self.state.lock().unwrap();
         secret.clone_into(&mut state.secret);

@@ -33,7 +33,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster of this test process, started by whoever asks first.
+    /// The cluster of this test process, started by the first test that asks for it.
     ///
     /// # Panics
     /// When `KUBEBUILDER_ASSETS` does not name a directory with etcd, kube-apiserver and kubectl, or one of
@@ -79,7 +79,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Installs the operator as the documentation tells users to.
+    /// Installs the operator as the documentation describes.
     async fn install(&self, admin: &Client) -> Result<(), String> {
         create_namespace(admin, OPERATOR_NAMESPACE).await?;
         self.kubectl(&["apply", "-k", &config_dir("default")])?;

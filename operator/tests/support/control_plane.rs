@@ -70,7 +70,7 @@ impl ControlPlane {
     }
 }
 
-/// Ports that nobody listens on. All are held until all are known, so that they differ.
+/// Ports without a listener. All are held until all are known, so that they differ.
 fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     let listeners: Vec<TcpListener> = (0..N)
         .map(|_| TcpListener::bind("127.0.0.1:0"))

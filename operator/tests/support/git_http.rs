@@ -26,7 +26,7 @@ const BODY_LIMIT: usize = 64 << 20;
 /// What the server does with the next request.
 #[derive(Clone, Debug)]
 struct Rules {
-    /// The password that is let in, with any user name. None: everybody is let in.
+    /// The password that is let in, with any user name. None: every client is let in.
     token: Option<String>,
     /// Answer every request with this status.
     failure: Option<StatusCode>,
@@ -72,7 +72,7 @@ impl GitHttp {
         self.shared.rules.lock().unwrap().token = Some(token.to_owned());
     }
 
-    /// Answers every request with this status, until told otherwise.
+    /// Answers every request with this status until the next call.
     pub fn set_failure(&self, status: Option<u16>) {
         let status = status.map(|status| StatusCode::from_u16(status).expect("a status"));
         self.shared.rules.lock().unwrap().failure = status;
@@ -92,7 +92,7 @@ impl GitHttp {
 impl Drop for GitHttp {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.running.take() {
-            // The thread may have ended by itself, then nobody listens.
+            // The thread may have ended by itself, then there is no receiver.
             let _ = stop.send(());
             let _ = thread.join();
         }
@@ -126,7 +126,7 @@ async fn answer(
     shared.requests.fetch_add(1, Ordering::SeqCst);
     let rules = shared.rules.lock().unwrap().clone();
     if let Some(status) = rules.failure {
-        return plain(status, "told to fail");
+        return plain(status, "injected failure");
     }
     let user = match &rules.token {
         None => None,
@@ -183,7 +183,7 @@ async fn run_backend(
         .env("CONTENT_LENGTH", body.len().to_string())
         .env("REMOTE_ADDR", "127.0.0.1");
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    // The backend unpacks a gzip body itself, and speaks protocol version 2 if it is told of it.
+    // The backend unpacks a gzip body itself, and speaks protocol version 2 if this variable states it.
     let passed = [
         ("CONTENT_TYPE", text(CONTENT_TYPE.as_str())),
         ("HTTP_CONTENT_ENCODING", text(CONTENT_ENCODING.as_str())),

@@ -13,7 +13,7 @@ use http::StatusCode;
 /// A request: its path, and the headers `X-Key`, `X-Tenant` and `Authorization`.
 pub type Asked = [String; 4];
 
-/// Runs until it is dropped. It has a bundle at `/bundle.tar.gz`, a document at `/openapi.json`, and gives everybody a
+/// Runs until it is dropped. It has a bundle at `/bundle.tar.gz`, a document at `/openapi.json`, and gives every client a
 /// token at `/token`.
 pub struct Published {
     pub url: String,
@@ -23,7 +23,7 @@ pub struct Published {
 
 struct State {
     bundle: Vec<u8>,
-    /// What lets in, of `X-Key` or `Authorization`; everybody gets in without.
+    /// What lets in, of `X-Key` or `Authorization`; without it, every client gets in.
     key: Option<String>,
     /// What is answered with 500.
     broken: Vec<String>,

@@ -79,7 +79,7 @@ impl FakeVault {
         self.state.lock().unwrap().namespaces.clone()
     }
 
-    /// How often somebody logged in with this password.
+    /// The number of logins with this password.
     pub fn logins(&self, password: &str) -> usize {
         self.state.lock().unwrap().logins.iter().filter(|used| *used == password).count()
     }

@@ -1,5 +1,5 @@
 //! An operator process and the API it works against: the in-process one of standalone mode, or a real
-//! kube-apiserver when `KUBEBUILDER_ASSETS` names one. Tests cannot tell the two apart.
+//! kube-apiserver when `KUBEBUILDER_ASSETS` names one. Tests cannot distinguish the two.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -225,7 +225,7 @@ impl World {
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
     }
 
-    /// What the system tells of the operator's process (`proc(5)`).
+    /// What the system reports about the operator's process (`proc(5)`).
     pub fn process(&self, file: &str) -> String {
         let pid = self.operator.as_ref().unwrap().id();
         fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap()
@@ -355,7 +355,7 @@ impl World {
         .await;
     }
 
-    /// Tells the repository that something was pushed, as a webhook does.
+    /// Notifies the repository of a push, as a webhook does.
     pub async fn notify(&self) {
         let now = jiff::Timestamp::now().to_string();
         let patch = json!({"metadata": {"annotations": {"declarest.io/webhook-last-received-at": now}}});
@@ -373,7 +373,7 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Waits until the policy is as `wanted`; tells what it was instead, with the end of the log.
+    /// Waits until the policy is as `wanted`; otherwise shows its status and the end of the log.
     pub async fn policy(&self, what: &str, wanted: impl Fn(&SyncPolicyStatus) -> bool) -> SyncPolicyStatus {
         let api = self.api::<SyncPolicy>();
         self.until(what, async || api.get("policy").await.ok()?.status, wanted).await
@@ -453,8 +453,8 @@ impl World {
         let wanted =
             |status: &ManagedServerStatus| condition(&status.conditions, "ArtifactsCached").reason == reason;
         let status = self.until(&format!("ArtifactsCached is {reason}"), status, wanted).await;
-        let told = condition(&status.conditions, "ArtifactsCached");
-        (status, told)
+        let reported = condition(&status.conditions, "ArtifactsCached");
+        (status, reported)
     }
 
     async fn until<T: Debug>(
@@ -469,7 +469,7 @@ impl World {
             match seen {
                 Some(seen) if wanted(&seen) => return seen,
                 seen if Instant::now() > deadline => {
-                    panic!("waited in vain until {what}; it is {seen:#?}\n{}", self.log_tail())
+                    panic!("not reached: {what}; it is {seen:#?}\n{}", self.log_tail())
                 }
                 _ => tokio::time::sleep(Duration::from_millis(25)).await,
             }
@@ -483,7 +483,7 @@ impl World {
             if let Some(found) = look().await {
                 return found;
             }
-            assert!(Instant::now() < deadline, "waited in vain until {what}\n{}", self.log_tail());
+            assert!(Instant::now() < deadline, "not reached: {what}\n{}", self.log_tail());
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
     }
@@ -570,7 +570,7 @@ fn client_at(url: &str) -> Client {
     Client::try_from(Config::new(url.parse().unwrap())).unwrap()
 }
 
-/// A client for the time before the standalone operator told its address.
+/// A client for the time before the standalone operator printed its address.
 fn nowhere() -> Client {
     client_at("http://127.0.0.1:9")
 }

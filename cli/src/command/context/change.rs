@@ -7,7 +7,7 @@ use declarest_core::secrets::Secret;
 use crate::context::{Catalogue, MetadataSource, Session, Stored, Text};
 use crate::error::Failure;
 use crate::invocation::{Invocation, block_on};
-use crate::output::{OutputPolicy, tell};
+use crate::output::{OutputPolicy, to_stderr};
 use crate::repository::Repository;
 use crate::terminal;
 use crate::workspace::Workspace;
@@ -28,7 +28,7 @@ pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure
     if picked {
         let answer = terminal::ask(&format!("Delete context \"{name}\"? [y/N]"), false)?;
         if !matches!(answer.expose().trim(), "y" | "Y" | "yes") {
-            tell("delete canceled");
+            to_stderr("delete canceled");
             return Ok(());
         }
     }
@@ -118,7 +118,7 @@ fn named_or_picked(name: Option<&str>, stored: &Stored, action: &str) -> Result<
     }
     let names: Vec<_> = stored.catalogue.contexts.iter().map(|context| context.name.0.as_str()).collect();
     for (index, name) in names.iter().enumerate() {
-        tell(&format!("{:>3}  {name}", index + 1));
+        to_stderr(&format!("{:>3}  {name}", index + 1));
     }
     let answer = answered(&terminal::ask("Context", false)?);
     let by_number = answer.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));

@@ -69,11 +69,11 @@ pub fn commit(arguments: &CommitArguments, invocation: &Invocation) -> Result<()
     }
     let worktree = worktree(invocation.context()?, Contact::None, "a commit")?;
     let revision = worktree.commit(&arguments.message)?;
-    let told = match &revision {
+    let summary = match &revision {
         Some(revision) => format!("committed {revision}"),
         None => "there is nothing to commit".to_owned(),
     };
-    invocation.messages.verbose(1, &told);
+    invocation.messages.verbose(1, &summary);
     Ok(output.show(&Committed { committed: revision.is_some() }, Some(""))?)
 }
 
@@ -81,7 +81,7 @@ pub fn commit(arguments: &CommitArguments, invocation: &Invocation) -> Result<()
 pub fn push(arguments: &PushArguments, invocation: &Invocation) -> Result<(), Failure> {
     let worktree = worktree(invocation.context()?, Contact::Remote, "a push")?;
     let pushed = worktree.push(arguments.force_push, deadline())?;
-    let told = if pushed.up_to_date { "the remote is already at" } else { "pushed" };
-    invocation.messages.verbose(1, &format!("{told} {}", pushed.revision));
+    let summary = if pushed.up_to_date { "the remote is already at" } else { "pushed" };
+    invocation.messages.verbose(1, &format!("{summary} {}", pushed.revision));
     Ok(())
 }

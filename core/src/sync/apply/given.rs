@@ -1,4 +1,4 @@
-//! Ids that the server gives to what a run creates.
+//! Ids that the server assigns to resources that a run creates.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,25 +7,25 @@ use crate::path::LogicalPath;
 use crate::server::Response;
 use crate::sync::model::Call;
 
-/// The ids of what this run created and of its parents, where they are not the names of the paths.
+/// The ids of created resources and of their parents, if they differ from the names in the paths.
 #[derive(Default)]
 pub struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
 
 impl GivenIds {
-    /// Remembers the id in the answer to a create: what metadata says it is, else where it now is. Returns it.
+    /// Stores and returns the id in the answer to a create: the value of `resource.id`, else the end of `Location`.
     pub fn learn(&self, path: &LogicalPath, call: &Call, response: &Response) -> Option<String> {
         let rules = call.names.as_ref()?;
         let answer = response.decode(rules.payload_type()).unwrap_or_default();
         let location = response.location.as_deref().filter(|_| !call.states_id);
         let location = || location?.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
-        // What the client did not state, the server did.
+        // An id that the client did not state was assigned by the server.
         let given = || rules.identity().id().evaluate(&answer).ok().filter(|_| !call.states_id);
         let id = rules.observed_id(&answer).or_else(given).or_else(location);
         self.note(path, call, id.clone());
         id
     }
 
-    /// Remembers `id` as that of the resource at `path`, and those that `call` addressed its parents by.
+    /// Stores `id` as the id of the resource at `path`, and the ids of its parents in `call`.
     pub fn note(&self, path: &LogicalPath, call: &Call, id: Option<String>) {
         let Some(id) = id.filter(|id| !id.is_empty() && id != path.name()) else { return };
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,7 @@ impl GivenIds {
         }
     }
 
-    /// `path` with the ids of its parents; `None` if nothing changes.
+    /// Returns `path` with the ids of its parents; `None` if nothing changes.
     pub fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
         let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if given.is_empty() {

@@ -1,8 +1,8 @@
-//! Executing plans: parents before children, then deletions, children before parents.
+//! Executes plans: first creates and updates, parents before children; then deletions, children before parents.
 //!
 //! ```text
-//! given    ids that the server gave to what was created
-//! order    which actions wait for which
+//! given    ids that the server assigned to created resources
+//! order    the order of actions
 //! write    one action
 //! ```
 
@@ -22,10 +22,10 @@ use crate::sync::model::{Action, Done, Report, Session, Step, Stop, SyncError, T
 use order::{Order, execute};
 use write::Writer;
 
-/// How many requests are made ready while others are sent: reading the payload and its secrets takes time.
+/// The number of requests that are prepared while others are sent: reading the payload and its secrets takes time.
 const AHEAD: usize = 32;
 
-/// What was done so far of the plans of one run.
+/// The execution of the plans of one run.
 pub struct Execution {
     sender: Arc<Sender>,
     tally: Tally,
@@ -35,7 +35,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// For plans of the scope of `plan`.
+    /// Returns an execution for plans of the scope of `plan`.
     pub fn new(session: &Session, plan: &Plan, stop: &Stop) -> Self {
         let earlier = plan.recurrences.as_deref().cloned();
         let tally = Tally::new(earlier.unwrap_or_default(), plan.whole_scope);
@@ -45,7 +45,7 @@ impl Execution {
         Self { sender, tally, report: Report::default(), missing: BTreeSet::new() }
     }
 
-    /// Sends everything that `plan` holds.
+    /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, .. } = plan;
         for failure in &failures {
@@ -86,7 +86,7 @@ impl Execution {
                 if action.step == Step::Create {
                     self.missing.insert(action.path.clone());
                 }
-                // The plan said already why its request cannot be made.
+                // The plan states already why its request cannot be made.
                 if !action.is_impossible() {
                     self.report.failures.push(action.failed(&error));
                 }
@@ -120,7 +120,7 @@ impl Execution {
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
     }
 
-    /// The report on all of it.
+    /// Returns the report of all plans.
     pub fn finish(self) -> Report {
         let Self { sender, tally, mut report, .. } = self;
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
@@ -131,8 +131,8 @@ impl Execution {
     }
 }
 
-/// The create that failed and may have been to replace the resource at `path` below a renamed parent: it differs from
-/// it in names above the last one.
+/// Returns the failed create that may replace the resource at `path` below a renamed parent. The two paths differ only
+/// in the names between the first and the last one.
 fn moved_to<'m>(path: &LogicalPath, missing: &'m BTreeSet<LogicalPath>) -> Option<&'m LogicalPath> {
     let is_moved = |created: &&LogicalPath| {
         created.name() == path.name()
@@ -143,12 +143,12 @@ fn moved_to<'m>(path: &LogicalPath, missing: &'m BTreeSet<LogicalPath>) -> Optio
     missing.iter().find(is_moved)
 }
 
-/// What the tasks of one run share.
+/// The state that the tasks of one run share.
 struct Sender {
     writer: Writer,
-    /// One for each request that the gate may ever let through at once. What waits here can still be stopped.
+    /// One slot for each request that may run at once. An action that waits for a slot can still be stopped.
     slots: Semaphore,
-    /// Addresses that are written to: several resources may share one.
+    /// A lock for each address that is written: several resources may share an address.
     addresses: Mutex<HashMap<String, Arc<RwLock<()>>>>,
     stop: Stop,
 }
@@ -176,13 +176,13 @@ impl Sender {
         let prepared = self.writer.prepare(action).await?;
         let Some(call) = prepared.as_deref().or(action.call()) else { return Ok(Done::NOTHING) };
         let address = self.address(&call.request.path);
-        // POST adds to a collection, where several may go on at once, but none beside another write.
+        // Several POST requests to an address may run at once, but not together with another write.
         let (_shared, _alone) = if call.request.method == Method::POST {
             (Some(address.read().await), None)
         } else {
             (None, Some(address.write().await))
         };
-        // It is never closed.
+        // The semaphore is never closed.
         let _slot = self.slots.acquire().await.ok();
         self.stop.check(&action.path)?;
         self.writer.write(action, call).await
@@ -190,7 +190,7 @@ impl Sender {
 
     fn address(&self, path: &str) -> Arc<RwLock<()>> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that no action waits for are of no further use.
+        // Drops locks that no action uses.
         if addresses.len() > 1024 {
             addresses.retain(|_, address| Arc::strong_count(address) > 1);
         }

@@ -1,4 +1,4 @@
-//! Which actions of a plan wait for which, and running them so.
+//! Runs the actions of a plan in the order of their dependencies.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -10,16 +10,16 @@ use crate::path::LogicalPath;
 use crate::sync::model::{Action, Done, Step, SyncError};
 use crate::sync::tasks;
 
-/// Which of two actions goes first, where one is below the other.
+/// The order of two actions if the path of one is below the other.
 #[derive(Clone, Copy)]
 pub enum Order {
     ParentsFirst,
     ChildrenFirst,
 }
 
-/// Which actions wait for which: a graph over indices, not levels, so that none waits without need.
+/// The dependencies of actions: a graph of indices. An action waits only for its nearest ancestor or its descendants.
 struct Graph {
-    /// How many actions each one waits for.
+    /// The number of actions that each one waits for.
     waits_for: Vec<usize>,
     /// The actions that wait for each one.
     releases: Vec<Vec<usize>>,
@@ -44,8 +44,8 @@ impl Graph {
     }
 }
 
-/// Runs `work` over `actions` in `order`, each in a task of its own and at most `concurrency` at once, and hands
-/// what came of each to `note`. `work` gets the ancestor whose create failed, if one did.
+/// Runs `work` for `actions` in `order`, each in its own task and at most `concurrency` at once, and passes each result
+/// to `note`. `work` gets the ancestor whose create failed, if any.
 pub async fn execute<F>(
     actions: Vec<Arc<Action>>,
     order: Order,
@@ -104,11 +104,11 @@ mod tests {
             let outcome = match failed_parent {
                 Some(parent) => Err(SyncError::ParentFailed(path, parent)),
                 None if path.as_str() == failing => Err(SyncError::NotAttempted(path, String::new())),
-                None => Ok(Done { step: action.step, in_vain: None }),
+                None => Ok(Done { step: action.step, without_effect: None }),
             };
             async move { outcome }
         };
-        // One at a time: of two tasks, either may end first.
+        // Concurrency 1, because two tasks may end in any order.
         execute(actions, order, 1, work, |_, _| ()).await;
         seen.into_inner().unwrap()
     }

@@ -1,4 +1,4 @@
-//! Sending one action of a plan, and what follows from answers that a plan cannot foresee.
+//! Sends one action of a plan, and handles answers that a plan cannot foresee.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub struct Writer {
 
 impl Writer {
     pub fn new(session: &Session, plan: &Plan) -> Self {
-        // What is read here is about what happened since the plan was made.
+        // Answers from before the plan are stale here.
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.recurrences.clone());
         Self { session, given, ids: GivenIds::default(), recurrences }
     }
 
-    /// The request of `action` where it is not the one that it holds: a creation may hold none, and a parent that was
-    /// created before may have another name on the server.
+    /// Returns the request of `action` if it differs from the one in the plan: a create may have none in the plan, and
+    /// a parent that was just created may have another name on the server.
     pub async fn prepare(&self, action: &Action) -> Result<Option<Box<Call>>, SyncError> {
         let moved = self.ids.resolve(&action.path);
         let waited = matches!(action.sending, Sending::WhenSent);
@@ -51,23 +51,22 @@ impl Writer {
         Ok(Some(Box::new(call)))
     }
 
-    /// `desired` at the path `moved`, if it is not at its own.
+    /// Returns `desired` at the path `moved`, if there is one.
     async fn at(&self, desired: &Resource, moved: Option<LogicalPath>) -> Result<Resource, SyncError> {
         let Some(path) = moved else { return Ok(desired.clone()) };
         let rules = Remote::new(&self.session).rules(&path).await?;
         Ok(desired.moved(path, rules))
     }
 
-    /// Sends `call` for `action`. Returns what was done in the end, and whether it was in vain where the last run did the
-    /// same.
+    /// Sends `call` for `action`. Returns the executed step, and whether it had no effect if the last run did the same.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
         let step = Attempt { writer: self, action, call }.send().await?;
-        let in_vain = if step == Step::Update { self.is_in_vain(action).await } else { None };
-        Ok(Done { step, in_vain })
+        let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
+        Ok(Done { step, without_effect })
     }
 
-    /// Whether the resource differs right after it was written as it did before, where the last run corrected that.
-    async fn is_in_vain(&self, action: &Action) -> Option<bool> {
+    /// Whether the resource differs after the write in the same way as before; `None` if the last run did not write it.
+    async fn is_without_effect(&self, action: &Action) -> Option<bool> {
         let (recurrences, mark) = (self.recurrences.clone()?, action.mark.as_ref()?);
         if !recurrences.has_corrected(&action.path, mark) {
             return None;
@@ -79,12 +78,12 @@ impl Writer {
             let mark = move |desired: &Resource| Ok(decide::decide_for(desired, &observed, &options)?.mark);
             evaluated(desired, mark).await
         };
-        // The write itself succeeded; the next run looks at the resource anyway.
+        // The write itself succeeded, and the next run reads the resource anyway.
         looked.await.ok().map(|now| now.as_ref() == Some(mark))
     }
 
-    /// The desired resource at `path`. A plan does not keep it: it takes more memory than what is sent, and is hardly
-    /// ever needed.
+    /// Returns the desired resource at `path`. A plan does not keep it, because it needs more memory than the request
+    /// and is rarely needed.
     async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
         let desired = if let Some(given) = self.given.get(path) {
             given.clone()
@@ -97,7 +96,7 @@ impl Writer {
     }
 }
 
-/// One action that is carried out by one request, and by what its answer asks for.
+/// The execution of one action: one request, and further requests that its answer requires.
 struct Attempt<'a> {
     writer: &'a Writer,
     action: &'a Action,
@@ -140,7 +139,7 @@ impl Attempt<'_> {
         self.action.path.clone()
     }
 
-    /// Notes the id of what was created, and completes it.
+    /// Stores the id of the created resource, and completes the resource.
     async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let id = self.writer.ids.learn(&self.action.path, self.call, response);
         if self.action.reason == Reason::Missing {
@@ -149,24 +148,25 @@ impl Attempt<'_> {
         Ok(Step::Create)
     }
 
-    /// Lets no run of the time in which the create may still be carried out send it again. Returns that time.
+    /// Prevents further creates while the server may still execute this one. Returns that time.
     fn expect(&self) -> Duration {
         let wait = self.writer.session.client.attempt_timeout();
         self.writer.session.knowledge.expect(&self.action.path, wait);
         wait
     }
 
-    /// A create whose answer is late may still be carried out: only a run after that time may look what became of it.
+    /// Returns the error of a create that timed out. The server may still execute it, so only a later run may search
+    /// for the resource.
     fn uncertain(&self, lost: ServerError) -> SyncError {
         let why = format!("a run after {} s looks for it", self.expect().as_secs_f64());
         SyncError::Unsure(self.path(), Box::new(lost), why)
     }
 
-    /// A server may keep less of a create than it was sent. Where its answer does not show all of it, the resource is
-    /// read, and updated once if it differs.
+    /// Completes a created resource: a server may ignore parts of a create. If its answer does not show all of the
+    /// payload, the resource is read, and updated once if it differs.
     async fn complete(&self, response: &Response, id: Option<String>) -> Result<(), SyncError> {
         let desired = self.desired().await?;
-        // What is a secret as a whole is not shown by any server.
+        // No server shows a resource that is a secret as a whole.
         if desired.rules.resolved().secret {
             return Ok(());
         }
@@ -189,7 +189,7 @@ impl Attempt<'_> {
             Ok(observed) => Ok(observed),
             Err(_) => remote.read(&at).await,
         };
-        // The create itself succeeded: where the server cannot be read, the next run looks at it.
+        // The create itself succeeded. If the resource cannot be read, the next run reads it.
         let Ok(observed) = read else { return Ok(()) };
         if observed.payload.is_none() {
             return Err(SyncError::UnderWay(self.path(), self.expect().as_secs()));
@@ -200,7 +200,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The update of what was `observed` where a create was to make something else.
+    /// Returns the update of the `observed` resource if it differs from the create.
     async fn correction(
         &self,
         desired: Resource,
@@ -210,8 +210,8 @@ impl Attempt<'_> {
         Ok(decided.and_then(Action::into_call))
     }
 
-    /// An update or a deletion found nothing where the resource was just read: its address needs what only the server
-    /// knows, or another client was faster.
+    /// Handles an update or a deletion that found nothing although the resource was just read: its address contains
+    /// fields that only the server knows, or another client deleted it.
     async fn send_elsewhere(&self, gone: ServerError) -> Result<Step, SyncError> {
         let gone = match &self.call.on_missing {
             None => gone,
@@ -233,12 +233,12 @@ impl Attempt<'_> {
         }
     }
 
-    /// A create was answered with 409: if the resource exists after all, it is updated once. A resource with other names
-    /// may be the cause as well, and is not touched.
+    /// Handles the answer 409 to a create. If the resource exists, it is updated once. If the cause is a resource with
+    /// other names, nothing is written.
     async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired().await?;
         let update = if Wanted::of(&desired).one_name {
-            // It can only be at its own address. An update may need an id that only the server knows.
+            // The resource can only be at its own address. An update may need an id that only the server knows.
             let at = self.writer.at(&desired, self.call.at.clone()).await?;
             let update = evaluated(desired, move |desired| Ok(Call::update_at(desired, &at).ok())).await?;
             Some(Box::new(update.ok_or(error)?))
@@ -256,8 +256,8 @@ impl Attempt<'_> {
         Ok(Step::Create)
     }
 
-    /// The answer to a create was lost, so it may have been carried out. What is on the server now decides;
-    /// the create is sent once more, and only if surely nothing is there.
+    /// Handles the loss of the answer to a create, which the server may have executed. Reads the resource, and sends
+    /// the create once more only if it is proven absent.
     async fn look_for(&self, mut lost: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired().await?;
         let mut sent_again = false;
@@ -271,19 +271,19 @@ impl Attempt<'_> {
             if sent_again {
                 return Err(lost.into());
             }
-            tracing::info!(path = %self.action.path, error = %lost, "the answer to a create was lost, nothing is there");
+            tracing::info!(path = %self.action.path, error = %lost, "the answer to a create was lost, and the resource does not exist");
             sent_again = true;
             match self.exchange(self.call).await {
                 Ok(response) => return self.created(&response).await,
                 Err(error) if error.may_still_be_done() => return Err(self.uncertain(error)),
-                // The first one may only just have arrived.
+                // The server may have executed the first create late.
                 Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// What a create whose answer was lost left behind is ours, and complete or updated.
+    /// Adopts the resource that a create with a lost answer has left, and updates it if it is incomplete.
     async fn adopt(&self, desired: Resource, found: Observed, lost: ServerError) -> Result<Step, SyncError> {
         if self.call.names.is_some() {
             let stated = found.payload.as_ref().and_then(|payload| found.at.rules.observed_id(payload));
@@ -292,7 +292,7 @@ impl Attempt<'_> {
         }
         match self.correction(desired, found).await? {
             None => Ok(Step::Create),
-            // What was found may be another client's, and a requested create overwrites nothing.
+            // The resource may belong to another client, and a requested create overwrites nothing.
             Some(_) if self.action.reason == Reason::Requested => Err(lost.into()),
             Some(update) => {
                 self.exchange(&update).await?;
@@ -301,14 +301,14 @@ impl Attempt<'_> {
         }
     }
 
-    /// The server has not got the version any more that was decided on: what it has now is decided on once.
+    /// Decides again, once, if the server no longer has the version that the plan was based on.
     async fn decide_again(&self, tag: &HeaderValue) -> Result<Step, SyncError> {
         let desired = match &self.call.declared {
             Some(declared) => declared.as_ref().clone(),
             None => self.desired().await?,
         };
         let observed = self.read(&desired).await?;
-        // A server that refuses the very tag that it gives does not compare versions.
+        // A server that refuses its current tag does not compare versions.
         let meaningless = observed.version.as_ref().is_some_and(|version| version.is(tag));
         let decided = decided((self.action.step, self.action.reason), desired, observed).await?;
         let Some(again) = decided else { return Ok(self.action.step) };
@@ -330,7 +330,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What follows from `observed` for what was to be done.
+/// Decides `action` again with the state that was `observed` now.
 async fn decided(
     action: (Step, Reason),
     desired: Resource,

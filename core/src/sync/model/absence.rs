@@ -1,10 +1,10 @@
-//! Whether the server has a resource: one pure function from what was asked and answered. Creating, adopting, updating
-//! and pruning all rest on it.
+//! Decides whether the server has a resource: one pure function of the question and the answers. Creating, adopting,
+//! updating and pruning depend on it.
 //!
-//! | what was answered | the client chooses ids | the server chooses ids |
+//! | answer | the client chooses ids | the server chooses ids |
 //! |---|---|---|
 //! | its own address: not found; create is a PUT to that address | absent | absent |
-//! | its own address: not found; the payload states the id, which is also the alias; no list shows it | absent | - |
+//! | its own address: not found; the payload states the id, which is also the alias; not in the list | absent | - |
 //! | its own address: not found; the payload states the id; list: 403 or 405 | absent | - |
 //! | its own address: not found; whole list without its id and alias | absent | absent |
 //! | its parent is absent | absent | absent |
@@ -20,69 +20,70 @@ use super::{Match, SyncError, Wanted};
 use crate::error::{Categorized, Category};
 use crate::metadata::{Entry, Listing};
 
-/// What is to be decided about one resource.
+/// The question whether the server has one resource.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'r> {
-    /// The names that it is looked for by.
+    /// The names of the resource.
     pub wanted: Wanted<'r>,
     /// Whether a create is an idempotent PUT to the address of its read.
     pub put_creates: bool,
-    /// Whether it was applied under the same id before, so that another alias there is a change and not another resource.
+    /// Whether it was applied under the same id before. Then another alias at this id is a change, not another
+    /// resource.
     pub is_known: bool,
-    /// Whether it is to be deleted. Then a member that commonly names resources is not enough.
+    /// Whether it is to be deleted. Then a match by a member that commonly names resources is not enough.
     pub doomed: bool,
 }
 
-/// What the address of a resource answered.
+/// The answer of the address of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address<'a> {
-    /// It was not asked.
+    /// The address was not read.
     NotAsked,
-    /// A resource, with the alias that it states by its rules, if it states one.
+    /// A resource. Holds the alias that its rules take from it, if there is one.
     Found(Option<&'a str>),
     /// HTTP 404 or 410.
     NotFound,
-    /// HTTP 404 or 410, and its parent does not exist, either.
+    /// HTTP 404 or 410; its parent does not exist either.
     NoParent,
-    /// The server cannot read a single resource there, or no path can be rendered.
+    /// The server cannot read a single resource at this address, or the path cannot be rendered.
     Unreadable,
 }
 
-/// What is known of the list of a collection.
+/// The answer of the list of a collection.
 #[derive(Debug)]
 pub enum ListAnswer {
-    /// Entries.
+    /// The list was read.
     Listed {
-        /// Those that were shown.
+        /// The entries that the list shows.
         listing: Listing,
-        /// What they leave open of resources that they do not show; `None` if they are the whole list.
+        /// Why other resources may exist in addition; `None` if the list is complete.
         doubt: Option<Doubt>,
     },
-    /// Nothing, for this reason.
+    /// The list is unknown for this reason.
     Unknown(Doubt),
 }
 
 /// Whether the server has a resource.
 #[derive(Debug)]
 pub enum Verdict<'l> {
-    /// What its own address showed.
+    /// Its own address shows it.
     Here,
-    /// This entry of the list.
+    /// This entry of the list is the resource.
     Present(&'l Entry),
     /// It does not exist.
     Absent(Proof),
-    /// Nothing may be written on this account.
+    /// Unknown; nothing may be written.
     Unknown(Doubt),
 }
 
-/// Why a resource surely does not exist.
+/// The proof that a resource does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// Its address has nothing, and a PUT there creates it or changes what is there.
+    /// Its address has nothing. A PUT there creates the resource or updates an existing one.
     PutCreates,
-    /// Its address, which its payload states, has nothing, and it has no other name.
+    /// Its address, which its payload states, has nothing, and the resource has no other name.
     Address,
-    /// The same, and the server lists nothing that could show it under another id.
+    /// The address has nothing, and the server refuses to list the collection.
     Unlistable,
     /// The whole list shows neither its id nor its alias.
     List,
@@ -90,27 +91,27 @@ pub enum Proof {
     Parent,
 }
 
-/// What would make an id of the payload enough to know a resource by, where its collection cannot be listed.
+/// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
 const STATE_ID: &str =
     "state an id in the payload that is the alias, too, or create with PUT at the address of get";
 
-/// Why it is not known whether a resource exists. Its text says which line of metadata would help.
+/// The reason why the existence of a resource is unknown. Its text names the metadata that resolves it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Doubt {
-    /// The list was not asked for yet.
+    /// The list was not read yet.
     #[error("the list of its collection was not read")]
     NotListed,
-    /// The server says that its list goes on, and nothing says how to ask for the rest.
+    /// The list has further pages, and metadata does not state how to request them.
     #[error(
         "the list of its collection has further pages; state in operations.list.pagination how to ask for them"
     )]
     Cut,
-    /// The list is as long as a usual page: the server may have cut it there without saying so.
+    /// The length of the list is a usual page size, so the server may have cut it without a sign.
     #[error(
         "the list of its collection has {0} entries, which is a usual page size; state operations.list.pagination ({{style: none}} if lists are always whole)"
     )]
     PageSized(u64),
-    /// The list answered 404 or 410: there may be no such collection yet, or no list.
+    /// The list answered 404 or 410: the collection may not exist yet, or it cannot be listed.
     #[error("its collection cannot be listed (HTTP 404); {STATE_ID}")]
     NoList,
     /// The server refuses to list.
@@ -124,7 +125,7 @@ pub enum Doubt {
     /// The list failed in another way.
     #[error("{0}")]
     Failed(Arc<SyncError>),
-    /// So many entries do not show the alias.
+    /// This number of entries does not show the alias.
     #[error(
         "{0} entries of the list of its collection do not state resource.alias; correct resource.alias, or add it in operations.list.transforms"
     )]
@@ -135,19 +136,19 @@ pub enum Doubt {
         .0.join(", ")
     )]
     Several(Vec<String>),
-    /// What its id addresses has another alias.
+    /// Its id addresses a resource with another alias.
     #[error(
         "its id addresses a resource with another alias (\"{0}\"); correct the id or the alias in the payload, or rename it on the server first"
     )]
     AnotherAlias(String),
-    /// Only a member that metadata does not name as id or alias has its name.
+    /// The name matches only a member that metadata does not state as id or alias.
     #[error(
         "only a member that metadata does not mention has its name (id {0}); state resource.id and resource.alias"
     )]
     ByMember(String),
 }
 
-/// Decides whether the server has what `question` asks for.
+/// Returns whether the server has the resource of `question`.
 pub fn judge<'l>(question: &Question<'l>, address: Address<'_>, list: &'l ListAnswer) -> Verdict<'l> {
     let (wanted, at_nothing) = (&question.wanted, address == Address::NotFound);
     match (address, list) {
@@ -163,8 +164,8 @@ pub fn judge<'l>(question: &Question<'l>, address: Address<'_>, list: &'l ListAn
     }
 }
 
-/// What has one name and is not at the address of that name does not exist, unless a list shows it: some servers read
-/// by another id than the one that metadata names.
+/// Decides for a resource whose id is also its alias and whose address has nothing. It does not exist unless a list
+/// shows it: some servers read by another id than the one that metadata states.
 fn by_address<'l>(wanted: &Wanted<'l>, list: &'l ListAnswer) -> Verdict<'l> {
     match list {
         ListAnswer::Unknown(Doubt::NotListed) => Verdict::Unknown(Doubt::NotListed),
@@ -177,7 +178,7 @@ fn by_address<'l>(wanted: &Wanted<'l>, list: &'l ListAnswer) -> Verdict<'l> {
     }
 }
 
-/// What a list shows of a resource whose own address showed nothing.
+/// Decides by the list if the address of the resource has nothing.
 fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, doubt: Option<&Doubt>) -> Verdict<'l> {
     let wanted = &question.wanted;
     let unnamed = if wanted.alias.is_some() { listing.without_alias() } else { 0 };
@@ -194,11 +195,11 @@ fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, doubt: Option<&Dou
     }
 }
 
-/// Whether what an address shows is the resource: an id may be stale, and then it addresses another one.
+/// Decides whether the resource at the address is the wanted one. A stale id addresses another resource.
 fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswer) -> Verdict<'l> {
     let wanted = &question.wanted;
     let same = shown.is_some_and(|shown| wanted.answers_to(shown));
-    // Asked for by its name, it shows that name. Only an id may be a stale one.
+    // An address by name needs no check. Only an id may be stale.
     if wanted.one_name || wanted.by_path || same && wanted.id.is_none() {
         return Verdict::Here;
     }
@@ -206,7 +207,7 @@ fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswe
         ListAnswer::Listed { listing, .. } => listing,
         ListAnswer::Unknown(Doubt::NotListed) => return Verdict::Unknown(Doubt::NotListed),
         ListAnswer::Unknown(_) if same => return Verdict::Here,
-        // The id that the payload states is what is left to know it by.
+        // The id that the payload states is the only name that can be checked.
         ListAnswer::Unknown(Doubt::NoList | Doubt::NotAList(_) | Doubt::Unlistable(_))
             if shown.is_none() && wanted.id.is_some() =>
         {
@@ -220,9 +221,9 @@ fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswe
         _ if same => Verdict::Here,
         (Match::Entry(entry), None) if is_renamed(wanted, entry) => another(&entry.alias),
         (Match::Entry(entry), None) if entry.remote_id != wanted.name => Verdict::Present(entry),
-        // The id of the payload addresses something else than the alias names.
+        // The id of the payload addresses another resource than the alias.
         (Match::Entry(entry), Some(id)) if id != entry.remote_id => another(shown_alias),
-        // The id may be another resource's, and then this one does not exist yet.
+        // The id may belong to another resource, and then this one does not exist yet.
         (Match::Entry(_) | Match::Nothing, Some(_)) if shown.is_some() && !question.is_known => {
             another(shown_alias)
         }
@@ -231,7 +232,7 @@ fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswe
     }
 }
 
-/// Whether an entry was found by the last segment of the path, taken for an id, though its alias is another one.
+/// Whether an entry was found by its id, which is the last segment of the path, although it has another alias.
 fn is_renamed(wanted: &Wanted<'_>, entry: &Entry) -> bool {
     let by_alias = wanted.answers_to(&entry.alias);
     wanted.id.is_none() && wanted.states_alias && wanted.alias.is_some() && entry.states.alias && !by_alias
@@ -242,7 +243,7 @@ fn another<'l>(alias: &str) -> Verdict<'l> {
 }
 
 impl Doubt {
-    /// The kind of failure that it is.
+    /// Returns the category of the failure.
     pub fn category(&self) -> Category {
         match self {
             Self::Failed(error) => error.category(),
@@ -252,7 +253,7 @@ impl Doubt {
         }
     }
 
-    /// Whether the same question may be answered by the next run, without a change of metadata.
+    /// Whether the next run may get an answer without a change of metadata.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Failed(_))
     }

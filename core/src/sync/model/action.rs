@@ -1,4 +1,4 @@
-//! What is done to one resource, and why.
+//! The action for one resource, and its reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,52 +6,53 @@ use super::{Call, Failure, Mark, PRUNE, SyncError};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 
-/// What will be done to one resource, and why.
+/// The planned action for one resource, and its reason.
 #[derive(Debug, Serialize)]
 pub struct Action {
     /// The resource.
     pub path: LogicalPath,
-    /// What will be done.
+    /// The effect on the server.
     pub step: Step,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// How the server departs from what is desired, without declared secrets; empty unless the step is an
+    /// The differences between desired and observed, without declared secrets; empty unless the step is an
     /// update.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// What was compared, without declared secrets, if [`Options::keep_compared`](super::options::Options::keep_compared)
-    /// asks for it.
+    /// The compared payloads, without declared secrets, if
+    /// [`Options::keep_compared`](super::options::Options::keep_compared) asks for it.
     #[serde(skip)]
     pub compared: Option<Box<Comparison>>,
-    /// What is sent.
+    /// The request.
     #[serde(skip)]
     pub(crate) sending: Sending,
-    /// Stands for the difference, where recurrences are watched.
+    /// Identifies the differences if recurrences are watched.
     #[serde(skip)]
     pub(crate) mark: Option<Mark>,
-    /// Stands for all of it, secrets included, if [`Options::sealable`](super::options::Options::sealable) asks for it.
+    /// The digest of the action, secrets included, if [`Options::sealable`](super::options::Options::sealable) asks for
+    /// it.
     #[serde(skip)]
     pub(crate) content: Option<Box<[u8; 32]>>,
 }
 
-/// What an action sends.
+/// The request of an action.
 #[derive(Debug)]
 pub enum Sending {
     /// Nothing.
     Nothing,
-    /// This request.
+    /// The request exists.
     Ready(Box<Call>),
-    /// A create, whose request is made when it is sent: a first sync would otherwise hold all payloads and secrets.
+    /// A create whose request is made when it is sent. Otherwise a first sync would hold all payloads and secrets.
     WhenSent,
-    /// Nothing, because no request can be made. The run reports why.
+    /// The request cannot be made. The run reports this error.
     Impossible(Box<SyncError>),
 }
 
-/// What an action does on the server.
+/// The effect of an action on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
-    /// Makes the resource exist.
+    /// Creates the resource.
     Create,
     /// Replaces its content.
     Update,
@@ -67,7 +68,7 @@ pub enum Step {
 pub enum Reason {
     /// The server does not have it.
     Missing,
-    /// The server has something else.
+    /// The server has another content.
     Different,
     /// It is equal, and updates are forced.
     Forced,
@@ -77,7 +78,7 @@ pub enum Reason {
     Undeclared,
     /// The caller asked for exactly this.
     Requested,
-    /// It differs as it did right after each of the last updates: the server does not keep what it is sent.
+    /// It differs in the same way after each of the last updates: the server does not keep the desired state.
     Unsettled,
 }
 
@@ -87,13 +88,13 @@ impl Action {
         Self { path, step, reason, differences, compared: None, sending, mark: None, content: None }
     }
 
-    /// The same, sending `call`, or nothing where that cannot be made.
+    /// Returns the action with `call` as its request, or with the error if the request cannot be made.
     pub(crate) fn sending(self, call: Result<Call, SyncError>) -> Self {
         let impossible = |error| Sending::Impossible(Box::new(error));
         Self { sending: call.map_or_else(impossible, |call| Sending::Ready(Box::new(call))), ..self }
     }
 
-    /// That it failed because of `error`.
+    /// Returns the failure of the action because of `error`.
     pub(crate) fn failed(&self, error: &SyncError) -> Failure {
         let operation = match self.step {
             Step::Create => "create",
@@ -105,17 +106,17 @@ impl Action {
         Failure::new(self.path.clone(), operation, error)
     }
 
-    /// Why its request cannot be made.
+    /// Returns the error if the request cannot be made.
     pub(crate) fn impossible(&self) -> Option<&SyncError> {
         if let Sending::Impossible(error) = &self.sending { Some(error) } else { None }
     }
 
-    /// Whether its request cannot be made; the plan says why among its failures.
+    /// Whether the request cannot be made. The failures of the plan state the reason.
     pub fn is_impossible(&self) -> bool {
         self.impossible().is_some()
     }
 
-    /// The request that it holds.
+    /// Returns the request if it exists.
     pub(crate) fn call(&self) -> Option<&Call> {
         if let Sending::Ready(call) = &self.sending { Some(call) } else { None }
     }

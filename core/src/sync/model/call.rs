@@ -13,28 +13,28 @@ use crate::server::Request;
 
 /// A request ready to be sent.
 ///
-/// A plan that is shown holds encoded bodies: they are smaller than payloads, and what cannot be encoded fails
-/// before anything is sent. What only a rare answer asks for is made when that answer comes.
+/// A plan that is shown holds encoded bodies: they are smaller than payloads, and encoding errors occur before anything
+/// is sent. Requests that only a rare answer needs are made after that answer.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub request: Request,
-    /// Where the server has the resource, or will have it, if that is another path than the declared one.
+    /// The logical path of the resource on the server, if it differs from the declared one.
     pub at: Option<LogicalPath>,
-    /// Find the id that the server gives to what is created; `None` where the payload states it.
+    /// The rules that find the id of the created resource; `None` if the payload states the id.
     pub names: Option<Arc<Rules>>,
-    /// Whether what is created states that id itself. Where it was created says nothing then: some
-    /// servers keep a resource at one id and name it in the paths of its children by another.
+    /// Whether the payload states the id. Then the `Location` of the answer is ignored: some servers address a resource
+    /// by one id, and by another one in the paths of its children.
     pub states_id: bool,
-    /// Sent once when an update or deletion is answered with 404: its address needs what only the server knows.
+    /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
     pub on_missing: Option<Box<Request>>,
-    /// The version that the request asks for, if it does so on account of what was read.
+    /// The version that the request requires, if it was taken from a read.
     pub guarded: Option<HeaderValue>,
-    /// The resource, where a guarded request is about one that no tree declares any more.
+    /// The resource of a guarded request, if it is no longer declared.
     pub declared: Option<Box<Resource>>,
 }
 
 impl Call {
-    /// Makes `desired` exist at `at`.
+    /// Returns the request that creates `desired` at `at`.
     pub fn create(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
         let request = request(&at.evaluation()?, OperationName::Create, &desired.payload)?;
         let states_id = at.rules.states_id(&desired.payload);
@@ -43,19 +43,19 @@ impl Call {
         Ok(Self { names, states_id, ..Self::new(desired.guarding(request), desired, at) })
     }
 
-    /// Changes what was `observed`.
+    /// Returns the request that updates the `observed` resource to `desired`.
     pub fn update(desired: &Resource, observed: &Observed) -> Result<Self, SyncError> {
         let at = observed.addressed();
         Ok(Self::update_at(desired, &at)?.of_observed(OperationName::Update, &at, observed))
     }
 
-    /// Changes whatever `at` addresses.
+    /// Returns the request that updates the resource that `at` addresses.
     pub fn update_at(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
         let request = request(&at.evaluation()?, OperationName::Update, &desired.payload)?;
         Ok(Self::new(desired.guarding(request), desired, at))
     }
 
-    /// Removes what was `observed`; `None` if there is nothing.
+    /// Returns the request that deletes the `observed` resource; `None` if the server does not have it.
     pub fn delete(declared: &Resource, observed: &Observed) -> Result<Option<Self>, SyncError> {
         if observed.payload.is_none() {
             return Ok(None);
@@ -74,9 +74,9 @@ impl Call {
         Ok(Some(Self { declared: Some(Box::new(declared.clone())), ..call }))
     }
 
-    /// Addresses a write, of which no document states the path, where the read succeeded: whatever other id the payload
-    /// or the server states, that is where the resource is. The request succeeds only while the server has what was
-    /// `observed`.
+    /// Addresses the write by the path of the successful read if no document states a path: the resource is there even
+    /// if the payload or the server states another id. The request succeeds only while the server has the `observed`
+    /// version.
     fn of_observed(mut self, operation: OperationName, at: &Resource, observed: &Observed) -> Self {
         let resolved = observed.at.rules.resolved();
         let stated = |operation| resolved.operation(operation).path.is_some();
@@ -84,7 +84,7 @@ impl Call {
             Some(read_at) if !stated(operation) && !stated(OperationName::Get) => {
                 self.request.path = read_at.to_string();
             }
-            // Some address writes by a field that only they know.
+            // Some servers address writes by a field that only they know.
             _ => {
                 let elsewhere = observed_scope(at, observed).render(operation).ok();
                 let elsewhere = elsewhere.filter(|elsewhere| elsewhere.path != self.request.path);
@@ -102,7 +102,7 @@ impl Call {
         Self { request, at, names: None, states_id: false, on_missing: None, guarded: None, declared: None }
     }
 
-    /// Lets the request succeed whatever the server has.
+    /// Removes the required version from the request.
     pub fn unguard(&mut self) {
         if self.guarded.take().is_some() {
             self.request.headers.retain(|(name, _)| *name != IF_MATCH);
@@ -110,7 +110,7 @@ impl Call {
     }
 }
 
-/// `at` with the observed members below its own, for addresses that need what only the server knows.
+/// Returns `at` with the observed members merged below its own, for addresses with fields that only the server knows.
 fn observed_scope(at: &Resource, observed: &Observed) -> Resource {
     let known = observed.payload.clone().unwrap_or_default();
     let payload = Arc::new(merge(known, at.payload.as_ref().clone()));

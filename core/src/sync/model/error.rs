@@ -1,4 +1,4 @@
-//! Why one resource could not be synced.
+//! Errors of the sync of one resource.
 
 use std::sync::Arc;
 
@@ -20,84 +20,83 @@ pub enum SyncError {
     /// The desired payload could not be read.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
-    /// No rules, or rules that do not fit the payload.
+    /// The rules are missing or do not fit the payload.
     #[error("{}", with_causes(.0))]
     Metadata(#[from] MetadataError),
-    /// The server, or the way to it, failed.
+    /// The server or the connection to it failed.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The server has not got the resource.
+    /// The server does not have the resource.
     #[error("{0} not found on the server")]
     Absent(LogicalPath),
-    /// Several declared resources answer to the name that was asked for.
+    /// Several declared resources have the requested name.
     #[error(
-        "{0} is ambiguous: {names} answer to \"{name}\"; use the path of one of them",
+        "{0} is ambiguous: {names} have the name \"{name}\"; use the path of one of them",
         names = .1.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
         name = .0.name()
     )]
     AmbiguousName(LogicalPath, Vec<LogicalPath>),
-    /// Lists whose transforms need each other, or too many of them.
+    /// The transforms of lists need each other, or are nested too deep.
     #[error("the list of {0} needs itself through resource(), or lists nest too deep")]
     ListCycle(LogicalPath),
-    /// The answers of the server leave open whether it has the resource. Nothing is written on a guess.
+    /// The answers of the server do not show whether it has the resource. Nothing is written.
     #[error("cannot determine whether {0} exists: {1}")]
     Undecided(LogicalPath, Doubt),
-    /// The id of a parent cannot be found, so there is no address to ask.
+    /// The id of a parent cannot be found, so the resource has no address.
     #[error("cannot address {0}: {1}")]
     Parent(LogicalPath, #[source] Arc<SyncError>),
-    /// A resource that Git does not declare stays, because whether it may go is unknown.
+    /// A resource that Git does not declare is kept, because it may be in use or be declared under another path.
     #[error("not deleted: {0}")]
     NotDeleted(String),
-    /// Two declared resources are the same one on the server: the one at this path, and what else declares it.
+    /// Two declared resources are the same one on the server. Holds the path of one and the name of the other.
     #[error("{0}: {1} declares the same resource; correct the id or the alias in one of the payloads")]
     Claimed(LogicalPath, String),
-    /// The resource is still there after the deletion that was sent to this address just succeeded or found nothing.
+    /// The DELETE to this address found nothing, but the resource still exists.
     #[error(
-        "{0}: DELETE {1} found nothing, but the resource is still there; state the address in operations.delete.path"
+        "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path"
     )]
     StillThere(LogicalPath, String),
-    /// A page of a list after the first one failed. All of the list fails then, since what is not on the pages
-    /// before may exist.
+    /// A page after the first one failed. Then the whole list fails, because the missing pages may show further
+    /// resources.
     #[error("list of {0}: page {1}: {2}")]
     Page(LogicalPath, usize, #[source] Box<SyncError>),
-    /// The list of this collection is longer than we read, or its pages lead back to where they came from.
+    /// The list of this collection exceeds a limit, or its pages form a cycle.
     #[error("list of {0}: {1}")]
     UnboundedList(LogicalPath, String),
-    /// A placeholder cannot be replaced; sending it would overwrite the live credential.
+    /// A placeholder cannot be replaced. Nothing is sent, because it would overwrite the credential on the server.
     #[error("{}", with_causes(.0))]
     Secret(#[from] ResolveError),
-    /// A create was sent, its answer was lost, and whether it was carried out is unknown. It is not sent again: a later
-    /// run sees what became of it.
+    /// The answer to a create was lost, so its effect is unknown. It is not sent again: a later run searches for the
+    /// resource.
     #[error("{0}: creation outcome unknown: {1}; {2}")]
     Unsure(LogicalPath, Box<ServerError>, String),
-    /// An earlier create of the resource timed out and may still be carried out for so many seconds.
+    /// An earlier create of the resource timed out. The server may still execute it within this number of seconds.
     #[error("{0}: creation outcome unknown: an earlier create timed out; it is looked for again in {1} s")]
     UnderWay(LogicalPath, u64),
-    /// Whenever the resource is to be written, the server has another version than the one just read.
+    /// The server had another version than the one just read, twice in a row.
     #[error(
         "{0}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
     )]
     Contended(LogicalPath),
-    /// The parent, the second path, could not be created, so there is nowhere to put the resource.
+    /// The resource was not created because its parent, the second path, could not be created.
     #[error("{0}: not created because its parent {1} could not be created")]
     ParentFailed(LogicalPath, LogicalPath),
-    /// The run ended first, for this reason.
+    /// The run ended before the resource, for this reason.
     #[error("{0}: not attempted: {1}")]
     NotAttempted(LogicalPath, String),
-    /// A task of ours died, for the reason that the runtime states.
+    /// A task panicked or was cancelled. Holds the reason of the runtime.
     #[error("{0}: internal failure while working on it: {1}")]
     Task(LogicalPath, String),
 }
 
 impl SyncError {
-    /// Whether the server shows no resource, and only a proof of its absence is missing.
+    /// Whether the server does not show the resource, and only the proof of its absence is missing.
     pub(crate) fn is_lack_of_proof(&self) -> bool {
         let Self::Undecided(_, doubt) = self else { return false };
         !doubt.may_pass() && doubt.category() != Category::Conflict
     }
 
-    /// Whether a single read is not possible this way: the server refuses the request as such, or its path
-    /// cannot be rendered.
+    /// Whether the resource cannot be read by itself: the server rejects the request, or its path cannot be rendered.
     pub(crate) fn is_unreadable(&self) -> bool {
         match self {
             Self::Server(error @ ServerError::Status { .. }) => error.category() == Category::Validation,
@@ -109,7 +108,7 @@ impl SyncError {
         }
     }
 
-    /// Whether the server said 401: the credentials themselves are refused, for every resource alike.
+    /// Whether the server answered 401. Then it refuses the credentials for all resources.
     pub(crate) fn is_unauthorized(&self) -> bool {
         self.of_server().is_some_and(|error| error.status() == Some(StatusCode::UNAUTHORIZED))
     }
@@ -120,7 +119,7 @@ impl SyncError {
         self.of_server().is_some_and(ServerError::is_unreachable)
     }
 
-    /// What failed on the server or on the way to it, if that is the cause.
+    /// Returns the error of the server or of the connection, if it is the cause.
     fn of_server(&self) -> Option<&ServerError> {
         match self {
             Self::Server(error) => Some(error),
@@ -131,13 +130,13 @@ impl SyncError {
         }
     }
 
-    /// Whether the secret store, and not the managed server, could not be asked.
+    /// Whether the secret store, not the managed server, could not be read.
     pub(crate) fn is_of_secret_store(&self) -> bool {
         let lookup = matches!(self, Self::Secret(ResolveError::Lookup { .. }));
         lookup && matches!(self.category(), Category::Auth | Category::Transport)
     }
 
-    /// The bounded reason shown in status.
+    /// Returns the reason that status shows, one of a fixed set.
     pub fn reason(&self) -> FailureReason {
         match self {
             Self::Secret(ResolveError::NoStore { .. }) => FailureReason::SecretStoreMissing,
@@ -160,7 +159,7 @@ impl Categorized for SyncError {
             Self::Secret(error) => error.category(),
             Self::Undecided(_, doubt) => doubt.category(),
             Self::Parent(_, source) => source.category(),
-            // That a page is gone does not mean that the list is: it may have changed while it was read.
+            // A missing page does not mean a missing list: the list may have changed during the read.
             Self::Page(_, _, source) => match source.category() {
                 Category::NotFound => Category::Transport,
                 category => category,
@@ -179,25 +178,25 @@ impl Categorized for SyncError {
     }
 }
 
-/// The bounded reason of a failure.
+/// The reason of a failure, one of a fixed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureReason {
-    /// The category says enough.
+    /// The category is the reason.
     Category(Category),
-    /// A placeholder without a store.
+    /// There is a placeholder, but no secret store.
     SecretStoreMissing,
-    /// The secret store does not give what a placeholder names.
+    /// The secret store does not return the secret of a placeholder.
     SecretUnreadable(Category),
     /// The parent's creation failed.
     ParentFailed,
-    /// The run ended first.
+    /// The run ended before the resource.
     NotAttempted,
-    /// The server does not keep what it is sent.
+    /// The server does not keep the desired state.
     NeverConverges,
 }
 
 impl FailureReason {
-    /// The category that decides an exit code.
+    /// Returns the category that determines the exit code.
     pub const fn category(self) -> Category {
         match self {
             Self::Category(category) | Self::SecretUnreadable(category) => category,
@@ -207,7 +206,7 @@ impl FailureReason {
         }
     }
 
-    /// The CamelCase spelling used in status fields.
+    /// Returns the CamelCase spelling of status fields.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Category(category) => category.reason(),

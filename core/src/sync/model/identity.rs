@@ -1,13 +1,13 @@
-//! Whether an entry of a list is the wanted resource. This is decided here and nowhere else.
+//! Decides whether an entry of a list is the wanted resource. All other modules use this decision.
 //!
 //! A resource has up to three names: the id that its payload states, the alias that metadata takes from its payload,
-//! and the last segment of its path, which stands in for either of them. Members that commonly name resources
-//! (`/name`, `/username`, …) count only where metadata states neither id nor alias.
+//! and the last segment of its path, which replaces a missing id or alias. Members that commonly name resources
+//! (`/name`, `/username`, …) count only if metadata states neither id nor alias.
 
 use super::resource::{Observed, Resource};
 use crate::metadata::{Entry, Identity, Listing};
 
-/// The names by which a resource is looked for.
+/// The names of a wanted resource.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the names")]
 pub struct Wanted<'r> {
@@ -15,34 +15,34 @@ pub struct Wanted<'r> {
     pub id: Option<&'r str>,
     /// The last segment of the path.
     pub name: &'r str,
-    /// The alias, where metadata states where it is.
+    /// The alias, if metadata states `resource.alias`.
     pub alias: Option<&'r str>,
     /// Whether the payload itself states that alias.
     pub states_alias: bool,
-    /// Whether id and alias are one value, so that an address by id is an address by name.
+    /// Whether id and alias are the same value, so that an address by id is an address by name.
     pub one_name: bool,
-    /// Whether nothing but its path is known: what the address of that path shows is what was asked for.
+    /// Whether only the path is known. Then the resource at the address of the path is the wanted one.
     pub by_path: bool,
     /// Whether metadata states neither id nor alias, so that the usual members of a payload may name it.
     pub by_members: bool,
 }
 
-/// What a list holds of a resource.
+/// The entry of a list that is the wanted resource.
 #[derive(Debug)]
 pub enum Match<'l> {
     /// This entry has its id or its alias.
     Entry(&'l Entry),
-    /// This entry has its name in one of the usual members, and metadata does not say what names resources.
+    /// This entry has its name in one of the usual members, and metadata states neither id nor alias.
     Member(&'l Entry),
-    /// Several entries have one of its names: its id is that of one, its alias that of another, or a name is not
-    /// unique. Holds their ids.
+    /// Several entries have one of its names: one has its id and another one its alias, or a name is not unique. Holds
+    /// the ids of the entries.
     Several(Vec<String>),
     /// No entry has one of its names.
     Nothing,
 }
 
 impl<'r> Wanted<'r> {
-    /// The names of `resource`.
+    /// Returns the names of `resource`.
     pub fn of(resource: &'r Resource) -> Self {
         let rules = resource.rules.identity();
         let Identity { alias, remote_id } = &resource.identity;
@@ -60,7 +60,7 @@ impl<'r> Wanted<'r> {
         }
     }
 
-    /// The entry of `listing` that is the resource.
+    /// Returns the entry of `listing` that is the resource.
     pub fn find<'l>(&self, listing: &'l Listing) -> Match<'l>
     where
         'r: 'l,
@@ -85,7 +85,7 @@ impl<'r> Wanted<'r> {
         }
     }
 
-    /// Whether a single resource with this id and this alias is the resource, or may be.
+    /// Whether an object with this id and this alias is the resource, or may be.
     pub fn is(&self, remote_id: &str, alias: &str) -> bool {
         let ids = remote_id == self.id.unwrap_or(self.name);
         let aliases = self.alias.is_some_and(|wanted| alias == wanted || alias == self.name);
@@ -99,7 +99,8 @@ impl<'r> Wanted<'r> {
 }
 
 impl Observed {
-    /// The alias that it shows, if that is none of `wanted`: the resource was renamed, or its id is that of another one.
+    /// Returns the observed alias if it is not an alias of `wanted`. Then the resource was renamed, or its id belongs
+    /// to another resource.
     pub(crate) fn other_alias(&self, wanted: &Wanted<'_>) -> Option<String> {
         let payload = self.payload.as_ref().filter(|_| !wanted.one_name)?;
         let alias = self.at.rules.identity().alias().evaluate(payload).ok()?;

@@ -1,4 +1,4 @@
-//! What runs learned about a server, for the runs that follow.
+//! The knowledge about a server that runs pass to later runs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,34 +13,33 @@ use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::server::{Request, Response, ServerError};
 
-/// So many requests of one run are remembered; a run that needs more is repeated in full.
+/// The maximum number of requests of a run that can be rechecked. A run with more requests is repeated in full.
 const MAX_EXCHANGES: usize = 4096;
 
-/// So many answers, and bytes of their bodies, are kept for the run that has to look closer; it asks for the others
-/// once more.
+/// The maximum numbers of answers, and of bytes of their bodies, that a failed recheck keeps for the run that follows.
+/// The run requests the others again.
 const MAX_AT_HAND: usize = 4096;
 const MAX_BYTES_AT_HAND: usize = 32 << 20;
 
-/// What runs of one scope learned about the server.
+/// The knowledge that runs of one scope gained about the server.
 ///
-/// It holds no payloads and no secrets. The caller begins anew when the server, the way to it, or what governs the
-/// scope beside its own files changes.
+/// It holds no payloads and no secrets. The caller starts with empty knowledge if the server, the connection to it, or
+/// the settings outside of the files of the scope change.
 #[derive(Debug, Default)]
 pub struct Knowledge(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Whether the list of a collection shows of its members what single reads show, under the rules with
-    /// this digest.
+    /// Whether the list of a collection shows the same payloads as single reads, under the rules with this digest.
     whole: HashMap<(LogicalPath, [u8; 32]), bool>,
     settled: Option<Arc<Settled>>,
-    /// Creates whose outcome is unknown, and until when they may still be under way.
+    /// Creates with an unknown outcome, and the time until which the server may still execute them.
     uncertain: HashMap<LogicalPath, Instant>,
-    /// Where the last run was stopped before it came to its end.
+    /// The resource at which the last run was stopped.
     stopped_at: Option<LogicalPath>,
 }
 
-/// A run that found everything in its desired state, and what the server answered.
+/// A run that found everything in its desired state, with the answers of the server.
 #[derive(Debug)]
 pub struct Settled {
     revision: Revision,
@@ -48,7 +47,7 @@ pub struct Settled {
     pub(crate) exchanges: Vec<Exchange>,
 }
 
-/// A request, and the digest of what a run reads of its answer.
+/// A request, and the digest of the parts of its answer that a run reads.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub(crate) request: Request,
@@ -56,20 +55,20 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Whether `answer` is the same again.
+    /// Whether `answer` equals the earlier one.
     pub(crate) fn is_repeated_by(&self, answer: &Result<Response, ServerError>) -> bool {
         digest(answer) == Some(self.answer)
     }
 }
 
-/// The digest of what a run reads of `answer`; `None` if the server did not answer.
+/// Returns the digest of the parts of `answer` that a run reads; `None` if the server did not answer.
 fn digest(answer: &Result<Response, ServerError>) -> Option<[u8; 32]> {
     let mut hash = Sha256::new();
     match answer {
         Ok(response) => {
             hash.update(response.content_type.as_deref().unwrap_or_default());
             hash.update([0]);
-            // A list goes on where these say, whatever its body holds.
+            // Links may refer to the next page of a list.
             for link in &response.links {
                 hash.update(link);
                 hash.update([0]);
@@ -77,82 +76,82 @@ fn digest(answer: &Result<Response, ServerError>) -> Option<[u8; 32]> {
             hash.update(format!("{:?}", response.paging));
             hash.update(&response.body);
         }
-        // The text of a refusal is for people.
+        // A run does not read the text of an error.
         Err(error) => hash.update(error.status()?.as_str()),
     }
     Some(hash.finalize().into())
 }
 
 impl Knowledge {
-    /// Whether the list of `collection` is known to show its members whole, or known not to.
+    /// Whether the list of `collection` shows complete members; `None` if this is unknown.
     pub(crate) fn shows_whole(&self, collection: &LogicalPath, rules: &Rules) -> Option<bool> {
         self.known().whole.get(&(collection.clone(), *rules.digest())).copied()
     }
 
-    /// Remembers how the list of `collection` compares with single reads.
+    /// Stores whether the list of `collection` shows complete members.
     pub(crate) fn judge(&self, collection: &LogicalPath, rules: &Rules, whole: bool) {
         self.known().whole.insert((collection.clone(), *rules.digest()), whole);
     }
 
-    /// Forgets what lists show, so that the next run that trusts lists proves them again.
+    /// Drops the knowledge about lists, so that the next run that uses lists checks them again.
     pub(crate) fn doubt(&self) {
         self.known().whole.clear();
     }
 
-    /// Remembers a run of `revision` that had nothing to do; without a revision it forgets the one before.
+    /// Stores a run of `revision` that had nothing to do. Without a revision, drops the earlier one.
     pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
         let settled = revision.cloned().zip(transcript.kept().take());
         self.known().settled =
             settled.map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
     }
 
-    /// Whether [`recheck`](crate::sync::recheck) has something to repeat for this revision.
+    /// Whether [`recheck`](crate::sync::recheck) is possible for this revision.
     pub fn can_recheck(&self, revision: &Revision, options: &Options) -> bool {
         self.settled(revision, options).is_some()
     }
 
-    /// The settled run of this revision, if it is what `options` ask for.
+    /// Returns the settled run of this revision, if it fits `options`.
     pub(crate) fn settled(&self, revision: &Revision, options: &Options) -> Option<Arc<Settled>> {
         let wanted = options.effective_reading() == Reading::Bulk;
         self.known().settled.clone().filter(|settled| wanted && settled.revision == *revision)
     }
 
-    /// The create of the resource at `path` may be carried out within `wait` from now on.
+    /// Records that the server may execute the create of the resource at `path` within `wait` from now on.
     pub(crate) fn expect(&self, path: &LogicalPath, wait: Duration) {
         let (mut known, now) = (self.known(), Instant::now());
         known.uncertain.retain(|_, until| *until > now);
         known.uncertain.insert(path.clone(), now + wait);
     }
 
-    /// How long an earlier create of the resource at `path` may still be under way.
+    /// Returns how long the server may still execute an earlier create of the resource at `path`.
     pub(crate) fn expected(&self, path: &LogicalPath) -> Option<Duration> {
         let left = self.known().uncertain.get(path)?.checked_duration_since(Instant::now());
         left.filter(|left| !left.is_zero())
     }
 
-    /// Remembers the resource at which a run was stopped, if it was. Returns that of the run before.
+    /// Stores the resource at which a run was stopped, if any. Returns that of the run before.
     pub(crate) fn stopped_at(&self, path: Option<LogicalPath>) -> Option<LogicalPath> {
         std::mem::replace(&mut self.known().stopped_at, path)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Every state between two calls is a valid one.
+        // The state is valid between any two calls, so a poisoned lock is harmless.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What was asked during one run; `None` stands for a request without an answer. It need not be complete once it is too
-/// long to be repeated.
+/// The requests of one run with the digests of their answers. `None` if a request had no answer, or if there are too
+/// many requests to repeat.
 #[derive(Debug)]
 pub struct Transcript(Mutex<Option<Vec<Exchange>>>);
 
 impl Transcript {
-    /// An empty one; one that is not `open` keeps nothing.
+    /// Returns an empty transcript. If it is not `open`, it keeps nothing.
     pub(crate) fn new(open: bool) -> Arc<Self> {
         Arc::new(Self(Mutex::new(open.then(Vec::new))))
     }
 
-    /// Adds what `other` holds, and leaves it empty.
+    /// Moves the requests of `other` to this transcript.
     pub(crate) fn append(&self, other: &Self) {
         let added = other.kept().take();
         let mut kept = self.kept();
@@ -167,7 +166,7 @@ impl Transcript {
         let Some(exchanges) = kept.as_mut() else { return };
         match digest(answer) {
             Some(answer) if exchanges.len() < MAX_EXCHANGES => {
-                // What is kept must hold no secret.
+                // A kept request must not hold secrets.
                 let request = Request { secrets: Arc::default(), ..request.clone() };
                 exchanges.push(Exchange { request, answer });
             }
@@ -175,21 +174,21 @@ impl Transcript {
         }
     }
 
-    /// All of it, if it can be repeated.
+    /// Returns all requests, if they can be repeated.
     fn kept(&self) -> MutexGuard<'_, Option<Vec<Exchange>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Answers that a run need not ask for again. Each serves once.
+/// Answers that a run does not request again. Each is used once.
 #[derive(Debug, Default)]
 pub struct Answers {
     at_hand: Mutex<HashMap<Key, Response>>,
-    /// Of the bodies of all that were kept.
+    /// The total size of the kept bodies.
     bytes: usize,
 }
 
-/// What distinguishes reads of one server.
+/// The parts of a request that distinguish reads of one server.
 type Key = (String, Vec<(String, String)>, Option<String>, Option<Box<Url>>);
 
 fn key(request: &Request) -> Key {

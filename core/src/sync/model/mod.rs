@@ -1,4 +1,4 @@
-//! What runs work with and leave behind: values and pure decisions about them. Nothing here does I/O.
+//! The input and the results of runs: values, and pure decisions about them. Nothing here does I/O.
 
 mod absence;
 mod action;

@@ -1,4 +1,4 @@
-//! What a run works with, and what it is asked to do.
+//! The input of a run, and its options.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::repository::Tree;
 use crate::secrets::SecretReader;
 use crate::server::Client;
 
-/// Everything one run works with: one revision, one server, one set of compiled rules.
+/// The input of a run: one revision, one server, one set of compiled rules.
 #[derive(Clone)]
 pub struct Session {
     /// The desired state.
@@ -17,16 +17,16 @@ pub struct Session {
     pub metadata: Arc<Metadata>,
     /// The managed server.
     pub client: Client,
-    /// What earlier runs learned about it, and where this one adds what it learns.
+    /// The knowledge of earlier runs about the server. This run adds to it.
     pub knowledge: Arc<Knowledge>,
-    /// What the server answered just before.
+    /// Answers of the server to a recheck just before.
     pub answers: Arc<Answers>,
-    /// Where the values of placeholders come from; without a store a placeholder fails its resource.
+    /// The source of the values of placeholders. Without a store, a placeholder fails its resource.
     pub secrets: SecretReader,
 }
 
 impl Session {
-    /// A session that knows nothing of earlier ones, and has no secret store.
+    /// Returns a session without knowledge of earlier runs and without a secret store.
     pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
         let (knowledge, answers) = Default::default();
         Self { tree, metadata, client, knowledge, answers, secrets: SecretReader::new(None) }
@@ -43,36 +43,36 @@ pub enum Mode {
     Observe,
 }
 
-/// How much of what exists is read by itself.
+/// The resources that are read by single requests, not by lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// Each resource; a list may only show that it does not exist.
+    /// Each resource. A list may only prove that a resource does not exist.
     #[default]
     Each,
-    /// What the list of its collection does not show as equal, or shows in part only.
+    /// Resources that differ in the list of their collection, or that the list does not show completely.
     Bulk,
 }
 
-/// What a run is for.
+/// The purpose of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Intent {
-    /// Brings each resource to its desired state, and touches what is equal only by force.
+    /// Brings each resource to its desired state. Equal resources are written only if `force` is set.
     #[default]
     Converge,
-    /// Creates each resource; that it exists already is an error of the server's.
+    /// Creates each resource. If it exists already, the server reports an error.
     Create,
-    /// Updates each resource, whether it differs or not.
+    /// Updates each resource, even if it is equal.
     Update,
-    /// Deletes each resource; that it does not exist is an error.
+    /// Deletes each resource. If it does not exist, this is an error.
     Delete,
 }
 
-/// How many deletions in one run are too many (`sync.pruneLimit`).
+/// The maximum number of deletions in one run (`sync.pruneLimit`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PruneLimit {
-    /// At most so many.
+    /// At most this number.
     Count(usize),
-    /// At most this share, in percent, of what the policy owns.
+    /// At most this percentage of the resources that the policy owns.
     Percent(u8),
 }
 
@@ -82,39 +82,39 @@ impl Default for PruneLimit {
     }
 }
 
-/// What a run may do.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, off by default")]
 pub struct Options {
     /// Whether anything is written.
     pub mode: Mode,
-    /// How the server is looked at, where the selection is the whole scope.
+    /// How the server is read, if the selection is the whole scope.
     pub reading: Reading,
-    /// Whether the scope was never looked at before, so that much of it may be missing.
+    /// Whether this is the first run of the scope, so that many resources may be missing.
     pub first: bool,
-    /// What is done with each selected resource.
+    /// The purpose of the run.
     pub intent: Intent,
-    /// Update resources that are equal, too.
+    /// Whether equal resources are updated too.
     pub force: bool,
-    /// Whether actions keep what was compared, which takes the memory of all payloads.
+    /// Whether actions keep the compared payloads, which needs memory for all of them.
     pub keep_compared: bool,
-    /// Whether the plan can become a [`SavedPlan`](crate::sync::SavedPlan), which takes a digest of each action.
+    /// Whether the plan can become a [`SavedPlan`](crate::sync::SavedPlan), which needs a digest of each action.
     pub sealable: bool,
-    /// How many deletions are too many.
+    /// The maximum number of deletions.
     pub prune_limit: PruneLimit,
-    /// Whether a scope that declares nothing any more may be pruned to nothing.
+    /// Whether all resources may be deleted if the scope no longer declares any.
     pub allow_empty: bool,
-    /// What the last run saw of what does not converge; `None` watches nothing.
+    /// Resources that did not converge in the last run; `None` watches nothing.
     pub recurrences: Option<Arc<Recurrences>>,
 }
 
 impl Options {
-    /// A list cannot stand for a read whose payload is needed.
+    /// Returns the reading that the other options allow: a list cannot replace a read whose payload is needed.
     pub(crate) fn effective_reading(&self) -> Reading {
         if self.needs_payloads() { Reading::Each } else { self.reading }
     }
 
-    /// Whether actions need what was read, and not only whether it is equal.
+    /// Whether actions need the observed payloads, and not only the result of the comparison.
     pub(crate) fn needs_payloads(&self) -> bool {
         self.force || self.keep_compared || self.sealable || self.intent != Intent::Converge
     }

@@ -1,8 +1,8 @@
-//! Resources that never converge: the server makes something else of what is written, again and again.
+//! Resources that never converge: the server changes the written state again and again.
 //!
-//! A resource that differs as it did before the last run wrote it may have been changed by another client
-//! in between, or the server does not keep what it is sent. To distinguish the two it is read once more right
-//! after the second write. What differs in the same way even then, [`WRITES`] times in a row, is left alone.
+//! If a resource differs in the same way as before the last run wrote it, another client may have changed it, or the
+//! server does not keep the written state. To distinguish the two, the run reads the resource again directly after the
+//! second write. A resource that differs in the same way even then, [`WRITES`] times in a row, is no longer written.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,16 +13,15 @@ use crate::digest::hex;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
-/// After so many writes in a row without effect a resource is left alone.
+/// After this number of writes in a row without effect, a resource is no longer written.
 const WRITES: u32 = 3;
-/// How many places a message names.
+/// The maximum number of places in a message.
 const NAMED: usize = 5;
 
-/// What earlier runs saw of resources that do not converge. The next run is given what the last one
-/// returned.
+/// Resources that did not converge in earlier runs. Each run returns the value for the next run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recurrences {
-    /// Differences that the last run corrected, without having seen them before.
+    /// Differences that the last run corrected for the first time.
     corrected: HashSet<Mark>,
     unsettled: BTreeMap<LogicalPath, Unsettled>,
     epoch: String,
@@ -31,36 +30,36 @@ pub struct Recurrences {
 /// A resource that differed in the same way right after it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsettled {
-    /// Where it differs, as JSON Pointers.
+    /// The places of the differences, as JSON Pointers.
     pub pointers: Vec<String>,
-    /// Stands for the difference, the desired payload and the metadata; shows no secrets.
+    /// Identifies the difference, the desired payload and the metadata; shows no secrets.
     pub digest: String,
-    /// How many runs in a row wrote it in vain.
+    /// The number of runs in a row that wrote it without effect.
     pub writes: u32,
 }
 
-/// Stands for one way in which one resource differs, as [`Unsettled::digest`] does.
+/// Identifies the difference of one resource, as [`Unsettled::digest`] does.
 pub(crate) type Mark = Box<str>;
 
-/// What was done in the end, and how the resource was right afterwards.
+/// The executed step, and the state of the resource directly afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub step: Step,
-    /// Whether the resource differs just as before it was written; `None` where it was not read again.
-    pub in_vain: Option<bool>,
+    /// Whether the resource differs in the same way as before the write; `None` if it was not read again.
+    pub without_effect: Option<bool>,
 }
 
 impl Done {
-    pub const NOTHING: Self = Self { step: Step::Skip, in_vain: None };
+    pub const NOTHING: Self = Self { step: Step::Skip, without_effect: None };
 }
 
 impl Unsettled {
-    /// Whether the resource is left alone.
+    /// Whether the resource is no longer written.
     pub const fn is_held(&self) -> bool {
         self.writes >= WRITES
     }
 
-    /// What people should know of the resource at `path`, and what they can do.
+    /// Returns the message about the resource at `path`, with the correction.
     pub fn message(&self, path: &LogicalPath) -> String {
         let mut places: Vec<&str> = self.pointers.iter().take(NAMED).map(String::as_str).collect();
         let whole = places.iter().any(|place| place.is_empty());
@@ -80,32 +79,32 @@ impl Unsettled {
             (format!("at {}", places.join(", ")), rule)
         };
         format!(
-            "{path}: differs again {at} after each of {} updates, and is not written any more until Git or the metadata changes; if the server decides what is there, {advice}",
+            "{path}: differs again {at} after each of {} updates, and is no longer written until Git or the metadata changes; if the server decides what is there, {advice}",
             self.writes
         )
     }
 }
 
 impl Recurrences {
-    /// What an earlier process left on record.
+    /// Returns the recurrences that an earlier process stored.
     pub fn recorded(unsettled: impl IntoIterator<Item = (LogicalPath, Unsettled)>) -> Self {
         Self { unsettled: unsettled.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same for a run in which secrets have the values of `epoch`. Their values take no part in digests;
-    /// in another epoch every difference that touches one is a new one.
+    /// Returns the recurrences for a run in which secrets have the values of `epoch`. Digests do not contain the values
+    /// of secrets. In another epoch, every difference of a secret is a new one.
     #[must_use]
     pub fn in_epoch(self, epoch: impl Into<String>) -> Self {
         Self { epoch: epoch.into(), ..self }
     }
 
-    /// Resources that were written in vain in the last runs, those that are left alone included.
+    /// Returns the resources that the last runs wrote without effect, including those that are no longer written.
     pub fn unsettled(&self) -> impl Iterator<Item = (&LogicalPath, &Unsettled)> {
         self.unsettled.iter()
     }
 
-    /// The mark of how `desired`, whose payload without secrets is `payload`, differs by `action`. `hides` says that
-    /// the differences would show secrets.
+    /// Returns the mark of the differences of `action` for `desired`, whose payload without secrets is `payload`.
+    /// `hides` means that the differences would show secrets.
     pub(crate) fn mark(&self, desired: &Resource, payload: &Value, action: &Action, hides: bool) -> Mark {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
@@ -115,7 +114,7 @@ impl Recurrences {
         add(desired.path.as_str());
         for difference in &action.differences {
             add(&difference.path);
-            // What the server has may be another time or count whenever it is asked.
+            // The observed value may be a time or a counter that changes with every read.
             add(&format!("{:?}", difference.change));
         }
         add(&serde_json::to_string(payload).unwrap_or_default());
@@ -128,22 +127,22 @@ impl Recurrences {
         hex(&hash.finalize()[..8]).into_boxed_str()
     }
 
-    /// The resource at `path`, if the last runs wrote it in vain because of this very difference.
-    fn in_vain(&self, path: &LogicalPath, mark: &Mark) -> Option<&Unsettled> {
+    /// Returns the resource at `path`, if the last runs wrote it without effect because of this difference.
+    fn without_effect(&self, path: &LogicalPath, mark: &Mark) -> Option<&Unsettled> {
         self.unsettled.get(path).filter(|unsettled| *unsettled.digest == **mark)
     }
 
-    /// Whether writing the resource at `path` because of this difference is pointless.
+    /// Whether the resource at `path` is no longer written because of this difference.
     pub(crate) fn holds(&self, path: &LogicalPath, mark: &Mark) -> bool {
-        self.in_vain(path, mark).is_some_and(Unsettled::is_held)
+        self.without_effect(path, mark).is_some_and(Unsettled::is_held)
     }
 
-    /// Whether the last run corrected this difference of the resource at `path`, in vain or not.
+    /// Whether the last run wrote the resource at `path` because of this difference, with or without effect.
     pub(crate) fn has_corrected(&self, path: &LogicalPath, mark: &Mark) -> bool {
-        self.corrected.contains(mark) || self.in_vain(path, mark).is_some()
+        self.corrected.contains(mark) || self.without_effect(path, mark).is_some()
     }
 
-    /// Resources that are left alone, as failures.
+    /// Returns the resources that are no longer written, as failures.
     pub(crate) fn held(&self) -> Vec<Failure> {
         let held = self.unsettled.iter().filter(|(_, unsettled)| unsettled.is_held());
         let failure = |(path, unsettled): (&LogicalPath, &Unsettled)| {
@@ -154,29 +153,30 @@ impl Recurrences {
     }
 }
 
-/// What one run saw, on top of what earlier ones did.
+/// The recurrences of one run, based on those of earlier runs.
 pub(crate) struct Tally {
     earlier: Recurrences,
-    /// What the next run is to know.
+    /// The recurrences for the next run.
     pub seen: Recurrences,
 }
 
 impl Tally {
-    /// `whole_scope` means that a resource that the run does not look at is not declared any more.
+    /// Returns an empty tally. `whole_scope` means that a resource that the run does not read is no longer declared.
     pub fn new(earlier: Recurrences, whole_scope: bool) -> Self {
         let mut seen = if whole_scope { Recurrences::default() } else { earlier.clone() };
         seen.epoch.clone_from(&earlier.epoch);
         Self { earlier, seen }
     }
 
-    /// The resource at `path` could not be looked at, or not be written.
+    /// Keeps the earlier record of the resource at `path`, which could not be read or written.
     pub fn skipped(&mut self, path: &LogicalPath) {
         if let Some(unsettled) = self.earlier.unsettled.get(path) {
             self.seen.unsettled.insert(path.clone(), unsettled.clone());
         }
     }
 
-    /// `action` was done. Returns whether its resource is left alone from now on, or was before.
+    /// Records that `action` was done. Returns whether its resource is no longer written, from now on or already
+    /// before.
     pub fn done(&mut self, action: &Action, done: Done) -> bool {
         if action.reason == Reason::Unsettled {
             self.skipped(&action.path);
@@ -184,19 +184,19 @@ impl Tally {
         }
         self.seen.unsettled.remove(&action.path);
         let Some(mark) = action.mark.as_ref().filter(|_| done.step == Step::Update) else { return false };
-        if done.in_vain == Some(true) {
-            return self.in_vain(action, mark);
+        if done.without_effect == Some(true) {
+            return self.without_effect(action, mark);
         }
         self.seen.corrected.insert(mark.clone());
-        if done.in_vain.is_none() {
+        if done.without_effect.is_none() {
             self.skipped(&action.path);
         }
         false
     }
 
-    fn in_vain(&mut self, action: &Action, mark: &Mark) -> bool {
-        let before = self.earlier.in_vain(&action.path, mark);
-        // The write before the first one of these made the difference known.
+    fn without_effect(&mut self, action: &Action, mark: &Mark) -> bool {
+        let before = self.earlier.without_effect(&action.path, mark);
+        // The first of these writes is the second one for this difference.
         let writes = before.map_or(1, |before| before.writes).saturating_add(1);
         let pointers = action.differences.iter().map(|difference| difference.path.clone()).collect();
         let unsettled = Unsettled { pointers, digest: mark.to_string(), writes };
@@ -218,9 +218,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case::one("/shops/rio", &["/updatedAt"], "/shops/rio: differs again at /updatedAt after each of 3 updates, and is not written any more until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/updatedAt]} to operations.compare.transforms in shops/_/metadata.yaml")]
-    #[case::at_the_top("/rio", &["/a", "/b"], "/rio: differs again at /a, /b after each of 3 updates, and is not written any more until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/a, /b]} to operations.compare.transforms in _/metadata.yaml")]
-    #[case::whole("/shops/rio", &[""], "/shops/rio: differs again as a whole after each of 3 updates, and is not written any more until Git or the metadata changes; if the server decides what is there, make operations.compare.transforms in shops/_/metadata.yaml drop what the server changes")]
+    #[case::one("/shops/rio", &["/updatedAt"], "/shops/rio: differs again at /updatedAt after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/updatedAt]} to operations.compare.transforms in shops/_/metadata.yaml")]
+    #[case::at_the_top("/rio", &["/a", "/b"], "/rio: differs again at /a, /b after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/a, /b]} to operations.compare.transforms in _/metadata.yaml")]
+    #[case::whole("/shops/rio", &[""], "/shops/rio: differs again as a whole after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, make operations.compare.transforms in shops/_/metadata.yaml drop what the server changes")]
     fn messages(#[case] path: &str, #[case] pointers: &[&str], #[case] expected: &str) {
         let path = LogicalPath::parse(path).unwrap();
         assert_eq!(unsettled(pointers).message(&path), expected);

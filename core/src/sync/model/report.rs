@@ -1,4 +1,4 @@
-//! What a run did.
+//! The report of a run.
 
 use std::cell::LazyCell;
 
@@ -13,25 +13,25 @@ use crate::secrets::SecretReader;
 /// The result of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Outcome,
-    /// What was counted.
+    /// The numbers of the run.
     pub stats: Stats,
-    /// What failed, sorted by path.
+    /// The failures, sorted by path.
     pub failures: Vec<Failure>,
-    /// Resources that do not converge and are left alone, sorted by path, also those that earlier runs found.
+    /// Resources that do not converge and are no longer written, sorted by path, including those of earlier runs.
     pub unsettled: Vec<Failure>,
-    /// What the next run is to know of what does not converge, if that is watched.
+    /// The recurrences for the next run, if they are watched.
     #[serde(skip)]
     pub recurrences: Option<Recurrences>,
-    /// Set when pruning was refused as a whole.
+    /// Set if pruning was refused as a whole.
     pub prune_refused: Option<PruneRefused>,
-    /// What was not pruned because Git declares it under another path, sorted by path.
+    /// Resources that were not pruned because Git declares them under another path, sorted by path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
-    /// Why the run ended early, if it did.
+    /// The reason if the run ended early.
     pub stopped: Option<String>,
-    /// The category of the failures that made it give up, if it gave up by itself.
+    /// The category of the failures, if the run ended early because of failures.
     pub aborted_by: Option<Category>,
 }
 
@@ -54,17 +54,17 @@ pub struct Stats {
     pub targeted: usize,
     /// Targeted resources confirmed in their desired state: created, updated or unchanged.
     pub applied: usize,
-    /// Of those, created.
+    /// Created resources among `applied`.
     pub created: usize,
-    /// Of those, updated.
+    /// Updated resources among `applied`.
     pub updated: usize,
-    /// Of those, equal already.
+    /// Resources among `applied` that were equal already.
     pub unchanged: usize,
-    /// Resources that differ and were left alone, in observe-only mode.
+    /// Resources that differ, in mode `observe`.
     pub drifted: usize,
     /// Remote resources deleted.
     pub pruned: usize,
-    /// Targeted but not applied, plus failed deletions.
+    /// Targeted resources that were not applied, plus failed deletions.
     pub failed: usize,
 }
 
@@ -73,22 +73,22 @@ pub struct Stats {
 pub struct Failure {
     /// The resource.
     pub path: LogicalPath,
-    /// What was being done to it.
+    /// The failed operation.
     pub operation: &'static str,
-    /// The bounded reason.
+    /// The reason, one of a fixed set.
     pub reason: FailureReason,
-    /// What happened and what to do, for people; never holds a secret.
+    /// The fault and the correction; never holds a secret.
     pub message: String,
 }
 
-/// Nothing was pruned, because it would have been too much.
+/// The refusal of all deletions because they exceed the limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PruneRefused {
-    /// How many resources would have been deleted.
+    /// The number of resources to delete.
     pub count: usize,
     /// The first of them.
     pub paths: Vec<LogicalPath>,
-    /// Why that is too much, and what allows it.
+    /// The exceeded limit, and the setting that allows the deletions.
     pub why: String,
 }
 
@@ -97,30 +97,30 @@ pub struct PruneRefused {
 pub struct Kept {
     /// The path.
     pub path: LogicalPath,
-    /// Why it stays.
+    /// The reason why it is kept.
     pub reason: String,
-    /// Whether it is the resource of another path that Git declares, and not only has something below it.
+    /// Whether Git declares the same resource at another path; otherwise, Git declares resources below it.
     #[serde(skip)]
     pub occupied: bool,
 }
 
-/// The operation of a failed deletion; retries must know it from a failed apply.
+/// The operation of a failed deletion. Retries distinguish it from a failed apply.
 pub const PRUNE: &str = "prune";
 
-/// The operation of a failure that may hide further resources; only a look at everything can retry it.
+/// The operation of a failure that may hide further resources. Only a full run can retry it.
 pub const LIST: &str = "list";
 
 impl Failure {
-    /// A failure of `operation` on `path`.
+    /// Returns a failure of `operation` on `path`.
     pub fn new(path: LogicalPath, operation: &'static str, error: &SyncError) -> Self {
         let message = visible(&error.to_string()).into_owned();
         Self { path, operation, reason: error.reason(), message }
     }
 }
 
-/// Takes all that `secrets` has read out of the messages: the failure of one resource may show the secret of another.
+/// Redacts the secrets that `secrets` has read: the failure of one resource may show the secret of another.
 pub(crate) fn hide<'f>(failures: impl IntoIterator<Item = &'f mut Failure>, secrets: &SecretReader) {
-    // Most runs fail nowhere and need none.
+    // Most runs have no failures and need no redactor.
     let redactor = LazyCell::new(|| secrets.redactor());
     for failure in failures {
         failure.message = redactor.redact(&failure.message);
@@ -128,7 +128,7 @@ pub(crate) fn hide<'f>(failures: impl IntoIterator<Item = &'f mut Failure>, secr
 }
 
 impl Report {
-    /// The report with its outcome. Each failure counts on top of what `stats` counts as failed.
+    /// Returns the report with its outcome. Adds the failures to `stats.failed`.
     pub(crate) fn concluded(mut self, recurrences: Option<Recurrences>, stop: &Stop) -> Self {
         self.failures.sort_by(|a, b| a.path.cmp(&b.path));
         self.stats.failed += self.failures.len();
@@ -145,7 +145,7 @@ impl Report {
 }
 
 impl Outcome {
-    /// The spelling used in status fields.
+    /// Returns the spelling of status fields.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "Succeeded",

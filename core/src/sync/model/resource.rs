@@ -1,4 +1,4 @@
-//! One resource as the engine works with it, and what the server has of it.
+//! The desired and the observed state of one resource.
 
 use std::sync::Arc;
 
@@ -15,47 +15,46 @@ use crate::payload::{Descriptor, Value};
 use crate::secrets::{Confidential, Secret};
 use crate::server::{Body, Request, Response};
 
-/// A resource with its names, its rules and the payload that templates see.
+/// A resource with its names, its rules and the payload for templates.
 #[derive(Clone, Debug)]
 pub struct Resource {
-    /// Where it is declared, or under which path the server knows it.
+    /// The path that declares it, or its path on the server.
     pub path: LogicalPath,
-    /// The rules that govern it there.
+    /// The rules of that path.
     pub rules: Arc<Rules>,
     /// Its names.
     pub identity: Identity,
-    /// The desired payload, or the seed of a read by path alone.
+    /// The desired payload, or members taken from the path if only the path is known.
     pub payload: Arc<Value>,
-    /// How it is stored, where that is known.
+    /// The format of the file, if it is known.
     pub descriptor: Option<Descriptor>,
-    /// Where in the payload secrets were put in the place of placeholders.
+    /// The places in the payload where secrets replaced placeholders.
     pub secrets: Arc<[Pointer]>,
-    /// Whether only the path is known, so that names and payload are what the path says.
+    /// Whether only the path is known, so that names and payload are taken from it.
     pub seeded: bool,
 }
 
-/// What the server has of a resource.
+/// The state of a resource on the server.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The resource as the server addresses it: the path with ids for aliases, the names found there, and
-    /// the payload with the remote id at the place that the id template names.
+    /// The resource as the server addresses it: the path with ids in the place of aliases, the observed names, and the
+    /// payload with the remote id at the place that `resource.id` names.
     pub at: Resource,
-    /// Its content; `None` if the server surely does not have it.
+    /// Its content; `None` if the server is proven not to have it.
     pub payload: Option<Value>,
-    /// Which version that is, where the server says so.
+    /// The version of the content, if the server states it.
     pub version: Option<Box<Version>>,
-    /// The path at which it was read; `None` where only a list showed it.
+    /// The path at which it was read; `None` if only a list showed it.
     pub(crate) read_at: Option<Box<str>>,
 }
 
 impl Observed {
-    /// `payload` as it was found at `at`; `None` if nothing was.
+    /// Returns the observation of `payload` at `at`; `None` means that there is nothing.
     pub fn new(at: Resource, payload: Option<Value>) -> Self {
         Self { at, payload, version: None, read_at: None }
     }
 
-    /// The path below the server's base URL at which it was read, or would be; the logical path where none can be
-    /// rendered.
+    /// Returns the path of its read below the server's base URL, or the logical path if no path can be rendered.
     pub fn address(&self) -> String {
         if let Some(read_at) = &self.read_at {
             return read_at.to_string();
@@ -64,7 +63,7 @@ impl Observed {
         rendered.map_or_else(|_| self.at.path.to_string(), |rendered| rendered.path)
     }
 
-    /// The resource by the id that its content states, which is how requests that change it address it.
+    /// Returns the resource with the id that its content states. Writes use this id.
     pub(crate) fn addressed(&self) -> Resource {
         match self.payload.as_ref().and_then(|payload| self.at.rules.observed_id(payload)) {
             Some(remote_id) => self.at.with_remote_id(&remote_id),
@@ -74,39 +73,39 @@ impl Observed {
 }
 
 impl Resource {
-    /// The resource at `path` of which nothing else is known. Fails if its names need a payload.
+    /// Returns the resource at `path` if only the path is known. Fails if its names need a payload.
     pub fn by_path(path: LogicalPath, rules: Arc<Rules>) -> Result<Self, SyncError> {
         let payload = rules.seed(&path);
         Ok(Self { seeded: true, ..Self::named(path, rules, payload)? })
     }
 
-    /// The resource at `path` with this payload, named by its rules.
+    /// Returns the resource at `path` with this payload, and names by its rules.
     pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
         let identity = rules.identify(&path, &payload)?;
         let (payload, descriptor, secrets) = (Arc::new(payload), None, Arc::default());
         Ok(Self { path, rules, identity, payload, descriptor, secrets, seeded: false })
     }
 
-    /// Its rules, applied to it.
+    /// Returns its rules, applied to it.
     pub fn evaluation(&self) -> Result<Evaluation<'_>, SyncError> {
         let Self { path, identity, payload, descriptor, .. } = self;
         let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
         Ok(self.rules.on_resource(subject)?)
     }
 
-    /// Where and how its `operation` is sent.
+    /// Returns the method, address and headers of `operation`.
     pub(crate) fn render(&self, operation: OperationName) -> Result<Rendered, SyncError> {
         Ok(self.evaluation()?.render(operation)?)
     }
 
-    /// Whether a create of it is a PUT to the address of its read, which can be repeated without harm.
+    /// Whether its create is a PUT to the address of its read, which is idempotent.
     pub(crate) fn is_created_by_put(&self) -> bool {
         let Ok(create) = self.render(OperationName::Create) else { return false };
         let reads_there = |get: Rendered| (get.path, get.query) == (create.path, create.query);
         create.method == Method::PUT && self.render(OperationName::Get).is_ok_and(reads_there)
     }
 
-    /// The same resource, addressed by `remote_id`.
+    /// Returns the resource with another remote id.
     pub(crate) fn with_remote_id(&self, remote_id: &str) -> Self {
         let changed = self.rules.with_remote_id(&self.payload, remote_id);
         let payload = changed.map_or_else(|| Arc::clone(&self.payload), Arc::new);
@@ -114,13 +113,13 @@ impl Resource {
         Self { identity, payload, ..self.clone() }
     }
 
-    /// The same resource at another path, governed by the rules there.
+    /// Returns the resource at another path with the rules of that path.
     pub(crate) fn moved(&self, path: LogicalPath, rules: Arc<Rules>) -> Self {
         Self { path, rules, ..self.clone() }
     }
 }
 
-/// The request that `operation` becomes, with `payload` as its body where it sends one.
+/// Returns the request of `operation`, with `payload` as its body if it has a body.
 pub(crate) fn request(
     evaluation: &Evaluation<'_>,
     operation: OperationName,
@@ -135,7 +134,7 @@ pub(crate) fn request(
     Ok(Request { method, path, query, headers, accept, body, confidential, ..Request::default() })
 }
 
-/// What of the bodies of requests is secret: what metadata declares, and what is at these places.
+/// Returns the secret parts of request bodies: those that metadata declares, and those at these places.
 pub(crate) fn confidential(declared: &Resolved, places: &[Pointer]) -> Confidential {
     if declared.secret {
         Confidential::Everything
@@ -145,14 +144,13 @@ pub(crate) fn confidential(declared: &Resolved, places: &[Pointer]) -> Confident
 }
 
 impl Resource {
-    /// `request`, whose answer may echo secrets of this resource: those that were put into it, and those that
-    /// metadata declares.
+    /// Returns `request` with the secrets of this resource, which are redacted if the answer repeats them.
     pub(crate) fn guarding(&self, request: Request) -> Request {
         let confidential = confidential(self.rules.resolved(), &self.secrets);
         Request { secrets: self.secret_texts().into(), confidential, ..request }
     }
 
-    /// What is secret in the payload: what was put into it, and what metadata declares.
+    /// Returns the secrets in the payload: values of placeholders, and attributes that metadata declares secret.
     pub(crate) fn secret_texts(&self) -> Vec<Secret> {
         let resolved = self.rules.resolved();
         let whole = resolved.secret || self.secrets.iter().any(Pointer::is_root);
@@ -179,7 +177,7 @@ fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
     }
 }
 
-/// The version of a resource that a read showed: its strong entity tag (RFC 9110 §8.8.3), and whose it is.
+/// The version of a resource from a read: its strong entity tag (RFC 9110 §8.8.3) and its address.
 #[derive(Clone, Debug)]
 pub struct Version {
     tag: HeaderValue,
@@ -188,14 +186,14 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version that `response` to the read `request` states, if it states one.
+    /// Returns the version that `response` to the read `request` states, if any.
     pub(crate) fn of(request: &Request, response: &Response) -> Option<Box<Self>> {
         let tag = response.etag.clone()?;
         Some(Box::new(Self { tag, path: request.path.clone(), query: request.query.clone() }))
     }
 
-    /// Lets `request` succeed only while this is the current version (RFC 9110 §13.1.1); the tag it then
-    /// carries. A tag says nothing about another address, and metadata that states the header means it.
+    /// Adds `If-Match` to `request` (RFC 9110 §13.1.1) and returns the tag. Returns `None` if metadata states the
+    /// header or if the request has another address.
     pub(crate) fn guard(&self, request: &mut Request) -> Option<HeaderValue> {
         let stated = request.headers.iter().any(|(name, _)| *name == IF_MATCH);
         if stated || request.path != self.path || request.query != self.query {

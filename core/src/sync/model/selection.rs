@@ -1,4 +1,4 @@
-//! Which resources a run is about.
+//! The resources of a run.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, ApplyTarget, Listing, RepositoryError, ResourceFile, Tree};
 
-/// The resources of one run.
+/// The resources that one run processes.
 #[derive(Default)]
 pub struct Selection {
     /// Resources to bring to their desired state; distinct, sorted by path.
@@ -17,14 +17,14 @@ pub struct Selection {
     pub given: Vec<Resource>,
     /// Resources that exist in the tree but cannot be read from it.
     pub broken: Vec<Failure>,
-    /// Paths to delete where they still exist.
+    /// Resources to delete if they still exist.
     pub prune: Vec<Candidate>,
     /// Whether `resources` and `broken` are all that the scope declares.
     pub whole_scope: bool,
-    /// What was last applied without a failure: a resource that was declared there under the same id is ours, whatever
-    /// alias the server shows.
+    /// The tree that was last applied without a failure. A resource that it declares under the same id is the same one,
+    /// even if the server shows another alias.
     pub former: Option<Arc<dyn Tree>>,
-    /// How many resources the scope declares, where that is known and is not what was selected.
+    /// The number of resources that the scope declares, if it is known and differs from the selection.
     pub declared: Option<usize>,
 }
 
@@ -35,20 +35,20 @@ pub struct Candidate {
     pub path: LogicalPath,
     /// Its payload as last declared, which may state the resource's id on the server.
     pub payload: Value,
-    /// The revision that declared it last. Its metadata addresses the resource; without it the metadata of the
-    /// session does.
+    /// The revision that declared it last. Its metadata addresses the resource; if `None`, the metadata of the session
+    /// does.
     pub declared_in: Option<Arc<dyn Tree>>,
 }
 
 impl Selection {
-    /// Everything that `scope` declares.
+    /// Returns everything that `scope` declares.
     pub fn full(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Self, RepositoryError> {
         let mut selection = Self { whole_scope: true, ..Self::default() };
         selection.add(repository::resources(tree, scope, recursive)?);
         Ok(selection)
     }
 
-    /// What `targets` declare; targets without resources are dropped.
+    /// Returns the resources that `targets` declare. Targets without resources are dropped.
     pub fn targets(tree: &dyn Tree, targets: &[ApplyTarget]) -> Result<Self, RepositoryError> {
         let mut selection = Self::default();
         for target in targets {
@@ -68,7 +68,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Distinct desired resources, readable or not.
+    /// Returns the number of distinct desired resources, readable or not.
     pub fn targeted(&self) -> usize {
         self.resources.len() + self.given.len() + self.broken.len()
     }

@@ -1,4 +1,4 @@
-//! Why a run ends before its work does.
+//! The early end of a run.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,15 +10,15 @@ use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::server::{ServerError, TokenRenewal};
 
-/// Refused credentials on this many resources in a row make further calls pointless.
+/// A run ends if the server refuses the credentials for this number of resources in a row.
 const AUTH_FAILURES: u32 = 3;
-/// So does an unreachable server on this many.
+/// A run ends if the server is unreachable for this number of resources in a row.
 const TRANSPORT_FAILURES: u32 = 5;
-/// And a secret store that cannot be asked.
+/// A run ends if the secret store cannot be read for this number of resources in a row.
 const STORE_FAILURES: u32 = 5;
 
-/// Ends a run early: on request (deletion, suspension, a new generation, shutdown, a deadline) or because
-/// further calls are pointless. Clones share one state; the first reason stays.
+/// Ends a run early: on request (deletion, suspension, a new generation, shutdown, a deadline) or after repeated
+/// failures. Clones share one state and keep the first reason.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<State>);
 
@@ -41,14 +41,14 @@ impl Stop {
         self.0.requested.cancel();
     }
 
-    /// `session`, whose requests are not sent any more once the run is to end.
+    /// Returns `session` with a client that sends no further requests after the run is asked to end.
     pub(crate) fn bounding(&self, session: &Session) -> Session {
         let client = session.client.until(self.0.requested.clone()).renewing(&self.0.renewal);
         Session { client, ..session.clone() }
     }
 
-    /// What came of the resource at `path`: what was not sent since the run was to end was not attempted. Takes note of
-    /// how the server treated it.
+    /// Returns the outcome of the resource at `path`: "not attempted" if the end of the run prevented its request.
+    /// Records how the server answered.
     pub(crate) fn outcome<T>(&self, path: &LogicalPath, done: Result<T, SyncError>) -> Result<T, SyncError> {
         let cancelled = matches!(done, Err(SyncError::Server(ServerError::Cancelled { .. })));
         let done = if cancelled { self.check(path).and(done) } else { done };
@@ -56,25 +56,25 @@ impl Stop {
         done
     }
 
-    /// Fails if the run is to end before it comes to the resource at `path`.
+    /// Fails if the run was asked to end before the resource at `path`.
     pub(crate) fn check(&self, path: &LogicalPath) -> Result<(), SyncError> {
         let reason = self.reason().map(str::to_owned);
         reason.map_or(Ok(()), |reason| Err(SyncError::NotAttempted(path.clone(), reason)))
     }
 
-    /// Why the run ends, if it was asked to.
+    /// Returns the reason if the run was asked to end.
     pub fn reason(&self) -> Option<&str> {
         self.0.reason.get().map(String::as_str)
     }
 
-    /// The category of the failures that made the run give up, if it gave up by itself.
+    /// Returns the category of the failures, if they ended the run.
     pub fn aborted_by(&self) -> Option<Category> {
         self.0.aborted_by.get().copied()
     }
 
-    /// Takes note of how the server treated one resource.
+    /// Records how the server answered for one resource.
     fn note(&self, error: Option<&SyncError>) {
-        // One failed list fails all members of its collection alike; that is one failure, of one collection.
+        // A failed list fails all members of its collection. This counts as one failure of the collection.
         if matches!(error, Some(SyncError::Undecided(..))) {
             return;
         }
@@ -82,7 +82,7 @@ impl Stop {
         if is_enough(&self.0.store_failures, no_secrets, STORE_FAILURES) {
             self.request(format!("the secret store failed for {STORE_FAILURES} resources in a row"));
         }
-        // The server was not asked then.
+        // No request was sent to the server.
         if no_secrets {
             return;
         }
@@ -99,13 +99,13 @@ impl Stop {
     }
 
     fn abort(&self, category: Category, reason: String) {
-        // The first one stays, as with reasons.
+        // The first category is kept, as the first reason is.
         let _ = self.0.aborted_by.set(category);
         self.request(reason);
     }
 }
 
-/// Whether it failed `limit` times in a row.
+/// Records a result. Returns whether there were `limit` failures in a row.
 fn is_enough(failures: &AtomicU32, failed: bool, limit: u32) -> bool {
     if !failed {
         failures.store(0, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Many resources by the lists of their collections, where these show the same as single reads.
+//! Reads many resources by the lists of their collections, if these show the same as single reads.
 //!
-//! A list proves absence once one member that is not on it was looked for by itself in vain. It proves equality once
-//! one member that it shows as equal was read by itself and is shown whole. What differs is always read by itself.
+//! A list proves absence after a single read has confirmed the absence of one member. It proves equality after a single
+//! read of one equal member has shown the same payload as the list. A member that differs is always read by itself.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,32 +18,32 @@ use crate::sync::model::{
     Verdict, Wanted, judge,
 };
 
-/// Fewer members than this are read by themselves: the list may show thousands of others.
+/// If a collection has fewer members than this, they are read by themselves: the list may show thousands of others.
 const WORTH_A_LIST: usize = 3;
 
-/// The server, and the collections whose lists may answer in one run.
+/// The server, and the collections whose lists may be used in one run.
 pub struct Bulk {
     pub remote: Arc<Remote>,
     collections: HashMap<LogicalPath, Proof>,
-    /// Whether a list may show that a member is as desired.
+    /// Whether a list may prove that a member is equal.
     compares: bool,
-    /// Whether a list is asked for before a member is found missing.
+    /// Whether a list is read before any member is found missing.
     lists_first: bool,
 }
 
-/// What was found out about the list of one collection.
+/// The knowledge about the list of one collection.
 #[derive(Debug, Default)]
 struct Proof {
-    /// Whether a resource that is not on it does not exist.
+    /// Whether the list proves the absence of resources that it does not show.
     absence: OnceCell<bool>,
-    /// Set once it was compared with a single read, in this run or before.
+    /// Set after the list was compared with a single read, in this run or before.
     compared: OnceCell<bool>,
-    /// How many members were not looked at yet, and one more if resources below them need the list, too.
+    /// The number of members that were not processed yet, plus one if resources below them also need the list.
     left: AtomicUsize,
 }
 
 impl Bulk {
-    /// The collections of `selection`, if it is about all that they declare.
+    /// Returns the collections of `selection` if it is the whole scope.
     pub fn new(remote: Arc<Remote>, selection: &Selection, options: &Options) -> Self {
         let mut members: HashMap<LogicalPath, usize> = HashMap::new();
         if selection.whole_scope {
@@ -59,11 +59,11 @@ impl Bulk {
         };
         let collections = worth_it.map(proof).collect();
         let compares = options.effective_reading() == Reading::Bulk;
-        // Much may be missing in a first run, and each of it would be looked for by itself.
+        // In a first run many members may be missing, and each of them would need a search.
         Self { remote, collections, compares, lists_first: compares || options.first }
     }
 
-    /// Drops the list of a collection after the last of its members: lists are most of what a run holds.
+    /// Drops the list of a collection after the last of its members: lists need most of the memory of a run.
     pub fn looked_at(&self, path: &LogicalPath) {
         let Some(collection) = path.parent() else { return };
         let proof = self.collections.get(&collection);
@@ -72,7 +72,7 @@ impl Bulk {
         }
     }
 
-    /// Whether the list of its collection, which is known to show all that exist, does not show `wanted`.
+    /// Whether the list of its collection, which is known to be complete, does not show `wanted`.
     pub fn is_known_absent(&self, wanted: &Resource) -> bool {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
         let proof = self.collections.get(&collection);
@@ -80,9 +80,8 @@ impl Bulk {
             && cell(&self.remote.lists, &collection).get().is_some_and(|list| is_absent(list, wanted))
     }
 
-    /// What the server has of one member of the selection, `None` if that is what is desired: by the list of its
-    /// collection where that is enough, else by reading it. What most resources do not need is boxed: the future of a
-    /// read is moved around for each of them.
+    /// Returns the state of one member of the selection, or `None` if it is equal. Uses the list of its collection if
+    /// that is sufficient, else a single read. Rare branches are boxed, because the future is moved for each resource.
     pub async fn look(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
         let Some(proof) = self.collections.get(&collection) else {
@@ -93,7 +92,7 @@ impl Bulk {
             let list = self.remote.listed(&collection).await;
             match (verdict(&list, wanted), &*list) {
                 (Verdict::Absent(_), _) => {
-                    // Below parents with other ids on the server, another list shows what is there.
+                    // If the parents have other ids on the server, another list shows the members.
                     let is_missing =
                         |observed: &Observed| observed.payload.is_none() && observed.at.path == wanted.path;
                     let is_proven = || proof.absence.get() == Some(&true);
@@ -113,13 +112,13 @@ impl Bulk {
         if observed.payload.is_none() && !proof.absence.initialized() {
             let absent =
                 observed.at.path == wanted.path && is_absent(&*self.remote.listed(&collection).await, wanted);
-            // Another task may have been faster, with the same result.
+            // Another task may have set the same result before.
             let _ = proof.absence.set(absent);
         }
         Ok(Some(observed))
     }
 
-    /// A member that the list shows as `entry`; `None` if that is desired and enough to know.
+    /// Returns the state of a member that the list shows as `entry`; `None` if the list proves that it is equal.
     async fn compared(
         &self,
         collection: &LogicalPath,
@@ -132,13 +131,13 @@ impl Bulk {
         if !is_desired(wanted, &entry.payload) {
             let observed = self.remote.read(wanted).await?;
             if observed.payload.as_ref().is_some_and(|payload| is_desired(wanted, payload)) {
-                // The list shows something else than a read does.
+                // The list and the read show different payloads.
                 note(false);
             }
             return Ok(Some(observed));
         }
         if let Some(whole) = knowledge.shows_whole(collection, &wanted.rules) {
-            // An earlier run has read a member by itself, or this one has.
+            // An earlier run or this one has read a member by itself.
             let _ = proof.compared.set(whole);
         }
         let is_shown_whole = |observed: &Observed| {
@@ -146,14 +145,13 @@ impl Bulk {
             note(whole);
             whole
         };
-        // Asked anew each time: a later member may have refuted the first one.
+        // Checked for each member: a later one may have refuted the first one.
         let is_proven = || knowledge.shows_whole(collection, &wanted.rules) == Some(true);
         self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven).await
     }
 
-    /// Reads a member by itself, unless the list is proven to show it well. The first member that is read `confirms`
-    /// what the list shows or refutes it, and the others wait for that. A run that is repeated does not read again what
-    /// only confirmed the list.
+    /// Reads a member by itself, unless the list is proven correct. The first member that is read `confirms` or refutes
+    /// the list, and the others wait for this result. A recheck does not repeat a read that only confirmed the list.
     async fn unless_proven(
         &self,
         first: &OnceCell<bool>,
@@ -181,7 +179,7 @@ impl Bulk {
     }
 }
 
-/// What the list alone says about `wanted`.
+/// Returns the verdict of the list alone about `wanted`.
 fn verdict<'l>(list: &'l ListAnswer, wanted: &'l Resource) -> Verdict<'l> {
     judge(&Question { wanted: Wanted::of(wanted), ..Question::default() }, Address::NotAsked, list)
 }

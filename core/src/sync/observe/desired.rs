@@ -1,5 +1,5 @@
-//! Desired resources: what a tree declares, complete with defaults, includes and secrets, and read ahead of the
-//! requests about it.
+//! Desired resources: the declarations of a tree with defaults, includes and secrets. They are read ahead of the
+//! requests.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::repository::{self, ResourceFile, Tree};
 use crate::secrets::{Scope, is_placeholder};
 use crate::sync::model::{Resource, Session, SyncError};
 
-/// How many resources are read at once: each trip to the blocking pool costs more than one.
+/// The number of resources in a batch: a call of the blocking pool costs more than reading one resource.
 const BATCH: usize = 32;
-/// How many batches are read at once, or wait to be looked at. While answers are under way is the time to read.
+/// The maximum number of batches that are read or wait. They are read while the run waits for answers.
 const AHEAD: usize = 32;
 
-/// [`Resource::declared`] in what a run works with.
+/// Returns [`Resource::declared`] for the tree and the metadata of `session`.
 pub fn desired(session: &Session, file: ResourceFile) -> Result<Resource, SyncError> {
     Resource::declared(session.tree.as_ref(), &session.metadata, file)
 }
 
-/// What the tree of a run declares at `path`, if it declares a resource there. Blocks.
+/// Returns the resource that the tree of a run declares at `path`, if any. Blocks.
 pub(crate) fn desired_at(session: &Session, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
     let file = repository::resource_file(session.tree.as_ref(), path)?;
     file.map(|file| desired(session, file)).transpose()
 }
 
-/// What a file declares, or why that cannot be read.
+/// The resource of a file, or the error of reading it.
 type Loaded = (LogicalPath, Result<Resource, SyncError>);
 
-/// The resources in `files`, in their order, and the first of them at once. Trees block, so they are read on the
-/// blocking pool.
+/// Returns the resources in `files`, in their order. The first batch has one resource, so that it is available early.
+/// Reading a tree blocks, so it happens on the blocking pool.
 pub fn loaded(session: &Session, files: Vec<ResourceFile>) -> impl Stream<Item = Loaded> + use<> {
     let (session, mut files, mut size) = (session.clone(), files.into_iter(), 1);
     let batches = std::iter::from_fn(move || {
@@ -54,7 +54,7 @@ async fn load(session: Session, batch: Vec<ResourceFile>) -> Vec<Loaded> {
 }
 
 impl Session {
-    /// `resource` with secrets in the place of placeholders, for as long as it is worked on.
+    /// Returns `resource` with secrets in the place of placeholders. Do not keep it longer than needed.
     pub(crate) async fn resolved(&self, resource: Resource) -> Result<Resource, SyncError> {
         let scope = Scope::Resource(resource.path.clone());
         let payload = Arc::clone(&resource.payload);
@@ -65,15 +65,15 @@ impl Session {
 }
 
 impl Resource {
-    /// Reads the resource in `file` of `tree` as it is meant: its payload with defaults and the text of its
-    /// sidecars, named by its rules. A resource that is a secret as a whole has no members to complete,
-    /// whether metadata says that it is one or only its file does. Blocks.
+    /// Reads the resource in `file` of `tree`: its payload with defaults and the text of its sidecars, and its names by
+    /// its rules. A resource that is a secret as a whole, by metadata or by its file, gets no defaults and no sidecars.
+    /// Blocks.
     pub fn declared(tree: &dyn Tree, metadata: &Metadata, file: ResourceFile) -> Result<Self, SyncError> {
         let stored = repository::read_payload(tree, &file)?;
         Self::written(tree, metadata, file.path, stored, file.descriptor)
     }
 
-    /// [`Resource::declared`] for a payload that `tree` need not hold.
+    /// Like [`Resource::declared`], for a payload that need not be in `tree`.
     pub fn written(
         tree: &dyn Tree,
         metadata: &Metadata,

@@ -1,4 +1,4 @@
-//! Lists of collections, asked for once per run.
+//! Lists of collections, read once per run.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::server::ServerError;
 use crate::sync::model::{Doubt, ListAnswer, SyncError, request};
 use crate::sync::tasks::blocking;
 
-/// How deep lists may need each other through `resource()`.
+/// The maximum depth of lists that need each other through `resource()`.
 const MAX_NESTING: usize = 8;
 
 impl Remote {
-    /// What the server answers for the list of `collection`, asked for by the first caller.
+    /// Returns the answer of the list of `collection`. The first caller reads it.
     pub(super) async fn listed(&self, collection: &LogicalPath) -> Arc<ListAnswer> {
         let ask = || async { Arc::new(answer(Box::pin(self.read_list(collection)).await)) };
         Arc::clone(cell(&self.lists, collection).get_or_init(ask).await)
     }
 
-    /// Asks for the list of `collection`: the entries of all its pages, and what these leave open.
+    /// Reads the list of `collection`. Returns the entries of all pages, and the doubt if the list may be incomplete.
     pub(super) async fn read_list(
         &self,
         collection: &LogicalPath,
@@ -52,7 +52,7 @@ impl Remote {
                 let response = self.ask(&asked?).await?;
                 let answer = response.decode(rules.payload_type())?;
                 let next = pages.next(&response, &answer);
-                // An answer that is not a list cannot be counted either; the former is the cause.
+                // If the answer is not a list, this error is reported and not that of the pagination.
                 let entries = rules.entries(collection, transforms.run(answer).await?)?;
                 Ok((response.url, pages.add(entries, next?)?))
             };
@@ -74,7 +74,7 @@ impl Remote {
     }
 }
 
-/// What a list, or its failure, says of the members of its collection.
+/// Converts the result of reading a list to a [`ListAnswer`].
 fn answer(read: Result<(Entries, Option<Doubt>), SyncError>) -> ListAnswer {
     let is_refusal = |status| [StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
     ListAnswer::Unknown(match read {
@@ -101,7 +101,7 @@ fn answer(read: Result<(Entries, Option<Doubt>), SyncError>) -> ListAnswer {
     })
 }
 
-/// The transforms of one list, which run on each of its pages by itself. Their jq may read resources, each of them once.
+/// The transforms of one list, which run on each page separately. Their jq may read resources, each of them once.
 struct Transforms {
     collection: LogicalPath,
     rules: Arc<Rules>,
@@ -117,7 +117,7 @@ impl Transforms {
             let context = Context { resources: Some(list.as_ref()) };
             Ok(list.rules.on_collection(&list.collection)?.transform(OperationName::List, answer, context)?)
         };
-        // Jq waits for what it reads.
+        // The jq waits for the resources that it reads.
         if self.rules.runs_jq() { blocking(self.collection.clone(), transform).await } else { transform() }
     }
 }

@@ -1,16 +1,16 @@
-//! Finding a declared resource by the names it has on the server.
+//! Finds a declared resource by its names on the server.
 
 use crate::metadata::{Metadata, is_named};
 use crate::path::LogicalPath;
 use crate::repository::{self, RepositoryError, Tree};
 use crate::sync::model::{Resource, SyncError};
 
-/// The declared resource that `path` means: the one at exactly this path, else, where metadata states how
-/// resources of the collection are named, the one sibling whose alias, remote id or well-known member is the
-/// last segment. The path of the result is the one to go on with.
+/// Returns the declared resource at exactly `path`. If there is none and metadata states the names of the collection,
+/// returns the sibling whose alias, remote id or well-known member is the last segment. Use the path of the result
+/// from then on.
 ///
 /// Fails with [`RepositoryError::ResourceMissing`] if there is none and with [`SyncError::AmbiguousName`] if
-/// there are several. A sibling that cannot be read fails the search, as it may be the one. Blocks.
+/// there are several. A sibling that cannot be read fails the search, because it may be the resource. Blocks.
 pub fn lookup(tree: &dyn Tree, metadata: &Metadata, path: &LogicalPath) -> Result<Resource, SyncError> {
     if path.is_root() {
         return Err(RepositoryError::RootResource.into());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nobody(&[RIO, ("shops/_/metadata.yaml", NAMES)], "/shops/nobody")]
+    #[case::absent(&[RIO, ("shops/_/metadata.yaml", NAMES)], "/shops/absent")]
     #[case::names_are_not_stated(&[RIO], "/shops/Rio")]
     #[case::not_below(&[RIO, ("shops/_/metadata.yaml", NAMES)], "/shops/x/Rio")]
     #[case::nothing_declared(&[("shops/_/metadata.yaml", NAMES)], "/shops/Rio")]
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(error.category(), Category::Conflict);
         assert_eq!(
             error.to_string(),
-            "/shops/Rio is ambiguous: /shops/lima and /shops/rio answer to \"Rio\"; use the path of one of them"
+            "/shops/Rio is ambiguous: /shops/lima and /shops/rio have the name \"Rio\"; use the path of one of them"
         );
     }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_no_resource() {
+    fn the_root_is_not_a_resource() {
         assert_eq!(look(&[RIO], "/").unwrap_err().category(), Category::Validation);
     }
 }

@@ -1,14 +1,15 @@
-//! What the server has. Each file uses those above it, and `Remote` has a part in each from `server` to `remote`:
+//! Reads the state of the server. Each file uses those above it. `Remote` is implemented in the files `server` to
+//! `remote`:
 //!
 //! ```text
-//! desired          what Git declares, complete with defaults and secrets
-//! lookup           a declared resource by the names that it has on the server
-//! server           one request, and one answer decoded
-//! pages, lists     lists, read to their end once per run
-//! parents          where the parents of a resource are on the server
-//! remote           one resource, decided by `model::absence`; the jq of lists may read it, too
+//! desired          desired resources, with defaults and secrets
+//! lookup           a declared resource by its names on the server
+//! server           one request and its decoded answer
+//! pages, lists     complete lists, read once per run
+//! parents          the addresses of the parents of a resource on the server
+//! remote           one resource, decided by `model::absence`; the jq of lists may also read it
 //! bulk             many resources by the list of their collection
-//! recheck          all that a settled run asked, once more
+//! recheck          repeats the requests of a settled run
 //! ```
 
 mod bulk;

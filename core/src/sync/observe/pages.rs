@@ -1,4 +1,4 @@
-//! Lists that come in pages, read to their end or not at all.
+//! Lists with pages. A list is read completely, or it fails.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,25 +10,25 @@ use crate::payload::Value;
 use crate::server::{NextLink, Response};
 use crate::sync::model::{Doubt, SyncError};
 
-/// How long a list may be. What is longer is taken for one that never ends.
+/// The limits of a list. A longer list is treated as endless.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub pages: usize,
     pub entries: usize,
-    /// Of all bodies together, after decompression.
+    /// The total size of all bodies, after decompression.
     pub bytes: usize,
 }
 
 pub(super) const LIST_BOUNDS: Bounds = Bounds { pages: 10_000, entries: 1_000_000, bytes: 256 << 20 };
 
-/// Whether a list of so many entries may have been cut at the size of a page without a sign of it.
+/// Whether a list with this number of entries may have been cut at a page size without a sign.
 const fn is_usual_page(entries: u64) -> bool {
     matches!(entries, 12 | 15 | 24)
         || (entries >= 10
             && (entries.is_multiple_of(10) || entries.is_multiple_of(25) || entries.is_power_of_two()))
 }
 
-/// The pages of one list, one after the other.
+/// The pages of one list, read one after the other.
 pub(super) struct Pages<'a> {
     collection: &'a LogicalPath,
     pager: Pager<'a>,
@@ -36,10 +36,10 @@ pub(super) struct Pages<'a> {
     /// The number of the page that is read now, from 1.
     pub number: usize,
     bytes: usize,
-    /// Where they came from.
+    /// The URLs of the pages.
     seen: HashSet<Url>,
     found: Entries,
-    /// Where among the entries the first of each id is.
+    /// The index of the first entry of each id.
     places: HashMap<String, usize>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Pages<'a> {
         Self { collection, pager: rules.pager(collection), bounds, number: 1, bytes, seen, found, places }
     }
 
-    /// What comes after the page that is read now; `answer` is what `response` holds, before its transforms.
+    /// Returns the page after the current one. `answer` is the decoded body of `response` before the transforms.
     pub(super) fn next(&mut self, response: &Response, answer: &Value) -> Result<NextPage, SyncError> {
         self.bytes += response.body.len();
         let link = response.next_link();
@@ -66,8 +66,8 @@ impl<'a> Pages<'a> {
         Ok(next)
     }
 
-    /// Takes what is new of the page that is read now. While pages are read, entries may move to later ones; what is
-    /// equal in all is one. `next` is what comes after the page, and is returned unless the list is too long.
+    /// Adds the new entries of the current page. Entries may move to later pages during the read, so equal entries
+    /// count once. Returns `next`, the page after the current one, unless the list is too long.
     pub(super) fn add(&mut self, page: Entries, next: NextPage) -> Result<NextPage, SyncError> {
         let found = &mut self.found.named;
         let (shown, before) = (page.named.len(), found.len());
@@ -101,8 +101,8 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// What all pages showed, and what that leaves open of what they do not show; `None` if they are the whole list.
-    /// `cut` means that there are more of them.
+    /// Returns the entries of all pages, and the doubt if the list may be incomplete. `cut` means that there are
+    /// further pages.
     pub(super) fn finish(self, cut: bool) -> (Entries, Option<Doubt>) {
         let counted = self.pager.entries().unwrap_or((self.found.named.len() + self.found.nameless) as u64);
         let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);
@@ -134,7 +134,7 @@ mod tests {
     use crate::payload::{PayloadType, decode};
     use crate::repository::DirTree;
 
-    /// Pages with `size` entries each, each of which names another one after it, until one is refused.
+    /// Reads pages with `size` entries each, each with a link to another page, until one is refused.
     fn read(bounds: Bounds, size: usize) -> (usize, SyncError) {
         let root = tempfile::tempdir().unwrap();
         let collection = LogicalPath::parse("/orders").unwrap();
@@ -164,7 +164,7 @@ mod tests {
                 return (page, error);
             }
         }
-        panic!("it went on and on");
+        panic!("no page was refused");
     }
 
     #[rstest]

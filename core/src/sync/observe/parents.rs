@@ -1,7 +1,7 @@
-//! Where the parents of a resource are on the server: their ids in the place of their names.
+//! Finds the addresses of the parents of a resource on the server: replaces their names by their ids.
 //!
 //! A segment of a path is looked up only if it is a member of a collection: the repository declares a resource there,
-//! or the `_` of a metadata document that states id or alias binds it. All else is a part of the API itself.
+//! or the segment matches the `_` of a metadata document that states id or alias. All other segments belong to the API.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::sync::model::{Doubt, ListAnswer, Match, Resource, SyncError, Wanted};
 use crate::sync::tasks::blocking;
 
 impl Remote {
-    /// `path` with the ids of its members in the place of their names.
+    /// Returns `path` with the ids of its members in the place of their names.
     pub(crate) async fn located(&self, path: &LogicalPath) -> Result<LogicalPath, SyncError> {
         let place = self.place(path).await;
         Ok(place.map_err(|source| SyncError::Parent(path.clone(), source))?.0)
     }
 
-    /// `wanted` below the ids of its parents, and why these may be other ones after all.
+    /// Returns `wanted` below the ids of its parents, and the doubt if the parents may have other ids.
     pub(super) async fn relocated(&self, wanted: &Resource) -> Result<(Resource, Option<Doubt>), SyncError> {
         let path = &wanted.path;
         let place = self.place(&path.parent().unwrap_or_else(LogicalPath::root)).await;
@@ -58,7 +58,7 @@ impl Remote {
                 Match::Several(ids) => failed(Doubt::Several(ids)),
                 Match::Nothing => place(stated, doubt),
             },
-            // Without the id of a parent, everything below it would seem to be absent.
+            // Without the id of a parent, all resources below it would seem to be absent.
             ListAnswer::Unknown(why @ Doubt::Failed(_)) if why.category() != Category::Validation => {
                 failed(why.clone())
             }
@@ -68,7 +68,7 @@ impl Remote {
         }
     }
 
-    /// Whether the nearest parent of `path` that is a member of a collection surely does not exist.
+    /// Whether the nearest parent of `path` that is a member of a collection is proven absent.
     pub(super) async fn parent_is_absent(&self, path: &LogicalPath) -> bool {
         for ancestor in path.ancestors().filter(|ancestor| !ancestor.is_root()) {
             let Ok(member) = self.member(&ancestor).await else { return false };
@@ -81,7 +81,7 @@ impl Remote {
         false
     }
 
-    /// The resource at `path` as it is declared or as its path says, if it is a member of a collection.
+    /// Returns the resource at `path`, declared or by its path alone, if it is a member of a collection.
     async fn member(&self, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
         let (session, path) = (self.session.clone(), path.clone());
         blocking(path.clone(), move || {

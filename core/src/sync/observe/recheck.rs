@@ -1,6 +1,6 @@
-//! Asking a server again what it was asked before, which shows that nothing changed without a look into Git.
+//! Repeats the requests of an earlier run. Equal answers show that nothing changed, without reading Git.
 //!
-//! A run is a function of its revision, its rules and the answers, so the same answers mean the same again.
+//! A run is a function of its revision, its rules and the answers, so equal answers have the same result.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use futures::StreamExt;
 
 use crate::sync::model::{Answers, Exchange, Options, Report, Session, Stop};
 
-/// Repeats the requests of the last run with these options that found everything of this revision in its desired
-/// state. Its report stands if all answers are the same, byte for byte. Otherwise the result is what was answered,
-/// for the run that has to look closer; empty where no such run is known.
+/// Repeats the requests of the last run with these options that found everything of this revision in its desired state.
+/// Returns its report if all answers are the same, byte for byte. Otherwise returns the answers for the full run that
+/// has to follow; they are empty if no such run is known.
 pub async fn recheck(session: &Session, options: &Options, stop: &Stop) -> Result<Report, Arc<Answers>> {
     let session = &stop.bounding(session);
     let revision = session.tree.revision();
@@ -28,7 +28,7 @@ pub async fn recheck(session: &Session, options: &Options, stop: &Stop) -> Resul
         match answer {
             _ if stop.reason().is_some() => return Err(Arc::default()),
             Ok(response) => at_hand.keep(&exchange.request, response),
-            // A run knows better how often to try.
+            // The full run decides about retries.
             Err(error) if error.status().is_none() => return Err(Arc::default()),
             Err(_) => {}
         }

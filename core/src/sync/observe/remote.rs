@@ -1,7 +1,7 @@
-//! One resource of the managed server.
+//! Reads one resource of the managed server.
 //!
-//! Reading one copes with what APIs do: ids that only the server gives, aliases in the paths of parents, collections
-//! that can only be listed. What the answers mean is decided by [`judge`].
+//! APIs differ: some assign ids, have aliases in the paths of parents, or can only list a collection. [`judge`] decides
+//! what the answers mean.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::sync::model::{
 };
 use crate::sync::tasks::blocking;
 
-/// What the server has at a path.
+/// The object at a path of the server.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// A resource.
@@ -30,19 +30,19 @@ pub enum Found {
 /// The members of a collection.
 #[derive(Clone, Debug, Default)]
 pub struct Members {
-    /// What the list shows, by the path of each member.
+    /// The entries of the list, by the path of each member.
     pub entries: BTreeMap<LogicalPath, Entry>,
-    /// Whether the server says that there are more, and nothing says how to ask for them.
+    /// Whether the server has further pages, and metadata does not state how to request them.
     pub partial: bool,
-    /// How many entries have no name and so no path.
+    /// The number of entries without a name, and therefore without a path.
     pub nameless: usize,
 }
 
-/// What an address answered.
+/// The result of reading an address.
 type Read = Result<Observed, SyncError>;
 
 impl Remote {
-    /// [`Self::find`], where a collection's value is the array of its entries.
+    /// Like [`Self::find`], but returns a collection as the array of its entries.
     pub async fn get(&self, path: &LogicalPath) -> Result<Observed, SyncError> {
         match self.find(path).await? {
             Found::Resource(observed) => Ok(*observed),
@@ -54,8 +54,8 @@ impl Remote {
         }
     }
 
-    /// Reads the resource or collection at `path`, of which nothing else is known. Fails with the server's
-    /// answer if there is nothing.
+    /// Reads the resource or collection at `path`, if only the path is known. Fails with the server's answer if there
+    /// is nothing.
     pub async fn find(&self, path: &LogicalPath) -> Result<Found, SyncError> {
         let rules = self.rules(path).await?;
         let read = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
@@ -67,7 +67,7 @@ impl Remote {
             Ok(_) => SyncError::Absent(path.clone()),
             // A read needs no proof that nothing exists.
             Err(error) if error.is_lack_of_proof() => SyncError::Absent(path.clone()),
-            // A path without the names that a request needs may be that of a collection.
+            // If the path does not contain the names that a request needs, it may be a collection.
             Err(error @ SyncError::Metadata(_)) if error.is_unreadable() => error,
             Err(error) => return Err(error),
         };
@@ -78,7 +78,7 @@ impl Remote {
             Ok(members) => Ok(Found::Collection(members)),
             Err(SyncError::Metadata(MetadataError::ListShape { .. })) => Err(error),
             Err(failed) if failed.category() != Category::NotFound => Err(failed),
-            // A collection without list is empty, unless what should hold it is missing too.
+            // A collection without a list is empty, unless its parent is missing too.
             Err(_) if self.lacks_parent(path).await? => Err(error),
             Err(_) => Ok(Found::Collection(Members::default())),
         }
@@ -90,8 +90,8 @@ impl Remote {
         Ok(is_not_found(&self.read_at(&Resource::by_path(parent, rules)?).await))
     }
 
-    /// Whether `path` is that of a collection: the repository has a directory there that is not a resource,
-    /// metadata names it as one, or the server's document describes it as one.
+    /// Whether `path` is a collection: the repository has a directory there that is not a resource, metadata declares
+    /// it, or the `OpenAPI` document describes it.
     async fn is_collection(&self, path: &LogicalPath) -> Result<bool, SyncError> {
         let (session, path) = (self.session.clone(), path.clone());
         blocking(path.clone(), move || {
@@ -119,7 +119,7 @@ impl Remote {
         self.read_listed(&Resource { seeded: true, ..named }, entry).await.map(Some)
     }
 
-    /// Lists the collection at `path`: its members by their paths. Two members of one path are a conflict.
+    /// Lists the collection at `path`. Two members with the same path are a conflict.
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
         let (Entries { named, nameless, .. }, doubt) = self.read_list(path).await?;
         let mut entries = BTreeMap::new();
@@ -132,29 +132,29 @@ impl Remote {
         Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless })
     }
 
-    /// Reads one resource. Its absence is an answer if it is proven, else an error.
+    /// Reads one resource. A proven absence is a result; otherwise, absence is an error.
     pub async fn read(&self, wanted: &Resource) -> Result<Observed, SyncError> {
         self.observe(wanted, false).await
     }
 
-    /// [`Self::read`] for a resource that is to be deleted.
+    /// Like [`Self::read`], for a resource that is to be deleted.
     pub(crate) async fn read_doomed(&self, wanted: &Resource) -> Result<Observed, SyncError> {
         self.observe(wanted, true).await
     }
 
     async fn observe(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
-        // The address that its names give answers for most.
+        // For most resources, the address of their names is sufficient.
         match self.read_at(wanted).await {
             Ok(observed) if Wanted::of(wanted).one_name => Ok(observed),
-            // Boxed, as these need much more room than the one read that is mostly all.
+            // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) => Box::pin(self.search(wanted, read, doomed)).await,
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
         }
     }
 
-    /// Searches for a resource that is not where its names say.
+    /// Searches for a resource that is not at the address of its names.
     async fn search(&self, wanted: &Resource, read: Read, doomed: bool) -> Result<Observed, SyncError> {
-        // A list that shows it has parents that are addressed well.
+        // If a list shows the resource, the addresses of its parents are correct.
         let collection = wanted.path.parent().filter(|_| wanted.rules.identity().any_explicit());
         if let Some(collection) = collection {
             let question = Question { wanted: Wanted::of(wanted), doomed, ..Question::default() };
@@ -163,14 +163,14 @@ impl Remote {
                 return self.read_listed(wanted, entry).await;
             }
         }
-        // Its parents may have other ids than names.
+        // The ids of its parents may differ from their names.
         let (at, doubt) = self.relocated(wanted).await?;
         let read = if at.path == wanted.path { read } else { self.read_at(&at).await };
         self.judged(wanted, at, read, doubt, doomed).await
     }
 
-    /// Decides on what `wanted` has answered where it is addressed, `at`, with the help of the list that shows it.
-    /// `about_parents` is why that may be the wrong address.
+    /// Decides on the answer of `wanted` at the address `at`, and on the list of its collection. `about_parents` is the
+    /// reason why the address may be wrong.
     async fn judged(
         &self,
         wanted: &Resource,
@@ -188,13 +188,13 @@ impl Remote {
             Err(_) => return read,
         };
         let put_creates = address == Address::NotFound && at.is_created_by_put();
-        // A candidate for deletion was applied, or it would not be one.
+        // A candidate for deletion was applied before.
         let is_known = doomed || self.is_known(wanted, address).await;
         let question = Question { wanted: Wanted::of(&at), put_creates, is_known, doomed };
         let list;
         let not_listed = ListAnswer::Unknown(Doubt::NotListed);
         let mut verdict = judge(&question, address, &not_listed);
-        // The list decides what the address leaves open.
+        // The list decides if the address does not.
         if matches!(verdict, Verdict::Unknown(Doubt::NotListed)) {
             verdict = match at.path.parent() {
                 Some(collection) => {
@@ -209,14 +209,14 @@ impl Remote {
         if is_open && self.parent_is_absent(&at.path).await {
             verdict = judge(&question, Address::NoParent, &not_listed);
         }
-        // What cannot be addressed for sure is not gone.
+        // If the address may be wrong, the resource is not proven absent.
         if let (Verdict::Absent(_), Some(doubt)) = (&verdict, about_parents.filter(|_| doomed)) {
             verdict = Verdict::Unknown(doubt);
         }
         match (verdict, read) {
             (Verdict::Here, read) => read,
             (Verdict::Present(entry), _) => self.read_listed(&at, entry).await,
-            // What the server said first is what the user should see.
+            // The first answer of the server is the error that helps users.
             (_, Err(error)) if address == Address::Unreadable => Err(error),
             (Verdict::Absent(proof), _) => {
                 tracing::debug!(path = %wanted.path, ?proof, "absent");
@@ -226,8 +226,8 @@ impl Remote {
         }
     }
 
-    /// Whether a resource whose address shows another alias was applied under the same id before, at its path or at one
-    /// that is not declared now.
+    /// Whether a resource whose address shows another alias was applied under the same id before, at its path or at a
+    /// path that is no longer declared.
     async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
         let names = Wanted::of(wanted);
         let (Address::Found(Some(shown)), Some(id)) = (address, names.id) else { return false };
@@ -250,8 +250,7 @@ impl Remote {
         known.await.unwrap_or(false)
     }
 
-    /// Reads what a list showed by the names it showed; where the server cannot, the entry itself is the
-    /// content.
+    /// Reads the resource of a list entry by the names in the entry. If it cannot be read, the entry is the content.
     async fn read_listed(&self, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
         let at = wanted.with_remote_id(&entry.remote_id);
         let identity = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };

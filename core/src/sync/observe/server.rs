@@ -1,4 +1,4 @@
-//! The managed server, as one run sees it: one request, and one answer decoded.
+//! The managed server in one run: one request and its decoded answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,61 +16,62 @@ use crate::sync::model::{
 };
 use crate::sync::tasks::{blocking, evaluated};
 
-/// What is found out once per run, by path.
+/// Values that are determined once per run, by path.
 pub(super) type Once<T> = Arc<Mutex<HashMap<LogicalPath, Arc<OnceCell<T>>>>>;
 
-/// What is known of `path`, or will be: the first caller finds it out, and the others wait for that.
+/// Returns the cell of `path`. The first caller determines its value, and the others wait.
 pub(super) fn cell<T>(known: &Once<T>, path: &LogicalPath) -> Arc<OnceCell<T>> {
     Arc::clone(known.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default())
 }
 
-/// Where a path is on the server, and why the ids of its parents may be other ones after all.
+/// The path on the server, and the doubt if its parents may have other ids.
 pub(super) type Place = (LogicalPath, Option<Doubt>);
 
-/// Reads resources of one run, and keeps what many of them need.
+/// Reads the resources of one run, and keeps shared results such as lists.
 #[derive(Clone)]
 pub struct Remote {
     pub(crate) session: Session,
-    /// Where answers are noted, for a run that may be repeated.
+    /// The record of the answers, for a recheck.
     pub(super) transcript: Arc<Transcript>,
     pub(super) lists: Once<Arc<ListAnswer>>,
-    /// The collections whose lists wait for what is read here.
+    /// The collections whose lists wait for these reads.
     pub(super) within: Vec<LogicalPath>,
     pub(super) places: Once<Result<Place, Arc<SyncError>>>,
-    /// Whether parents surely do not exist.
+    /// Whether parents are proven absent.
     pub(super) absent: Once<bool>,
     pub(super) former: Arc<Former>,
 }
 
-/// What earlier runs applied.
+/// The resources that earlier runs applied.
 #[derive(Default)]
 pub struct Former {
     /// The revision that was last applied without a failure.
     pub tree: Option<Arc<dyn Tree>>,
-    /// What was declared before and is not declared now.
+    /// The payloads of resources that were declared before and are not declared now.
     pub payloads: Vec<Value>,
 }
 
 impl Remote {
-    /// The server of `session`, of which nothing is known yet.
+    /// Returns the server of `session` without any knowledge.
     pub fn new(session: &Session) -> Arc<Self> {
         Arc::new(Self::following(session, Transcript::new(false), Former::default()))
     }
 
-    /// The same for a run that follows others. All that is read is noted in `transcript`.
+    /// Returns the server for a run after earlier ones. Records all reads in `transcript`.
     pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
         let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
         let (lists, places, absent) = Default::default();
         Self { session, transcript, lists, within, places, absent, former }
     }
 
-    /// The same for reads that the list of `collection` waits for. They wait for nothing that waits for that list.
+    /// Returns the server for reads that the list of `collection` waits for. These reads share no cells with the reads
+    /// of the run, so they cannot wait for that list.
     pub(super) fn nested(&self, collection: &LogicalPath) -> Self {
         let within = self.within.iter().cloned().chain([collection.clone()]).collect();
         Self { within, ..Self::following(&self.session, Arc::clone(&self.transcript), Former::default()) }
     }
 
-    /// Sends a read, unless its answer is at hand.
+    /// Sends a read, unless its answer is already known.
     pub(super) async fn ask(&self, request: &Request) -> Result<Response, ServerError> {
         let answer = match self.session.answers.take(request) {
             Some(response) => Ok(response),
@@ -80,20 +81,20 @@ impl Remote {
         answer
     }
 
-    /// The rules of `path`. Looking for documents blocks, so this happens on the blocking pool.
+    /// Returns the rules of `path`. Reading documents blocks, so this happens on the blocking pool.
     pub(crate) async fn rules(&self, path: &LogicalPath) -> Result<Arc<Rules>, SyncError> {
         let (metadata, path) = (Arc::clone(&self.session.metadata), path.clone());
         blocking(path.clone(), move || Ok(metadata.rules(&path)?)).await
     }
 
-    /// Reads the resource at exactly the address that its rules give.
+    /// Reads the resource at the address that its rules state.
     pub(crate) async fn read_at(&self, at: &Resource) -> Result<Observed, SyncError> {
         let evaluation = at.evaluation()?;
         let request = at.guarding(request(&evaluation, OperationName::Get, &Value::Null)?);
         let response = self.ask(&request).await?;
         let version = Version::of(&request, &response);
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
-        // What was declared once is known by its payload alone.
+        // Of a resource that is no longer declared, only the payload is known.
         let text = || at.payload.as_str().map(|_| PayloadType::Text);
         let answer = response.decode(stored.or(at.rules.payload_type()).or_else(text))?;
         let was_null = answer.is_null();
@@ -101,7 +102,7 @@ impl Remote {
             Ok(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?)
         };
         let payload = evaluated(at.clone(), transform).await?;
-        // Transforms that find nothing in an answer about more than this resource say that it is not there.
+        // If the transforms select nothing from an answer about several resources, the resource does not exist.
         if payload.is_null() && !was_null {
             return Err(SyncError::Absent(at.path.clone()));
         }

@@ -1,4 +1,4 @@
-//! Deciding what one resource needs. Pure: same input, same action.
+//! Decides the action for one resource. Pure: same input, same action.
 
 use crate::metadata::Difference;
 use crate::payload::pointer::Pointer;
@@ -8,8 +8,8 @@ use crate::sync::model::{
 };
 use crate::sync::plan::saved;
 
-/// Decides what one desired resource needs. Fails if metadata does not fit the payload, or if it cannot be encoded for
-/// the wire.
+/// Returns the action for one desired resource. Fails if metadata does not fit the payload, or if the payload cannot be
+/// encoded.
 pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
     let action = converge(desired, observed, force)?;
     match action.sending {
@@ -23,7 +23,7 @@ fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Acti
     let Some(payload) = &observed.payload else {
         return Ok(action(Step::Create, Reason::Missing).sending(Call::create(desired, &observed.at)));
     };
-    // Found by its alias, it keeps the id that the server gave it: an id in Git that nothing has is not a change.
+    // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored.
     let found = &observed.at.identity.remote_id;
     let stale = Wanted::of(desired).id.is_some_and(|id| id != found);
     let renumbered = stale.then(|| desired.with_remote_id(found));
@@ -38,11 +38,11 @@ fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Acti
     Ok(update.sending(Call::update(desired, observed)))
 }
 
-/// Decides what `options` intend with one resource.
+/// Returns the action for one resource according to `options`.
 pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) -> Result<Action, SyncError> {
     let mut action = match options.intent {
         Intent::Converge => converge(desired, observed, options.force)?,
-        // The server says whether it is possible.
+        // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
         Intent::Update => requested(desired, Step::Update, Call::update(desired, observed)?),
         Intent::Delete => {
@@ -84,8 +84,8 @@ fn requested(desired: &Resource, step: Step, call: Call) -> Action {
     Action::new(desired.path.clone(), step, Reason::Requested).sending(Ok(call))
 }
 
-/// Takes declared secrets out of what an action shows. That they differ stays visible. Returns whether the
-/// differences held any.
+/// Redacts declared secrets in the differences of an action, but not the fact that they differ. Returns whether the
+/// differences contained secrets.
 fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
     if secrets.is_empty() {
         return false;
@@ -93,7 +93,7 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
     let conceal = |differences: &mut Vec<Difference>| {
         let mut hides = false;
         for difference in differences {
-            // What compare made is a pointer.
+            // The paths of differences are pointers.
             let at = Pointer::parse(&difference.path).unwrap_or_default();
             for side in [&mut difference.desired, &mut difference.observed] {
                 let shown = secrets.conceal_at(&at, side.clone());
@@ -112,14 +112,14 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
     hides
 }
 
-/// The deletion of a resource that is not declared now; `None` when the server does not have it.
+/// Returns the deletion of a resource that is not declared now; `None` if the server does not have it.
 pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
     let action = Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared);
     Ok(Call::delete(declared, observed)?.map(|call| action.sending(Ok(call))))
 }
 
-/// Decides once more on what `action` is about, which was not as it was observed then; `None` where nothing
-/// is left to delete.
+/// Decides again on the resource of `action`, which has changed since the plan; `None` if there is nothing left to
+/// delete.
 pub fn decide_again(
     action: (Step, Reason),
     desired: &Resource,
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_plan_of_very_many_actions_stays_small() {
-        // 100,000 of them, most of which do nothing, have to fit into some ten MiB.
+        // 100,000 actions, most of which do nothing, have to fit into about ten MiB.
         assert!(size_of::<Action>() <= 96, "{} bytes", size_of::<Action>());
         assert!(size_of::<Call>() <= 304, "{} bytes", size_of::<Call>());
     }

@@ -1,10 +1,10 @@
-//! What a run will do, as a value.
+//! The plan of a run.
 //!
 //! ```text
-//! prune, saved   the brakes of pruning; plans in files
+//! prune, saved   the limits of pruning; plans in files
 //! decide         one resource
 //! undeclared     one candidate for deletion
-//! survey         all that is selected, resource by resource
+//! survey         the whole selection, resource by resource
 //! ```
 
 pub(super) mod decide;
@@ -26,44 +26,44 @@ use crate::sync::model::{
 };
 use saved::Summary;
 
-/// Everything a run will do, as a value. It serialises to JSON.
+/// All actions of a run, as a value. It serialises to JSON.
 ///
-/// Executing it decides again only on what no plan can foresee: 409, 412, 404 and lost answers. A create may leave the
-/// making of its request to the moment when it is sent; what it sends is fixed by the revision.
+/// Its execution decides again only after answers that no plan can foresee: 409, 412, 404 and lost answers. The request
+/// of a create may be made when it is sent; the revision determines its content.
 #[derive(Debug, Default, Serialize)]
 pub struct Plan {
-    /// The commit it was made from, if the tree is one.
+    /// The commit of the plan, if the tree is a commit.
     pub revision: Option<Revision>,
-    /// One action per observed resource, sorted by path, but for those that are only counted.
+    /// One action per observed resource, sorted by path, except resources that are only counted.
     pub actions: Vec<Action>,
-    /// Resources that are equal and not among `actions`: in a plan for a whole scope, unless it is
-    /// [sealable](Options::sealable) or keeps [what was compared](Options::keep_compared).
+    /// The number of equal resources that are not among `actions`. A plan for a whole scope only counts them, unless it
+    /// is [sealable](Options::sealable) or keeps the [compared payloads](Options::keep_compared).
     pub unchanged: usize,
-    /// Distinct desired resources selected.
+    /// The number of distinct desired resources selected.
     pub targeted: usize,
-    /// What could not be read, rendered or observed.
+    /// Resources that could not be read, rendered or observed.
     pub failures: Vec<Failure>,
-    /// What is not pruned because Git declares it under another path, or something below it.
+    /// Resources that are not pruned because Git declares them under another path, or declares resources below them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
-    /// Set when pruning was refused as a whole; then no action deletes.
+    /// Set if pruning was refused as a whole. Then no action deletes.
     pub prune_refused: Option<PruneRefused>,
-    /// Selected resources that the tree does not hold, should their desired state be needed once more.
+    /// Selected resources that the tree does not contain, in case their desired state is needed again.
     #[serde(skip)]
     pub(super) given: HashMap<LogicalPath, Resource>,
-    /// What earlier runs saw of what does not converge.
+    /// The recurrences of earlier runs.
     #[serde(skip)]
     pub(super) recurrences: Option<Arc<Recurrences>>,
-    /// How many resources the scope declares.
+    /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,
-    /// Whether all was selected that the scope declares.
+    /// Whether all resources of the scope were selected.
     #[serde(skip)]
     pub(super) whole_scope: bool,
 }
 
 impl Plan {
-    /// The plan with all that was decided in path order, and without deletions when there are too many.
+    /// Returns the plan sorted by path, and without deletions if they exceed the limit.
     pub(super) fn finished(mut self, options: &Options) -> Self {
         self.actions.sort_by(|a, b| a.path.cmp(&b.path));
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
@@ -78,8 +78,8 @@ impl Plan {
         self
     }
 
-    /// Drops deletions below a path whose resource Git declares under another path: what is there belongs to that
-    /// resource now, and what becomes of it has to be decided by people.
+    /// Drops deletions below a path whose resource Git declares under another path: the resources there belong to that
+    /// resource now, and users have to decide about them.
     fn spare_below_occupied(&mut self) {
         let occupied = || self.kept.iter().filter(|kept| kept.occupied).map(|kept| &kept.path);
         self.actions.retain(|action| {
@@ -94,12 +94,12 @@ impl Plan {
         });
     }
 
-    /// Whether something has to be written.
+    /// Whether the plan has anything to write.
     pub(super) fn has_work(&self) -> bool {
         self.actions.iter().any(|action| action.reason != Reason::Equal)
     }
 
-    /// The report of a run that only looked.
+    /// Returns the report of a run in mode `observe`.
     pub(super) fn observed(self, stop: &Stop) -> Report {
         let Summary { create, update, delete, unchanged } = self.summary();
         let drifted = create + update + delete;

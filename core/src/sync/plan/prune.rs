@@ -1,15 +1,15 @@
-//! The brakes of pruning.
+//! The limits of pruning.
 
 use crate::path::LogicalPath;
 use crate::sync::model::{Options, PruneLimit, PruneRefused};
 
-/// Fewer deletions than this never need approval.
+/// The number of deletions below which no approval is needed.
 const ALWAYS_ALLOWED: usize = 10;
-/// How many paths a refusal names.
+/// The maximum number of paths in a refusal.
 const NAMED: usize = 5;
 
-/// Decides whether `doomed` may all be deleted. `declared` is how many resources remain declared in scope;
-/// `whole_scope` means that this is known, as it is in a full run.
+/// Decides whether all of `doomed` may be deleted. `declared` is the number of resources that are still declared in the
+/// scope; `whole_scope` means that this number is known, as in a full run.
 pub fn check(
     doomed: &[LogicalPath],
     declared: usize,
@@ -28,9 +28,9 @@ pub fn check(
     };
     let emptied = whole_scope && declared == 0;
     let why = if emptied && !options.allow_empty {
-        "the source path declares nothing any more; sync.allowEmpty: true allows that".to_owned()
+        "the source path no longer declares resources; sync.allowEmpty: true allows that".to_owned()
     } else if emptied || doomed.len() <= allowed.max(ALWAYS_ALLOWED) {
-        // An emptied scope is approved by allowEmpty; asking for a second approval would make that useless.
+        // allowEmpty approves the deletions of an empty scope, so a second approval is not needed.
         return None;
     } else {
         format!("sync.pruneLimit is {limit}; raising it is the approval")

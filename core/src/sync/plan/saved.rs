@@ -1,11 +1,11 @@
-//! Plans in files: made now, reviewed, and carried out later exactly as they are, or not at all.
+//! Plans in files. They are made now, reviewed, and executed later exactly as they are, or not at all.
 //!
-//! A file shows what its plan does, without secrets, and holds a seal over everything that the plan is made
-//! of: the server, the revision, what is done to each resource and why, how the server departs from what is
-//! desired, and the requests to be sent. To carry it out, the run plans again and compares the seals.
+//! A file shows the actions of its plan, without secrets. It also contains a seal, which is a digest of the server, the
+//! revision, the actions with their reasons, the differences, and the requests. To execute the file, the run plans
+//! again and compares the seals.
 //!
-//! Secrets take part in the seal, so that a changed one is noticed. The seal is salted and stretched: who has
-//! the file can test a guess of a secret only slowly, and nothing that was computed before helps.
+//! The seal covers secrets, so that a changed secret is detected. The seal is salted and stretched: a reader of the
+//! file can test guesses of a secret only slowly, and precomputed tables do not help.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -24,12 +24,12 @@ use crate::sync::model::{Action, Reason, Step};
 
 /// The version of the file format.
 const FORMAT: u32 = 1;
-/// Each guess at a secret costs this many rounds.
+/// The number of hash rounds for each guess of a secret.
 const ROUNDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(99_999);
-/// How many resources a refusal names.
+/// The maximum number of resources in a refusal.
 const NAMED: usize = 3;
 
-/// What becomes of how many resources.
+/// The numbers of resources for each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Resources to create.
@@ -38,7 +38,7 @@ pub struct Summary {
     pub update: usize,
     /// Resources to delete.
     pub delete: usize,
-    /// Resources that stay as they are.
+    /// Resources that are not changed.
     pub unchanged: usize,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for Summary {
 }
 
 impl Plan {
-    /// How many resources it creates, updates, deletes and leaves alone.
+    /// Returns the numbers of resources that the plan creates, updates, deletes and does not change.
     pub fn summary(&self) -> Summary {
         let count = |step| self.actions.iter().filter(|action| action.step == step).count();
         let [create, update, delete, skipped] =
@@ -58,29 +58,29 @@ impl Plan {
         Summary { create, update, delete, unchanged: self.unchanged + skipped }
     }
 
-    /// Whether it changes anything.
+    /// Whether the plan changes nothing.
     pub fn is_empty(&self) -> bool {
         self.actions.iter().all(|action| action.step == Step::Skip)
     }
 }
 
-/// What a plan in a file is about.
+/// The server and the path of a plan in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     /// The base URL of the managed server.
     pub server: String,
-    /// The path that was planned for.
+    /// The planned path.
     pub path: String,
-    /// Whether everything below the path belongs to it.
+    /// Whether the plan includes everything below the path.
     pub recursive: bool,
 }
 
-/// A plan as a file shows it; `P` is what the file holds of the steps.
+/// The content of a plan file; `P` is the type of the steps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SavedPlan<P = Steps> {
     format: u32,
-    /// What it is about.
+    /// The server and the path.
     #[serde(flatten)]
     pub subject: Subject,
     #[serde(skip_deserializing)]
@@ -90,7 +90,7 @@ pub struct SavedPlan<P = Steps> {
     plan: P,
 }
 
-/// What a refusal to carry out a saved plan compares.
+/// The parts of a saved plan that a refusal compares.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Steps {
     revision: Option<String>,
@@ -104,16 +104,16 @@ struct SavedAction {
     reason: Reason,
 }
 
-/// Why a plan in a file is not made or not carried out.
+/// The reason why a plan file is not written or not executed.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedPlanError {
     /// The file is not a plan that this version can read.
     #[error("{0}: {1}")]
     Unreadable(String, String),
-    /// What the plan was made from is not so any more.
+    /// The input of the plan has changed.
     #[error("the plan is stale: {0}; create a new one")]
     Moved(String),
-    /// The plan lacks what a seal is made of.
+    /// The plan does not have the input of a seal.
     #[error("the plan cannot be saved: {0}")]
     Unsealable(&'static str),
 }
@@ -129,7 +129,7 @@ impl Categorized for SavedPlanError {
 }
 
 impl SavedPlan {
-    /// The content of the file for `plan`, which must have been made with
+    /// Returns the content of the file for `plan`, which must have been made with
     /// [`Options::sealable`](crate::sync::Options::sealable) and without failures.
     pub fn encode(subject: &Subject, plan: &Plan) -> Result<Vec<u8>, SavedPlanError> {
         let mut salt = [0; 16];
@@ -156,8 +156,8 @@ impl SavedPlan {
         Err(unreadable(format!("plan format {format} is not known to this version; make the plan again")))
     }
 
-    /// Fails unless `plan` for `subject`, made just now with [`Options::sealable`](crate::sync::Options::sealable),
-    /// is this one.
+    /// Fails unless this plan equals `plan` for `subject`, which was made just now with
+    /// [`Options::sealable`](crate::sync::Options::sealable).
     pub fn check(&self, subject: &Subject, plan: &Plan) -> Result<(), SavedPlanError> {
         if self.subject == *subject && seal(subject, plan, &self.salt)? == self.hash {
             return Ok(());
@@ -183,7 +183,7 @@ impl SavedPlan {
         format!("{}{more}", moved[..moved.len().min(NAMED)].join(", "))
     }
 
-    /// Resources to which something else would be done now, in path order.
+    /// Returns the resources whose step would now be another one, in path order.
     fn moved(&self, plan: &Plan) -> Vec<String> {
         let mut steps: BTreeMap<LogicalPath, (Option<&SavedAction>, Option<&Action>)> = BTreeMap::new();
         for was in &self.plan.actions {
@@ -199,7 +199,7 @@ impl SavedPlan {
             (Some(SavedAction { step: was, .. }), Some(Action { step: is, .. })) => {
                 Some(format!("{path}: was to be {}, is now to be {}", done(*was), done(*is)))
             }
-            (_, None) => Some(format!("{path} is not selected any more")),
+            (_, None) => Some(format!("{path} is no longer selected")),
             (None, Some(_)) => Some(format!("{path} is selected now")),
         });
         moved.collect()
@@ -215,7 +215,7 @@ const fn done(step: Step) -> &'static str {
     }
 }
 
-/// What an action does and rests on, secrets included; never to be shown as it is.
+/// Returns the digest of an action and its input, secrets included. Never show it as it is.
 pub fn content(action: &Action) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
@@ -229,7 +229,7 @@ pub fn content(action: &Action) -> [u8; 32] {
         let request = &call.request;
         add(format!("{} {} {:?} {:?}", request.method, request.path, request.query, request.accept)
             .as_bytes());
-        // A version that was asked for on account of a read says no more than the differences do.
+        // A version from a read adds no information to the differences.
         let stated = request.headers.iter().filter(|(name, _)| call.guarded.is_none() || *name != IF_MATCH);
         for (name, value) in stated {
             add(name.as_str().as_bytes());

@@ -1,5 +1,5 @@
-//! Looking at all that is selected and deciding resource by resource, so that a run holds the payloads of what changes
-//! and not of what exists.
+//! Reads the whole selection and decides resource by resource, so that a run holds the payloads of changes only, not of
+//! all resources.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -23,20 +23,20 @@ use crate::sync::model::{
 use crate::sync::observe::{Bulk, Former, Remote, loaded};
 use crate::sync::tasks::{self, evaluated};
 
-/// A part of a survey ends after this time, so that what was decided is written before the next part is looked at.
-/// A run that is stopped has then done a part of its work, whatever the size of its scope.
+/// A part of a survey ends after this time. Its actions are applied before the next part is read. So a run that is
+/// stopped has done a part of its work, even in a large scope.
 pub const PART_TIME: Duration = Duration::from_millis(500);
-/// And once so many actions wait to be applied, which bounds their memory.
+/// A part also ends with this number of actions, which limits their memory.
 const PART_ACTIONS: usize = 2_000;
 
-/// One thing to look at.
+/// A desired resource, or a candidate for deletion.
 pub enum Item {
     Desired(LogicalPath, Result<Resource, SyncError>),
     Undeclared(Candidate),
 }
 
 impl Item {
-    /// Its path, and what is done to it first.
+    /// Returns its path, and the operation that a failure reports.
     fn subject(&self) -> (&LogicalPath, &'static str) {
         match self {
             Self::Desired(path, _) => (path, "read"),
@@ -45,24 +45,24 @@ impl Item {
     }
 }
 
-/// Things to look at, in order.
+/// The items of a survey, in order.
 pub type Items = dyn Stream<Item = Item> + Send;
 
-/// What one thing needs, or why that is unknown.
+/// The decision for one item, or its failure.
 type Looked = Result<Fate, Failure>;
 
-/// The names of declared resources, which no two of one collection may share.
+/// The names of declared resources, which must be unique in a collection.
 #[derive(Default)]
 struct Names {
-    /// The hashes of all of them.
+    /// The hashes of all names.
     seen: HashSet<u64>,
-    /// Those of the part that is looked at, and where each of them was seen first.
+    /// The hashes of the current part, with the first path of each.
     part: HashMap<u64, LogicalPath>,
-    /// Resources of this part whose name another one has, too.
+    /// Resources of this part that share a name with another one.
     twins: HashSet<LogicalPath>,
 }
 
-/// Looks at resources for one run.
+/// Reads and decides the resources of one run.
 #[derive(Clone)]
 pub struct Surveyor {
     session: Session,
@@ -70,16 +70,16 @@ pub struct Surveyor {
     candidates: Arc<Candidates>,
     options: Options,
     names: Arc<Mutex<Names>>,
-    /// Whether equal resources are only counted: they are most of a large scope.
+    /// Whether equal resources are only counted, because most of a large scope is equal.
     counts_equal: bool,
-    /// Whether the request of what is surely missing is made when it is sent. Until then neither its payload is
-    /// needed nor its secrets: most of the time and memory of a first sync.
+    /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
+    /// and secrets are not needed, which saves most of the time and memory of a first sync.
     defers: bool,
     stop: Stop,
 }
 
 impl Surveyor {
-    /// For a run over `selection`. All that is read is noted in `transcript`.
+    /// Returns a surveyor for a run over `selection`. Records all reads in `transcript`.
     pub fn new(
         session: &Session,
         selection: &Selection,
@@ -103,20 +103,21 @@ impl Surveyor {
         }
     }
 
-    /// The same, where the plan is not shown and a commit still holds what creates send when their turn comes.
+    /// Returns a surveyor that defers create requests. This requires a plan that is not shown, and a tree that is a
+    /// commit.
     pub fn deferring(self, defers: bool) -> Self {
         Self { defers: defers && !self.options.needs_payloads(), ..self }
     }
 
-    /// Looks at everything in `selection`, concurrently up to the server's gate.
+    /// Returns the plan for `selection`. Reads concurrently within the budget of the server.
     pub async fn survey(&self, mut selection: Selection) -> Plan {
         let mut plan = self.begin(&mut selection).await;
         self.look_at_all(self.declared(selection).as_mut(), None, &mut plan).await;
         plan.finished(&self.options)
     }
 
-    /// A plan for what `selection` is about, as far as its candidates for deletion need something: of what was declared
-    /// once, most is gone for long.
+    /// Returns a plan that contains the candidates for deletion in `selection` that still exist. Most of the resources
+    /// that were declared once were deleted long ago.
     pub async fn begin(&self, selection: &mut Selection) -> Plan {
         let given = selection.given.iter().map(|resource| (resource.path.clone(), resource.clone()));
         let mut plan = Plan {
@@ -134,7 +135,7 @@ impl Surveyor {
         plan
     }
 
-    /// What Git declares, read ahead of the requests about it.
+    /// Returns the resources that Git declares, read ahead of the requests.
     pub fn declared(&self, selection: Selection) -> Pin<Box<Items>> {
         let loaded = loaded(&self.session, selection.resources);
         let loaded = loaded.map(|(path, desired)| Item::Desired(path, desired));
@@ -143,10 +144,10 @@ impl Surveyor {
         Box::pin(loaded.chain(futures::stream::iter(given)).fuse())
     }
 
-    /// Looks at each item in a task of its own, so that all cores decode and compare, and adds what came of it to
-    /// `plan`. No more are begun at once than the gate may ever let through, so that a stop reaches the others in
-    /// time. With an `end`, none is begun after it, nor once [`PART_ACTIONS`] wait. Returns the path that it began
-    /// with; `None` if nothing was left.
+    /// Processes each item in its own task, so that all cores decode and compare, and adds the decisions to `plan`.
+    /// Runs at most as many tasks as the budget allows requests, so that a stop takes effect soon. With an `end`,
+    /// starts no task after it, or after [`PART_ACTIONS`] actions. Returns the first path, or `None` if no item was
+    /// left.
     pub async fn look_at_all(
         &self,
         mut items: Pin<&mut Items>,
@@ -192,8 +193,8 @@ impl Surveyor {
         }
     }
 
-    /// Takes back what was decided for a resource before another one with its name came: which of them is right is for
-    /// people to decide.
+    /// Removes the actions of resources whose name another resource also has. Users have to decide which one is
+    /// correct.
     fn refuse_twins(&self, plan: &mut Plan) {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.part.clear();
@@ -209,8 +210,8 @@ impl Surveyor {
         });
     }
 
-    /// Fails a resource whose id or alias another declared resource of its collection has: each run would overwrite
-    /// the one with the other.
+    /// Fails a resource if another declared resource of its collection has the same id or alias: each run would
+    /// overwrite one of them with the other.
     fn named_once(&self, item: Item) -> Item {
         let Item::Desired(path, Ok(desired)) = item else { return item };
         let wanted = Wanted::of(&desired);
@@ -263,7 +264,7 @@ impl Surveyor {
             let observed = match self.bulk.look(&desired).await {
                 Ok(None) => return Ok(Action::new(desired.path, Step::Skip, Reason::Equal)),
                 Ok(Some(observed)) => observed,
-                // What cannot be read can still be written; whether it has to be is not asked.
+                // A resource that cannot be read can still be written, and this intent writes it in any case.
                 Err(error) if !converges && is_about_reading(&error) => Observed::new(desired.clone(), None),
                 Err(error) => return Err(error),
             };
@@ -279,15 +280,15 @@ impl Surveyor {
         evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await
     }
 
-    /// Reads what a caller asked to delete: what its path names, else what its payload does, unless another declared
-    /// resource is the same one. Returns the resource by the names that it was found by, too.
+    /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared
+    /// resource is the same one. Also returns the resource with the names by which it was found.
     async fn look_for_deletion(&self, desired: Resource) -> Result<(Resource, Observed), SyncError> {
         let remote = &self.bulk.remote;
         let by_path = Resource::by_path(desired.path.clone(), Arc::clone(&desired.rules)).ok();
         let first = by_path.unwrap_or_else(|| desired.clone());
         let unreadable = Observed::new(desired.clone(), Some(Value::Null));
         let observed = match remote.read_doomed(&first).await {
-            // A deletion needs no proof that there is nothing to delete.
+            // A deletion needs no proof of absence.
             Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
             Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
             observed => observed?,
@@ -315,7 +316,7 @@ impl Surveyor {
     }
 }
 
-/// Whether a resource cannot be read, which says nothing about writing it.
+/// Whether the error concerns only the read of a resource, so that a write may succeed.
 fn is_about_reading(error: &SyncError) -> bool {
     error.is_unreadable() || error.category() == Category::Validation
 }

@@ -1,8 +1,9 @@
-//! What was declared once and is not declared now: whether the server still has it, and whether it may go.
+//! Decides about resources that are no longer declared: whether the server still has them, and whether they may be
+//! deleted.
 //!
-//! Two paths can mean one resource: after a rename the old path is undeclared, and the new one declares the same
-//! resource, whether that can be read just now or not. So nothing goes before all declared resources that may be the
-//! same one were compared with it.
+//! Two paths can address one resource: after a rename, the old path is undeclared and the new one declares the same
+//! resource, even if it cannot be read now. So a resource is deleted only after it was compared with all declared
+//! resources that may be the same one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,38 +18,38 @@ use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, Ses
 use crate::sync::observe::{Remote, desired};
 use crate::sync::tasks::blocking;
 
-/// What becomes of a declared resource, or of a candidate for deletion.
+/// The decision for a declared resource or a candidate for deletion.
 #[derive(Debug)]
 pub enum Fate {
     /// The server does not have it.
     Gone,
-    /// This is done to it.
+    /// It needs this action.
     Needs(Box<Action>),
-    /// It stays: Git declares it under another path, or something below it.
+    /// It is kept: Git declares it under another path, or declares resources below it.
     Kept(Kept),
 }
 
-/// The candidates of one run.
+/// The candidates for deletion of one run.
 pub struct Candidates {
-    /// The server by the rules of the target revision.
+    /// The server with the rules of the target revision.
     remote: Arc<Remote>,
-    /// The server by the rules of the revisions that declared candidates.
+    /// The server with the rules of the revisions that declared candidates.
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
-    /// All that the target revision declares.
+    /// All resources that the target revision declares, by their collections.
     collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
 }
 
-/// What is declared in one collection.
+/// The declared resources of one collection.
 #[derive(Default)]
 struct Collection {
     members: Vec<ResourceFile>,
-    /// Whether metadata states where some of them are on the server.
+    /// Whether metadata states the address of some of them.
     addressed: bool,
-    /// What they claim, or why some of them cannot be read.
+    /// The names and addresses of the members, or the reason why some cannot be read.
     claims: OnceCell<Result<Vec<Claim>, String>>,
 }
 
-/// A declared resource, as far as it takes to recognise it.
+/// The names and the address of a declared resource.
 struct Claim {
     path: LogicalPath,
     /// Its collection on the server.
@@ -70,7 +71,7 @@ impl Candidates {
         let (session, Candidate { path, payload, .. }) = (remote.session.clone(), candidate);
         let declared = blocking(path.clone(), move || {
             let rules = session.metadata.rules(&path)?;
-            // What was declared before may not fit the defaults; it only has to name the resource.
+            // The earlier payload may not fit the defaults. Only the names in it are needed.
             let payload = rules.resolved().with_defaults(payload.clone()).unwrap_or(payload);
             Resource::named(path, rules, payload)
         })
@@ -89,7 +90,7 @@ impl Candidates {
         }
         check_alias(&declared, &observed)?;
         let (session, path) = (self.remote.session.clone(), declared.path.clone());
-        // Deleting a parent may take its children along, on the server.
+        // The server may delete the children together with their parent.
         let is_parent = move || Ok(repository::declares_at_least(session.tree.as_ref(), &path, 1)?);
         if blocking(declared.path.clone(), is_parent).await? {
             return kept("Git declares resources below it".to_owned(), false);
@@ -98,8 +99,8 @@ impl Candidates {
         Ok(deletion.map_or(Fate::Gone, |action| Fate::Needs(Box::new(action))))
     }
 
-    /// Fails if another declared resource than `declared` is what was `observed`, or if that is to be deleted and has
-    /// another alias.
+    /// Fails if another declared resource than `declared` is the `observed` one, or if the resource is to be deleted
+    /// and has another alias.
     pub async fn check_sole(
         &self,
         declared: &Resource,
@@ -112,7 +113,7 @@ impl Candidates {
         if is_doomed { check_alias(declared, observed) } else { Ok(()) }
     }
 
-    /// The server by the rules of `tree`, or of the session's own one.
+    /// Returns the server with the rules of `tree`, or with those of the session.
     fn remote(&self, tree: Option<&Arc<dyn Tree>>) -> Arc<Remote> {
         let Some((tree, revision)) = tree.and_then(|tree| Some((tree, tree.revision()?))) else {
             return Arc::clone(&self.remote);
@@ -126,7 +127,7 @@ impl Candidates {
         Arc::clone(remotes.entry(revision.clone()).or_insert_with(made))
     }
 
-    /// The path, other than its own, that declares what was `observed` of `candidate`.
+    /// Returns the other path that declares the `observed` resource of `candidate`, if any.
     async fn claimant(
         &self,
         candidate: &Resource,
@@ -168,7 +169,7 @@ impl Candidates {
         Ok(None)
     }
 
-    /// All that the target revision declares.
+    /// All resources that the target revision declares, by their collections.
     async fn declared(&self, path: &LogicalPath) -> Result<BTreeMap<LogicalPath, Collection>, SyncError> {
         let session = self.remote.session.clone();
         let broken = |why: String| OnceCell::new_with(Some(Err(why)));
@@ -193,7 +194,8 @@ impl Candidates {
         .await
     }
 
-    /// What the members of a collection claim. One that cannot be read is an error: it may be the one.
+    /// Returns the names and addresses of the members of a collection. Fails if a member cannot be read, because it may
+    /// be the observed one.
     async fn claims(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Vec<Claim>, SyncError> {
         let located = self.remote.located(path).await?;
         let (session, members) = (self.remote.session.clone(), members.to_vec());
@@ -221,13 +223,13 @@ impl Candidates {
     }
 }
 
-/// What has another alias is not deleted for its id alone, which may be that of another resource.
+/// Fails if the resource has another alias: its id alone may be that of another resource.
 fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
     let Some(alias) = observed.other_alias(&Wanted::of(declared)) else { return Ok(()) };
     Err(SyncError::Undecided(declared.path.clone(), Doubt::AnotherAlias(alias)))
 }
 
-/// Whether metadata states where a resource is on the server.
+/// Whether metadata states the address of a resource.
 fn states_address(rules: &Rules) -> bool {
     let resolved = rules.resolved();
     let states_path = |operation| resolved.operation(operation).path.is_some();
@@ -235,7 +237,7 @@ fn states_address(rules: &Rules) -> bool {
     resolved.remote_collection_path.is_some() || operations.into_iter().any(states_path)
 }
 
-/// Whether a collection whose address no metadata states may be `remote`: parents may have other ids than names.
+/// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.
 fn may_be(collection: &LogicalPath, remote: &str) -> bool {
     let remote: Vec<&str> = remote.trim_matches('/').split_terminator('/').collect();
     collection.segments().count() == remote.len() && collection.segments().last() == remote.last().copied()

@@ -86,7 +86,7 @@ pub async fn old_rules(mut draw: Draw) -> World {
         world.push(&git).await;
         world.expect_failure();
         git = whole;
-        // What a broken commit declared last cannot be addressed any more.
+        // Resources that only a broken commit declared can no longer be addressed.
         world.push(&git).await;
         world.converges(2).await;
     }

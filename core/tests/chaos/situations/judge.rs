@@ -92,7 +92,7 @@ impl Judge {
         self.tip.declared.values().flat_map(|declared| declared.place.find(store)).collect()
     }
 
-    /// What exists twice, or where neither Git nor anyone else put it.
+    /// Resources that exist twice, or where neither Git nor another client put them.
     fn strays(&self, after: &Store) -> Vec<String> {
         let past = self.past.iter().flat_map(|(_, place)| place.find(after));
         let known: BTreeSet<String> = past.chain(self.declared_paths(after)).collect();

@@ -11,7 +11,7 @@ const NAMED: usize = 50;
 /// Maximum number of pointers per resource in the status.
 const POINTERS: usize = 20;
 /// Maximum number of resources in the condition's message.
-const TOLD: usize = 3;
+const SHOWN: usize = 3;
 
 /// Returns the resources in `status`.
 pub fn recorded(status: &SyncPolicyStatus) -> Recurrences {
@@ -50,7 +50,7 @@ pub fn is_any_held(status: &SyncPolicyStatus) -> bool {
 pub fn message(resources: &[UnsettledResource]) -> String {
     let held: Vec<&str> =
         resources.iter().map(|resource| resource.message.as_str()).filter(|text| !text.is_empty()).collect();
-    let more = if held.len() > TOLD { "; …" } else { "" };
+    let more = if held.len() > SHOWN { "; …" } else { "" };
     let noun = if held.len() == 1 { "resource never converges" } else { "resources never converge" };
-    format!("{} {noun}: {}{more}", held.len(), held[..held.len().min(TOLD)].join("; "))
+    format!("{} {noun}: {}{more}", held.len(), held[..held.len().min(SHOWN)].join("; "))
 }

@@ -33,7 +33,7 @@ const NAMED_FAILURES: usize = 50;
 /// Maximum length of a failure's message in the status, in characters.
 const FAILURE_MESSAGE: usize = 512;
 /// Maximum number of failures in the condition's message.
-const TOLD_FAILURES: usize = 3;
+const SHOWN_FAILURES: usize = 3;
 /// The longest wait after a failed run.
 const LONGEST_RETRY: Duration = Duration::from_mins(5);
 
@@ -94,12 +94,12 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     status.next_sync_time = Some(Time(next));
 
     // Conditions and events.
-    let mut outcome = told(report, run.target).with_requeue(until(next, now));
+    let mut outcome = of_report(report, run.target).with_requeue(until(next, now));
     if let Some(fact) = drifted(report) {
         outcome = outcome.with_condition(fact);
     }
     let moved = previous_revision.as_deref() != Some(run.target.as_str());
-    let news = News { succeeded, corrects, worth_telling: moved || recovered };
+    let news = News { succeeded, corrects, is_notable: moved || recovered };
     announce(outcome, run, news).with_failures(status.consecutive_failures.unsigned_abs())
 }
 
@@ -226,7 +226,7 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
     Outcome::new(Reason::PartialFailure, failure_message(failed, revision, &failures))
 }
 
-fn told(report: &Report, target: &Revision) -> Outcome {
+fn of_report(report: &Report, target: &Revision) -> Outcome {
     let failures: Vec<(&str, &str, &str)> = report
         .failures
         .iter()
@@ -281,14 +281,14 @@ fn ready_message(revision: &str) -> String {
 }
 
 fn failure_message(failed: usize, revision: &str, failures: &[(&str, &str, &str)]) -> String {
-    let told: Vec<String> = failures
+    let shown: Vec<String> = failures
         .iter()
-        .take(TOLD_FAILURES)
+        .take(SHOWN_FAILURES)
         .map(|(path, reason, message)| format!("{path} ({reason}): {message}"))
         .collect();
-    let more = if failed > told.len() { "; …" } else { "" };
+    let more = if failed > shown.len() { "; …" } else { "" };
     let noun = if failed == 1 { "resource" } else { "resources" };
-    format!("{failed} {noun} failed at revision {revision}: {}{more}", told.join("; "))
+    format!("{failed} {noun} failed at revision {revision}: {}{more}", shown.join("; "))
 }
 
 fn drifted(report: &Report) -> Option<Fact> {
@@ -362,7 +362,7 @@ fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded
 struct News {
     succeeded: bool,
     corrects: bool,
-    worth_telling: bool,
+    is_notable: bool,
 }
 
 fn announce(mut outcome: Outcome, run: &Run<'_>, news: News) -> Outcome {
@@ -374,7 +374,7 @@ fn announce(mut outcome: Outcome, run: &Run<'_>, news: News) -> Outcome {
         let note = format!("{what} restored after a change on the server");
         outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
     }
-    if news.succeeded && (written > 0 || news.worth_telling) {
+    if news.succeeded && (written > 0 || news.is_notable) {
         let note = format!(
             "revision {}: {} created, {} updated, {} pruned, {} unchanged",
             run.target, stats.created, stats.updated, stats.pruned, stats.unchanged

@@ -298,7 +298,7 @@ fn described(error: &ScanError) -> PayloadError {
 
 /// Returns the correction of common mistakes.
 fn advice(found: &str) -> Option<&'static str> {
-    let advices = [
+    let corrections = [
         (
             "mapping values are not allowed",
             "put text that holds \": \" in quotes, or correct the indentation",
@@ -310,5 +310,5 @@ fn advice(found: &str) -> Option<&'static str> {
         ("did not find expected key", "members of a mapping have the same indentation"),
         ("recursion limit", TOO_DEEP),
     ];
-    advices.iter().find(|(start, _)| found.contains(start)).map(|(_, advice)| *advice)
+    corrections.iter().find(|(start, _)| found.contains(start)).map(|(_, correction)| *correction)
 }
