@@ -63,9 +63,9 @@ bench: ## Measure syncs against their targets, all or some rows (ROWS="a b"); ne
 	$(if $(ROWS),,$(MAKE) bench-memory)
 
 .PHONY: bench-memory
-bench-memory: ## Measure the operator's memory on a real kube-apiserver: row i of the table
+bench-memory: ## Measure rows i and j on a real kube-apiserver
 	assets=$$(hack/envtest/build.sh) && \
-	KUBEBUILDER_ASSETS=$$assets cargo bench -p declarest-operator --bench sync -- i
+	KUBEBUILDER_ASSETS=$$assets cargo bench -p declarest-operator --bench sync -- i j
 
 .PHONY: bench-core
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode

@@ -269,12 +269,14 @@ async fn a_burst_becomes_few_writes_and_the_last_delivery_is_kept() {
             }
         })
     };
+    let started = Instant::now();
     let ids: Vec<String> = (0..50).map(|number| format!("d{number}")).collect();
     let burst = ids.iter().map(|id| answer(host.delivery(id, MAIN)));
     assert!(join_all(burst).await.iter().all(|answer| *answer == (202, "accepted".to_owned())));
     assert_eq!(answer(host.delivery("last", MAIN)).await, (202, "accepted".to_owned()));
     let writes = seen.await.unwrap();
-    assert!(writes <= 4, "{writes} writes for 51 deliveries");
+    let allowed = usize::try_from(started.elapsed().as_secs()).unwrap() + 2;
+    assert!(writes <= allowed, "{writes} writes for 51 deliveries, at most one per second: {allowed}");
     // Each delivery of the burst counts as announced.
     assert_eq!(answer(host.delivery("d0", MAIN)).await.1, "duplicate");
 }
