@@ -25,10 +25,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Limits {
     /// The number of connections at the same time; others wait in the queue of the system.
     pub connections: usize,
-    /// The time in which a TLS handshake must end and the headers of a request must arrive.
+    /// The time in which a TLS handshake must end and the headers of a request must arrive. A connection without a
+    /// request is closed after this time, too.
     pub headers: Duration,
-    /// The time of one connection, from its start to its end.
-    pub connection: Duration,
+    /// The time of one connection, from its start to its end. Then a request in flight is dropped.
+    pub connection: Option<Duration>,
     /// Whether a connection may carry several requests.
     pub keep_alive: bool,
 }
@@ -83,7 +84,11 @@ impl HttpServer {
                 }
             }
         };
-        match tokio::time::timeout(self.limits.connection, exchange).await {
+        let ended = match self.limits.connection {
+            Some(limit) => tokio::time::timeout(limit, exchange).await,
+            None => Ok(exchange.await),
+        };
+        match ended {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, purpose = self.purpose, "a connection ended early"),
             Err(_) => tracing::debug!(purpose = self.purpose, "a connection took too long"),

@@ -18,13 +18,10 @@ use crate::http_server::{HttpServer, Limits};
 /// Limit of a body in bytes. The API server has the same limit for objects.
 const MAX_BODY: usize = 3 << 20;
 
-/// The API server keeps connections open, and opens a new one if one is closed.
-const LIMITS: Limits = Limits {
-    connections: 256,
-    headers: Duration::from_mins(1),
-    connection: Duration::from_hours(1),
-    keep_alive: true,
-};
+/// An API server closes a connection that it did not use for 90 s. If the webhook closed it earlier, a request that is
+/// sent at that time would fail.
+const LIMITS: Limits =
+    Limits { connections: 256, headers: Duration::from_mins(3), connection: None, keep_alive: true };
 
 /// Creates the server.
 pub fn server(reviewer: Reviewer, tls: TlsAcceptor) -> HttpServer {

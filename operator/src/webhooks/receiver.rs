@@ -37,7 +37,7 @@ const MAX_BODY: usize = 1 << 20;
 const LIMITS: Limits = Limits {
     connections: 64,
     headers: Duration::from_secs(5),
-    connection: Duration::from_secs(30),
+    connection: Some(Duration::from_secs(30)),
     keep_alive: false,
 };
 /// Limit of the time in which a body must arrive.
