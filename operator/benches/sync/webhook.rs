@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::State;
 use reqwest::Client;
-use ring::hmac;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,6 +15,7 @@ use crate::desired;
 use crate::rest::Rest;
 use crate::support::git_http::GitHttp;
 use crate::support::git_remote::{GitRemote, git};
+use crate::support::signature::signature;
 use crate::support::world::{World, declarest, on_cluster};
 use crate::table::Figure;
 
@@ -104,9 +104,7 @@ async fn hook(bare: &std::path::Path, relay: &Arc<Relay>) {
 async fn deliver(State(relay): State<Arc<Relay>>) {
     *relay.hooked.lock().unwrap() = Some(Instant::now());
     let body = r#"{"ref":"refs/heads/main"}"#;
-    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
-    let code = hmac::sign(&key, body.as_bytes());
-    let code = code.as_ref().iter().fold(String::new(), |code, byte| format!("{code}{byte:02x}"));
+    let code = signature(SECRET, body);
     let request =
         relay.client.post(&relay.receiver).header("x-event-type", "push").header("x-signature", code);
     let response = request.body(body).send().await.unwrap();

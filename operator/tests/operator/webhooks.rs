@@ -7,13 +7,13 @@ use declarest_operator::crd::ResourceRepository;
 use futures::future::join_all;
 use kube::ResourceExt as _;
 use reqwest::{Method, RequestBuilder, StatusCode};
-use ring::hmac;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::support::git_remote::GitRemote;
+use crate::support::signature::signature as code;
 use crate::support::world::{World, declarest, ready};
 
 /// The shared secret, which must not appear in logs.
@@ -72,12 +72,6 @@ impl Host {
         self.git.push();
         revision
     }
-}
-
-fn code(secret: &str, body: &str) -> String {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-    let code = hmac::sign(&key, body.as_bytes());
-    code.as_ref().iter().fold(String::new(), |code, byte| format!("{code}{byte:02x}"))
 }
 
 async fn answer(request: RequestBuilder) -> (u16, String) {

@@ -17,6 +17,7 @@ pub mod published;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
 mod served;
+pub mod signature;
 pub mod sshd;
 pub mod vault;
 pub mod widgets;
