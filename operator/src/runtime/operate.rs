@@ -79,23 +79,16 @@ pub async fn operate(
     for watch in watches {
         background.spawn(watch);
     }
-    let namespace = options.namespace();
     if let Some(admission) = platform.admission {
-        let certificates = Arc::new(Certificates::default());
-        let acceptor = certificates.acceptor().map_err(RuntimeError::Tls)?;
         let reviewer = Reviewer::new(platform.webhook_client.clone(), settings.clone());
-        if let Some(listener) = telemetry::listen(&admission.address, "admission reviews").await? {
-            background.spawn(admission::server(reviewer, acceptor).serve(listener, close.clone()));
-            background.spawn(Arc::clone(&certificates).follow(admission.certificates));
-            health.await_certificate(certificates.loaded());
-        }
+        admit(admission, reviewer, &health, &close, &mut background).await?;
     }
     let receiver = Receiver::new(
         platform.webhook_client,
         caches.clone(),
         settings.clone(),
         Arc::clone(&metrics),
-        namespace,
+        options.namespace(),
     );
     if let Some(listener) = telemetry::listen(&platform.webhook_address, "webhooks").await? {
         background.spawn(receiver.server().serve(listener, close.clone()));
@@ -120,6 +113,24 @@ pub async fn operate(
     close.cancel();
     background.shutdown().await;
     result
+}
+
+/// Serves the admission webhooks. The replica is not ready before their certificate is loaded.
+async fn admit(
+    options: AdmissionOptions,
+    reviewer: Reviewer,
+    health: &Health,
+    close: &CancellationToken,
+    background: &mut JoinSet<()>,
+) -> Result<(), RuntimeError> {
+    let certificates = Arc::new(Certificates::default());
+    let acceptor = certificates.acceptor().map_err(RuntimeError::Tls)?;
+    if let Some(listener) = telemetry::listen(&options.address, "admission reviews").await? {
+        background.spawn(admission::server(reviewer, acceptor).serve(listener, close.clone()));
+        background.spawn(Arc::clone(&certificates).follow(options.certificates));
+        health.await_certificate(certificates.loaded());
+    }
+    Ok(())
 }
 
 fn settings(

@@ -62,7 +62,7 @@ struct Known {
     value: Result<Secret, Failure>,
 }
 
-/// A delivery that was not processed, or was.
+/// The result of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Accepted,
@@ -167,7 +167,10 @@ impl Receiver {
 
     async fn respond(&self, namespace: String, name: String, request: Request) -> Response {
         let (provider, answer) = match self.target(namespace, name) {
-            Ok(target) => (Some(target.webhook.provider), self.process(&target, request).await),
+            Ok(target) => {
+                let refused = self.check(&target, request).await.err();
+                (Some(target.webhook.provider), refused.unwrap_or(Answer::Accepted))
+            }
             Err(answer) => (None, answer),
         };
         let (status, text, result) = answer.parts();
@@ -191,11 +194,8 @@ impl Receiver {
         Ok(Target { key: Key { namespace, name }, object: Arc::new(object), git, webhook })
     }
 
-    async fn process(&self, target: &Target, request: Request) -> Answer {
-        self.check(target, request).await.unwrap_or_else(|answer| answer)
-    }
-
-    async fn check(&self, target: &Target, request: Request) -> Result<Answer, Answer> {
+    /// Announces a delivery that passes all checks. The error is the answer to any other one.
+    async fn check(&self, target: &Target, request: Request) -> Result<(), Answer> {
         let Target { key, webhook, .. } = target;
         if webhook.suspend {
             return Err(Answer::Suspended);
@@ -242,7 +242,7 @@ impl Receiver {
         if let Some(id) = id {
             self.recent.insert(id);
         }
-        Ok(Answer::Accepted)
+        Ok(())
     }
 
     /// Returns the shared secret. It is read once for each version of the Secret, so that a flood of deliveries does
