@@ -28,6 +28,11 @@ pub struct Reviewer {
 pub trait Reviewed: Kind {
     /// Returns the reference of a policy to an object of this kind.
     fn reference(policy: &SyncPolicy) -> Option<&LocalRef>;
+
+    /// Returns the resources that the object owns, if it is a policy that does.
+    fn claim(&self, _: &Settings) -> Option<Claim> {
+        None
+    }
 }
 
 impl Reviewed for ResourceRepository {
@@ -51,6 +56,10 @@ impl Reviewed for SecretStore {
 impl Reviewed for SyncPolicy {
     fn reference(_: &SyncPolicy) -> Option<&LocalRef> {
         None
+    }
+
+    fn claim(&self, settings: &Settings) -> Option<Claim> {
+        Claim::expanded(self, settings)
     }
 }
 
@@ -127,9 +136,9 @@ impl Reviewer {
         let spec = object.data.get("spec").unwrap_or(&Value::Null);
         let expanded = self.settings.expand(&written).map_err(|failure| Denial::invalid(failure.message))?;
         expanded.validate(&self.settings.limits).map_err(|errors| Denial::of_fields(&errors, spec))?;
-        if let Some(policy) = as_policy(&expanded) {
-            let before = before.and_then(|before| typed::<SyncPolicy>(before).ok());
-            self.check_overlap(&policy, before.as_ref(), request.namespace.as_deref()).await?;
+        if let Some(claim) = written.claim(&self.settings) {
+            let before = before.and_then(|before| typed::<K>(before).ok()?.claim(&self.settings));
+            self.check_overlap(&claim, before.as_ref(), request.namespace.as_deref()).await?;
         }
         Ok(warnings::of_spec(spec))
     }
@@ -137,18 +146,16 @@ impl Reviewer {
     /// Rejects a policy that begins to overlap another one. A policy that overlapped before can still be changed.
     async fn check_overlap(
         &self,
-        policy: &SyncPolicy,
-        before: Option<&SyncPolicy>,
+        own: &Claim,
+        before: Option<&Claim>,
         namespace: Option<&str>,
     ) -> Result<(), Denial> {
-        let Some(own) = Claim::of(policy) else { return Ok(()) };
-        let earlier = before.and_then(|before| Claim::of(&self.settings.expanded(before).ok()?));
-        if earlier.is_some_and(|earlier| earlier.scope == own.scope) {
+        if before.is_some_and(|before| before.scope == own.scope) {
             return Ok(());
         }
         let others = self.policies(namespace.unwrap_or_default()).await?;
-        let others = others.iter().filter_map(|other| Claim::of(&self.settings.expanded(other).ok()?));
-        match overlapping(&own, others) {
+        let others = others.iter().filter_map(|other| other.claim(&self.settings));
+        match overlapping(own, others) {
             None => Ok(()),
             // The paths may contain values of placeholders, which are not shown.
             Some(other) => Err(Denial::invalid(format!(
@@ -201,10 +208,4 @@ fn typed<K: Kind>(object: &DynamicObject) -> Result<K, Denial> {
     let value = serde_json::to_value(object).unwrap_or_default();
     serde_json::from_value(value)
         .map_err(|error| Denial::invalid(format!("the object cannot be decoded: {error}")))
-}
-
-/// Returns the object if it is a policy.
-fn as_policy<K: Kind>(object: &K) -> Option<SyncPolicy> {
-    let value: &dyn std::any::Any = object;
-    value.downcast_ref::<SyncPolicy>().cloned()
 }

@@ -213,14 +213,5 @@ fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
 /// Returns the claims of the policies of a namespace, with expanded paths.
 fn claims(context: &Context, namespace: &str) -> Vec<Claim> {
     let policies = context.caches.policies.list(namespace);
-    policies.iter().filter_map(|policy| claim(context, policy)).collect()
-}
-
-fn claim(context: &Context, policy: &SyncPolicy) -> Option<Claim> {
-    // The expansion of a spec is slow, and few paths have a placeholder.
-    if policy.spec.source.path.contains("${") {
-        Claim::of(&context.expanded(policy).ok()?)
-    } else {
-        Claim::of(policy)
-    }
+    policies.iter().filter_map(|policy| Claim::expanded(policy, &context.settings)).collect()
 }

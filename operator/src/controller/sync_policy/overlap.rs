@@ -4,6 +4,7 @@ use declarest_core::path::LogicalPath;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
+use crate::controller::context::Settings;
 use crate::crd::SyncPolicy;
 
 /// The scope of a policy, with the data that decides which policy is older.
@@ -22,6 +23,16 @@ impl Claim {
         }
         let created = policy.metadata.creation_timestamp.as_ref().map(|time| time.0);
         Some(Self { name: policy.name_any(), created, scope: policy.spec.scope().ok()? })
+    }
+
+    /// Returns the claim of a policy whose path may contain placeholders.
+    pub fn expanded(policy: &SyncPolicy, settings: &Settings) -> Option<Self> {
+        // The expansion of a spec is slow, and few paths have a placeholder.
+        if policy.spec.source.path.contains("${") {
+            Self::of(&settings.expanded(policy).ok()?)
+        } else {
+            Self::of(policy)
+        }
     }
 
     fn conflicts_with(&self, other: &Self) -> bool {

@@ -382,7 +382,7 @@ async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
 fn claim_of(context: &Context, namespace: &str, change: &Change<Guarded<SyncPolicy>>) -> Option<Claim> {
     let Change::Present(policy) = change else { return None };
     let policy = policy.0.as_ref().ok().filter(|policy| policy.key().namespace == namespace)?;
-    super::claim(context, policy)
+    Claim::expanded(policy, &context.settings)
 }
 
 /// Returns why the run must stop because of its policy, if it must.
