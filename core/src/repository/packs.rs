@@ -14,8 +14,11 @@ use std::time::{Duration, Instant};
 /// The time for which a check is valid. A change within this time is not detected before the next use.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// The time between two checks is at least this multiple of the duration of a check.
+/// The time between two checks is at least this multiple of the duration of a check, but at most [`MOST`].
 const SHARE: u32 = 20;
+
+/// The longest time for which a check is valid. A check on a busy machine takes longer than its system calls.
+const MOST: Duration = Duration::from_millis(100);
 
 /// The packs of one repository at the last check.
 #[derive(Debug, Default)]
@@ -52,7 +55,7 @@ impl Packs {
             return Look::Sound;
         }
         let look = self.compare(directory).unwrap_or_else(|error| Look::Damaged(error.to_string()));
-        self.fresh_until = Some(Instant::now() + FRESH.max(started.elapsed() * SHARE));
+        self.fresh_until = Some(Instant::now() + (started.elapsed() * SHARE).clamp(FRESH, MOST));
         look
     }
 
@@ -128,7 +131,8 @@ mod tests {
         assert_eq!(look(&mut packs, directory), Look::Replaced);
         assert_eq!(look(&mut packs, directory), Look::Sound);
         fs::File::options().write(true).open(pack.join("pack-a.pack")).unwrap().set_len(2).unwrap();
-        assert_eq!(packs.look(directory), Look::Sound, "looked at just now");
+        packs.fresh_until = Some(Instant::now() + Duration::from_secs(3600));
+        assert_eq!(packs.look(directory), Look::Sound, "the last check is still valid");
         let damaged = Look::Damaged("pack-a.pack was changed after it was written".to_owned());
         assert_eq!(look(&mut packs, directory), damaged);
         fs::remove_dir_all(directory.join("objects")).unwrap();

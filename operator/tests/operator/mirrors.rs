@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use declarest_operator::crd::SyncPolicyStatus;
 use declarest_operator::crd::sync_policy::RunOutcome;
@@ -48,7 +49,9 @@ impl Scene {
         packs.find(|path| path.extension().is_some_and(|extension| extension == "pack")).unwrap()
     }
 
-    fn harm(&self, harm: Harm) {
+    /// Damages the mirror, and waits until the last check of its files is no longer valid (100 ms). A process that
+    /// reads a truncated file before that ends with SIGBUS.
+    async fn harm(&self, harm: Harm) {
         match harm {
             Harm::Truncate => {
                 let pack = self.pack();
@@ -62,6 +65,7 @@ impl Scene {
             }
             Harm::Remove => fs::remove_dir_all(self.world.mirror("repo").join("git")).unwrap(),
         }
+        tokio::time::sleep(Duration::from_millis(150)).await;
     }
 
     /// Asks for a full run and waits until all resources are as declared. Runs that fail before are fine.
@@ -106,7 +110,7 @@ enum Harm {
 async fn a_damaged_mirror_is_fetched_again_without_a_restart(#[case] harm: Harm) {
     let scene = Scene::start().await;
     let process = scene.world.process("stat");
-    scene.harm(harm);
+    scene.harm(harm).await;
     scene.git.write("items/new/resource.json", r#"{"id": "new"}"#);
     let revision = scene.git.commit("more");
     scene.git.push();
@@ -129,10 +133,10 @@ async fn a_policy_that_meets_damage_has_the_mirror_fetched_again(#[case] harm: H
     if matches!(harm, Harm::Overwrite) {
         // After a restart nothing shows but what cannot be read.
         scene.world.kill();
-        scene.harm(harm);
+        scene.harm(harm).await;
         scene.world.launch().await;
     } else {
-        scene.harm(harm);
+        scene.harm(harm).await;
     }
     scene.server.put_by_hand("/items/i7", json!({"id": "i7", "text": "changed by hand"}));
     scene.full_run_succeeds().await;
@@ -145,7 +149,7 @@ async fn a_repository_whose_mirror_is_damaged_is_not_ready() {
     let scene = Scene::start().await;
     let (bare, away) = (scene.git.bare(), scene.git.root().join("away"));
     fs::rename(&bare, &away).unwrap();
-    scene.harm(Harm::Remove);
+    scene.harm(Harm::Remove).await;
     scene.world.request_sync().await;
     scene.world.repository_reason("FetchFailed").await;
     fs::rename(&away, &bare).unwrap();
