@@ -1,4 +1,5 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
+#![forbid(unsafe_code)]
 
 mod args;
 mod command;

@@ -1,4 +1,5 @@
 //! The DeclaREST operator: its custom resources and their controllers.
+#![forbid(unsafe_code)]
 
 pub mod admission;
 pub mod args;

@@ -1,4 +1,5 @@
 //! `declarest-operator`: keeps REST servers in sync with Git.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

@@ -341,16 +341,6 @@ pub enum RepositoryError {
         /// The branch asked for.
         branch: String,
     },
-    /// Too many earlier fetches still run in connections that neither answer nor close.
-    #[error(
-        "repository {url}: {count} earlier fetches still hang in silent connections; not starting another"
-    )]
-    Hanging {
-        /// The number of these fetches.
-        url: String,
-        /// How many.
-        count: usize,
-    },
     /// The remote could not be reached, or its answer was not usable.
     #[error("repository {url}: {reason}")]
     Network {
@@ -465,7 +455,7 @@ impl Categorized for RepositoryError {
             | Self::ClientCertificateMissing { .. }
             | Self::PrivateKey { .. }
             | Self::HostKey { .. } => Category::Auth,
-            Self::Timeout { .. } | Self::Hanging { .. } | Self::Network { .. } => Category::Transport,
+            Self::Timeout { .. } | Self::Network { .. } => Category::Transport,
             Self::Git { .. } | Self::Damaged { .. } | Self::Io { .. } => Category::Internal,
         }
     }

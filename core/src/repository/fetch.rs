@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use git2::{AutotagOption, FetchOptions, RemoteRedirect, Repository};
+use git2::{AutotagOption, FetchOptions, Repository};
 
 use super::connection::{Connection, Purpose};
 use super::{Remote, RepositoryError, Revision};
@@ -22,7 +22,6 @@ pub(super) fn fetch(
     options
         .remote_callbacks(connection.callbacks())
         .download_tags(AutotagOption::None)
-        .follow_redirects(RemoteRedirect::Initial)
         .update_fetchhead(false);
     // The default message would contain the address of the connection.
     let reflog = format!("fetch {}", remote.url);

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 /// The keys of a `known_hosts` file.
 ///
-/// Invalid lines are ignored, like in OpenSSH. `@cert-authority` lines are ignored, too: a host certificate is
-/// checked by the key in it.
+/// Invalid lines are ignored, like in OpenSSH. `@cert-authority` lines are ignored, too, because host certificates are
+/// not requested.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHosts {
     entries: Vec<KnownHost>,
@@ -117,24 +117,35 @@ impl KnownHosts {
     /// A host with another port than 22 is listed as `[host]:port`. If there is no such line, lines for the plain
     /// name apply, like in OpenSSH.
     pub fn check(&self, host: &str, port: u16, key: &HostKey) -> Result<(), HostKeyError> {
-        let key = key.without_certificate();
+        let (qualified, mut lines) = self.lines_of(host, port);
+        let (algorithm, fingerprint) = (key.algorithm(), key.fingerprint());
+        let (host, same) = (qualified, |line: &&&KnownHost| line.key == *key);
+        if lines.iter().filter(same).any(|line| line.revoked) {
+            return Err(HostKeyError::Revoked { host, algorithm, fingerprint });
+        }
+        lines.retain(|line| !line.revoked);
+        if lines.iter().any(|line| line.key == *key) {
+            return Ok(());
+        }
+        let known: Vec<&HostKey> = lines.iter().map(|line| &line.key).collect();
+        Err(distrust(host, algorithm, fingerprint, &known))
+    }
+
+    /// Returns the algorithms of the keys that are listed for a host.
+    pub fn algorithms(&self, host: &str, port: u16) -> Vec<String> {
+        let (_, lines) = self.lines_of(host, port);
+        lines.iter().filter(|line| !line.revoked).map(|line| line.key.algorithm()).collect()
+    }
+
+    /// Returns the name of a host in the list, and its lines.
+    fn lines_of(&self, host: &str, port: u16) -> (String, Vec<&KnownHost>) {
         let name = host.to_lowercase();
         let qualified = host_and_port(&name, port);
         let mut lines = self.lines(&qualified);
         if lines.is_empty() && qualified != name {
             lines = self.lines(&name);
         }
-        let (algorithm, fingerprint) = (key.algorithm(), key.fingerprint());
-        let (host, same) = (qualified, |line: &&&KnownHost| line.key == key);
-        if lines.iter().filter(same).any(|line| line.revoked) {
-            return Err(HostKeyError::Revoked { host, algorithm, fingerprint });
-        }
-        lines.retain(|line| !line.revoked);
-        if lines.iter().any(|line| line.key == key) {
-            return Ok(());
-        }
-        let known: Vec<&HostKey> = lines.iter().map(|line| &line.key).collect();
-        Err(distrust(host, algorithm, fingerprint, &known))
+        (qualified, lines)
     }
 
     fn lines(&self, name: &str) -> Vec<&KnownHost> {
@@ -255,46 +266,12 @@ impl HostKey {
     pub fn fingerprint(&self) -> String {
         format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
     }
-
-    /// Returns the plain key in a host certificate (OpenSSH PROTOCOL.certkeys); any other key unchanged.
-    ///
-    /// The key exchange has proved that the server holds this key.
-    fn without_certificate(&self) -> Self {
-        self.certified().unwrap_or_else(|| self.clone())
-    }
-
-    fn certified(&self) -> Option<Self> {
-        let algorithm = self.algorithm();
-        let plain = algorithm.strip_suffix("-cert-v01@openssh.com")?;
-        let numbers = match plain {
-            "ssh-ed25519" => 1,
-            // The fields are curve and point, or exponent and modulus.
-            _ if plain == "ssh-rsa" || plain.starts_with("ecdsa-sha2-") => 2,
-            _ => return None,
-        };
-        let (_, rest) = read_field(&self.blob)?;
-        let (_nonce, mut rest) = read_field(rest)?;
-        let mut blob = Vec::new();
-        write_field(&mut blob, plain.as_bytes())?;
-        for _ in 0..numbers {
-            let (field, after) = read_field(rest)?;
-            write_field(&mut blob, field)?;
-            rest = after;
-        }
-        Self::new(blob)
-    }
 }
 
 /// Splits off one length-prefixed field (RFC 4251 section 5, "string").
 fn read_field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
-}
-
-fn write_field(blob: &mut Vec<u8>, field: &[u8]) -> Option<()> {
-    blob.extend(u32::try_from(field.len()).ok()?.to_be_bytes());
-    blob.extend(field);
-    Some(())
 }
 
 impl fmt::Debug for HostKey {

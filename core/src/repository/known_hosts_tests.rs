@@ -18,22 +18,6 @@ const RSA: &str = concat!(
     "4Y5R1nPFP8SBlEBJFgjxvFBq2xipEtdeevnw1uQJhnzC3mCetVUnxE7aanXdlhxIFC1fWESJdSk3qazKqQcVhU7lgh",
     "O1UtE+b+jGBJ69NKZx95/Q==",
 );
-const ECDSA_CERTIFICATE: &str = concat!(
-    "AAAAKGVjZHNhLXNoYTItbmlzdHAyNTYtY2VydC12MDFAb3BlbnNzaC5jb20AAAAgWmF3xKXnhrO6T3K/wFS/aUSMox",
-    "Z6buH+XGS2v241BmQAAAAIbmlzdHAyNTYAAABBBHizOUKjW+dBDr/RX3igHmVXc2soWA5kDY+7YkY5KBE2YHL/RQJ9",
-    "1OVsjbNE1T9VzFL0wJr9Q8O5Wwk33DZEbWwAAAAAAAAAAAAAAAIAAAABeAAAAAUAAAABaAAAAAAAAAAA//////////",
-    "8AAAAAAAAAAAAAAAAAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIKzwaCpropEi5ItVq7W21v+B15pHcx+5OgGubRY+Maf/",
-    "AAAAUwAAAAtzc2gtZWQyNTUxOQAAAEDjiYg/awl1oSZZJFGtUhCKPsY1oZmt1fEaTqOaKsjuXTCznce224c9Xmfwis",
-    "mqs72fFJ5DgI0Hsh206d8Lq/AD",
-);
-const OTHER_ED25519_CERTIFICATE: &str = concat!(
-    "AAAAIHNzaC1lZDI1NTE5LWNlcnQtdjAxQG9wZW5zc2guY29tAAAAIDNpQOPDdrSf3Hm4U5SU8jCmpc1Uz8pBSOgd2X",
-    "XOJUdSAAAAILirk2dB/u+CtduE93nJmBZmLDl8useHHT4FRh/FWtf7AAAAAAAAAAAAAAACAAAAAXgAAAATAAAAD2dp",
-    "dC5leGFtcGxlLm9yZwAAAAAAAAAA//////////8AAAAAAAAAAAAAAAAAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIKzwaC",
-    "propEi5ItVq7W21v+B15pHcx+5OgGubRY+Maf/AAAAUwAAAAtzc2gtZWQyNTUxOQAAAEDJH/DA9dNIWEPHsPgmX/ft",
-    "qQky+kse1M23FrFh8dX+aVrIhYzVh6Itgpm+1jvIWgJdL3wAMhbPjcY+MXWyV9II",
-);
-
 const HASHED: &str = "|1|1yFp9sm4MbHympirsjoVDfHI0U0=|KHRaHsIo97teN+a3H/DEEjDSx3A=";
 const HASHED_2222: &str = "|1|6PXv3CJ4NgdPKGNdaDiM0pp+Fuc=|WZJkcxRsY44OsybvL0gndQHwLgM=";
 
@@ -115,13 +99,15 @@ fn a_revoked_key_is_rejected_even_if_listed() {
     assert!(matches!(only.check("h", 22, &key(RSA)), Err(HostKeyError::UnknownHost { .. })));
 }
 
-#[test]
-fn a_certificate_is_checked_by_the_key_in_it() {
-    let known = known(&[("h", OTHER_ED25519), ("h", ECDSA)]);
-    assert_eq!(known.check("h", 22, &key(OTHER_ED25519_CERTIFICATE)), Ok(()));
-    assert_eq!(known.check("h", 22, &key(ECDSA_CERTIFICATE)), Ok(()));
-    let error = KnownHosts::default().check("h", 22, &key(ECDSA_CERTIFICATE)).unwrap_err();
-    assert!(error.to_string().contains(&key(ECDSA).fingerprint()), "{error}");
+#[rstest]
+#[case("h", 22, &["ssh-ed25519", "ssh-rsa"])]
+#[case("H", 2222, &["ecdsa-sha2-nistp256"])]
+#[case("h", 2223, &["ssh-ed25519", "ssh-rsa"])]
+#[case("other", 22, &[])]
+fn the_algorithms_of_a_host(#[case] host: &str, #[case] port: u16, #[case] expected: &[&str]) {
+    let known =
+        known(&[("h", ED25519), ("h", RSA), ("@revoked h", ECDSA), ("[h]:2222", ECDSA), ("x", ECDSA)]);
+    assert_eq!(known.algorithms(host, port), expected);
 }
 
 #[rstest]

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -23,9 +22,6 @@ use crate::path::LogicalPath;
 /// the branch leaves no stale ref.
 const TIP: &str = "refs/declarest/tip";
 
-/// The number of fetches that may hang in silent connections before further ones fail.
-const MOST_HANGING: usize = 16;
-
 /// A bare mirror of one branch. Clones share it, and all threads may use it.
 #[derive(Clone, Debug)]
 pub struct Mirror {
@@ -36,23 +32,6 @@ pub struct Mirror {
 struct Inner {
     handles: Arc<Handles>,
     fetching: Mutex<()>,
-    running: AtomicUsize,
-}
-
-/// Counts a fetch as running until it is dropped, even if its thread is abandoned.
-struct Running(Arc<Inner>);
-
-impl Running {
-    fn start(inner: Arc<Inner>) -> Self {
-        inner.running.fetch_add(1, Ordering::SeqCst);
-        Self(inner)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 impl Mirror {
@@ -68,9 +47,7 @@ impl Mirror {
             place.create()?;
         }
         let handles = Arc::new(Handles::new(place.repository));
-        Ok(Self {
-            inner: Arc::new(Inner { handles, fetching: Mutex::default(), running: AtomicUsize::new(0) }),
-        })
+        Ok(Self { inner: Arc::new(Inner { handles, fetching: Mutex::default() }) })
     }
 
     /// Like [`Mirror::open`], but always discards the content of the directory.
@@ -140,17 +117,11 @@ impl Mirror {
     /// Fetches the branch with its complete history and returns its commit.
     ///
     /// One fetch runs at a time. A failed fetch does not change the mirror. Rejected credentials are sent only once.
-    /// At `deadline` the fetch fails, even if the connection hangs; the connection then occupies a thread until it
-    /// ends.
+    /// At `deadline` the fetch fails, even if the remote is silent.
     pub fn fetch(&self, remote: &Remote, deadline: Instant) -> Result<Revision, RepositoryError> {
         let _only = self.inner.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-        let hanging = self.inner.running.load(Ordering::SeqCst);
-        if hanging >= MOST_HANGING {
-            return Err(RepositoryError::Hanging { url: remote.url.to_string(), count: hanging });
-        }
-        let (job, running) = (remote.clone(), Running::start(Arc::clone(&self.inner)));
-        connection::until(deadline, remote, Purpose::Fetch, move || {
-            running.0.handles.with(|repository| fetch::fetch(repository, &job, TIP, deadline))
+        connection::on_thread(remote, Purpose::Fetch, || {
+            self.with(|repository| fetch::fetch(repository, remote, TIP, deadline))
         })
     }
 

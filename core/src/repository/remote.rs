@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::{RepositoryError, relay};
+use super::RepositoryError;
 use crate::proxy::Proxy;
 use crate::secrets::Secret;
 use crate::transport::TlsConfig;
@@ -205,25 +205,36 @@ impl RemoteUrl {
     /// Returns the address that a checkout records for other programs. It contains the user only for SSH, where the
     /// user is part of the address.
     pub(super) fn recorded_text(&self) -> String {
+        let user = self.user.as_deref().filter(|_| self.kind == RemoteKind::Ssh).unwrap_or_default();
         match &self.form {
-            Form::Url(url) if self.kind != RemoteKind::Ssh || self.user.is_none() => url.to_string(),
-            _ => self.transport_text(self.user().unwrap_or_default()),
-        }
-    }
-
-    /// Returns the address for the Git library. For HTTP it has no user, because libgit2 would first try that user
-    /// with an empty password. For SSH it has the user to log in as.
-    pub(super) fn transport_text(&self, user: &str) -> String {
-        match &self.form {
-            Form::Url(url) if self.kind == RemoteKind::Ssh => {
+            Form::Url(url) => {
                 let mut url = url.clone();
-                // Fails only for URLs without a host, which are rejected before.
+                // Fails only for URLs without a host, which have no user.
                 let _ = url.set_username(user);
                 url.to_string()
             }
-            Form::Url(url) => url.to_string(),
             Form::Scp(path) if self.host.contains(':') => format!("{user}@[{}]:{path}", self.host),
             Form::Scp(path) => format!("{user}@{}:{path}", self.host),
+        }
+    }
+
+    /// Returns the URL of an http or https remote, without userinfo.
+    pub(super) fn http(&self) -> Option<&Url> {
+        match &self.form {
+            Form::Url(url) if self.kind == RemoteKind::Http => Some(url),
+            _ => None,
+        }
+    }
+
+    /// Returns the path of a repository on an SSH server, as its shell gets it. A path that starts with `~` is below a
+    /// home directory.
+    pub(super) fn ssh_path(&self) -> String {
+        match &self.form {
+            Form::Scp(path) => path.clone(),
+            Form::Url(url) => {
+                let path = percent_decode_str(url.path()).decode_utf8_lossy();
+                path.strip_prefix('/').filter(|path| path.starts_with('~')).unwrap_or(&path).to_owned()
+            }
         }
     }
 }
@@ -259,16 +270,6 @@ impl Remote {
     /// Returns a remote without a proxy, with the CAs of the system.
     pub fn new(url: RemoteUrl, branch: impl Into<String>, auth: RemoteAuth) -> Self {
         Self { url, branch: branch.into(), auth, tls: TlsConfig::default(), proxy: Proxy::default() }
-    }
-
-    /// Returns the address for a [`Relay`](super::relay::Relay) if libgit2 does not support the connection.
-    pub(super) fn relayed(&self) -> Option<&Url> {
-        let Form::Url(target) = &self.url.form else { return None };
-        // With OpenSSL, libgit2 presents no client certificate and shows only the first certificate of the server's
-        // chain.
-        let beyond_libgit2 = self.tls.presents() || self.tls.replaces_authorities();
-        let needed = beyond_libgit2 || relay::is_proxied(&self.proxy, target);
-        (self.url.kind == RemoteKind::Http && needed).then_some(target)
     }
 
     /// Returns the user to authenticate as.

@@ -4,7 +4,6 @@ use rstest::rstest;
 
 use super::*;
 use crate::error::{Categorized, Category};
-use crate::proxy::ProxyFields;
 
 #[rstest]
 #[case("https://git.example.org/a/b.git", "https://git.example.org/a/b.git", "git.example.org", 443, None)]
@@ -56,13 +55,13 @@ fn local_repositories_must_be_allowed() {
 }
 
 #[rstest]
-#[case("https://me@h/a", "https://h/a")]
-#[case("ssh://git@h:22/a", "ssh://deploy@h:22/a")]
-#[case("ssh://h/a", "ssh://deploy@h/a")]
-#[case("git@h:a", "deploy@h:a")]
-#[case("git@[::1]:a", "deploy@[::1]:a")]
-fn the_library_sees_a_user_only_over_ssh(#[case] text: &str, #[case] expected: &str) {
-    assert_eq!(RemoteUrl::parse(text).unwrap().transport_text("deploy"), expected);
+#[case("ssh://h/srv/a%20b.git", "/srv/a b.git")]
+#[case("ssh://h/~me/a.git", "~me/a.git")]
+#[case("git@h:a.git", "a.git")]
+#[case("git@h:/srv/a.git", "/srv/a.git")]
+#[case("git@[::1]:~/a", "~/a")]
+fn paths_on_an_ssh_server(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(RemoteUrl::parse(text).unwrap().ssh_path(), expected);
 }
 
 #[rstest]
@@ -85,26 +84,6 @@ fn users_of_tokens(#[case] url: &str, #[case] user: Option<&str>, #[case] expect
 #[case("file:///srv/a", "file:///srv/a")]
 fn the_address_that_a_checkout_records(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(RemoteUrl::parse_local_allowed(text).unwrap().recorded_text(), expected);
-}
-
-#[rstest]
-#[case::plain("http://h.test/a", true)]
-#[case::tunnel("https://h.test/a", true)]
-#[case::excepted("https://direct.test/a", false)]
-#[case::upgraded("http://half.test/a", true)]
-#[case::never_upgraded("http://half.test:81/a", false)]
-#[case::loopback("https://127.0.0.1/a", false)]
-#[case::ssh("ssh://h.test/a", false)]
-#[case::scp("git@h.test:a", false)]
-fn proxied_remotes_are_relayed(#[case] url: &str, #[case] expected: bool) {
-    let fields = ProxyFields {
-        http: Some("http://plain.test:1"),
-        https: Some("https://me%40corp:p%3Aw%2F@tunnel.test:2"),
-        no_proxy: Some("direct.test, half.test:80, half.test:81"),
-    };
-    let proxy = Proxy::parse("proxy", fields, None).unwrap();
-    let remote = Remote { proxy, ..Remote::new(RemoteUrl::parse(url).unwrap(), "main", RemoteAuth::None) };
-    assert_eq!(remote.relayed().is_some(), expected);
 }
 
 #[test]

@@ -181,11 +181,6 @@ impl TlsConfig {
         matches!(self.trust, Trust::All)
     }
 
-    /// Whether only the configured CAs are trusted.
-    pub(crate) fn replaces_authorities(&self) -> bool {
-        matches!(self.trust, Trust::Authorities(_))
-    }
-
     /// Whether there is a client certificate.
     pub(crate) fn presents(&self) -> bool {
         self.identity.is_some()

@@ -117,6 +117,59 @@ fn ssh_with_a_passphrase_and_known_hosts_in_files() {
     assert!(status(RemoteAuth::from_ssh_files(trusting).unwrap()).is_ok());
 }
 
+#[test]
+fn an_rsa_key_logs_in_to_a_host_that_is_known_by_its_rsa_key() {
+    let checkout = Checkout::of_one_commit();
+    let sshd = Sshd::start();
+    let auth = RemoteAuth::Ssh {
+        user: None,
+        private_key: sshd.rsa_client_key().into(),
+        passphrase: None,
+        known_hosts: Some(sshd.rsa_known_hosts()),
+        insecure_ignore_host_key: false,
+    };
+    round_trip(&checkout, &remote(&sshd.url(&checkout.remote.bare()), auth));
+}
+
+#[test]
+fn failures_of_an_ssh_remote_name_their_cause() {
+    let checkout = Checkout::of_one_commit();
+    let sshd = Sshd::start();
+    let ssh = |key: String| RemoteAuth::Ssh {
+        user: None,
+        private_key: key.into(),
+        passphrase: None,
+        known_hosts: Some(sshd.known_hosts()),
+        insecure_ignore_host_key: false,
+    };
+    let url = sshd.url(&checkout.remote.bare());
+    let absent = sshd.url(std::path::Path::new("/absent.git"));
+    for (url, key, expected) in [
+        (&url, sshd.unknown_client_key(), ("AuthError", "refused the configured credentials")),
+        (&url, "hunter2".to_owned(), ("AuthError", "the private key or its passphrase cannot be used")),
+        (&url, sshd.locked_client_key(), ("AuthError", "it is encrypted, and no passphrase is configured")),
+        (&absent, sshd.client_key(), ("NotFoundError", "does not exist or is hidden")),
+    ] {
+        let (category, text) = failure(checkout.worktree_with(remote(url, ssh(key))).status(deadline()));
+        assert_eq!((category, text.contains(expected.1)), (expected.0, true), "{text}");
+        assert!(!text.contains("hunter"), "{text}");
+    }
+}
+
+/// A pack that is larger than what is kept in memory.
+#[test]
+fn a_large_push_reaches_the_remote() {
+    let checkout = Checkout::of_one_commit();
+    let server = GitHttp::start(checkout.remote.root(), Some("hunter2"));
+    let text: String = (0..3 << 20).map(|_| fastrand::alphanumeric()).collect();
+    checkout.write("large", &text);
+    checkout.commits("large commit");
+    let worktree = checkout.worktree_with(remote(&server.url("desired.git"), basic("hunter2")));
+    let pushed = worktree.push(false, deadline()).unwrap();
+    assert_eq!(git(&checkout.remote.bare(), &["rev-parse", "main"]), pushed.revision.as_str());
+    assert_eq!(worktree.status(deadline()).unwrap().state, SyncState::UpToDate);
+}
+
 /// How a checkout fares with a TLS server called `localhost`.
 fn tls_failure(checkout: &Checkout, authority: &Authority, name: &str, tls: TlsConfig) -> Option<String> {
     let server = GitHttp::start(checkout.remote.root(), Some("hunter2"));
@@ -284,7 +337,7 @@ fn via(proxy: &RecordingProxy, userinfo: &str, no_proxy: &str) -> Proxy {
     Proxy::parse("proxy", fields, None).unwrap()
 }
 
-/// A repository that moved, as seen through a relay: only its own host gets the credentials.
+/// A repository that moved: only its own host gets the credentials.
 #[rstest]
 #[case::same_host("http://git.test/desired.git/info/refs?service=git-upload-pack", None)]
 #[case::relative("/desired.git/info/refs?service=git-upload-pack", None)]

@@ -20,7 +20,7 @@ pub const PASSPHRASE: &str = "open sesame";
 /// test process, closes, however that process ended.
 const UNTIL_STDIN_CLOSES: &str = r#""$@" & pid=$!; cat >/dev/null; kill -9 $pid"#;
 
-/// A server that takes two client keys and runs what git asks for; dropping it stops it.
+/// A server that takes three client keys and runs what git asks for; dropping it stops it.
 pub struct Sshd {
     directory: TempDir,
     port: u16,
@@ -37,10 +37,18 @@ impl Sshd {
         );
         let directory = tempfile::tempdir().expect("a temporary directory");
         let at = directory.path();
-        for (name, passphrase) in [("host", ""), ("other_host", ""), ("client", ""), ("locked", PASSPHRASE)] {
-            generate_key(&at.join(name), passphrase);
+        for (name, kind, passphrase) in [
+            ("host", "ed25519", ""),
+            ("rsa_host", "rsa", ""),
+            ("other_host", "ed25519", ""),
+            ("client", "ed25519", ""),
+            ("rsa_client", "rsa", ""),
+            ("locked", "ed25519", PASSPHRASE),
+        ] {
+            generate_key(&at.join(name), kind, passphrase);
         }
-        let keys = ["client.pub", "locked.pub"].map(|name| std::fs::read_to_string(at.join(name)).unwrap());
+        let keys = ["client.pub", "rsa_client.pub", "locked.pub"]
+            .map(|name| std::fs::read_to_string(at.join(name)).unwrap());
         std::fs::write(at.join("authorized_keys"), keys.concat()).unwrap();
         prepare_privilege_separation();
         // Another process may take a port between its choice and its use; sshd cannot choose one itself.
@@ -70,6 +78,11 @@ impl Sshd {
         self.read("client")
     }
 
+    /// An accepted RSA key in OpenSSH's format.
+    pub fn rsa_client_key(&self) -> String {
+        self.read("rsa_client")
+    }
+
     pub fn client_key_path(&self) -> PathBuf {
         self.directory.path().join("client")
     }
@@ -87,6 +100,11 @@ impl Sshd {
     /// A line of `known_hosts` with the key that the server has.
     pub fn known_hosts(&self) -> String {
         self.known_hosts_line("host.pub")
+    }
+
+    /// A line of `known_hosts` with the RSA key that the server has beside the one it prefers.
+    pub fn rsa_known_hosts(&self) -> String {
+        self.known_hosts_line("rsa_host.pub")
     }
 
     /// A line of `known_hosts` with another key for the same address: the trace of an impostor.
@@ -124,11 +142,9 @@ fn user() -> String {
     String::from_utf8(id.stdout).unwrap().trim().to_owned()
 }
 
-fn generate_key(path: &Path, passphrase: &str) {
+fn generate_key(path: &Path, kind: &str, passphrase: &str) {
     let made = output(
-        Command::new("ssh-keygen")
-            .args(["-q", "-t", "ed25519", "-C", "test", "-N", passphrase, "-f"])
-            .arg(path),
+        Command::new("ssh-keygen").args(["-q", "-t", kind, "-C", "test", "-N", passphrase, "-f"]).arg(path),
     );
     assert!(made.status.success(), "ssh-keygen: {}", String::from_utf8_lossy(&made.stderr));
 }
@@ -145,6 +161,7 @@ fn configuration(at: &Path, port: u16) -> String {
     format!(
         "ListenAddress 127.0.0.1:{port}\n\
          HostKey {at}/host\n\
+         HostKey {at}/rsa_host\n\
          AuthorizedKeysFile {at}/authorized_keys\n\
          PidFile none\n\
          StrictModes no\n\

@@ -39,10 +39,10 @@ impl Worktree {
     ) -> Result<Option<Oid>, RepositoryError> {
         self.record_origin(repository)?;
         let tracking = tracking_ref(&remote.branch);
-        let (directory, job, tip) = (repository.commondir().to_owned(), remote.clone(), tracking.clone());
-        let fetched = connection::until(deadline, remote, Purpose::Fetch, move || {
+        let directory = repository.commondir();
+        let fetched = connection::on_thread(remote, Purpose::Fetch, || {
             // Opened without the user's configuration, which could redirect the fetch (`url.insteadOf`).
-            fetch::fetch(&handles::open(&directory)?, &job, &tip, deadline)
+            fetch::fetch(&handles::open(directory)?, remote, &tracking, deadline)
         });
         match fetched {
             Ok(revision) => revision.oid().map(Some),

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::Instant;
 
-use git2::{PushOptions, RemoteRedirect};
+use git2::PushOptions;
 
 use super::super::connection::{self, Connection, Purpose};
 use super::super::{Remote, RepositoryError, Revision, handles};
@@ -36,9 +36,9 @@ impl Worktree {
             return Err(RepositoryError::NoCommit { directory, branch });
         };
         self.record_origin(&repository)?;
-        let (directory, job) = (repository.commondir().to_owned(), remote.clone());
-        let up_to_date = connection::until(deadline, remote, Purpose::Push, move || {
-            push(&directory, &job, &branch, force, deadline)
+        let directory = repository.commondir();
+        let up_to_date = connection::on_thread(remote, Purpose::Push, || {
+            push(directory, remote, &branch, force, deadline)
         })?;
         repository
             .reference(&tracking_ref(&remote.branch), tip, true, "push")
@@ -74,7 +74,7 @@ fn push(
             Ok(())
         });
     let mut options = PushOptions::new();
-    options.remote_callbacks(callbacks).follow_redirects(RemoteRedirect::Initial);
+    options.remote_callbacks(callbacks);
     let sign = if force { "+" } else { "" };
     let refspec = format!("{sign}{branch}:refs/heads/{}", remote.branch);
     let pushed = git_remote.push(&[refspec], Some(&mut options));

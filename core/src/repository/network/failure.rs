@@ -1,24 +1,7 @@
-//! The errors of forwarded requests.
-
-use std::sync::{Mutex, PoisonError};
+//! The errors of HTTP requests to a remote.
 
 use super::super::RepositoryError;
 use crate::transport::{Refusal, causes, is_proxy_refusal, refusal};
-
-/// The first failure of a relay.
-#[derive(Default)]
-pub(super) struct FirstFailure(Mutex<Option<RepositoryError>>);
-
-impl FirstFailure {
-    /// Stores the error unless there is one. Later failures are consequences of the first.
-    pub fn keep(&self, error: RepositoryError) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-    }
-
-    pub fn take(&self) -> Option<RepositoryError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
 
 /// The connection of a request, for its errors.
 pub(super) struct Way {

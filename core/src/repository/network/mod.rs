@@ -1,0 +1,144 @@
+//! The transports through which libgit2 reaches http, https and SSH remotes.
+//!
+//! libgit2 implements the Git protocol, and calls a transport to exchange bytes. Ours use the HTTP client of the
+//! library and `russh`, so that TLS, proxies, redirects and deadlines are the same as for all other connections.
+//!
+//! A [`Session`] is one fetch or push. libgit2 finds it by the address [`Session::address`].
+
+mod failure;
+mod http;
+mod ssh;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use git2::transport::Transport;
+use tokio::runtime::{Builder, Runtime};
+
+use self::http::HttpTransport;
+use self::ssh::SshTransport;
+use super::remote::RemoteKind;
+use super::{Remote, RepositoryError};
+
+/// The scheme of the addresses that libgit2 gets. It selects our transports.
+const SCHEME: &str = "declarest";
+
+/// The sessions that libgit2 may connect to. The transports of libgit2 are global, so they find a session by number.
+static SESSIONS: Mutex<Option<HashMap<u64, Weak<Session>>>> = Mutex::new(None);
+
+/// One fetch from a remote, or one push to it.
+pub(super) struct Session {
+    number: u64,
+    remote: Remote,
+    deadline: Instant,
+    /// The error for an expired deadline.
+    timeout: RepositoryError,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+    /// The first error. Later ones are its consequences.
+    failure: Mutex<Option<RepositoryError>>,
+}
+
+impl Session {
+    /// Returns a session without connecting. It fails at `deadline` with `timeout`.
+    pub fn new(
+        remote: &Remote,
+        deadline: Instant,
+        timeout: RepositoryError,
+    ) -> Result<Arc<Self>, RepositoryError> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let failed = |error: io::Error| RepositoryError::Git {
+            action: format!("prepare the connection to {}", remote.url),
+            reason: error.to_string(),
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let session = Arc::new(Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            remote: remote.clone(),
+            deadline,
+            timeout,
+            runtime: Some(runtime),
+            failure: Mutex::default(),
+        });
+        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get_or_insert_default().insert(session.number, Arc::downgrade(&session));
+        Ok(session)
+    }
+
+    /// Returns the address of the remote for libgit2, which is valid as long as the session.
+    pub fn address(&self) -> String {
+        format!("{SCHEME}://{}/", self.number)
+    }
+
+    /// Stores an error, unless there is one, and returns an error that stops libgit2.
+    fn fail(&self, error: RepositoryError) -> io::Error {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        io::Error::other("stopped")
+    }
+
+    /// Returns the first error, once.
+    pub fn failure(&self) -> Option<RepositoryError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Runs `work` until the deadline.
+    fn run<T>(&self, work: impl Future<Output = Result<T, RepositoryError>>) -> io::Result<T> {
+        let Some(runtime) = &self.runtime else { return Err(io::ErrorKind::NotConnected.into()) };
+        let outcome = runtime.block_on(async { tokio::time::timeout_at(self.deadline.into(), work).await });
+        outcome.unwrap_or_else(|_| Err(self.timeout.clone())).map_err(|error| self.fail(error))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sessions) = sessions.as_mut() {
+            sessions.remove(&self.number);
+        }
+        // Does not wait for running DNS lookups.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Makes our transports known to libgit2. Call it before each use of a remote, also of a local one.
+pub(super) fn register() -> Result<(), RepositoryError> {
+    static REGISTERED: OnceLock<Result<(), RepositoryError>> = OnceLock::new();
+    REGISTERED.get_or_init(|| register_once().map_err(RepositoryError::git("register transports"))).clone()
+}
+
+#[allow(unsafe_code, reason = "the only way to give libgit2 a transport")]
+fn register_once() -> Result<(), git2::Error> {
+    // SAFETY: libgit2 requires that no transport is created while one is registered. This crate creates transports
+    // only after `register`, which runs this function once and lets other threads wait for it.
+    unsafe { git2::transport::register(SCHEME, transport) }
+}
+
+/// Returns the transport for a remote with the address of a session.
+fn transport(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
+    let session = remote.url().ok().and_then(session_at);
+    let session = session.ok_or_else(|| git2::Error::from_str("the session has ended"))?;
+    match session.remote.url.kind {
+        RemoteKind::Ssh => Transport::smart(remote, false, SshTransport::new(session)),
+        RemoteKind::Http | RemoteKind::Local => {
+            let http = HttpTransport::new(&session).map_err(|error| stopped(&session.fail(error)))?;
+            Transport::smart(remote, true, http)
+        }
+    }
+}
+
+fn session_at(address: &str) -> Option<Arc<Session>> {
+    let number = address.strip_prefix(SCHEME)?.strip_prefix("://")?.trim_end_matches('/').parse().ok()?;
+    let sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    sessions.as_ref()?.get(&number)?.upgrade()
+}
+
+/// Converts an error for libgit2. The session has the real one.
+fn stopped(error: &io::Error) -> git2::Error {
+    git2::Error::from_str(&error.to_string())
+}
