@@ -5,6 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use declarest_core::transport::{Destinations, HostPattern};
+use ipnet::IpNet;
 
 /// Keeps REST servers in sync with Git.
 ///
@@ -150,6 +152,9 @@ pub struct ManagerOptions {
     #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', default_value = "*")]
     pub env_expand_allow: Vec<String>,
 
+    #[command(flatten)]
+    pub destinations: DestinationOptions,
+
     /// Minimum level of log messages
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevel,
@@ -163,6 +168,30 @@ impl ManagerOptions {
     /// Returns the namespace to watch, or `None` for all.
     pub fn namespace(&self) -> Option<&str> {
         Some(self.watch_namespace.trim()).filter(|namespace| !namespace.is_empty())
+    }
+}
+
+/// The hosts and addresses that objects may let the operator connect to.
+#[derive(Clone, Debug, Group)]
+pub struct DestinationOptions {
+    /// Networks to allow, as exceptions from --deny-cidr and from the default: link-local addresses, metadata services
+    /// and, except in standalone mode, loopback are denied
+    #[arg(long, value_name = "CIDR,...", value_delimiter = ',')]
+    pub allow_cidr: Vec<IpNet>,
+
+    /// Networks to deny; of several networks that contain an address, the smallest one decides
+    #[arg(long, value_name = "CIDR,...", value_delimiter = ',')]
+    pub deny_cidr: Vec<IpNet>,
+
+    /// The only hosts to allow: names, IP addresses, and *.DOMAIN for all names below a domain
+    #[arg(long, value_name = "HOST,...", value_delimiter = ',')]
+    pub allowed_hosts: Vec<HostPattern>,
+}
+
+impl DestinationOptions {
+    /// Returns the restriction of the process. `loopback` allows connections to this machine.
+    pub fn destinations(&self, loopback: bool) -> Destinations {
+        Destinations::new(loopback, &self.allow_cidr, &self.deny_cidr, self.allowed_hosts.clone())
     }
 }
 

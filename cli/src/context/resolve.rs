@@ -232,6 +232,7 @@ impl ResolvedContext {
             proxy: self.server_proxy(http)?,
             default_headers: http.default_headers.clone().into_iter().collect(),
             health_check: http.health_check.as_ref().map(|check| check.0.clone()),
+            cross_origin_redirects: true,
             trace: self.messages.trace(),
         };
         let gate = Gate::new(&throttling(http.request_throttling.as_ref()))?;

@@ -4,7 +4,7 @@ use super::{DEFAULTS_EXTENSIONS, HostKeyError};
 use crate::error::{Categorized, Category};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
-use crate::transport::TlsError;
+use crate::transport::{Denied, TlsError};
 
 /// A failure to read, write or fetch desired state.
 ///
@@ -341,6 +341,14 @@ pub enum RepositoryError {
         /// The branch asked for.
         branch: String,
     },
+    /// Connections to the host are not allowed.
+    #[error("repository {url}: {source}")]
+    Destination {
+        /// The repository.
+        url: String,
+        /// The denial.
+        source: Denied,
+    },
     /// The remote could not be reached, or its answer was not usable.
     #[error("repository {url}: {reason}")]
     Network {
@@ -427,6 +435,7 @@ impl Categorized for RepositoryError {
             | Self::InvalidRevision { .. }
             | Self::InvalidPin { .. }
             | Self::InvalidUrl { .. }
+            | Self::Destination { .. }
             | Self::InvalidBranch { .. }
             | Self::Tls(_)
             | Self::TlsUnused { .. }

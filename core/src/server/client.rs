@@ -15,7 +15,7 @@ use super::wire::{Call, Header, Purpose, Redaction, Wire, insert_all, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
-use crate::transport::{Access, Connector, TlsSettings};
+use crate::transport::{Access, Connector, TlsSettings, TransportError, destinations};
 
 /// The default of [`Client::with_attempt_timeout`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,12 +38,15 @@ pub struct Settings {
     pub default_headers: Vec<(String, String)>,
     /// The path of the health check; the base URL itself if absent.
     pub health_check: Option<String>,
+    /// Whether redirects of reads may lead to another origin.
+    pub cross_origin_redirects: bool,
     /// The trace that logs every request.
     pub trace: Option<Trace>,
 }
 
 impl Settings {
-    /// Settings without credentials and proxy, for a server whose certificate the system trusts.
+    /// Settings without credentials and proxy, for a server whose certificate the system trusts. Redirects may lead to
+    /// other origins.
     pub fn new(base_url: BaseUrl) -> Self {
         Self {
             base_url,
@@ -52,6 +55,7 @@ impl Settings {
             proxy: Proxy::default(),
             default_headers: Vec::new(),
             health_check: None,
+            cross_origin_redirects: true,
             trace: None,
         }
     }
@@ -92,7 +96,16 @@ impl Client {
         gate: Arc<Gate>,
         observer: Option<Arc<dyn RequestObserver>>,
     ) -> Result<Self, ServerError> {
-        let Settings { base_url, auth, tls, proxy, default_headers, health_check, trace } = settings;
+        let Settings {
+            base_url,
+            auth,
+            tls,
+            proxy,
+            default_headers,
+            health_check,
+            cross_origin_redirects,
+            trace,
+        } = settings;
         if let Some(trace) = &trace {
             trace.line(trace::ALL, || format!("TLS: {}", tls.origin()));
         }
@@ -102,6 +115,7 @@ impl Client {
         secrets.extend(query_secrets(base_url.url()));
         let named = default_headers.iter().filter(|(name, _)| is_secret_name(name));
         secrets.extend(named.map(|(_, value)| Secret::from(value.trim().to_owned())));
+        destinations::check(base_url.url(), &proxy).map_err(TransportError::from)?;
         let http = Connector::new(tls.clone(), proxy, move |builder| pooled(builder, connections))?;
         let default_headers = default_headers
             .iter()
@@ -111,6 +125,7 @@ impl Client {
         let wire = Arc::new(Wire {
             http,
             certified,
+            cross_origin_redirects,
             base_url,
             default_headers,
             redaction: Redaction::new(&secrets, trace.clone()),

@@ -19,7 +19,9 @@ use super::{BaseUrl, Gate, Request, Response, ServerError};
 use crate::control::one_line;
 use crate::secrets::{Confidential, Redactor, Secret, excerpt};
 use crate::transport::retry::{self, Failure};
-use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, is_proxy_refusal, refusal};
+use crate::transport::{
+    CONNECT_TIMEOUT, Connector, Refusal, causes, denial, destinations, is_proxy_refusal, refusal,
+};
 use redirect::{Reach, redirection};
 
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -41,6 +43,8 @@ pub(super) struct Wire {
     pub http: Connector,
     /// Whether a client certificate is configured.
     pub certified: bool,
+    /// Whether redirects of reads may lead to another origin.
+    pub cross_origin_redirects: bool,
     pub base_url: BaseUrl,
     /// Headers of every request to the origin of the base URL. A request may replace them.
     pub default_headers: Vec<Header>,
@@ -276,6 +280,7 @@ impl Wire {
         let mut redirected: Option<Url> = None;
         for _ in 0..=REDIRECTS {
             let url = redirected.as_ref().unwrap_or(target);
+            self.check_destination(request, url)?;
             let prepared = self.prepare(call, url, reach)?;
             if let Some(teller) = self.teller(call) {
                 let body = prepared.body().and_then(reqwest::Body::as_bytes);
@@ -297,6 +302,15 @@ impl Wire {
         Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
     }
 
+    /// Returns an error if connections to another host than that of the base URL, which is checked already, are denied.
+    fn check_destination(&self, request: &Request, url: &Url) -> Result<(), Failed> {
+        if self.base_url.origin_is(url) {
+            return Ok(());
+        }
+        let checked = destinations::check(url, self.http.proxy());
+        checked.map_err(|denied| Failed::finally(request.unsent(denied.to_string())))
+    }
+
     /// Returns the HTTP client for a target at this distance. For another origin it is one without our client
     /// certificate and without the configured CAs.
     fn http(&self, reach: Reach) -> Result<reqwest::Client, Failed> {
@@ -316,6 +330,9 @@ impl Wire {
             return Failed::finally(request.refused_by_proxy(proxy));
         }
         let way = proxy.map(|proxy| format!("through the proxy {proxy}: ")).unwrap_or_default();
+        if let Some(denied) = denial(error) {
+            return Failed::finally(request.unsent(format!("{way}{denied}")));
+        }
         let (reason, failure) = match refusal(error) {
             Some(Refusal::Theirs(why)) => {
                 (format!("its certificate is not trusted: {why}"), Failure::Certificate)

@@ -5,6 +5,7 @@ use std::io;
 
 use rustls::AlertDescription;
 
+use super::Denied;
 use crate::error::with_causes;
 
 /// Returns the causes of an error without its own text, which contains the URL and so possibly a key in its query.
@@ -12,12 +13,17 @@ pub(crate) fn causes(error: &reqwest::Error) -> String {
     error.source().map_or_else(|| "the request failed".to_owned(), with_causes)
 }
 
-/// Returns the TLS error among the causes of an error. An IO error skips the error inside it and names that error's
-/// cause.
-pub(crate) fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
-    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+/// Returns the denial of the destination among the causes of an error. Such requests are not repeated at once.
+pub(crate) fn denial<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Denied> {
+    cause(error)
+}
+
+/// Returns the error of type `E` among the causes of an error. An IO error skips the error inside it and names that
+/// error's cause.
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
     while let Some(cause) = next {
-        if let Some(found) = cause.downcast_ref::<rustls::Error>() {
+        if let Some(found) = cause.downcast_ref::<E>() {
             return Some(found);
         }
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -37,7 +43,7 @@ pub(crate) enum Refusal<'a> {
 
 /// Returns the rejected certificate that caused a failure, if any.
 pub(crate) fn refusal(error: &reqwest::Error) -> Option<Refusal<'_>> {
-    match tls_error(error)? {
+    match cause::<rustls::Error>(error)? {
         rustls::Error::InvalidCertificate(why) => Some(Refusal::Theirs(why)),
         rustls::Error::AlertReceived(alert) if concerns_client(*alert) => Some(Refusal::Ours(*alert)),
         _ => None,

@@ -7,6 +7,7 @@
 
 mod access;
 mod connector;
+pub mod destinations;
 mod failure;
 pub(crate) mod retry;
 mod tls;
@@ -18,7 +19,8 @@ use url::Url;
 
 pub use access::Access;
 pub use connector::{Connector, TlsSettings};
-pub(crate) use failure::{Refusal, causes, is_proxy_refusal, refusal};
+pub use destinations::{Denied, Destinations, HostPattern, InvalidHostPattern};
+pub(crate) use failure::{Refusal, causes, denial, is_proxy_refusal, refusal};
 pub use tls::{Pem, TlsConfig, TlsError, TlsFiles};
 
 use crate::error::{Categorized, Category};
@@ -33,6 +35,9 @@ pub enum TransportError {
     /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The destination is not allowed.
+    #[error(transparent)]
+    Destination(#[from] Denied),
     /// The client cannot be built.
     #[error("cannot prepare an HTTP client: {reason}")]
     Client {
@@ -45,13 +50,14 @@ impl Categorized for TransportError {
     fn category(&self) -> Category {
         match self {
             Self::Tls(error) => error.category(),
-            Self::Client { .. } => Category::Validation,
+            Self::Destination(_) | Self::Client { .. } => Category::Validation,
         }
     }
 }
 
 /// Returns a builder with at least TLS 1.2, the CAs and the client certificate of `tls`, the `proxy` for the targets
-/// that use it, and [`CONNECT_TIMEOUT`].
+/// that use it, and [`CONNECT_TIMEOUT`]. Its clients connect to allowed [`Destinations`] only. They do not check IP
+/// addresses in URLs; call [`destinations::check`] before a request to another host.
 pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder {
     // Fails if the process has already chosen a provider, which is then used.
     let _ = ring::default_provider().install_default();
@@ -60,6 +66,10 @@ pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder 
         .no_proxy()
         .tls_version_min(reqwest::tls::Version::TLS_1_2)
         .connect_timeout(CONNECT_TIMEOUT);
+    let builder = match destinations::resolver() {
+        Some(resolver) => builder.dns_resolver(resolver),
+        None => builder,
+    };
     let builder = tls.apply(builder);
     if proxy.has_url() { builder.proxy(through(proxy.clone())) } else { builder }
 }

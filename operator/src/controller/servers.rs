@@ -8,6 +8,7 @@ use declarest_core::server::{
     Auth, BaseUrl, Client, Gate, Grant, HeaderCredential, OAuth2, RequestObserver, ServerError, Settings,
     Throttling, TokenNeed,
 };
+use declarest_core::transport::TransportError;
 use http::{Method, StatusCode};
 
 use super::connections;
@@ -97,6 +98,7 @@ async fn settings(context: &Context, server: &ManagedServer) -> Result<Settings,
         proxy: connections::proxy(&mut secrets, "spec.http.proxy", http.proxy.as_ref()).await?,
         default_headers: http.default_headers.clone().into_iter().collect(),
         health_check: http.health_check.clone(),
+        cross_origin_redirects: http.allow_cross_origin_redirects,
         trace: None,
     })
 }
@@ -164,6 +166,7 @@ fn throttling(spec: Option<&RequestThrottling>) -> Throttling {
 fn invalid(error: &ServerError) -> Failure {
     let from_secret = match error {
         ServerError::Setting { setting, .. } => setting.starts_with("http.auth"),
+        ServerError::Connector(TransportError::Destination(_)) => false,
         ServerError::Connector(_) => true,
         _ => false,
     };

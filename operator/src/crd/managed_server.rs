@@ -59,6 +59,9 @@ pub struct HttpEndpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub health_check: Option<String>,
+    /// Follow redirects of reads to another origin. Credentials and writes are never sent there.
+    #[serde(default)]
+    pub allow_cross_origin_redirects: bool,
     /// Headers of every request to the server. Metadata and auth take precedence over them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub default_headers: BTreeMap<String, String>,

@@ -56,12 +56,14 @@ pub enum RuntimeError {
 /// Runs against a cluster until a signal ends the process.
 pub fn cluster(options: RunOptions) -> ExitCode {
     let manager = options.manager.clone();
+    manager.destinations.destinations(false).restrict_process();
     run(&manager, cluster::run(options))
 }
 
 /// Runs without a cluster until a signal ends the process.
 pub fn standalone(options: StandaloneOptions) -> ExitCode {
     let manager = options.manager.clone();
+    manager.destinations.destinations(true).restrict_process();
     run(&manager, standalone::run(options))
 }
 

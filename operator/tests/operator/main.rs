@@ -13,6 +13,7 @@ mod artifacts;
 mod canary;
 mod chaos;
 mod confinement;
+mod destinations;
 mod election;
 mod faults;
 mod in_process;

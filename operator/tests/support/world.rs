@@ -147,7 +147,7 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
         if let Some(kubeconfig) = &self.kubeconfig {
             command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", OPERATOR_NAMESPACE);
-            command.arg("--allow-file-repositories");
+            command.args(["--allow-file-repositories", "--allow-cidr=127.0.0.0/8,::1/128"]);
             if !self.is_given("--health-probe-bind-address") {
                 command.arg("--health-probe-bind-address=0");
             }

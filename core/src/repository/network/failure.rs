@@ -1,7 +1,7 @@
 //! The errors of HTTP requests to a remote.
 
 use super::super::RepositoryError;
-use crate::transport::{Refusal, causes, is_proxy_refusal, refusal};
+use crate::transport::{Refusal, causes, denial, is_proxy_refusal, refusal};
 
 /// The connection of a request, for its errors.
 pub(super) struct Way {
@@ -17,6 +17,9 @@ impl Way {
     /// Returns the error of a request without an answer.
     pub fn explain(&self, error: &reqwest::Error) -> RepositoryError {
         let url = self.url.clone();
+        if let Some(denied) = denial(error) {
+            return RepositoryError::Destination { url, source: denied.clone() };
+        }
         if self.proxy.is_some() && is_proxy_refusal(error) {
             return RepositoryError::ProxyCredentials { url };
         }

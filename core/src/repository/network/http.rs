@@ -15,7 +15,7 @@ use super::super::{Remote, RemoteAuth, RepositoryError};
 use super::failure::Way;
 use super::{Session, stopped};
 use crate::error::with_causes;
-use crate::transport::client_builder;
+use crate::transport::{client_builder, destinations};
 
 /// Servers recognise Git clients by the prefix `git/`.
 const AGENT: &str = concat!("git/2.0 (declarest ", env!("CARGO_PKG_VERSION"), ")");
@@ -161,6 +161,8 @@ impl Exchange {
     /// Sends one request, and returns an answer of success or a redirect.
     async fn send(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<Response, RepositoryError> {
         let remote = self.remote();
+        destinations::check(url, &remote.proxy)
+            .map_err(|source| RepositoryError::Destination { url: self.shown(), source })?;
         let request = request.header(USER_AGENT, AGENT);
         let request = match &remote.auth {
             RemoteAuth::Basic { password: secret, .. } | RemoteAuth::Token { token: secret, .. } => {

@@ -19,7 +19,7 @@ use super::http::program;
 use super::{Session, stopped};
 use crate::error::with_causes;
 use crate::secrets::Secret;
-use crate::transport::CONNECT_TIMEOUT;
+use crate::transport::{CONNECT_TIMEOUT, denial, destinations};
 
 /// The number of bytes of the program's error output that is kept for an error.
 const MOST_ERROR_OUTPUT: usize = 1 << 10;
@@ -140,10 +140,15 @@ fn network(remote: &Remote, reason: String) -> RepositoryError {
 async fn connect(remote: &Remote, login: Login) -> Result<Handle<Verifier>, RepositoryError> {
     let Login { key, verifier } = login;
     // Stage 1: connect.
-    let address = (verifier.host.clone(), verifier.port);
-    let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
-    let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let stream = stream.map_err(|error| network(remote, format!("cannot connect: {error}")))?;
+    let stream = tokio::time::timeout(CONNECT_TIMEOUT, async {
+        let addresses = destinations::resolve(&verifier.host, verifier.port).await?;
+        TcpStream::connect(&*addresses).await
+    });
+    let stream = stream.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let stream = stream.map_err(|error| match denial(&error) {
+        Some(denied) => RepositoryError::Destination { url: remote.url.to_string(), source: denied.clone() },
+        None => network(remote, format!("cannot connect: {error}")),
+    })?;
     // Each message waits for the answer to the last one.
     let _ = stream.set_nodelay(true);
     // Stage 2: exchange keys, and check the key of the host.

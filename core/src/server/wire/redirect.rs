@@ -48,6 +48,7 @@ impl Wire {
             _ if !is_read(&request.method) => "for a write",
             _ if request.body.is_some() => "with a body",
             Reach::Neighbour if self.certified => "with a client certificate",
+            Reach::Stranger if !self.cross_origin_redirects => "because allowCrossOriginRedirects is not set",
             Reach::Neighbour | Reach::Stranger => return Ok(()),
         };
         let (status, path) = (status.as_u16(), self.shown_path(to));
