@@ -32,8 +32,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use declarest_core::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
 use declarest_core::error::with_causes;
-use declarest_core::metadata::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
 use declarest_core::metadata::document::{Document, Layers, compact};
 use declarest_core::metadata::identity::IdentityTemplate;
 use declarest_core::metadata::transform::Context;

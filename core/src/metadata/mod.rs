@@ -11,7 +11,6 @@
 
 mod api;
 mod body;
-pub mod bundle;
 mod check;
 #[cfg(test)]
 mod check_tests;

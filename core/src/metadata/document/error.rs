@@ -64,10 +64,7 @@ const USE_PROFILES: &str = "resource.defaults.useProfiles";
 
 impl DocumentError {
     /// Returns an error that `field` is not valid.
-    pub(in crate::metadata) fn invalid(
-        field: impl Into<String>,
-        reason: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn invalid(field: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid { position: None, field: field.into(), reason: reason.into() }
     }
 

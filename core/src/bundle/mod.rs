@@ -5,7 +5,7 @@
 //! cache once and validates every document. [`Bundle::tree`] is then a source of metadata like a metadata directory.
 //!
 //! ```
-//! use declarest_core::metadata::bundle::{BundleSource, Options, Reference};
+//! use declarest_core::bundle::{BundleSource, Options, Reference};
 //!
 //! # let runtime = tokio::runtime::Runtime::new()?;
 //! # let directory = std::env::temp_dir().join(format!("declarest-bundle-{}", std::process::id()));

@@ -37,7 +37,7 @@ const LAYER_TYPES: [&str; 6] = [
 ];
 
 /// A client for one repository of a registry.
-pub(in super::super) struct Registry<'c> {
+pub(in crate::bundle) struct Registry<'c> {
     client: &'c Client,
     reference: &'c OciReference,
     credentials: Credentials,
@@ -50,7 +50,7 @@ pub(in super::super) struct Registry<'c> {
 
 /// A bundle in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Artifact {
+pub(in crate::bundle) struct Artifact {
     /// The digest of its manifest.
     pub digest: String,
     layer: Descriptor,

@@ -9,7 +9,7 @@ use url::Url;
 use super::manifest::{Manifest, OpenApiSource};
 use super::{Build, BundleError};
 use crate::digest::sha256;
-use crate::metadata::check::read;
+use crate::metadata::read;
 use crate::payload::PayloadType;
 use crate::repository::{DirTree, EntryKind, RepositoryError, Tree};
 
