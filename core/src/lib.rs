@@ -1,8 +1,8 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
 //! Data flows through the modules in this order; each may use only the modules before it:
-//! [`path`] → [`payload`] → [`secrets`] → [`proxy`] → [`transport`] → [`repository`] → [`metadata`] → [`bundle`] →
-//! [`server`] → [`sync`].
+//! [`path`] → [`payload`] → [`secrets`] → [`proxy`] → [`transport`] → [`repository`] → [`language`] → [`metadata`] →
+//! [`bundle`] → [`server`] → [`sync`].
 //! The only exception is [`secrets::vault`], whose Vault is reached over HTTP.
 //! The crate does not depend on Kubernetes or a terminal.
 #![warn(missing_docs)]
@@ -13,6 +13,7 @@ pub mod bundle;
 pub mod control;
 pub mod digest;
 pub mod error;
+pub mod language;
 pub mod metadata;
 pub mod path;
 pub mod payload;

@@ -1,8 +1,8 @@
 //! Request bodies: the payload after its transforms, in the format of its media type.
 
 use super::document::{OperationName, ResolvedValidation};
-use super::transform::Context;
 use super::{Evaluation, MetadataError, Rendered};
+use crate::language::jq::Context;
 use crate::payload::{Class, Descriptor, Value, encode};
 
 /// An encoded request body.

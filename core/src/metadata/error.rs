@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::document::{DocumentError, OperationName};
-use super::identity::IdentityError;
 use super::includes::IncludeError;
 use super::list;
 use super::openapi::OpenApiError;
-use super::template::TemplateError;
 use super::transform::TransformError;
 use super::{Origin, ValidationError};
 use crate::error::{Categorized, Category};
+use crate::language::template::IdentityError;
+use crate::language::template::TemplateError;
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::repository::RepositoryError;

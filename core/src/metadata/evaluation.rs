@@ -7,9 +7,10 @@ use super::identity::Identity;
 use super::openapi::{ApiOperation, PathItem};
 use super::pagination::replace_parameters;
 use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps, step_field};
-use super::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
-use super::transform::{Context, Pipeline, Step, TransformError};
+use super::transform::{Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
+use crate::language::jq::Context;
+use crate::language::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
 use crate::path::LogicalPath;
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 

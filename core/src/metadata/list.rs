@@ -3,7 +3,8 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::MetadataError;
-use super::identity::{IdentityRules, IdentityTemplate, scalar_member};
+use super::identity::IdentityRules;
+use crate::language::template::IdentityTemplate;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 
@@ -108,6 +109,12 @@ impl Entry {
 /// Returns whether one of the well-known members of `payload` has the scalar value `name`.
 pub fn is_named(payload: &Value, name: &str) -> bool {
     well_known(payload).any(|text| text == name)
+}
+
+/// Returns the member `key` as text, if it is a scalar and not blank.
+fn scalar_member(payload: &Value, key: &str) -> Option<String> {
+    let text = payload.get(key)?.scalar_text()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 fn well_known(payload: &Value) -> impl Iterator<Item = String> {

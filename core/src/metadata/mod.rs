@@ -29,7 +29,6 @@ mod rendered;
 mod resolve;
 mod rules;
 mod source;
-pub mod template;
 pub mod transform;
 mod unused;
 mod validation;

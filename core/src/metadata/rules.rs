@@ -9,16 +9,18 @@ use sha2::{Digest as _, Sha256};
 use super::document::{
     Document, DocumentError, Format, NO_HEADER_NAME, OperationName, Pagination, Resolved, Step,
 };
-use super::identity::{Identity, IdentityRules, IdentityTemplate};
+use super::identity::{Identity, IdentityRules};
 use super::openapi::PathItem;
-use super::template::{
-    DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
-    derive_fields, path_patterns,
-};
-use super::transform::{self, Pipeline, ProgramCache};
+use super::transform::{self, Pipeline};
 use super::{
     Api, Entries, Evaluation, MetadataError, Origin, Pager, Rendered, Subject, Validation, ValidationError,
     list, origin,
+};
+use crate::language::jq::ProgramCache;
+use crate::language::template::IdentityTemplate;
+use crate::language::template::{
+    DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
+    derive_fields, path_patterns,
 };
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::{Descriptor, PayloadType, Value};

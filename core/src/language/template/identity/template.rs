@@ -74,7 +74,7 @@ impl IdentityTemplate {
     /// length, counted in code points; `default`, the first of its values that is not blank.
     ///
     /// ```
-    /// use declarest_core::metadata::identity::IdentityTemplate;
+    /// use declarest_core::language::template::IdentityTemplate;
     /// use declarest_core::payload::{PayloadType, decode};
     ///
     /// let template = IdentityTemplate::parse("{{lowercase /name}}-{{default /ext code}}")?;
@@ -91,7 +91,7 @@ impl IdentityTemplate {
     }
 
     /// Returns the template of a single pointer.
-    pub(super) fn of_pointer(pointer: Pointer) -> Self {
+    pub(crate) fn of_pointer(pointer: Pointer) -> Self {
         let source = pointer.to_string();
         Self::new(source, vec![Part::Expression(Expression::Value(Argument::Pointer(pointer)))])
     }

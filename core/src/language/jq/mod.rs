@@ -25,6 +25,7 @@ mod instrument;
 mod library;
 mod meter;
 mod natives;
+mod resources;
 mod shape;
 mod update;
 
@@ -39,8 +40,8 @@ use jaq_json::Val;
 pub use cache::ProgramCache;
 pub use compile::ExpressionError;
 pub use meter::StopReason;
+pub use resources::{Context, ResourceError, ResourceReader};
 
-use super::{Context, ResourceError};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::Value;
 use meter::Meter;
@@ -61,7 +62,7 @@ const STACK_LIMIT: usize = 32 << 20;
 
 /// An evaluation has no result.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Evaluation(String),
     Stopped(StopReason),
     Result(&'static str),
@@ -72,7 +73,7 @@ pub(super) enum Failure {
 
 /// The origin of the text of an expression, which determines whether messages may quote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// The text is from metadata.
     Metadata,
     /// A template inserted payload values into the text.
@@ -80,7 +81,7 @@ pub(super) enum Origin {
 }
 
 /// A compiled expression.
-pub(super) struct Program {
+pub(crate) struct Program {
     filter: jaq_core::Filter<Machine>,
     /// The text, if messages may quote it.
     source: Option<String>,
@@ -93,14 +94,14 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    pub(super) fn compile(text: &str, origin: Origin) -> Result<Self, ExpressionError> {
+    pub(crate) fn compile(text: &str, origin: Origin) -> Result<Self, ExpressionError> {
         let filter = compile::filter(text)?;
         Ok(Self { filter, source: (origin == Origin::Metadata).then(|| text.to_owned()) })
     }
 
     /// Returns the result for `input`: null if there is no output, the output if there is one, otherwise an array of
     /// the outputs. Must run on the stack of [`on_large_stack`].
-    pub(super) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, Failure> {
+    pub(crate) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, Failure> {
         self.run_metered(input, &Meter::start(context.resources, TIME_LIMIT))
     }
 
@@ -120,7 +121,7 @@ impl Program {
 
     /// Returns whether an output for `input` is neither null nor false. Further outputs are not computed. Must run on
     /// the stack of [`on_large_stack`].
-    pub(super) fn holds(&self, input: &Value) -> Result<bool, Failure> {
+    pub(crate) fn holds(&self, input: &Value) -> Result<bool, Failure> {
         let mut holds = false;
         self.each_output(input, &Meter::start(None, TIME_LIMIT), |output| {
             holds = !matches!(output, Val::Null | Val::Bool(false));
@@ -158,7 +159,7 @@ impl Program {
 pub struct Panicked;
 
 /// Calls `work` with the stack that evaluations need: the current one if it has enough space.
-pub(super) fn on_large_stack<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub(crate) fn on_large_stack<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     on_stack(STACK, work)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jaq_json::Val;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::super::ResourceReader;
+use super::resources::ResourceReader;
 use super::{Failure, OUTPUT_LIMIT, STACK_LIMIT, TIME_LIMIT, VOLUME_LIMIT};
 
 /// The maximum nesting of values and length of paths in an expression. Payloads nest less.

@@ -1,9 +1,20 @@
-//! The identity rules of a resource: the templates of its alias and id.
+//! The identity of a resource: its alias in the repository and its remote id on the server.
+//!
+//! [`IdentityRules`] hold the two [`IdentityTemplate`]s of a resource and evaluate them.
 
-use super::{Identity, IdentityError, IdentityTemplate};
+use crate::language::template::{IdentityError, IdentityTemplate};
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
+
+/// The alias and remote id of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The name for people; the last segment of the logical path.
+    pub alias: String,
+    /// The segment that addresses the resource on the server.
+    pub remote_id: String,
+}
 
 /// The templates of id and alias. The default of both is `/id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,3 +122,7 @@ fn name(template: &IdentityTemplate, path: &LogicalPath, payload: &Value) -> Res
         Err(source) => Err(IdentityError::NotASegment { template: template.source().to_owned(), source }),
     }
 }
+
+#[cfg(test)]
+#[path = "identity_tests.rs"]
+mod tests;

@@ -1,4 +1,5 @@
-//! The template language of metadata, for paths, methods, queries, headers and jq expressions.
+//! The template language of metadata, for paths, methods, queries, headers and jq expressions. An
+//! [`IdentityTemplate`] is a simpler kind of template, for the names of resources.
 //!
 //! A [`Template`] is compiled once and rendered for every resource it governs. Rendering reads a [`Scope`]
 //! that borrows the payload. It does no I/O, and its result and work are limited.
@@ -31,7 +32,7 @@
 //! Missing and empty values, null, `false` and zero are false.
 //!
 //! ```
-//! use declarest_core::metadata::template::{DerivedFields, Kind, Scope, Target, Template};
+//! use declarest_core::language::template::{DerivedFields, Kind, Scope, Target, Template};
 //! use declarest_core::path::LogicalPath;
 //! use declarest_core::payload::{PayloadType, decode};
 //!
@@ -58,6 +59,7 @@ mod error;
 mod escape;
 mod expression;
 mod function;
+mod identity;
 mod jq;
 mod lexer;
 mod literal;
@@ -73,9 +75,10 @@ mod tests;
 
 use crate::payload::pointer::Pointer;
 
-pub(super) use derive::singular;
+pub(crate) use derive::singular;
 pub use derive::{DerivedFields, Descendants, derive_fields};
 pub use error::{Place, TemplateError};
+pub use identity::{IdentityError, IdentityTemplate};
 pub use pattern::{OperationSources, PathPattern, PatternSources, path_patterns};
 pub use scope::{Scope, Target};
 

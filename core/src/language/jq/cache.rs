@@ -38,7 +38,7 @@ impl ProgramCache {
     }
 
     /// Returns the program of `text`. Errors are not cached.
-    pub(in super::super) fn program(&self, text: &str) -> Result<Arc<Program>, ExpressionError> {
+    pub(crate) fn program(&self, text: &str) -> Result<Arc<Program>, ExpressionError> {
         if let Some(program) = self.lock().used(text) {
             return Ok(program);
         }
