@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
+use crate::payload::Class;
 
 fn described(descriptor: &Descriptor) -> (&str, &str, &str) {
     (descriptor.payload_type.name(), descriptor.media_type, &descriptor.extension)
