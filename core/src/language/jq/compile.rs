@@ -5,7 +5,8 @@ use jaq_core::load::lex::{Lexer, Token};
 use jaq_core::load::parse::{Def, Expect, Parser};
 use jaq_core::load::{Arena, File, Loader};
 
-use super::natives::{self, Machine};
+use super::machine::Machine;
+use super::natives;
 use super::{Panicked, instrument, library, on_stack};
 use crate::error::{Categorized, Category};
 use crate::payload::Position;

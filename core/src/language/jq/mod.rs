@@ -23,6 +23,7 @@ mod convert;
 mod describe;
 mod instrument;
 mod library;
+mod machine;
 mod meter;
 mod natives;
 mod resources;
@@ -44,8 +45,8 @@ pub use resources::{Context, ResourceError, ResourceReader};
 
 use crate::path::{LogicalPath, PathError};
 use crate::payload::Value;
+use machine::{Machine, Run};
 use meter::Meter;
-use natives::{Machine, Run};
 
 /// The maximum CPU time of one evaluation, without reads of other resources.
 const TIME_LIMIT: Duration = Duration::from_secs(5);

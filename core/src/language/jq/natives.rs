@@ -1,36 +1,15 @@
 //! The native functions of expressions: those of jaq that do not access the environment, and our own.
 
 use jaq_core::box_iter::box_once;
-use jaq_core::data::{DataT, HasLut};
 use jaq_core::native::{Fun, v};
-use jaq_core::{Bind, Cv, Error, Exn, Lut, Native, ValXs};
+use jaq_core::{Bind, Cv, Error, Exn, Native, ValXs};
 use jaq_json::{Num, Val};
 
+use super::machine::Machine;
 use super::meter::{Ended, Meter, shallow_size};
 use super::{Failure, convert, update};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, decode};
-
-/// The data types that programs are compiled for.
-pub(super) struct Machine;
-
-impl DataT for Machine {
-    type V<'a> = Val;
-    type Data<'a> = Run<'a>;
-}
-
-/// The data of the evaluation that native functions can access.
-#[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
-    pub(super) lut: &'a Lut<Machine>,
-    pub(super) meter: &'a Meter<'a>,
-}
-
-impl<'a> HasLut<'a, Machine> for Run<'a> {
-    fn lut(&self) -> &'a Lut<Machine> {
-        self.lut
-    }
-}
 
 /// The names of the functions that [`super::instrument`] inserts. They are not valid in expressions.
 pub(super) mod toll {

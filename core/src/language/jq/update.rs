@@ -9,8 +9,8 @@ use jaq_core::path::Opt;
 use jaq_core::{Cv, Error, Exn, ValT, ValX, ValXs};
 use jaq_json::{Map, Num, Rc, Val};
 
+use super::machine::Machine;
 use super::meter::{Meter, shallow_size};
-use super::natives::Machine;
 
 /// The keys of a path from the root: text, integers, and `{"start", "end"}` for slices.
 type Keys = Vec<Val>;

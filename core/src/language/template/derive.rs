@@ -3,47 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::pattern::PathPattern;
-use super::scope::Target;
-use crate::path::LogicalPath;
+use super::target::{Descendants, Target};
 use crate::payload::{Object, Value};
-
-/// The position of a target below a collection whose document has `descendants: true`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Descendants {
-    root: LogicalPath,
-    path: String,
-    collection: String,
-}
-
-impl Descendants {
-    /// Returns the position of `path` and its logical collection below `root`, the deepest collection that a document
-    /// with `descendants: true` matched.
-    pub fn new(root: &LogicalPath, path: &LogicalPath, collection: &LogicalPath) -> Self {
-        Self { root: root.clone(), path: below(root, path), collection: below(root, collection) }
-    }
-
-    /// The collection that the document matched.
-    pub fn root(&self) -> &LogicalPath {
-        &self.root
-    }
-
-    /// The path without the root; empty, or with a leading slash.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// The logical collection without the root; empty, or with a leading slash.
-    pub fn collection(&self) -> &str {
-        &self.collection
-    }
-}
-
-fn below(root: &LogicalPath, path: &LogicalPath) -> String {
-    if !path.is_within(root) {
-        return String::new();
-    }
-    path.segments().skip(root.segments().count()).flat_map(|segment| ["/", segment]).collect()
-}
 
 /// Fields that are derived from a path. They are part of the scope, but not of a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

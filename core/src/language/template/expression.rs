@@ -1,26 +1,27 @@
 //! Parses expressions: pipelines, commands and operands.
 
-use super::ast::{Call, Command, Pipeline, Term};
-use super::error::TemplateError;
+use std::borrow::Cow;
+
+use super::ast::{Call, Command, Expression, Pipeline, Slot, Term};
+use super::error::{Place, TemplateError};
 use super::function::{Function, Signature, unknown};
 use super::lexer::{Action, Token, TokenKind};
-use super::parser::Parser;
-use super::print;
+use super::{MAX_NESTING, print};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
 /// A cursor over the tokens of an action.
-pub(super) struct Cursor<'a> {
+struct Cursor<'a> {
     action: &'a Action,
     next: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(action: &'a Action, skip: usize) -> Self {
+    fn new(action: &'a Action, skip: usize) -> Self {
         Self { action, next: skip }
     }
 
-    pub(super) fn peek(&self) -> Option<&'a Token> {
+    fn peek(&self) -> Option<&'a Token> {
         self.action.tokens.get(self.next)
     }
 
@@ -43,8 +44,38 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl Parser<'_> {
-    pub(super) fn pipeline(&mut self, cursor: &mut Cursor<'_>) -> Result<Pipeline, TemplateError> {
+/// The parser of expressions, with the names that are visible to them.
+pub(super) struct Expressions<'t> {
+    pub(super) text: &'t str,
+    /// The names of the visible variables, by slot.
+    pub(super) variables: Vec<String>,
+    /// The maximum number of variables that were visible at the same time.
+    pub(super) slots: usize,
+    /// The fields of the root that the expressions name, in order and without duplicates.
+    pub(super) pointers: Vec<Pointer>,
+    /// The number of enclosing blocks that set `.`.
+    pub(super) rebound: usize,
+    pub(super) nesting: usize,
+}
+
+impl<'t> Expressions<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, variables: Vec::new(), slots: 0, pointers: Vec::new(), rebound: 0, nesting: 0 }
+    }
+
+    /// Parses the pipeline from token `skip` to the end of the action.
+    pub(super) fn expression(&mut self, action: &Action, skip: usize) -> Result<Expression, TemplateError> {
+        let mut cursor = Cursor::new(action, skip);
+        let pipeline = self.pipeline(&mut cursor)?;
+        match cursor.peek() {
+            None => Ok(Expression { span: action.span.clone(), pipeline }),
+            Some(token) => {
+                Err(self.error_at(action, token.at, "nothing can follow here; is a \"(\" missing?"))
+            }
+        }
+    }
+
+    fn pipeline(&mut self, cursor: &mut Cursor<'_>) -> Result<Pipeline, TemplateError> {
         let first = self.command(cursor)?;
         let mut rest = Vec::new();
         while cursor.peek_kind() == Some(&TokenKind::Pipe) {
@@ -213,6 +244,49 @@ impl Parser<'_> {
         if !pointer.is_root() && !self.pointers.contains(&pointer) {
             self.pointers.push(pointer);
         }
+    }
+
+    /// Enters a block or parenthesis. Fails if the nesting exceeds [`MAX_NESTING`].
+    pub(super) fn enter(&mut self, action: &Action) -> Result<(), TemplateError> {
+        self.nesting += 1;
+        if self.nesting > MAX_NESTING {
+            let limit = format!("blocks and parentheses nest at most {MAX_NESTING} deep");
+            return Err(TemplateError::Limit {
+                at: self.place(action, action.span.start),
+                limit: limit.into(),
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare(&mut self, action: &Action, name: &str, at: usize) -> Result<Slot, TemplateError> {
+        if name.is_empty() {
+            return Err(self.error_at(
+                action,
+                at,
+                "$ is the root and cannot be set; give the variable a name",
+            ));
+        }
+        self.variables.push(name.to_owned());
+        self.slots = self.slots.max(self.variables.len());
+        Ok(self.variables.len() - 1)
+    }
+
+    pub(super) fn error(&self, action: &Action, reason: impl Into<Cow<'static, str>>) -> TemplateError {
+        self.error_at(action, action.span.start, reason)
+    }
+
+    pub(super) fn error_at(
+        &self,
+        action: &Action,
+        at: usize,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> TemplateError {
+        TemplateError::Syntax { at: self.place(action, at), reason: reason.into() }
+    }
+
+    fn place(&self, action: &Action, at: usize) -> Place {
+        Place::new(self.text, action.span.clone(), at)
     }
 }
 

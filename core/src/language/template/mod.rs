@@ -58,6 +58,7 @@ mod derive;
 mod error;
 mod escape;
 mod expression;
+mod field;
 mod function;
 mod identity;
 mod jq;
@@ -70,17 +71,19 @@ mod print;
 mod render;
 mod scope;
 mod sink;
+mod target;
 #[cfg(test)]
 mod tests;
 
 use crate::payload::pointer::Pointer;
 
 pub(crate) use derive::singular;
-pub use derive::{DerivedFields, Descendants, derive_fields};
+pub use derive::{DerivedFields, derive_fields};
 pub use error::{Place, TemplateError};
 pub use identity::{IdentityError, IdentityTemplate};
 pub use pattern::{OperationSources, PathPattern, PatternSources, path_patterns};
-pub use scope::{Scope, Target};
+pub use scope::Scope;
+pub use target::{Descendants, Target};
 
 /// The maximum length of a rendered text, in bytes.
 pub const MAX_OUTPUT: usize = 1 << 20;

@@ -1,13 +1,11 @@
 //! Parses blocks and actions into nodes.
 
-use std::borrow::Cow;
-
-use super::ast::{Branch, Expression, Node, Slot};
+use super::Kind;
+use super::ast::{Branch, Node};
 use super::error::{Place, TemplateError};
-use super::expression::Cursor;
+use super::expression::Expressions;
 use super::function::is_field_name;
 use super::lexer::{Action, Piece, Token, TokenKind, lex};
-use super::{Kind, MAX_NESTING};
 use crate::payload::pointer::Pointer;
 
 /// The result of parsing.
@@ -22,34 +20,20 @@ pub(super) struct Parsed {
 
 /// Parses `text`.
 pub(super) fn parse(text: &str, kind: Kind) -> Result<Parsed, TemplateError> {
-    let mut parser = Parser {
-        text,
-        kind,
-        pieces: lex(text)?.into_iter(),
-        variables: Vec::new(),
-        slots: 0,
-        pointers: Vec::new(),
-        rebound: 0,
-        nesting: 0,
-    };
-    match parser.nodes()? {
-        (nodes, Ending::Text) => Ok(Parsed { nodes, slots: parser.slots, pointers: parser.pointers }),
-        (_, Ending::End(action)) => Err(parser.error(&action, "this end has no block")),
-        (_, Ending::Else(action)) => Err(parser.error(&action, "this else is not in a block")),
+    let mut parser = Parser { expressions: Expressions::new(text), kind, pieces: lex(text)?.into_iter() };
+    let (nodes, ending) = parser.nodes()?;
+    let expressions = parser.expressions;
+    match ending {
+        Ending::Text => Ok(Parsed { nodes, slots: expressions.slots, pointers: expressions.pointers }),
+        Ending::End(action) => Err(expressions.error(&action, "this end has no block")),
+        Ending::Else(action) => Err(expressions.error(&action, "this else is not in a block")),
     }
 }
 
-pub(super) struct Parser<'t> {
-    pub(super) text: &'t str,
+struct Parser<'t> {
+    expressions: Expressions<'t>,
     kind: Kind,
     pieces: std::vec::IntoIter<Piece<'t>>,
-    /// The names of the visible variables, by slot.
-    pub(super) variables: Vec<String>,
-    slots: usize,
-    pub(super) pointers: Vec<Pointer>,
-    /// The number of enclosing blocks that set `.`.
-    pub(super) rebound: usize,
-    pub(super) nesting: usize,
 }
 
 /// The end of a sequence of nodes.
@@ -84,8 +68,8 @@ impl<'t> Parser<'t> {
         if self.kind == Kind::Header
             && let Some(at) = text.find(['\r', '\n'])
         {
-            let start = text.as_ptr() as usize - self.text.as_ptr() as usize;
-            let at = Place::new(self.text, start..start + at, start + at);
+            let start = text.as_ptr() as usize - self.expressions.text.as_ptr() as usize;
+            let at = Place::new(self.expressions.text, start..start + at, start + at);
             return Err(TemplateError::Syntax { at, reason: "a header value is one line".into() });
         }
         Ok(Node::Text(text.to_owned()))
@@ -96,7 +80,9 @@ impl<'t> Parser<'t> {
             Some(Token { kind: TokenKind::Name(name), .. }) => name.as_str(),
             Some(_) => "",
             None => {
-                return Err(self.error(&action, "it is empty; write the pointer of a field, such as {{/id}}"));
+                return Err(self
+                    .expressions
+                    .error(&action, "it is empty; write the pointer of a field, such as {{/id}}"));
             }
         };
         Ok(match keyword {
@@ -119,41 +105,31 @@ impl<'t> Parser<'t> {
                 let pointer: Pointer = std::iter::once(name.clone()).collect();
                 let name = Token { kind: TokenKind::Pointer(pointer), at: action.span.start, spaced: true };
                 let named = Action { span: action.span.clone(), tokens: vec![name] };
-                Ok(Node::Output(self.expression(&named, 0)?))
+                Ok(Node::Output(self.expressions.expression(&named, 0)?))
             }
             [
                 Token { kind: TokenKind::Variable(name), at, .. },
                 Token { kind: TokenKind::Declare, .. },
                 ..,
             ] => {
-                let value = self.expression(action, 2)?;
-                let slot = self.declare(action, name, *at)?;
+                let value = self.expressions.expression(action, 2)?;
+                let slot = self.expressions.declare(action, name, *at)?;
                 Ok(Node::Assign { slot, value })
             }
-            _ => Ok(Node::Output(self.expression(action, 0)?)),
-        }
-    }
-
-    /// Parses the pipeline from token `skip` to the end of the action.
-    fn expression(&mut self, action: &Action, skip: usize) -> Result<Expression, TemplateError> {
-        let mut cursor = Cursor::new(action, skip);
-        let pipeline = self.pipeline(&mut cursor)?;
-        match cursor.peek() {
-            None => Ok(Expression { span: action.span.clone(), pipeline }),
-            Some(token) => {
-                Err(self.error_at(action, token.at, "nothing can follow here; is a \"(\" missing?"))
-            }
+            _ => Ok(Node::Output(self.expressions.expression(action, 0)?)),
         }
     }
 
     fn if_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
         let mut branches = Vec::new();
-        let mut expression = self.expression(action, 1)?;
+        let mut expression = self.expressions.expression(action, 1)?;
         loop {
             let (body, ending) = self.body(action)?;
             branches.push(Branch { expression, body });
             match ending {
-                Ending::Else(again) if starts_with_if(&again) => expression = self.expression(&again, 2)?,
+                Ending::Else(again) if starts_with_if(&again) => {
+                    expression = self.expressions.expression(&again, 2)?
+                }
                 ending => {
                     let otherwise = self.otherwise(action, ending)?;
                     return Ok(Node::If { branches, otherwise });
@@ -163,28 +139,28 @@ impl<'t> Parser<'t> {
     }
 
     fn with_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
-        let expression = self.expression(action, 1)?;
-        self.rebound += 1;
+        let expression = self.expressions.expression(action, 1)?;
+        self.expressions.rebound += 1;
         let (body, ending) = self.body(action)?;
-        self.rebound -= 1;
+        self.expressions.rebound -= 1;
         let otherwise = self.otherwise(action, ending)?;
         Ok(Node::With { branch: Branch { expression, body }, otherwise })
     }
 
     fn range_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
         let (names, skip) = self.range_variables(action)?;
-        let expression = self.expression(action, 1 + skip)?;
-        let visible = self.variables.len();
+        let expression = self.expressions.expression(action, 1 + skip)?;
+        let visible = self.expressions.variables.len();
         let mut slots = Vec::new();
         for (name, at) in &names {
-            slots.push(self.declare(action, name, *at)?);
+            slots.push(self.expressions.declare(action, name, *at)?);
         }
         let item = slots.pop();
         let key = slots.pop();
-        self.rebound += 1;
+        self.expressions.rebound += 1;
         let (body, ending) = self.body(action)?;
-        self.rebound -= 1;
-        self.variables.truncate(visible);
+        self.expressions.rebound -= 1;
+        self.expressions.variables.truncate(visible);
         let otherwise = self.otherwise(action, ending)?;
         Ok(Node::Range { branch: Branch { expression, body }, key, item, otherwise })
     }
@@ -198,22 +174,22 @@ impl<'t> Parser<'t> {
                 Ok((vec![(key.clone(), at(0)), (item.clone(), at(2))], 4))
             }
             [TokenKind::Variable(item), TokenKind::Declare, ..] => Ok((vec![(item.clone(), at(0))], 2)),
-            [TokenKind::Variable(_), TokenKind::Comma, ..] => {
-                Err(self.error(action, "write the variables as in {{range $key, $value := /items}}"))
-            }
+            [TokenKind::Variable(_), TokenKind::Comma, ..] => Err(self
+                .expressions
+                .error(action, "write the variables as in {{range $key, $value := /items}}")),
             _ => Ok((Vec::new(), 0)),
         }
     }
 
     /// Parses the nodes up to the `else` or `end` of the block that `action` opens.
     fn body(&mut self, action: &Action) -> Result<(Vec<Node>, Ending), TemplateError> {
-        let visible = self.variables.len();
-        self.enter(action)?;
+        let visible = self.expressions.variables.len();
+        self.expressions.enter(action)?;
         let (nodes, ending) = self.nodes()?;
-        self.nesting -= 1;
-        self.variables.truncate(visible);
+        self.expressions.nesting -= 1;
+        self.expressions.variables.truncate(visible);
         match ending {
-            Ending::Text => Err(self.error(action, "its {{end}} is missing")),
+            Ending::Text => Err(self.expressions.error(action, "its {{end}} is missing")),
             ending => Ok((nodes, ending)),
         }
     }
@@ -223,59 +199,18 @@ impl<'t> Parser<'t> {
         let Ending::Else(action) = ending else { return Ok(Vec::new()) };
         self.nothing_after(&action, 1)?;
         match self.body(opener)? {
-            (_, Ending::Else(second)) => Err(self.error(&second, "the block already has a last else")),
+            (_, Ending::Else(second)) => {
+                Err(self.expressions.error(&second, "the block already has a last else"))
+            }
             (nodes, _) => Ok(nodes),
         }
-    }
-
-    /// Enters a block or parenthesis. Fails if the nesting exceeds [`MAX_NESTING`].
-    pub(super) fn enter(&mut self, action: &Action) -> Result<(), TemplateError> {
-        self.nesting += 1;
-        if self.nesting > MAX_NESTING {
-            let limit = format!("blocks and parentheses nest at most {MAX_NESTING} deep");
-            return Err(TemplateError::Limit {
-                at: self.place(action, action.span.start),
-                limit: limit.into(),
-            });
-        }
-        Ok(())
-    }
-
-    fn declare(&mut self, action: &Action, name: &str, at: usize) -> Result<Slot, TemplateError> {
-        if name.is_empty() {
-            return Err(self.error_at(
-                action,
-                at,
-                "$ is the root and cannot be set; give the variable a name",
-            ));
-        }
-        self.variables.push(name.to_owned());
-        self.slots = self.slots.max(self.variables.len());
-        Ok(self.variables.len() - 1)
     }
 
     fn nothing_after(&self, action: &Action, count: usize) -> Result<(), TemplateError> {
         match action.tokens.get(count) {
             None => Ok(()),
-            Some(token) => Err(self.error_at(action, token.at, "nothing can follow here")),
+            Some(token) => Err(self.expressions.error_at(action, token.at, "nothing can follow here")),
         }
-    }
-
-    pub(super) fn error(&self, action: &Action, reason: impl Into<Cow<'static, str>>) -> TemplateError {
-        self.error_at(action, action.span.start, reason)
-    }
-
-    pub(super) fn error_at(
-        &self,
-        action: &Action,
-        at: usize,
-        reason: impl Into<Cow<'static, str>>,
-    ) -> TemplateError {
-        TemplateError::Syntax { at: self.place(action, at), reason: reason.into() }
-    }
-
-    fn place(&self, action: &Action, at: usize) -> Place {
-        Place::new(self.text, action.span.clone(), at)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Template;
 use super::ast::Node;
-use super::scope::is_engine_name;
+use super::field::is_engine_name;
 use crate::path::LogicalPath;
 
 /// A path template that is matched with logical paths. It is compiled once and applied to every resource.

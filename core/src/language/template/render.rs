@@ -5,9 +5,10 @@ use std::ops::Range;
 use super::ast::{Branch, Call, Command, Expression, Node, Pipeline, Slot, Term};
 use super::call;
 use super::error::{Fault, Place, TemplateError};
+use super::field::{is_descendant_field, is_path_field};
 use super::function::Function;
 use super::operand::{Operand, View};
-use super::scope::{Scope, is_descendant_field, is_path_field};
+use super::scope::Scope;
 use super::sink::{Latitude, Sink};
 use super::{MAX_WORK, Template};
 

@@ -2,21 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::derive::{DerivedFields, Descendants};
+use super::derive::DerivedFields;
+use super::field::FIXED_FIELDS;
 use super::operand::Operand;
-use crate::path::LogicalPath;
+use super::target::Target;
 use crate::payload::{Descriptor, Object, PayloadType, Value};
-
-/// The resource or collection that an operation applies to.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
-    /// The path.
-    pub path: &'a LogicalPath,
-    /// The logical collection: the parent of [`Target::path`], or that path itself for a list.
-    pub collection: &'a LogicalPath,
-    /// The position below the root of descendants, if a document with `descendants: true` applies.
-    pub descendants: Option<&'a Descendants>,
-}
 
 /// The values that a template can refer to, borrowed.
 ///
@@ -140,38 +130,4 @@ impl<'a> Scope<'a> {
     fn members(&self) -> Option<&'a Object> {
         self.payload.and_then(Value::as_object)
     }
-}
-
-/// Names that are defined for every payload.
-const FIXED_FIELDS: [&str; 14] = [
-    "payload",
-    "value",
-    "payloadType",
-    "payloadMediaType",
-    "payloadExtension",
-    "remoteCollectionPath",
-    "descendantPath",
-    "descendantCollectionPath",
-    "logicalPath",
-    "logicalCollectionPath",
-    "alias",
-    "remoteID",
-    "id",
-    "contentType",
-];
-
-/// Returns whether the engine sets this name, so it is not derived from a path segment.
-pub(super) fn is_engine_name(name: &str) -> bool {
-    FIXED_FIELDS.contains(&name) && !matches!(name, "alias" | "id")
-}
-
-/// Returns whether the field is a path, whose text may be `/`.
-pub(super) fn is_path_field(name: &str) -> bool {
-    is_descendant_field(name)
-        || matches!(name, "remoteCollectionPath" | "logicalPath" | "logicalCollectionPath")
-}
-
-/// Returns whether the field may be empty in a path.
-pub(super) fn is_descendant_field(name: &str) -> bool {
-    matches!(name, "descendantPath" | "descendantCollectionPath")
 }

@@ -4,21 +4,38 @@ use super::template::{Argument, Expression, Function, Part};
 use super::{IdentityError, IdentityTemplate};
 use crate::payload::pointer::Pointer;
 
-/// Parses a template; see [`IdentityTemplate::parse`].
-pub(super) fn template(source: &str) -> Result<IdentityTemplate, IdentityError> {
-    let parser = Parser { source };
-    let trimmed = source.trim();
-    if trimmed.is_empty() {
-        return Err(parser.error(source, "it is blank; write a pointer such as /name"));
+impl IdentityTemplate {
+    /// Parses a template.
+    ///
+    /// Without `{{`, it is a pointer if it starts with `/`, otherwise a constant. An expression is a pointer, a
+    /// name (`name` and `.name` are `/name`), a quoted string, or one of these helpers with arguments:
+    /// `uppercase`, `lowercase` and `trim` of a value; `substring` of a value, a start and optionally a
+    /// length, counted in code points; `default`, the first of its values that is not blank.
+    ///
+    /// ```
+    /// use declarest_core::language::template::IdentityTemplate;
+    /// use declarest_core::payload::{PayloadType, decode};
+    ///
+    /// let template = IdentityTemplate::parse("{{lowercase /name}}-{{default /ext code}}")?;
+    /// let payload = decode(PayloadType::Json, br#"{"name": "Rio", "code": "K9"}"#)?;
+    /// assert_eq!(template.evaluate(&payload)?, "rio-K9");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn parse(source: &str) -> Result<Self, IdentityError> {
+        let parser = Parser { source };
+        let trimmed = source.trim();
+        if trimmed.is_empty() {
+            return Err(parser.error(source, "it is blank; write a pointer such as /name"));
+        }
+        let parts = if trimmed.contains("{{") {
+            parser.parts(trimmed)?
+        } else if trimmed.starts_with('/') {
+            vec![Part::Expression(Expression::Value(Argument::Pointer(parser.pointer(trimmed)?)))]
+        } else {
+            vec![Part::Text(trimmed.to_owned())]
+        };
+        Ok(Self::new(source.to_owned(), parts))
     }
-    let parts = if trimmed.contains("{{") {
-        parser.parts(trimmed)?
-    } else if trimmed.starts_with('/') {
-        vec![Part::Expression(Expression::Value(Argument::Pointer(parser.pointer(trimmed)?)))]
-    } else {
-        vec![Part::Text(trimmed.to_owned())]
-    };
-    Ok(IdentityTemplate::new(source.to_owned(), parts))
 }
 
 /// The parser. All texts that its functions receive are slices of `source`, which is how errors get their column.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{IdentityError, parse};
+use super::IdentityError;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
@@ -66,26 +66,6 @@ impl Function {
 }
 
 impl IdentityTemplate {
-    /// Parses a template.
-    ///
-    /// Without `{{`, it is a pointer if it starts with `/`, otherwise a constant. An expression is a pointer, a
-    /// name (`name` and `.name` are `/name`), a quoted string, or one of these helpers with arguments:
-    /// `uppercase`, `lowercase` and `trim` of a value; `substring` of a value, a start and optionally a
-    /// length, counted in code points; `default`, the first of its values that is not blank.
-    ///
-    /// ```
-    /// use declarest_core::language::template::IdentityTemplate;
-    /// use declarest_core::payload::{PayloadType, decode};
-    ///
-    /// let template = IdentityTemplate::parse("{{lowercase /name}}-{{default /ext code}}")?;
-    /// let payload = decode(PayloadType::Json, br#"{"name": "Rio", "code": "K9"}"#)?;
-    /// assert_eq!(template.evaluate(&payload)?, "rio-K9");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn parse(source: &str) -> Result<Self, IdentityError> {
-        parse::template(source)
-    }
-
     pub(super) fn new(source: String, parts: Vec<Part>) -> Self {
         Self { source, parts }
     }
