@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::IncludeError;
 use crate::error::{Categorized, Category};
 use crate::payload::fields::{FieldError, read_document};
 use crate::payload::{PayloadError, PayloadType, Position};
+
+/// The error of reading an included file.
+pub type IncludeError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A document cannot be read, is not valid, or conflicts with others.
 ///
