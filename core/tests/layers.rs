@@ -6,6 +6,12 @@ mod layers;
 use std::path::Path;
 
 #[test]
+fn the_modules_of_the_library_are_layers() {
+    let found = layers::violations(Path::new("src/lib.rs")).unwrap();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
 fn circles_and_wrong_directions_are_reported() {
     let found = layers::violations(Path::new("tests/fixtures/layers/lib.rs")).unwrap();
     insta::assert_snapshot!(found.join("\n"), @r"

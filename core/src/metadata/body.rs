@@ -64,7 +64,8 @@ impl Evaluation<'_> {
             operation,
             source: Box::new(source),
         };
-        let validation = self.rules.validation(operation, rendered).map_err(invalid)?;
+        let validation =
+            self.rules.validation(operation, &rendered.method, &rendered.path).map_err(invalid)?;
         validation.check(body, &self.path_fields()).map_err(invalid)
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::document::{DocumentError, OperationName};
+use super::identity::WELL_KNOWN;
 use super::includes::IncludeError;
-use super::list;
 use super::openapi::OpenApiError;
 use super::transform::TransformError;
 use super::{Origin, ValidationError};
@@ -172,7 +172,7 @@ pub enum MetadataError {
     /// A list entry has no alias and no id.
     #[error(
         "list of {collection}: entry {index} has no name: the alias template \"{alias}\" and the id template \"{id}\" find no value, and it has none of {well_known}",
-        well_known = list::WELL_KNOWN.join(", ")
+        well_known = WELL_KNOWN.join(", ")
     )]
     AnonymousEntry {
         /// The collection.

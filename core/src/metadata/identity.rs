@@ -7,6 +7,10 @@ use crate::path::{LogicalPath, check_segment};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
+/// Members that identify an entry of a list when the identity rules do not, in order.
+pub(super) const WELL_KNOWN: [&str; 8] =
+    ["/id", "/clientId", "/name", "/alias", "/key", "/uuid", "/uid", "/username"];
+
 /// The alias and remote id of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {

@@ -24,6 +24,7 @@ pub mod inference;
 mod list;
 pub mod openapi;
 mod origin;
+mod page_members;
 mod pagination;
 mod rendered;
 mod resolve;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::{RepositoryError, relay};
+use super::RepositoryError;
 use crate::proxy::Proxy;
 use crate::secrets::Secret;
 use crate::transport::TlsConfig;
@@ -267,7 +267,7 @@ impl Remote {
         // With OpenSSL, libgit2 presents no client certificate and shows only the first certificate of the server's
         // chain.
         let beyond_libgit2 = self.tls.presents() || self.tls.replaces_authorities();
-        let needed = beyond_libgit2 || relay::is_proxied(&self.proxy, target);
+        let needed = beyond_libgit2 || is_proxied(&self.proxy, target);
         (self.url.kind == RemoteKind::Http && needed).then_some(target)
     }
 
@@ -281,6 +281,22 @@ impl Remote {
         };
         configured.or(self.url.user()).unwrap_or(default)
     }
+}
+
+/// Returns the origins of a remote: its own, and that of an upgrade from http to https, each at its standard port.
+pub(super) fn origins(target: &Url) -> Vec<Url> {
+    let mut own = target.clone();
+    own.set_path("");
+    own.set_query(None);
+    own.set_fragment(None);
+    let mut upgraded = own.clone();
+    let upgrades = own.scheme() == "http" && own.port().is_none() && upgraded.set_scheme("https").is_ok();
+    if upgrades { vec![own, upgraded] } else { vec![own] }
+}
+
+/// Whether a proxy serves any origin of `target`.
+fn is_proxied(proxy: &Proxy, target: &Url) -> bool {
+    origins(target).iter().any(|origin| proxy.serving(origin).is_some())
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use reqwest::Body;
 use sha2::{Digest, Sha256};
 use url::{Position, Url};
 
-use super::super::{Remote, RepositoryError};
+use super::super::RepositoryError;
+use super::super::remote::{Remote, origins};
 use super::failure::{FirstFailure, Way};
 use crate::error::with_causes;
-use crate::proxy::Proxy;
 use crate::transport::client_builder;
 
 /// The request headers that are forwarded. Each connection has its own framing of the body, and `Expect` is answered
@@ -182,22 +182,6 @@ impl Forwarder {
         let address = self.base.trim_start_matches("http://").split('/').next().unwrap_or_default();
         hidden.replace(&self.base, &self.shown).replace(address, &self.shown)
     }
-}
-
-/// Returns the origins of a remote: its own, and that of an upgrade from http to https, each at its standard port.
-fn origins(target: &Url) -> Vec<Url> {
-    let mut own = target.clone();
-    own.set_path("");
-    own.set_query(None);
-    own.set_fragment(None);
-    let mut upgraded = own.clone();
-    let upgrades = own.scheme() == "http" && own.port().is_none() && upgraded.set_scheme("https").is_ok();
-    if upgrades { vec![own, upgraded] } else { vec![own] }
-}
-
-/// Whether a proxy serves any origin of `target`.
-pub(in super::super) fn is_proxied(proxy: &Proxy, target: &Url) -> bool {
-    origins(target).iter().any(|origin| proxy.serving(origin).is_some())
 }
 
 /// Returns a client that forwards answers unchanged: without decompression and without following redirects.

@@ -24,7 +24,6 @@ use tokio::sync::oneshot;
 use url::{Position, Url};
 
 use self::forward::Forwarder;
-pub(super) use self::forward::is_proxied;
 use super::{Remote, RepositoryError};
 
 /// The length of the random token in bytes: 128 bits.
