@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use declarest_core::metadata::bundle::{
+use declarest_core::bundle::{
     Bundle, BundleSource, OpenApiHint, Options, Reference, cache_directory, registry_credentials,
 };
 use declarest_core::metadata::document::Document;

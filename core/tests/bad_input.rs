@@ -10,8 +10,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use declarest_core::bundle::{BundleSource, Options, Reference};
 use declarest_core::error::{Categorized, with_causes};
-use declarest_core::metadata::bundle::{BundleSource, Options, Reference};
 use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Listing, Metadata, OperationName};
 use declarest_core::path::LogicalPath;

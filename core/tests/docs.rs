@@ -32,11 +32,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use declarest_core::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
 use declarest_core::error::with_causes;
-use declarest_core::metadata::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
+use declarest_core::language::jq::Context;
+use declarest_core::language::template::IdentityTemplate;
 use declarest_core::metadata::document::{Document, Layers, compact};
-use declarest_core::metadata::identity::IdentityTemplate;
-use declarest_core::metadata::transform::Context;
 use declarest_core::metadata::{NextPage, OperationName, PageView};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, PayloadType, Value, decode, encode};

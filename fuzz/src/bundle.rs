@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use declarest_core::metadata::bundle::{BundleSource, Constraint, Manifest, Options, Reference};
+use declarest_core::bundle::{BundleSource, Constraint, Manifest, Options, Reference};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use semver::Version;

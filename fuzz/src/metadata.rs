@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, LazyLock};
 
-use declarest_core::metadata::document::{Document, Layers, OperationName};
-use declarest_core::metadata::identity::IdentityTemplate;
-use declarest_core::metadata::template::{
+use declarest_core::language::jq::Context;
+use declarest_core::language::template::IdentityTemplate;
+use declarest_core::language::template::{
     DerivedFields, Descendants, Kind, MAX_OUTPUT, Scope, Target, Template, derive_fields,
 };
-use declarest_core::metadata::transform::{Context, Pipeline, Step};
+use declarest_core::metadata::document::{Document, Layers, OperationName};
+use declarest_core::metadata::transform::{Pipeline, Step};
 use declarest_core::metadata::{Metadata, Rules, Subject, check};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, PayloadType, Value, decode};

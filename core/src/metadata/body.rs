@@ -1,8 +1,8 @@
 //! Request bodies: the payload after its transforms, in the format of its media type.
 
 use super::document::{OperationName, ResolvedValidation};
-use super::transform::Context;
 use super::{Evaluation, MetadataError, Rendered};
+use crate::language::jq::Context;
 use crate::payload::{Class, Descriptor, Value, encode};
 
 /// An encoded request body.
@@ -64,7 +64,8 @@ impl Evaluation<'_> {
             operation,
             source: Box::new(source),
         };
-        let validation = self.rules.validation(operation, rendered).map_err(invalid)?;
+        let validation =
+            self.rules.validation(operation, &rendered.method, &rendered.path).map_err(invalid)?;
         validation.check(body, &self.path_fields()).map_err(invalid)
     }
 

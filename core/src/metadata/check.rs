@@ -1,10 +1,10 @@
 //! Validates a document, including the templates and jq expressions in it.
 
 use super::document::{Checks, Document, DocumentError, TemplateField};
-use super::identity::IdentityTemplate;
-use super::template::{Kind, Template};
 use super::transform::Pipeline;
 use super::transform::Step;
+use crate::language::template::IdentityTemplate;
+use crate::language::template::{Kind, Template};
 use crate::payload::PayloadType;
 
 /// Checks `document` with [`Document::validate`], and the templates and jq expressions in it. `collection` is whether

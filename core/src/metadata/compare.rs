@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::document::OperationName;
-use super::transform::{Context, TransformError};
+use super::transform::TransformError;
 use super::{Evaluation, MetadataError};
+use crate::language::jq::Context;
 use crate::payload::pointer::{Pointer, escape};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::document::{DocumentError, OperationName};
-use super::identity::IdentityError;
+use super::identity::WELL_KNOWN;
 use super::includes::IncludeError;
-use super::list;
 use super::openapi::OpenApiError;
-use super::template::TemplateError;
 use super::transform::TransformError;
 use super::{Origin, ValidationError};
 use crate::error::{Categorized, Category};
+use crate::language::template::IdentityError;
+use crate::language::template::TemplateError;
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::repository::RepositoryError;
@@ -172,7 +172,7 @@ pub enum MetadataError {
     /// A list entry has no alias and no id.
     #[error(
         "list of {collection}: entry {index} has no name: the alias template \"{alias}\" and the id template \"{id}\" find no value, and it has none of {well_known}",
-        well_known = list::WELL_KNOWN.join(", ")
+        well_known = WELL_KNOWN.join(", ")
     )]
     AnonymousEntry {
         /// The collection.

@@ -7,9 +7,10 @@ use super::identity::Identity;
 use super::openapi::{ApiOperation, PathItem};
 use super::pagination::replace_parameters;
 use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps, step_field};
-use super::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
-use super::transform::{Context, Pipeline, Step, TransformError};
+use super::transform::{Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
+use crate::language::jq::Context;
+use crate::language::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
 use crate::path::LogicalPath;
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
@@ -55,13 +56,24 @@ pub struct Evaluation<'a> {
     remote_collection: String,
 }
 
+impl Rules {
+    /// Applies the rules to one resource.
+    pub fn on_resource<'a>(&'a self, subject: Subject<'a>) -> Result<Evaluation<'a>, MetadataError> {
+        let collection = subject.path.parent().unwrap_or_else(LogicalPath::root);
+        Evaluation::new(self, subject, collection)
+    }
+
+    /// Applies the rules to the collection at `path` itself.
+    pub fn on_collection<'a>(&'a self, path: &'a LogicalPath) -> Result<Evaluation<'a>, MetadataError> {
+        static UNNAMED: Identity = Identity { alias: String::new(), remote_id: String::new() };
+        let subject = Subject { path, identity: &UNNAMED, payload: None, descriptor: None };
+        Evaluation::new(self, subject, path.clone())
+    }
+}
+
 impl<'a> Evaluation<'a> {
     /// Fails if `remoteCollectionPath` cannot be rendered.
-    pub(super) fn new(
-        rules: &'a Rules,
-        subject: Subject<'a>,
-        collection: LogicalPath,
-    ) -> Result<Self, MetadataError> {
+    fn new(rules: &'a Rules, subject: Subject<'a>, collection: LogicalPath) -> Result<Self, MetadataError> {
         let descendants = rules.descendants.map(|depth| {
             let root = ancestor(subject.path, depth);
             Descendants::new(&root, subject.path, &collection)

@@ -3,13 +3,11 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::MetadataError;
-use super::identity::{IdentityRules, IdentityTemplate, scalar_member};
+use super::identity::{IdentityRules, WELL_KNOWN};
+use super::page_members::describes_pages;
+use crate::language::template::IdentityTemplate;
 use crate::path::LogicalPath;
 use crate::payload::Value;
-
-/// Members that identify an entry when the identity rules do not, in order.
-pub(super) const WELL_KNOWN: [&str; 8] =
-    ["/id", "/clientId", "/name", "/alias", "/key", "/uuid", "/uid", "/username"];
 
 /// Members of an object that commonly hold the entries of a list.
 const USUAL: [&str; 17] = [
@@ -110,6 +108,12 @@ pub fn is_named(payload: &Value, name: &str) -> bool {
     well_known(payload).any(|text| text == name)
 }
 
+/// Returns the member `key` as text, if it is a scalar and not blank.
+fn scalar_member(payload: &Value, key: &str) -> Option<String> {
+    let text = payload.get(key)?.scalar_text()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
 fn well_known(payload: &Value) -> impl Iterator<Item = String> {
     WELL_KNOWN.iter().filter_map(|pointer| scalar_member(payload, &pointer[1..]))
 }
@@ -174,9 +178,8 @@ fn shape<'v>(
     mut members: impl Iterator<Item = (&'v str, &'v Value)>,
     key: &str,
 ) -> Shape {
-    let describes = |name: &str, value: &Value| {
-        DESCRIPTIVE.contains(&name) || super::pagination::describes_pages(name) || value.is_null()
-    };
+    let describes =
+        |name: &str, value: &Value| DESCRIPTIVE.contains(&name) || describes_pages(name) || value.is_null();
     let usual =
         USUAL.contains(&key) || (!collection.is_root() && collection.name().eq_ignore_ascii_case(key));
     if usual || members.all(|(name, value)| name == key || describes(name, value)) {

@@ -11,7 +11,6 @@
 
 mod api;
 mod body;
-pub mod bundle;
 mod check;
 #[cfg(test)]
 mod check_tests;
@@ -25,12 +24,12 @@ pub mod inference;
 mod list;
 pub mod openapi;
 mod origin;
+mod page_members;
 mod pagination;
 mod rendered;
 mod resolve;
 mod rules;
 mod source;
-pub mod template;
 pub mod transform;
 mod unused;
 mod validation;

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::document::{Document, DocumentError, Layers};
-use super::transform::ProgramCache;
 use super::{Api, MetadataError, Rules, Source, source};
+use crate::language::jq::ProgramCache;
 use crate::path::{LogicalPath, Selector};
 use crate::repository::{MetadataReach, Tree};
 

@@ -3,27 +3,27 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use http::HeaderName;
+use http::{HeaderName, Method};
 use sha2::{Digest as _, Sha256};
 
 use super::document::{
     Document, DocumentError, Format, NO_HEADER_NAME, OperationName, Pagination, Resolved, Step,
 };
-use super::identity::{Identity, IdentityRules, IdentityTemplate};
+use super::identity::{Identity, IdentityRules};
 use super::openapi::PathItem;
-use super::template::{
+use super::transform::{self, Pipeline};
+use super::{Api, Entries, MetadataError, Origin, Validation, ValidationError, list, origin};
+use crate::language::jq::ProgramCache;
+use crate::language::template::IdentityTemplate;
+use crate::language::template::{
     DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
     derive_fields, path_patterns,
-};
-use super::transform::{self, Pipeline, ProgramCache};
-use super::{
-    Api, Entries, Evaluation, MetadataError, Origin, Pager, Rendered, Subject, Validation, ValidationError,
-    list, origin,
 };
 use crate::path::{LogicalPath, check_segment};
 use crate::payload::{Descriptor, PayloadType, Value};
 
-/// The compiled rules for all paths that the same metadata documents govern. An [`Evaluation`] applies them to one
+/// The compiled rules for all paths that the same metadata documents govern. An
+/// [`Evaluation`](super::Evaluation) applies them to one
 /// resource or collection.
 #[derive(Debug)]
 pub struct Rules {
@@ -221,19 +221,6 @@ impl Rules {
         check_segment(&id).ok().map(str::to_owned)
     }
 
-    /// Applies the rules to one resource.
-    pub fn on_resource<'a>(&'a self, subject: Subject<'a>) -> Result<Evaluation<'a>, MetadataError> {
-        let collection = subject.path.parent().unwrap_or_else(LogicalPath::root);
-        Evaluation::new(self, subject, collection)
-    }
-
-    /// Applies the rules to the collection at `path` itself.
-    pub fn on_collection<'a>(&'a self, path: &'a LogicalPath) -> Result<Evaluation<'a>, MetadataError> {
-        static UNNAMED: Identity = Identity { alias: String::new(), remote_id: String::new() };
-        let subject = Subject { path, identity: &UNNAMED, payload: None, descriptor: None };
-        Evaluation::new(self, subject, path.clone())
-    }
-
     /// Returns the attributes that `operation` requires and `payload` lacks, without duplicates: those that metadata
     /// requires, and those that alias and id are rendered from.
     pub fn missing_in(&self, payload: &Value, operation: OperationName) -> Vec<String> {
@@ -256,11 +243,6 @@ impl Rules {
     /// Returns the entries of a list response for `collection`, after its transforms.
     pub fn entries(&self, collection: &LogicalPath, answer: Value) -> Result<Entries, MetadataError> {
         list::entries(&self.identity, collection, answer)
-    }
-
-    /// Returns a [`Pager`] for the list of `collection`.
-    pub fn pager<'a>(&'a self, collection: &'a LogicalPath) -> Pager<'a> {
-        Pager::new(self, collection)
     }
 
     /// The pagination that metadata states for lists.
@@ -295,20 +277,21 @@ impl Rules {
         self.format.as_ref().map(|format| format.payload_type)
     }
 
-    /// Returns the validation of the body of `operation`. It is compiled once per path template of `OpenAPI`.
+    /// Returns the validation of the body of `operation`, which `method` sends to `path`. It is compiled once per path template of `OpenAPI`.
     pub(super) fn validation(
         &self,
         operation: OperationName,
-        rendered: &Rendered,
+        method: &Method,
+        path: &str,
     ) -> Result<Arc<Validation>, ValidationError> {
         let rules = &self.resolved.operation(operation).validation;
-        let item = self.api.as_ref().and_then(|api| api.path(&rendered.path));
+        let item = self.api.as_ref().and_then(|api| api.path(path));
         let template = item.map_or("", PathItem::template);
-        let key = (operation, format!("{} {template}", rendered.method));
+        let key = (operation, format!("{method} {template}"));
         if let Some(known) = self.validations().get(&key) {
             return Ok(Arc::clone(known));
         }
-        let described = item.and_then(|item| item.operation(&rendered.method));
+        let described = item.and_then(|item| item.operation(method));
         let document = self.api.as_ref().map(|api| api.document());
         let compiled = Arc::new(Validation::compile(rules, document, described)?);
         self.validations().insert(key, Arc::clone(&compiled));

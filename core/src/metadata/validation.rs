@@ -3,8 +3,9 @@
 use super::document::{Assertion, ResolvedValidation, SchemaRef};
 use super::openapi::schema::{Schema, SchemaViolation};
 use super::openapi::{ApiOperation, OpenApi, OpenApiError};
-use super::transform::{Condition, ConditionError, ExpressionError};
+use super::transform::{Condition, ConditionError};
 use crate::error::{Categorized, Category};
+use crate::language::jq::ExpressionError;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 

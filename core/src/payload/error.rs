@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::codec::{NOT_FINITE, WIDE_INTEGER};
-use super::{PayloadType, pointer::Pointer};
+use super::PayloadType;
+use super::pointer::Pointer;
 use crate::error::{Categorized, Category};
+
+pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit signed range; write it as a string";
+pub(super) const NOT_FINITE: &str = "a number that is not finite as a 64-bit float";
 
 /// A failure to describe, decode or encode a payload.
 ///

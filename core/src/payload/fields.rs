@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::pointer::Pointer;
 use super::{Located, Object, Part, PayloadError, PayloadType, Position, Value, decode_located};
 use crate::error::{Categorized, Category};
-use crate::secrets::is_secret_name;
+use crate::secret::is_secret_name;
 
 /// A fault of a document or one of its fields. Messages do not show values, except misspelt keywords, nor keys that
 /// may be a part of a value.

@@ -13,13 +13,15 @@
 //! ```
 
 mod codec;
+mod descriptor;
 mod error;
 pub mod fields;
 pub mod pointer;
 mod registry;
 mod value;
 
-pub use codec::{Located, MAX_DEPTH, Part, decode, decode_located, encode};
+pub use codec::{Located, Part, decode, decode_located, encode};
+pub use descriptor::Descriptor;
 pub use error::{PayloadError, Position};
-pub use registry::{Class, Descriptor, PayloadType};
-pub use value::{Object, Value};
+pub use registry::{Class, PayloadType};
+pub use value::{MAX_DEPTH, Object, Value};

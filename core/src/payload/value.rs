@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::pointer::Pointer;
-use super::{PayloadError, PayloadType, codec};
+/// The deepest nesting of arrays and objects that structured formats decode and encode.
+///
+/// It is the limit of `serde_json`. With the same limit for all formats every decoded value can be encoded.
+pub const MAX_DEPTH: usize = 127;
 
 /// The members of an object. Their order has no meaning; iteration is by key, bytewise.
 pub type Object = BTreeMap<String, Value>;
@@ -85,41 +87,6 @@ impl Value {
             Self::Object(_) => "an object",
             Self::Bytes(_) => "bytes",
         }
-    }
-
-    /// Converts a parsed JSON value. Integers outside of `i64` cause [`PayloadError::WideInteger`].
-    pub fn from_json(json: &serde_json::Value) -> Result<Self, PayloadError> {
-        use serde_json::Value as Json;
-        Ok(match json {
-            Json::Null => Self::Null,
-            Json::Bool(value) => Self::Bool(*value),
-            Json::String(text) => Self::String(text.clone()),
-            Json::Number(number) => match (number.as_i64(), number.is_u64(), number.as_f64()) {
-                (Some(integer), _, _) => Self::Int(integer),
-                (None, false, Some(float)) => Self::Float(float),
-                _ => return Err(PayloadError::WideInteger { at: Pointer::default() }),
-            },
-            Json::Array(items) => {
-                let convert = |(index, item): (usize, &Json)| {
-                    Self::from_json(item).map_err(|error| error.below(&index.to_string()))
-                };
-                Self::Array(items.iter().enumerate().map(convert).collect::<Result<_, _>>()?)
-            }
-            Json::Object(members) => {
-                let convert = |(key, member): (&String, &Json)| match Self::from_json(member) {
-                    Ok(member) => Ok((key.clone(), member)),
-                    Err(error) => Err(error.below(key)),
-                };
-                Self::Object(members.iter().map(convert).collect::<Result<_, _>>()?)
-            }
-        })
-    }
-
-    /// Converts to a JSON value. Bytes, non-finite floats and nesting beyond [`MAX_DEPTH`](super::MAX_DEPTH) cause
-    /// [`PayloadError::Encode`].
-    pub fn to_json(&self) -> Result<serde_json::Value, PayloadError> {
-        codec::check_tree(PayloadType::Json, self, 0)?;
-        serde_json::to_value(self).map_err(|error| PayloadError::encode(PayloadType::Json, error.to_string()))
     }
 
     /// Returns a scalar as text for paths and queries: strings verbatim, integers decimal, floats in the shortest
@@ -257,23 +224,5 @@ mod tests {
     #[case(Value::Bytes(vec![]), None)]
     fn text_of_scalars(#[case] value: Value, #[case] text: Option<&str>) {
         assert_eq!(value.scalar_text().as_deref(), text);
-    }
-
-    #[test]
-    fn json_values_convert_both_ways() {
-        let json = serde_json::json!({"a": [null, true, -1, 1.5, "x"], "b": {}});
-        let value = Value::from_json(&json).unwrap();
-        assert_eq!(value.get("a").and_then(Value::as_array).map(<[Value]>::len), Some(5));
-        assert_eq!(value.to_json().unwrap(), json);
-        assert_eq!(Value::Float(2.0).to_json().unwrap(), serde_json::json!(2));
-    }
-
-    #[test]
-    fn json_values_outside_of_the_model_are_rejected() {
-        let wide =
-            Value::from_json(&serde_json::json!({"a": [0, 9_223_372_036_854_775_808_u64]})).unwrap_err();
-        assert_eq!(wide.to_string(), "the number at \"/a/1\" is outside of the 64-bit signed integers");
-        assert!(matches!(Value::Float(f64::NAN).to_json(), Err(PayloadError::Encode { .. })));
-        assert!(matches!(Value::Bytes(vec![]).to_json(), Err(PayloadError::Encode { .. })));
     }
 }

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 pub use no_proxy::{NoProxy, NoProxyError};
 
 use crate::error::{Categorized, Category};
-use crate::secrets::Secret;
+use crate::secret::Secret;
 
 /// Proxy settings: one layer, or the result of several.
 ///

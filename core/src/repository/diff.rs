@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use git2::{Oid, Repository, Tree, TreeEntry};
 
-use super::git_tree::entry_kind;
+use super::directories::entry_kind;
 use super::{EntryKind, RepositoryError};
 
 /// A name that differs between two trees. A renamed file is one removal and one addition.

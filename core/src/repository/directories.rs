@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use git2::Oid;
 
 use super::EntryKind;
-use super::git_tree::entry_kind;
 
 /// An entry of a directory.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +68,15 @@ impl Directory {
 
 fn named<'n>(names: &'n [u8], entry: &Named) -> &'n [u8] {
     names.get(entry.start as usize..entry.end as usize).unwrap_or_default()
+}
+
+/// Returns the kind for a file mode of Git. Modes other than tree and regular blob are links or submodules.
+pub(super) fn entry_kind(mode: i32) -> EntryKind {
+    match mode & 0o170_000 {
+        0o040_000 => EntryKind::Directory,
+        0o100_000 => EntryKind::File,
+        _ => EntryKind::Other,
+    }
 }
 
 /// The entries in one of the two generations, about 3 MiB. A walk reads most directories two or three times within a

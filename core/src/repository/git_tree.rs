@@ -96,15 +96,6 @@ fn missing(revision: &Revision) -> RepositoryError {
     RepositoryError::RevisionMissing { revision: revision.to_string() }
 }
 
-/// Returns the kind for a file mode of Git. Modes other than tree and regular blob are links or submodules.
-pub(super) fn entry_kind(mode: i32) -> EntryKind {
-    match mode & 0o170_000 {
-        0o040_000 => EntryKind::Directory,
-        0o100_000 => EntryKind::File,
-        _ => EntryKind::Other,
-    }
-}
-
 impl Tree for GitTree {
     fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
         self.handles.with(|repository| {

@@ -1,7 +1,6 @@
 //! Replaces the declared secrets of a resource with placeholders before it is shown.
 
 use super::mask::{has_any, hidden, mask, mask_list};
-use crate::metadata::document::Resolved;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
@@ -24,10 +23,9 @@ pub struct DeclaredSecrets {
 }
 
 impl DeclaredSecrets {
-    /// Returns the secrets that `resolved` declares.
-    pub fn of(resolved: &Resolved) -> Self {
-        let attributes = resolved.secret_attributes.clone();
-        Self { whole: resolved.secret, attributes, ..Self::default() }
+    /// Returns the secrets of a resource whose payload is secret as a `whole`, or at these `attributes`.
+    pub fn new(whole: bool, attributes: &[Pointer]) -> Self {
+        Self { whole, attributes: attributes.to_vec(), ..Self::default() }
     }
 
     /// Adds the places where secrets were filled in, from [`Resolved`](super::Resolved). They are secret whether
@@ -131,10 +129,8 @@ mod tests {
     }
 
     fn secrets(attributes: &[&str]) -> DeclaredSecrets {
-        let attributes = attributes.iter().map(|text| Pointer::parse(text).unwrap()).collect();
-        let mut resolved = Resolved::default();
-        resolved.secret_attributes = attributes;
-        DeclaredSecrets::of(&resolved)
+        let attributes: Vec<Pointer> = attributes.iter().map(|text| Pointer::parse(text).unwrap()).collect();
+        DeclaredSecrets::new(false, &attributes)
     }
 
     #[rstest]
@@ -151,9 +147,7 @@ mod tests {
 
     #[test]
     fn a_whole_resource() {
-        let mut resolved = Resolved::default();
-        resolved.secret = true;
-        let secrets = DeclaredSecrets::of(&resolved);
+        let secrets = DeclaredSecrets::new(true, &[]);
         assert_eq!(secrets.conceal(yaml("{a: 1}")), yaml("'{{secret .}}'"));
         assert_eq!(secrets.conceal(Value::Null), Value::Null);
     }

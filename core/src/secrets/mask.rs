@@ -1,11 +1,8 @@
 //! Masks declared secrets in payloads.
 
-use super::is_placeholder;
+use super::placeholder::{PLACEHOLDER, is_placeholder};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
-
-/// The mask of a secret: the placeholder that has its place as the key.
-pub const PLACEHOLDER: &str = "{{secret .}}";
 
 /// Returns `payload` with the placeholder in place of every value at `attributes`, whatever its type. Absent values,
 /// nulls and existing placeholders stay.

@@ -18,16 +18,13 @@ pub mod vault;
 mod walk;
 mod whole;
 
-use std::fmt;
-
-use zeroize::Zeroizing;
-
+pub use crate::secret::{Secret, is_secret_name};
 pub use bare::{ExtractError, extract};
 pub use declared::DeclaredSecrets;
-pub use detect::{detect, is_secret_name};
+pub use detect::detect;
 pub use key::{KeyError, SecretKey};
-pub use mask::{PLACEHOLDER, has_any, mask, mask_list};
-pub use placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
+pub use mask::{has_any, mask, mask_list};
+pub use placeholder::{DescriptorPlaceholder, PLACEHOLDER, Placeholder, PlaceholderError, is_placeholder};
 pub use reader::{ResolveError, Resolved, SecretReader};
 pub(crate) use redact::excerpt;
 pub use redact::{Confidential, Redactor};
@@ -38,32 +35,10 @@ pub use walk::{
 };
 pub use whole::{WholeError, decode_file, encode_file, whole_placeholder, whole_secret};
 
-/// A secret text. It implements neither `Display` nor `Serialize`, its `Debug` is `<redacted>`, and its memory is
-/// zeroed when the last owner drops it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Zeroizing<String>);
-
-impl Secret {
-    /// Returns the value. Call this only where the value is sent or stored.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for Secret {
-    fn from(value: String) -> Self {
-        Self(Zeroizing::new(value))
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<redacted>")
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use zeroize::Zeroizing;
+
     use super::*;
 
     /// Compiles only for types that overwrite their memory on drop.
@@ -72,24 +47,17 @@ mod tests {
     /// Checks all types that hold key material, down to the buffer.
     #[test]
     fn key_material_is_overwritten_on_drop() {
-        let Secret(buffer) = &Secret::from("canary".to_owned());
-        overwritten(buffer);
         let key = file::KeyMaterial::key(&Secret::from("k".repeat(32))).unwrap();
         let passphrase = file::KeyMaterial::passphrase(&Secret::from("blue kettle".to_owned())).unwrap();
         for material in [key, passphrase] {
             match &material.0 {
                 file::Material::Key(bytes) => overwritten(bytes),
-                file::Material::Passphrase(Secret(buffer)) => overwritten(buffer),
+                file::Material::Passphrase(secret) => overwritten(secret),
             }
         }
         // Keys that are derived from a passphrase, and the buffers of the cipher and of Vault.
         overwritten(&file::Key::default());
         let answer = vault::Answer { action: String::new(), path: String::new(), body: Zeroizing::default() };
         overwritten(&answer.body);
-    }
-
-    #[test]
-    fn debug_hides_the_value() {
-        assert_eq!(format!("{:?}", Some(Secret::from("canary".to_owned()))), "Some(<redacted>)");
     }
 }

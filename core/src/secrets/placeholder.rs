@@ -5,6 +5,9 @@ use std::fmt;
 use crate::error::{Categorized, Category};
 use crate::payload::Descriptor;
 
+/// The mask of a secret: the placeholder that has its place as the key.
+pub const PLACEHOLDER: &str = "{{secret .}}";
+
 /// A placeholder for a secret: a text that consists of `{{secret …}}`.
 ///
 /// ```text
@@ -85,7 +88,7 @@ impl Placeholder {
 impl fmt::Display for Placeholder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = match self {
-            Self::Implicit => return f.write_str(super::PLACEHOLDER),
+            Self::Implicit => return f.write_str(PLACEHOLDER),
             Self::Explicit(key) => key,
         };
         f.write_str("{{secret \"")?;

@@ -3,6 +3,7 @@
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use zeroize::Zeroizing;
 
+use super::header::sensitive;
 use super::{OAuth2, ServerError};
 use crate::proxy::basic_pair;
 use crate::secrets::Secret;
@@ -95,16 +96,6 @@ impl HeaderCredential {
             sensitive(&Zeroizing::new(text), SETTING, &format!("the value of {:?}", self.header.trim()))?;
         Ok((name, value))
     }
-}
-
-/// Returns `text` as the value of a header. `what` names the text in the error.
-pub(super) fn sensitive(text: &str, setting: &'static str, what: &str) -> Result<HeaderValue, ServerError> {
-    let mut value = HeaderValue::try_from(text).map_err(|_| ServerError::Setting {
-        setting,
-        reason: format!("{what} contains characters that a header cannot carry (such as a line break)"),
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 #[cfg(test)]

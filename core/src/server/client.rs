@@ -8,10 +8,13 @@ use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::oauth2::{TokenNeed, TokenRenewal, Tokens};
+use super::header::{Header, insert_all};
+use super::oauth2::{TokenRenewal, Tokens};
+use super::observer::RequestObserver;
+use super::redaction::Redaction;
 use super::request::{query_secrets, without_query};
 use super::trace::{self, Trace};
-use super::wire::{Call, Header, Purpose, Redaction, Wire, insert_all, pooled};
+use super::wire::{Call, Purpose, Wire, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
@@ -19,9 +22,6 @@ use crate::transport::{Access, Connector, TlsSettings, TransportError, destinati
 
 /// The default of [`Client::with_attempt_timeout`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The largest successful answer that is read, in bytes after decompression.
-pub(super) const BODY_LIMIT: usize = 32 << 20;
 
 /// The settings of a client.
 #[derive(Clone, Debug)]
@@ -59,16 +59,6 @@ impl Settings {
             trace: None,
         }
     }
-}
-
-/// Observes every attempt, for metrics. It is called from request tasks and must not block.
-pub trait RequestObserver: Send + Sync {
-    /// Called after an attempt, with the status if the server answered. Attempts at the token endpoint do not count.
-    fn completed(&self, method: &Method, status: Option<StatusCode>, elapsed: Duration);
-    /// Called when a request waited at the gate, or when the server asked to slow down (429, 503).
-    fn throttled(&self, by_server: bool);
-    /// Called after a request for an OAuth 2.0 token; `had` is whether it succeeded.
-    fn token_asked(&self, _need: TokenNeed, _had: bool) {}
 }
 
 /// A pooled client of one managed server. Clones share connections, tokens and the gate.

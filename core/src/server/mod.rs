@@ -3,21 +3,26 @@
 mod auth;
 mod client;
 mod error;
+mod exchange_trace;
 mod gate;
+mod header;
 mod link;
 mod oauth2;
+mod observer;
 mod openapi;
+mod redaction;
 mod request;
 mod response;
 pub mod trace;
 mod wire;
 
 pub use auth::{Auth, HeaderCredential};
-pub use client::{Client, RequestObserver, Settings};
+pub use client::{Client, Settings};
 pub use error::{Sent, ServerError};
 pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttling};
 pub use link::NextLink;
-pub use oauth2::{Grant, OAuth2, TokenNeed, TokenRenewal};
+pub use oauth2::{Grant, OAuth2, TokenRenewal};
+pub use observer::{RequestObserver, TokenNeed};
 pub use openapi::{FetchedOpenApi, OpenApiLoadError, OpenApiLoader, OpenApiSource};
 pub use request::{BaseUrl, Body, Request};
 pub use response::{Paging, Response};

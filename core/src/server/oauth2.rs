@@ -14,9 +14,10 @@ use tokio::time::Instant;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::auth::sensitive;
+use super::header::{Header, sensitive};
+use super::observer::TokenNeed;
 use super::request::{query_secrets, without_query};
-use super::wire::{Call, Header, Purpose, Wire};
+use super::wire::{Call, Purpose, Wire};
 use super::{Body, Request, Response, ServerError};
 use crate::secrets::Secret;
 
@@ -61,21 +62,6 @@ pub enum Grant {
         /// The password.
         password: Secret,
     },
-}
-
-/// The reason why a token is requested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TokenNeed {
-    /// There was no token yet.
-    First,
-    /// The last token expires.
-    Expired,
-    /// The server answered 401 to the last token.
-    Refused,
-    /// The server answered 403 to the last token, which may be older than the permission that it lacks.
-    Forbidden,
-    /// [`Client::invalidate_token`](super::Client::invalidate_token) dropped the last token.
-    Dropped,
 }
 
 /// Whether the requests of one run have replaced a token after status 403. Clones share the state.

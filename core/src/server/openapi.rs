@@ -13,8 +13,8 @@ use http::{Method, StatusCode};
 use tokio::io::AsyncReadExt;
 use url::Url;
 
-use super::client::BODY_LIMIT;
-use super::wire::Header;
+use super::header::Header;
+use super::wire::BODY_LIMIT;
 use super::{Client, Request, Response, ServerError};
 use crate::error::{Categorized, Category};
 use crate::metadata::openapi::{OpenApi, OpenApiError};

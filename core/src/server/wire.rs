@@ -2,22 +2,25 @@
 
 mod redirect;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LINK, LOCATION};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LAST_MODIFIED, LINK, LOCATION};
 use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::client::{BODY_LIMIT, RequestObserver};
+use super::exchange_trace::ExchangeTrace;
 use super::gate::{Answer, Caller, Outcome, Refused};
+use super::header::{Header, insert_all};
+use super::observer::RequestObserver;
+use super::redaction::Redaction;
 use super::response::{Paging, strong_etag};
-use super::trace::{Teller, Trace};
+use super::trace::Trace;
 use super::{BaseUrl, Gate, Request, Response, ServerError};
 use crate::control::one_line;
-use crate::secrets::{Confidential, Redactor, Secret, excerpt};
+use crate::secrets::{Confidential, Secret, excerpt};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{
     CONNECT_TIMEOUT, Connector, Refusal, causes, denial, destinations, is_proxy_refusal, refusal,
@@ -28,15 +31,14 @@ const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const REDIRECTS: usize = 10;
 
+/// The largest successful answer that is read, in bytes after decompression.
+pub(super) const BODY_LIMIT: usize = 32 << 20;
 /// The largest answer of a token endpoint that is read.
 const TOKEN_BODY_LIMIT: usize = 1 << 20;
 /// The largest part of an error's body that is read, in bytes.
 const ERROR_BODY_LIMIT: usize = 64 << 10;
 /// The largest part of an error's body that is shown, in characters.
 const EXCERPT: usize = 256;
-
-/// A header that is added to requests.
-pub(super) type Header = (HeaderName, HeaderValue);
 
 /// The connections and settings that all requests of one client share.
 pub(super) struct Wire {
@@ -54,56 +56,6 @@ pub(super) struct Wire {
     pub trace: Option<Trace>,
     /// The kind of authentication, for traces.
     pub auth: &'static str,
-}
-
-/// Removes the credentials of a client from texts, including credentials that are obtained later, such as tokens.
-pub(super) struct Redaction {
-    configured: Redactor,
-    learnt: RwLock<Learnt>,
-    /// Also hides the secrets that this trace knows.
-    wider: Option<Trace>,
-}
-
-#[derive(Default)]
-struct Learnt {
-    secrets: Vec<Secret>,
-    redactor: Redactor,
-}
-
-impl Redaction {
-    pub fn new(configured: &[Secret], wider: Option<Trace>) -> Self {
-        Self { configured: Redactor::new(configured), learnt: RwLock::default(), wider }
-    }
-
-    /// Adds a secret to remove. The last two are kept, because requests with the previous one may still be running.
-    pub fn learn(&self, secret: Secret) {
-        // No thread panics while it holds the lock.
-        let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
-        let mut secrets = vec![secret];
-        secrets.extend(learnt.secrets.drain(..).take(1));
-        *learnt = Learnt { redactor: Redactor::new(&secrets), secrets };
-    }
-
-    pub fn redact(&self, text: &str) -> String {
-        self.redact_with(&[], text)
-    }
-
-    /// Returns `text` without known secrets and without `secrets`.
-    pub fn redact_with(&self, secrets: &[Secret], text: &str) -> String {
-        self.with(secrets, |redactors| Redactor::redact_all(redactors, text))
-    }
-
-    /// Returns `body` without known secrets, without `secrets` and without the members that are `confidential`.
-    pub fn redact_body(&self, secrets: &[Secret], body: &str, confidential: &Confidential) -> String {
-        self.with(secrets, |redactors| Redactor::redact_body_all(redactors, body, confidential))
-    }
-
-    fn with(&self, secrets: &[Secret], redact: impl FnOnce(&[&Redactor]) -> String) -> String {
-        let own = Redactor::new(secrets);
-        let wider = self.wider.as_ref().and_then(Trace::hidden).unwrap_or_default();
-        let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
-        redact(&[&self.configured, &learnt.redactor, &own, &wider])
-    }
 }
 
 /// One request with everything that is needed to send it.
@@ -282,9 +234,9 @@ impl Wire {
             let url = redirected.as_ref().unwrap_or(target);
             self.check_destination(request, url)?;
             let prepared = self.prepare(call, url, reach)?;
-            if let Some(teller) = self.teller(call) {
+            if let Some(exchange_trace) = self.exchange_trace(call) {
                 let body = prepared.body().and_then(reqwest::Body::as_bytes);
-                teller.request(prepared.method(), url, self.auth, prepared.headers(), body);
+                exchange_trace.request(prepared.method(), url, self.auth, prepared.headers(), body);
             }
             let started = Instant::now();
             let sent = self.http(reach)?.execute(prepared).await;
@@ -432,8 +384,8 @@ impl Wire {
                 return Err(Failed { error, failure: Failure::Interrupted });
             }
         };
-        if let Some(teller) = self.teller(call) {
-            teller.answer(status, started.elapsed(), answer.headers(), &body);
+        if let Some(exchange_trace) = self.exchange_trace(call) {
+            exchange_trace.answer(status, started.elapsed(), answer.headers(), &body);
         }
         if failed {
             let error = ServerError::Status {
@@ -478,12 +430,19 @@ impl Wire {
         if text.is_empty() { "<empty>".to_owned() } else { excerpt(&one_line(&text), EXCERPT).into_owned() }
     }
 
-    fn teller<'a>(&'a self, call: Call<'a>) -> Option<Teller<'a>> {
+    fn exchange_trace<'a>(&'a self, call: Call<'a>) -> Option<ExchangeTrace<'a>> {
         let token = call.purpose == Purpose::Token;
         let (redaction, secrets) = (&self.redaction, &*call.request.secrets);
         let confidential = &call.request.confidential;
         let looks = call.request.method == Method::GET;
-        self.trace.as_ref().map(|trace| Teller { trace, redaction, secrets, confidential, looks, token })
+        self.trace.as_ref().map(|trace| ExchangeTrace {
+            trace,
+            redaction,
+            secrets,
+            confidential,
+            looks,
+            token,
+        })
     }
 
     pub fn observe(&self, notify: impl FnOnce(&dyn RequestObserver)) {
@@ -556,10 +515,4 @@ pub(super) fn pooled(builder: reqwest::ClientBuilder, connections: usize) -> req
         .http2_keep_alive_interval(KEEPALIVE)
         .http2_keep_alive_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
-}
-
-pub(super) fn insert_all(headers: &mut HeaderMap, added: &[Header]) {
-    for (name, value) in added {
-        headers.insert(name.clone(), value.clone());
-    }
 }

@@ -45,7 +45,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     // `recheck` can repeat only such a run.
     let repeatable = whole_scope && reading == Reading::Bulk && selection.prune.is_empty();
     let transcript = Transcript::new(repeatable);
-    let session = &stop.bounding(session);
+    let session = &session.until(stop);
     let surveyor = Surveyor::new(session, &selection, options, stop, Arc::clone(&transcript));
     let (report, had_work) = match options.mode {
         Mode::Observe => {
@@ -113,13 +113,13 @@ async fn run_parts(
 
 /// Reads the server and returns the plan for `selection`. Writes nothing.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
-    let session = &stop.bounding(session);
+    let session = &session.until(stop);
     Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
 }
 
 /// Applies `plan` and reports the results. `stop` is checked before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
-    let session = &stop.bounding(session);
+    let session = &session.until(stop);
     let mut execution = Execution::new(session, &plan, stop);
     execution.apply(plan).await;
     execution.finish()

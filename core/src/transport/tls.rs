@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::error::{Categorized, Category};
-use crate::secrets::Secret;
+use crate::secret::Secret;
 
 const CA_FIELD: &str = "tls.caCertFile";
 const CERT_FIELD: &str = "tls.clientCertFile";

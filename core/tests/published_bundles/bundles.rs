@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use declarest_core::metadata::bundle::{BundleSource, Options, Reference};
+use declarest_core::bundle::{BundleSource, Options, Reference};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rstest::rstest;

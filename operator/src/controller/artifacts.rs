@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use declarest_core::error::{Categorized as _, Category, with_causes};
-use declarest_core::metadata::bundle::{
+use declarest_core::bundle::{
     Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference,
 };
+use declarest_core::error::{Categorized as _, Category, with_causes};
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use declarest_core::bundle::{Manifest, Reference};
 use declarest_core::error::Category;
-use declarest_core::metadata::bundle::{Manifest, Reference};
 use declarest_core::repository::{DirTree, SyncState, WorktreeStatus};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use declarest_core::payload::{Descriptor, PayloadType, Value};
-use declarest_core::secrets::{DeclaredSecrets, placeholder_places};
+use declarest_core::secrets::placeholder_places;
 use declarest_core::sync::{Observed, Remote, Resource};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ impl Record {
         let payload = observed.payload.clone().unwrap_or_default();
         let rules = &observed.at.rules;
         let remote_id = rules.observed_id(&payload).unwrap_or_else(|| observed.at.identity.remote_id.clone());
-        let mut secrets = DeclaredSecrets::of(resource.rules.resolved());
+        let mut secrets = resource.rules.resolved().declared_secrets();
         secrets.add(&placeholder_places(&resource.payload));
         let json = || Descriptor::of(PayloadType::Json);
         let descriptor = resource.descriptor.clone().unwrap_or_else(json);

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::IncludeError;
 use crate::error::{Categorized, Category};
 use crate::payload::fields::{FieldError, read_document};
 use crate::payload::{PayloadError, PayloadType, Position};
+
+/// The error of reading an included file.
+pub type IncludeError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A document cannot be read, is not valid, or conflicts with others.
 ///
@@ -64,10 +66,7 @@ const USE_PROFILES: &str = "resource.defaults.useProfiles";
 
 impl DocumentError {
     /// Returns an error that `field` is not valid.
-    pub(in crate::metadata) fn invalid(
-        field: impl Into<String>,
-        reason: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn invalid(field: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid { position: None, field: field.into(), reason: reason.into() }
     }
 

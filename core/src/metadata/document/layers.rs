@@ -4,14 +4,11 @@ use std::collections::BTreeMap;
 
 use super::defaults::FoldedDefaults;
 use super::{
-    Assertion, Document, DocumentError, ExternalizedAttribute, Format, Headers, OperationName,
+    Assertion, Document, DocumentError, ExternalizedAttribute, Format, Headers, IncludeError, OperationName,
     OperationSection, Pagination, ResourceSection, SchemaRef, Step, ValidateSection, merge,
 };
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
-
-/// The error of reading an included file.
-pub type IncludeError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Merges documents, from low to high precedence.
 #[derive(Clone, Debug, Default)]

@@ -37,11 +37,11 @@ mod schema;
 mod validate;
 
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};
-pub use error::DocumentError;
+pub use error::{DocumentError, IncludeError};
 pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, SaveBehavior};
 pub use headers::Headers;
 pub use infer::infer_defaults;
-pub use layers::{IncludeError, Layers, Resolved, ResolvedOperation, ResolvedValidation};
+pub use layers::{Layers, Resolved, ResolvedOperation, ResolvedValidation};
 pub use model::{
     Assertion, Document, Format, OperationDefaultsSection, OperationName, OperationSection,
     OperationsSection, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,

@@ -4,8 +4,14 @@ use super::{
     DefaultsSection, DefaultsSource, Document, OperationDefaultsSection, OperationName, OperationSection,
     OperationsSection, Resolved, ResolvedOperation, ResourceSection, ValidateSection,
 };
+use crate::secrets::DeclaredSecrets;
 
 impl Resolved {
+    /// Returns the secrets in the payloads of the resource.
+    pub fn declared_secrets(&self) -> DeclaredSecrets {
+        DeclaredSecrets::new(self.secret, &self.secret_attributes)
+    }
+
     /// Returns one document with the merged content of all documents, without absent, empty and false values.
     pub fn to_document(&self) -> Document {
         let resource = self.resource_section();

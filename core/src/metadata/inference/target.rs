@@ -3,8 +3,8 @@
 use http::Method;
 
 use super::InferenceError;
+use crate::language::template::singular;
 use crate::metadata::openapi::{OpenApi, PathItem, Segment};
-use crate::metadata::template::singular;
 use crate::path::{RawPath, Selector};
 
 /// A collection or one resource, by the segments of its path.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::{Categorized, Category};
+use crate::language::jq::{self, ExpressionError, Failure, Origin, Panicked, Program, StopReason};
 use crate::payload::Value;
-
-use super::jq::{self, ExpressionError, Failure, Origin, Panicked, Program, StopReason};
 
 /// A compiled condition. Cloning is cheap.
 #[derive(Clone, Debug)]

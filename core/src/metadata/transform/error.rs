@@ -1,13 +1,8 @@
 //! Errors of transform pipelines.
 
-use std::sync::Arc;
-
-use super::jq::{ExpressionError, Failure, Panicked, StopReason};
 use crate::error::{Categorized, Category};
+use crate::language::jq::{ExpressionError, Failure, Panicked, ResourceError, StopReason};
 use crate::path::{LogicalPath, PathError};
-
-/// The error of a [`ResourceReader`](super::ResourceReader).
-pub type ResourceError = Arc<dyn Categorized + Send + Sync>;
 
 /// A pipeline cannot be compiled or applied.
 ///

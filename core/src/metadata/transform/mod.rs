@@ -8,7 +8,8 @@
 //! - **jq** replaces the document with the result of an expression.
 //!
 //! ```
-//! use declarest_core::metadata::transform::{Context, Pipeline, Step};
+//! use declarest_core::language::jq::Context;
+//! use declarest_core::metadata::transform::{Pipeline, Step};
 //! use declarest_core::payload::{PayloadType, decode};
 //!
 //! let pipeline = Pipeline::compile([
@@ -24,38 +25,18 @@
 
 mod condition;
 mod error;
-mod jq;
 mod parts;
 
 use std::sync::Arc;
 
-use crate::path::LogicalPath;
+use crate::language::jq::{self, Context, ExpressionError, Origin, Program, ProgramCache};
 use crate::payload::Value;
 
 /// The steps of metadata, with the templates in their jq expressions already rendered.
 pub use super::document::Step;
 pub use condition::{Condition, ConditionError};
-pub use error::{ResourceError, TransformError};
-pub use jq::{ExpressionError, Panicked, ProgramCache, StopReason};
-
-use jq::{Origin, Program};
+pub use error::TransformError;
 use parts::Parts;
-
-/// Reads other resources for the `resource("path")` function of jq.
-///
-/// It is called on a thread outside of any async runtime and may block. Its time does not count against the time limit
-/// of the expression. The implementation is responsible for caching and the detection of cycles.
-pub trait ResourceReader: Sync {
-    /// Returns the payload of the resource at `path`, like a complete read from the server.
-    fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError>;
-}
-
-/// The inputs of steps in addition to the payload.
-#[derive(Clone, Copy, Default)]
-pub struct Context<'a> {
-    /// The reader for `resource("path")`. It is set for lists only; without it, the function is an error.
-    pub resources: Option<&'a dyn ResourceReader>,
-}
 
 /// Compiled steps. Cloning is cheap.
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,8 @@ use rstest::rstest;
 
 use super::*;
 use crate::error::{Categorized, Category};
+use crate::language::jq::{ResourceError, ResourceReader};
+use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, decode};
 

@@ -1,6 +1,7 @@
 //! JSON (RFC 8259), read and written with `serde_json`.
 
 mod located;
+mod value;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +10,8 @@ use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::ser::PrettyFormatter;
 
-use super::{NOT_FINITE, TOO_DEEP, WIDE_INTEGER, check_tree};
+use super::{TOO_DEEP, check_tree};
+use crate::payload::error::{NOT_FINITE, WIDE_INTEGER};
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
 pub use located::decode as decode_located;

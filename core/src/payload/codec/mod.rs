@@ -9,18 +9,12 @@ mod properties;
 mod text;
 mod yaml;
 
-use super::{PayloadError, PayloadType, Value};
+use super::error::NOT_FINITE;
+use super::{MAX_DEPTH, PayloadError, PayloadType, Value};
 
 use compose::{Compose, Scalar};
 pub use located::{Located, Part};
 
-/// The deepest nesting of arrays and objects that structured formats decode and encode.
-///
-/// It is the limit of `serde_json`. With the same limit for all formats every decoded value can be encoded.
-pub const MAX_DEPTH: usize = 127;
-
-pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit signed range; write it as a string";
-pub(super) const NOT_FINITE: &str = "a number that is not finite as a 64-bit float";
 const TOO_DEEP: &str = "arrays and objects nested deeper than 127 levels";
 
 /// Decodes a payload.
@@ -76,7 +70,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Rejects values that JSON and YAML cannot represent: bytes, non-finite floats, and nesting too deep to decode.
-pub(super) fn check_tree(payload_type: PayloadType, value: &Value, depth: usize) -> Result<(), PayloadError> {
+fn check_tree(payload_type: PayloadType, value: &Value, depth: usize) -> Result<(), PayloadError> {
     let refuse = |reason: &'static str| Err(PayloadError::encode(payload_type, reason));
     match value {
         Value::Bytes(_) => refuse("bytes cannot be part of a structured payload"),

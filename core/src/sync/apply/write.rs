@@ -7,8 +7,8 @@ use std::time::Duration;
 use http::header::HeaderValue;
 
 use super::given::GivenIds;
+use crate::language::jq::Context;
 use crate::metadata::OperationName;
-use crate::metadata::transform::Context;
 use crate::path::LogicalPath;
 use crate::repository::RepositoryError;
 use crate::server::{Response, ServerError};

@@ -1,9 +1,13 @@
+use std::sync::Arc;
+
+use http::StatusCode;
 use rstest::rstest;
 
 use super::*;
 use crate::metadata::Stated;
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::sync::SyncError;
 
 const SERVER_IDS: Wanted<'static> = Wanted {
     id: None,

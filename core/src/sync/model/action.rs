@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Failure, Mark, PRUNE, SyncError};
+use super::{Call, Failure, PRUNE, SyncError};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 
@@ -34,6 +34,9 @@ pub struct Action {
     #[serde(skip)]
     pub(crate) content: Option<Box<[u8; 32]>>,
 }
+
+/// Identifies the difference of one resource, as [`Unsettled::digest`](super::Unsettled::digest) does.
+pub(crate) type Mark = Box<str>;
 
 /// The request of an action.
 #[derive(Debug)]

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-
 use serde::Serialize;
 
-use super::absence::Doubt;
 use crate::error::{Categorized, Category, with_causes};
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
@@ -175,6 +173,80 @@ impl Categorized for SyncError {
             Self::Unsure(..) | Self::UnderWay(..) | Self::NotAttempted(..) => Category::Transport,
             Self::Task(..) => Category::Internal,
         }
+    }
+}
+
+/// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
+const STATE_ID: &str =
+    "state an id in the payload that is the alias, too, or create with PUT at the address of get";
+
+/// The reason why the existence of a resource is unknown. Its text names the metadata that resolves it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Doubt {
+    /// The list was not read yet.
+    #[error("the list of its collection was not read")]
+    NotListed,
+    /// The list has further pages, and metadata does not state how to request them.
+    #[error(
+        "the list of its collection has further pages; state in operations.list.pagination how to ask for them"
+    )]
+    Cut,
+    /// The length of the list is a usual page size, so the server may have cut it without a sign.
+    #[error(
+        "the list of its collection has {0} entries, which is a usual page size; state operations.list.pagination ({{style: none}} if lists are always whole)"
+    )]
+    PageSized(u64),
+    /// The list answered 404 or 410: the collection may not exist yet, or it cannot be listed.
+    #[error("its collection cannot be listed (HTTP 404); {STATE_ID}")]
+    NoList,
+    /// The server refuses to list.
+    #[error("its collection cannot be listed (HTTP {}); {STATE_ID}", .0.as_u16())]
+    Unlistable(StatusCode),
+    /// The answer is not a list.
+    #[error(
+        "the answer to the list of its collection is not a list ({0}); select the entries in operations.list.transforms, or {STATE_ID}"
+    )]
+    NotAList(String),
+    /// The list failed in another way.
+    #[error("{0}")]
+    Failed(Arc<SyncError>),
+    /// This number of entries does not show the alias.
+    #[error(
+        "{0} entries of the list of its collection do not state resource.alias; correct resource.alias, or add it in operations.list.transforms"
+    )]
+    AliasNotListed(usize),
+    /// Several entries have its names.
+    #[error(
+        "several entries of the list of its collection have its id or its alias (ids: {}); correct the id in the payload, or delete the duplicate",
+        .0.join(", ")
+    )]
+    Several(Vec<String>),
+    /// Its id addresses a resource with another alias.
+    #[error(
+        "its id addresses a resource with another alias (\"{0}\"); correct the id or the alias in the payload, or rename it on the server first"
+    )]
+    AnotherAlias(String),
+    /// The name matches only a member that metadata does not state as id or alias.
+    #[error(
+        "only a member that metadata does not mention has its name (id {0}); state resource.id and resource.alias"
+    )]
+    ByMember(String),
+}
+
+impl Doubt {
+    /// Returns the category of the failure.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Failed(error) => error.category(),
+            Self::Unlistable(StatusCode::FORBIDDEN) => Category::Auth,
+            Self::Several(_) | Self::AnotherAlias(_) | Self::ByMember(_) => Category::Conflict,
+            _ => Category::Validation,
+        }
+    }
+
+    /// Whether the next run may get an answer without a change of metadata.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Failed(_))
     }
 }
 

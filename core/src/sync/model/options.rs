@@ -1,37 +1,8 @@
-//! The input of a run, and its options.
+//! The options of a run.
 
 use std::sync::Arc;
 
-use super::{Answers, Knowledge, Recurrences};
-use crate::metadata::Metadata;
-use crate::repository::Tree;
-use crate::secrets::SecretReader;
-use crate::server::Client;
-
-/// The input of a run: one revision, one server, one set of compiled rules.
-#[derive(Clone)]
-pub struct Session {
-    /// The desired state.
-    pub tree: Arc<dyn Tree>,
-    /// The rules of that revision.
-    pub metadata: Arc<Metadata>,
-    /// The managed server.
-    pub client: Client,
-    /// The knowledge of earlier runs about the server. This run adds to it.
-    pub knowledge: Arc<Knowledge>,
-    /// Answers of the server to a recheck just before.
-    pub answers: Arc<Answers>,
-    /// The source of the values of placeholders. Without a store, a placeholder fails its resource.
-    pub secrets: SecretReader,
-}
-
-impl Session {
-    /// Returns a session without knowledge of earlier runs and without a secret store.
-    pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
-        let (knowledge, answers) = Default::default();
-        Self { tree, metadata, client, knowledge, answers, secrets: SecretReader::new(None) }
-    }
-}
+use super::Recurrences;
 
 /// Whether a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

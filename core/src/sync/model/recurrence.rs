@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Action, Failure, FailureReason, Reason, Resource, Step};
+use super::{Action, Failure, FailureReason, Mark, Reason, Resource, Step};
 use crate::digest::hex;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -37,9 +37,6 @@ pub struct Unsettled {
     /// The number of runs in a row that wrote it without effect.
     pub writes: u32,
 }
-
-/// Identifies the difference of one resource, as [`Unsettled::digest`] does.
-pub(crate) type Mark = Box<str>;
 
 /// The executed step, and the state of the resource directly afterwards.
 #[derive(Clone, Copy, Debug)]

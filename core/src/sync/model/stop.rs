@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Session, SyncError};
+use super::SyncError;
 use crate::error::Category;
 use crate::path::LogicalPath;
-use crate::server::{ServerError, TokenRenewal};
+use crate::server::{Client, ServerError, TokenRenewal};
 
 /// A run ends if the server refuses the credentials for this number of resources in a row.
 const AUTH_FAILURES: u32 = 3;
@@ -41,10 +41,9 @@ impl Stop {
         self.0.requested.cancel();
     }
 
-    /// Returns `session` with a client that sends no further requests after the run is asked to end.
-    pub(crate) fn bounding(&self, session: &Session) -> Session {
-        let client = session.client.until(self.0.requested.clone()).renewing(&self.0.renewal);
-        Session { client, ..session.clone() }
+    /// Returns `client`, but it sends no further requests after the run is asked to end.
+    pub(crate) fn bounding(&self, client: &Client) -> Client {
+        client.until(self.0.requested.clone()).renewing(&self.0.renewal)
     }
 
     /// Returns the outcome of the resource at `path`: "not attempted" if the end of the run prevented its request.

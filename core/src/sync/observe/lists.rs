@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::pages::{LIST_BOUNDS, Pages};
 use super::server::{Once, Remote, cell};
 use crate::error::{Categorized, Category};
-use crate::metadata::transform::{Context, ResourceError, ResourceReader};
+use crate::language::jq::{Context, ResourceError, ResourceReader};
 use crate::metadata::{
     Entries, Listing, MetadataError, NextPage, OperationName, Rules, Shape, replace_parameters,
 };

@@ -12,7 +12,7 @@ use crate::sync::model::{Answers, Exchange, Options, Report, Session, Stop};
 /// Returns its report if all answers are the same, byte for byte. Otherwise returns the answers for the full run that
 /// has to follow; they are empty if no such run is known.
 pub async fn recheck(session: &Session, options: &Options, stop: &Stop) -> Result<Report, Arc<Answers>> {
-    let session = &stop.bounding(session);
+    let session = &session.until(stop);
     let revision = session.tree.revision();
     let settled = revision.and_then(|revision| session.knowledge.settled(revision, options));
     let Some(settled) = settled else { return Err(Arc::default()) };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OnceCell;
 
-use crate::metadata::transform::Context;
+use crate::language::jq::Context;
 use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, Value};

@@ -58,7 +58,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     if options.sealable {
         action.content = Some(Box::new(saved::content(&action)));
     }
-    let mut secrets = DeclaredSecrets::of(desired.rules.resolved());
+    let mut secrets = desired.rules.resolved().declared_secrets();
     secrets.add(&desired.secrets);
     if !secrets.is_empty() {
         secrets.learn(&desired.payload);

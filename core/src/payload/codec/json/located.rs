@@ -15,7 +15,7 @@ use super::super::located::Part;
 use super::{check, described};
 use crate::payload::codec::Located;
 use crate::payload::{PayloadError, PayloadType, Position, Value};
-use crate::secrets::is_secret_name;
+use crate::secret::is_secret_name;
 
 /// Decodes one document; `None` if it is blank. Unlike in payloads, duplicate keys are an error.
 pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {

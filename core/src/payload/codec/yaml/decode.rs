@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, StructureStyle, Tag};
 
 use super::super::compose::repeated;
-use super::super::{Compose, MAX_DEPTH, Scalar, TOO_DEEP, utf8};
+use super::super::{Compose, Scalar, TOO_DEEP, utf8};
 use super::scalar;
-use crate::payload::{PayloadError, PayloadType, Position, Value};
-use crate::secrets::is_secret_name;
+use crate::payload::{MAX_DEPTH, PayloadError, PayloadType, Position, Value};
+use crate::secret::is_secret_name;
 
 /// The most that anchors may copy, in bytes of text plus [`NODE_WEIGHT`] per node. Without a limit, aliases could
 /// expand a short file to a value of any size ("billion laughs").

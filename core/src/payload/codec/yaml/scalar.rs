@@ -2,8 +2,8 @@
 
 use std::num::IntErrorKind;
 
-use super::super::{NOT_FINITE, WIDE_INTEGER};
 use crate::payload::Value;
+use crate::payload::error::{NOT_FINITE, WIDE_INTEGER};
 
 /// Returns null, a boolean, a number or a string; `Err` if a number is outside of the value model.
 pub fn resolve(text: &str) -> Result<Value, &'static str> {

@@ -1,0 +1,6 @@
+//! The languages in which metadata is written: templates and jq expressions.
+//!
+//! Both are compiled once and evaluated for each resource, within limits of time, size and depth.
+
+pub mod jq;
+pub mod template;

@@ -1,0 +1,73 @@
+//! Derives fields from the path of a resource.
+
+use std::collections::BTreeMap;
+
+use super::pattern::PathPattern;
+use super::target::{Descendants, Target};
+use crate::payload::{Object, Value};
+
+/// Fields that are derived from a path. They are part of the scope, but not of a body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DerivedFields {
+    from_patterns: BTreeMap<String, String>,
+    plural: BTreeMap<String, String>,
+}
+
+impl DerivedFields {
+    /// The fields from matching path templates with the path. Only these are part of the seed of a read by path.
+    pub fn from_patterns(&self) -> &BTreeMap<String, String> {
+        &self.from_patterns
+    }
+
+    /// Returns [`Self::from_patterns`] as the members of a payload.
+    pub fn members(&self) -> Object {
+        self.from_patterns.iter().map(|(key, text)| (key.clone(), Value::from(text.as_str()))).collect()
+    }
+
+    /// The fields from plural names of collections.
+    pub fn plural(&self) -> &BTreeMap<String, String> {
+        &self.plural
+    }
+
+    /// Returns the field `name`. Fields of templates take precedence over fields of plural names.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.from_patterns.get(name).or_else(|| self.plural.get(name)).map(String::as_str)
+    }
+
+    /// All names; a name may be duplicated.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.from_patterns.keys().chain(self.plural.keys()).map(String::as_str)
+    }
+}
+
+/// Derives fields from the path of `target`, by `patterns` in their order and by plural names. For each name, the first
+/// value applies.
+pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFields {
+    let mut fields = DerivedFields::default();
+    for bound in patterns.iter().filter_map(|pattern| pattern.bind(target.path, target.collection)) {
+        for (key, value) in bound {
+            fields.from_patterns.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+        }
+    }
+    let collection = target.descendants.map_or(target.collection, Descendants::root);
+    let segments: Vec<&str> = collection.segments().collect();
+    for pair in segments.windows(2) {
+        if let [name, value] = pair
+            && let Some(key) = singular(name)
+        {
+            fields.plural.entry(key).or_insert_with(|| (*value).to_owned());
+        }
+    }
+    fields
+}
+
+/// Returns the singular of the last word of a plural name: `key` for `api-keys`.
+pub fn singular(name: &str) -> Option<String> {
+    let word = name.rsplit(['-', '_', '.']).next().unwrap_or(name);
+    let stem = word.strip_suffix('s')?;
+    let key = match stem.strip_suffix("ie") {
+        Some(stem) => format!("{stem}y"),
+        None => stem.to_owned(),
+    };
+    (!key.is_empty()).then_some(key)
+}

@@ -1,0 +1,46 @@
+//! The failures of single resources.
+
+use std::cell::LazyCell;
+
+use serde::Serialize;
+
+use super::{FailureReason, SyncError};
+use crate::control::visible;
+use crate::path::LogicalPath;
+use crate::secrets::SecretReader;
+
+/// One resource that is not in its desired state.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// The resource.
+    pub path: LogicalPath,
+    /// The failed operation.
+    pub operation: &'static str,
+    /// The reason, one of a fixed set.
+    pub reason: FailureReason,
+    /// The fault and the correction; never holds a secret.
+    pub message: String,
+}
+
+/// The operation of a failed deletion. Retries distinguish it from a failed apply.
+pub const PRUNE: &str = "prune";
+
+/// The operation of a failure that may hide further resources. Only a full run can retry it.
+pub const LIST: &str = "list";
+
+impl Failure {
+    /// Returns a failure of `operation` on `path`.
+    pub fn new(path: LogicalPath, operation: &'static str, error: &SyncError) -> Self {
+        let message = visible(&error.to_string()).into_owned();
+        Self { path, operation, reason: error.reason(), message }
+    }
+}
+
+/// Redacts the secrets that `secrets` has read: the failure of one resource may show the secret of another.
+pub(crate) fn hide<'f>(failures: impl IntoIterator<Item = &'f mut Failure>, secrets: &SecretReader) {
+    // Most runs have no failures and need no redactor.
+    let redactor = LazyCell::new(|| secrets.redactor());
+    for failure in failures {
+        failure.message = redactor.redact(&failure.message);
+    }
+}
