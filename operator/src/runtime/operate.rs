@@ -13,13 +13,10 @@ use super::client::install_crypto_provider;
 use crate::admission::{self, Certificates, Reviewer};
 use crate::args::{AdmissionOptions, BindAddress, ManagerOptions};
 use crate::controller;
-use crate::controller::artifacts::Artifacts;
 use crate::controller::cache::{Cache, Cached};
 use crate::controller::context::{Caches, Context, Settings};
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
-use crate::controller::servers::Servers;
-use crate::controller::stores::Stores;
 use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
 use crate::leader::Candidate;
@@ -101,10 +98,6 @@ pub async fn operate(
         directories,
         settings,
         dependencies: controller::dependencies::Dependencies::default(),
-        mirrors: Arc::default(),
-        servers: Servers::default(),
-        artifacts: Artifacts::default(),
-        stores: Stores::default(),
         stop: stop.child_token(),
     });
     // Become leader, reconcile and drain.

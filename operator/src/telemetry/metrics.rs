@@ -1,6 +1,5 @@
 //! Prometheus metrics. The series of an object are removed when the object is deleted.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +10,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use declarest_core::server::Gate;
-use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
-    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder as _, GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
 
 use super::gates::Gates;
-
-const PREFIX: &str = "declarest_operator";
+use super::series::{Subject, counter, histogram, opts, registered, remove_series};
 
 /// The metrics of the process, in their own registry, so that tests do not share metrics.
 #[derive(Clone, Debug)]
@@ -57,13 +53,6 @@ struct PolicyMetrics {
     failed: IntCounterVec,
     drift_corrected: IntCounterVec,
     last_success: GaugeVec,
-}
-
-/// The object that a series is about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    pub namespace: &'a str,
-    pub name: &'a str,
 }
 
 /// Counts of the writes of one sync to the managed server.
@@ -334,63 +323,6 @@ pub fn scrape(metrics: Arc<Metrics>) -> Router {
         }
     }
     Router::new().route("/metrics", get(handle)).with_state(metrics)
-}
-
-pub(super) fn opts(name: &str, help: &str) -> Opts {
-    Opts::new(name, help).namespace(PREFIX)
-}
-
-fn labels<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    ["namespace", "name"].iter().chain(more).copied().collect()
-}
-
-fn counter(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    more: &[&str],
-) -> Result<IntCounterVec, prometheus::Error> {
-    registered(registry, IntCounterVec::new(opts(name, help), &labels(more))?)
-}
-
-fn histogram(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    more: &[&str],
-    buckets: Vec<f64>,
-) -> Result<HistogramVec, prometheus::Error> {
-    let opts = HistogramOpts::new(name, help).namespace(PREFIX).buckets(buckets);
-    registered(registry, HistogramVec::new(opts, &labels(more))?)
-}
-
-fn registered<C: Collector + Clone + 'static>(
-    registry: &Registry,
-    collector: C,
-) -> Result<C, prometheus::Error> {
-    registry.register(Box::new(collector.clone()))?;
-    Ok(collector)
-}
-
-/// Removes the series of one object. The vector removes exact label sets only, so they are read first.
-fn remove_series<B>(vector: &MetricVec<B>, subject: Subject<'_>, kind: Option<&str>)
-where
-    B: MetricVecBuilder,
-    MetricVec<B>: Collector,
-{
-    for family in vector.collect() {
-        for metric in family.get_metric() {
-            let labels: HashMap<&str, &str> =
-                metric.get_label().iter().map(|pair| (pair.name(), pair.value())).collect();
-            let is_subject = labels.get("namespace") == Some(&subject.namespace)
-                && labels.get("name") == Some(&subject.name)
-                && kind.is_none_or(|kind| labels.get("kind") == Some(&kind));
-            if is_subject {
-                // Another task may have removed the series, which is not an error.
-                let _ = vector.remove(&labels);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! SyncPolicy: decides when the engine runs and on which resources, and records the result in the status.
 //!
 //! The stages of a round: check the policy (`overlap`, `schedule`), check its dependencies (`inputs`), decide what is
-//! due (`decision`), select the resources (`selection`), run the engine (`run`), record the result (`verdict`).
+//! due (`decision`), select the resources (`selection`), run the engine (`run`), record the result (`verdict`). A
+//! `plan` is what the stages before `selection` decided.
 
 mod decision;
 mod inputs;
 mod inventory;
 mod overlap;
+mod plan;
 mod run;
 mod schedule;
 mod selection;
@@ -30,19 +32,21 @@ use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::Key;
 use super::outcome::{Outcome, Reason};
+use super::pools::Pools;
 use crate::crd::sync_policy::SyncMode;
 use crate::crd::{Schedule, SyncPolicy, SyncPolicyStatus};
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 pub use overlap::{Claim, overlapping};
+use plan::RunPlan;
 use territory::Territories;
 
 /// The annotation that requests a full run. Every new value is a request.
 pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
 
 /// The controller of all policies.
-#[derive(Default)]
 pub struct SyncPolicies {
+    pools: Arc<Pools>,
     /// The fingerprint of each policy when this process last started a run of it.
     attempted: Mutex<HashMap<Key, Fingerprint>>,
     /// The knowledge about the server from the runs of each policy, and the configuration of these runs.
@@ -58,10 +62,10 @@ pub struct SyncPolicies {
 type Configuration = (ConfigHash, String);
 
 /// Runs the controller until `context.stop` is cancelled.
-pub async fn run(context: Arc<Context>) {
+pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
     let wakeups = wakeups::wakeups(&context);
     let policies = context.caches.policies.clone();
-    frame::run(SyncPolicies::default(), context, &policies, wakeups).await;
+    frame::run(SyncPolicies::new(pools), context, &policies, wakeups).await;
 }
 
 impl Reconciler for SyncPolicies {
@@ -80,8 +84,8 @@ impl Reconciler for SyncPolicies {
         }
     }
 
-    async fn cleanup(&self, context: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
-        inventory::unpin_everywhere(context, object.meta()).await
+    async fn cleanup(&self, _: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
+        inventory::unpin_everywhere(&self.pools.mirrors, object.meta()).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {
@@ -97,6 +101,16 @@ impl Reconciler for SyncPolicies {
 }
 
 impl SyncPolicies {
+    fn new(pools: Arc<Pools>) -> Self {
+        Self {
+            pools,
+            attempted: Mutex::default(),
+            learned: Mutex::default(),
+            recurrences: Mutex::default(),
+            territories: Territories::default(),
+        }
+    }
+
     async fn advance(&self, round: &mut Round<'_, SyncPolicy>) -> Result<Outcome, Failure> {
         // Check the policy.
         let now = Timestamp::now();
@@ -139,7 +153,7 @@ impl SyncPolicies {
         let _territory = self.territories.enter(&key, &scope).await;
         let knowledge = self.knowledge(&key, &fingerprint);
         let recurrences = self.recurrences(&key, &round.status);
-        let plan = run::RunPlan {
+        let plan = RunPlan {
             inputs,
             fingerprint,
             trigger,
@@ -150,8 +164,8 @@ impl SyncPolicies {
             knowledge,
             recurrences,
         };
-        let (outcome, recurrences) =
-            Box::pin(run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone()))).await?;
+        let started = |fingerprint: &Fingerprint| self.remember(&key, fingerprint.clone());
+        let (outcome, recurrences) = Box::pin(run::run(round, &self.pools, plan, started)).await?;
         if let Some(recurrences) = recurrences {
             self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).insert(key, recurrences);
         }

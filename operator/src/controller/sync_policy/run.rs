@@ -7,15 +7,15 @@ use std::time::Duration;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
 use declarest_core::secrets::SecretReader;
-use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Recurrences, Report, Session, Stop};
+use declarest_core::sync::{self, Mode, Options, Reading, Recurrences, Report, Session, Stop};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
-use super::inputs::Inputs;
 use super::inventory::{self, Past, Pins};
 use super::overlap::{self, Claim};
+use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
 use crate::controller::cache::Change;
@@ -24,29 +24,12 @@ use crate::controller::error::Failure;
 use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
 use crate::controller::outcome::{Outcome, Reason};
-use crate::crd::Schedule;
+use crate::controller::pools::Pools;
 use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
 use crate::crd::{Limit, SyncPolicy};
 
 /// Interval at which a run checks whether it must stop because its policy changed.
 const WATCH: Duration = Duration::from_millis(250);
-
-/// A decided run and its inputs.
-pub struct RunPlan {
-    pub inputs: Inputs,
-    pub fingerprint: Fingerprint,
-    pub trigger: Trigger,
-    /// The commit to diff from; `None` compares the whole scope.
-    pub base: Option<Revision>,
-    pub schedule: Option<Schedule>,
-    pub sync_interval: Duration,
-    /// The fingerprint of the last run in this process.
-    pub attempted: Option<Fingerprint>,
-    /// Knowledge about the server from earlier runs of this process.
-    pub knowledge: Arc<Knowledge>,
-    /// The resources that do not converge, from the last run.
-    pub recurrences: Recurrences,
-}
 
 /// Runs the engine and writes the result to the status of the round.
 ///
@@ -54,22 +37,22 @@ pub struct RunPlan {
 /// the run; only after that, a failure waits for its backoff.
 pub async fn run(
     round: &mut Round<'_, SyncPolicy>,
+    pools: &Pools,
     plan: RunPlan,
     started: impl FnOnce(&Fingerprint),
 ) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
-    let mirror = round.context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
+    let mirror = pools.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
         Failure::new(
             Reason::RepositoryUnavailable,
             "the repository's mirror is not open yet; waiting for its next fetch",
         )
     })?;
-    let (context, repository_key) = (Arc::clone(round.context), plan.inputs.repository.key());
-    let sound = mirror.clone();
-    let done = Box::pin(run_on(round, plan, target, mirror, started)).await;
+    let (repository_key, sound) = (plan.inputs.repository.key(), mirror.clone());
+    let done = Box::pin(run_on(round, pools, plan, target, mirror, started)).await;
     let unreadable = done.as_ref().is_err_and(|failure| failure.reason == Reason::RepositoryUnavailable);
     if unreadable || sound.is_damaged() {
-        context.mirrors.suspect(&repository_key);
+        pools.mirrors.suspect(&repository_key);
     }
     done
 }
@@ -77,15 +60,17 @@ pub async fn run(
 /// Runs with an open mirror, which may be damaged.
 async fn run_on(
     round: &mut Round<'_, SyncPolicy>,
+    pools: &Pools,
     plan: RunPlan,
     target: Revision,
     mirror: Mirror,
     started: impl FnOnce(&Fingerprint),
 ) -> Result<(Outcome, Option<Recurrences>), Failure> {
-    let consecutive = verdict::consecutive_failures(&round.status, &plan);
+    let consecutive = plan.consecutive_failures(&round.status);
     let repository = round.context.expanded(&plan.inputs.repository)?;
     let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
-    let mut running = Running { round, plan, target, mirror, owner, consecutive, stop: Stop::default() };
+    let mut running =
+        Running { round, pools, plan, target, mirror, owner, consecutive, stop: Stop::default() };
     let options = options(&running.round.object, running.plan.trigger)?;
     // A drift check of an unchanged revision need not read Git.
     let known = running.plan.knowledge.can_recheck(&running.target, &options);
@@ -118,6 +103,7 @@ fn earlier(policy: &SyncPolicy, plan: &RunPlan) -> Option<Arc<Recurrences>> {
 /// A run in progress.
 struct Running<'r, 'o> {
     round: &'r mut Round<'o, SyncPolicy>,
+    pools: &'r Pools,
     plan: RunPlan,
     target: Revision,
     mirror: Mirror,
@@ -172,7 +158,7 @@ impl Running<'_, '_> {
         let (spec, status) = (&self.round.object.spec, &self.round.status);
         let revision = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Revision>().ok());
         let (prunes, applies): (Vec<_>, Vec<_>) =
-            status.failed_resources.iter().partition(|failed| failed.operation == verdict::PRUNE);
+            status.failed_resources.iter().partition(|failed| failed.operation == sync::PRUNE);
         let scope = spec.scope();
         Ok(Request {
             mirror: self.mirror.clone(),
@@ -196,14 +182,14 @@ impl Running<'_, '_> {
 
     /// Creates the session of the engine.
     async fn session(&self, tree: Arc<GitTree>) -> Result<Session, Failure> {
-        let context = self.round.context;
+        let (context, pools) = (self.round.context, self.pools);
         let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
         let server = &self.plan.inputs.server;
-        let client = context.servers.client(context, server).await.map_err(bootstrap)?;
-        let artifacts = context.artifacts.of(context, server, &client).await.map_err(bootstrap)?;
+        let client = pools.servers.client(context, server).await.map_err(bootstrap)?;
+        let artifacts = pools.artifacts.of(context, server, &client).await.map_err(bootstrap)?;
         let metadata = Arc::new(artifacts.metadata(tree.clone()));
         let secrets = SecretReader::new(match &self.plan.inputs.store {
-            Some(store) => Some(context.stores.open(context, store).await.map_err(bootstrap)?.store),
+            Some(store) => Some(pools.stores.open(context, store).await.map_err(bootstrap)?.store),
             None => None,
         });
         let knowledge = Arc::clone(&self.plan.knowledge);

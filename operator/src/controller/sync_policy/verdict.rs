@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::Trigger;
-use super::run::RunPlan;
+use super::plan::RunPlan;
 use super::schedule::{self, until};
 use super::unsettled;
 use crate::controller::backoff;
@@ -22,11 +22,6 @@ use crate::crd::Schedule;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::{FailedResource, ResourceStats, RunKind, RunOutcome};
 use crate::telemetry::SyncCounts;
-
-/// The operation of a failed deletion in the status.
-pub const PRUNE: &str = sync::PRUNE;
-/// The operation of a failure that may hide further resources in the status.
-pub const LIST: &str = sync::LIST;
 
 /// Maximum number of failures in the status; `failedResourcesTruncated` shows that there are more.
 const NAMED_FAILURES: usize = 50;
@@ -46,12 +41,6 @@ pub struct Run<'a> {
     pub target: &'a Revision,
     /// Consecutive failed runs before this one.
     pub consecutive: i32,
-}
-
-/// Returns the number of consecutive failed runs; a changed input resets it.
-pub fn consecutive_failures(status: &SyncPolicyStatus, plan: &RunPlan) -> i32 {
-    let same = plan.attempted.as_ref().is_none_or(|attempted| *attempted == plan.fingerprint);
-    if same { status.consecutive_failures } else { 0 }
 }
 
 /// Writes the result of the run to `status`. Returns the conditions and the time of the next round.
