@@ -55,9 +55,15 @@ pub struct Settings {
 impl Settings {
     /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
     pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
+        self.parsed(object).map(|(expanded, _)| expanded)
+    }
+
+    /// Like [`Self::expanded`], with the values that the validation parsed.
+    pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
         let expanded = self.expand(object)?;
-        expanded.validate(&self.limits).map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
-        Ok(expanded)
+        let parsed = expanded.validate(&self.limits);
+        let parsed = parsed.map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
+        Ok((expanded, parsed))
     }
 
     /// Returns the object with expanded placeholders, not validated.

@@ -74,6 +74,8 @@ pub struct Round<'a, K: Kind> {
     pub context: &'a Arc<Context>,
     /// The object with expanded placeholders. It must never be written back or shown.
     pub object: K,
+    /// The values that the validation of the object parsed.
+    pub parsed: K::Parsed,
     /// The status of the object, which the round changes.
     pub status: K::Status,
     stored: Option<Value>,
@@ -241,13 +243,14 @@ impl<R: Reconciler> Frame<R> {
             status.as_ref().map(serde_json::to_value).transpose().map_err(kube::Error::SerdeError)?;
         let status = status.unwrap_or_default();
         // Expand and validate the spec, then do the work of the kind.
-        let expanded = self.context.expanded(&object);
-        let mut round = Round { context: &self.context, object, status, stored };
+        let expanded = self.context.settings.parsed(&object);
+        let parsed = <R::Kind as Kind>::Parsed::default();
+        let mut round = Round { context: &self.context, object, parsed, status, stored };
         let outcome = match expanded {
-            Ok(expanded) => {
+            Ok((expanded, parsed)) => {
                 let uses = self.reconciler.dependencies(&self.context, &expanded);
                 self.context.dependencies.set(R::Kind::NAME, key, uses);
-                round.object = expanded;
+                (round.object, round.parsed) = (expanded, parsed);
                 self.reconcile(&mut round).await
             }
             Err(failure) => failure.into(),

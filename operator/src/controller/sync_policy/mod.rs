@@ -34,7 +34,7 @@ use super::kind::Key;
 use super::outcome::{Outcome, Reason};
 use super::pools::Pools;
 use crate::crd::sync_policy::SyncMode;
-use crate::crd::{Schedule, SyncPolicy, SyncPolicyStatus};
+use crate::crd::{SyncPolicy, SyncPolicyStatus};
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 pub use overlap::{Claim, overlapping};
@@ -114,7 +114,7 @@ impl SyncPolicies {
     async fn advance(&self, round: &mut Round<'_, SyncPolicy>) -> Result<Outcome, Failure> {
         // Check the policy.
         let now = Timestamp::now();
-        let schedule = check_policy(round, now)?;
+        let schedule = round.parsed.take();
         if round.object.spec.suspend {
             return Ok(Outcome::new(Reason::Suspended, "spec.suspend is true: the policy does not sync"));
         }
@@ -199,13 +199,6 @@ impl SyncPolicies {
     fn remember(&self, key: &Key, fingerprint: Fingerprint) {
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), fingerprint);
     }
-}
-
-fn check_policy(round: &Round<'_, SyncPolicy>, now: Timestamp) -> Result<Option<Schedule>, Failure> {
-    let Some(cron) = &round.object.spec.full_resync_cron else { return Ok(None) };
-    let schedule = Schedule::parse(cron, now)
-        .map_err(|reason| Failure::spec_invalid(format!("spec.fullResyncCron: {reason}")))?;
-    Ok(Some(schedule))
 }
 
 fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
