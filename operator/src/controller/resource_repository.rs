@@ -106,13 +106,14 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
     // Read the credentials and open the mirror.
     let remote = remote(context, &object, git).await?;
     let (mirror, note) = open_mirror(context, pools, &object, &remote.url, &mut round.status).await?;
-    // Fetch if it is due.
+    // Fetch if it is due. The Secret of the webhook is read at the same time.
     let interval = object.interval().unwrap_or_default();
     let mut outcome = Outcome::ready("");
     let wait = wait(&object, &mirror, interval).await?;
-    if wait.is_zero() {
+    let unusable = webhook_problem(context, &object, git);
+    let unusable = if wait.is_zero() {
         acknowledge_webhook(&object, &mut round.status, &mut outcome);
-        let fetched = fetch(context, &mirror, remote).await;
+        let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote), unusable);
         context.metrics.polled(object.key().subject(), fetched.is_ok());
         match fetched {
             Ok(revision) => record(round, &revision, &mut outcome),
@@ -123,13 +124,14 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
                 return Ok(outcome);
             }
         }
+        unusable
     } else {
         outcome = outcome.with_requeue(wait);
-    }
+        unusable.await
+    };
     // Report the revision.
     let revision = round.status.last_fetched_revision.as_deref().unwrap_or_default();
     outcome.message = format!("branch {} is at {revision}", git.branch);
-    let unusable = webhook_problem(context, &object, git).await;
     for note in note.into_iter().chain(unusable) {
         outcome.message.push_str("; ");
         outcome.message.push_str(&note);
