@@ -39,6 +39,7 @@ const LIMITS: Limits = Limits {
     headers: Duration::from_secs(5),
     connection: Some(Duration::from_secs(30)),
     keep_alive: false,
+    drain: Duration::from_secs(10),
 };
 /// Limit of the time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
