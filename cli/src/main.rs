@@ -1,4 +1,7 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
+//!
+//! A module uses only the modules before it, in this order: `error` → `environment` → `settings` → `output` → `terminal`
+//! → `context` → `invocation` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `args`.
 
 mod args;
 mod command;
