@@ -112,8 +112,12 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
     let wait = wait(&object, &mirror, interval).await?;
     let unusable = webhook_problem(context, &object, git);
     let unusable = if wait.is_zero() {
-        acknowledge_webhook(&object, &mut round.status, &mut outcome);
         let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote), unusable);
+        // A cancelled fetch has not failed. The status stays as it was, so the next operator fetches.
+        let Some(fetched) = fetched else {
+            return Ok(Outcome::new(Reason::Reconciling, "the operator is stopping"));
+        };
+        acknowledge_webhook(&object, &mut round.status, &mut outcome);
         context.metrics.polled(object.key().subject(), fetched.is_ok());
         match fetched {
             Ok(revision) => record(round, &revision, &mut outcome),
@@ -258,7 +262,8 @@ fn record(round: &mut Round<'_, ResourceRepository>, revision: &Revision, outcom
     }
 }
 
-async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Revision, Failure> {
+/// Fetches the branch. Returns `None` if the operator stops before the end.
+async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Option<Result<Revision, Failure>> {
     let mirror = mirror.clone();
     let fetched = blocking(move || {
         let fetched = mirror.fetch(&remote, Instant::now() + FETCH_LIMIT);
@@ -269,8 +274,8 @@ async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Rev
         })
     });
     tokio::select! {
-        fetched = fetched => fetched,
-        () = context.stop.cancelled() => Err(Failure::new(Reason::FetchFailed, "the operator is stopping")),
+        fetched = fetched => Some(fetched),
+        () = context.stop.cancelled() => None,
     }
 }
 

@@ -11,6 +11,7 @@ mod support;
 mod admission;
 mod artifacts;
 mod canary;
+mod cancellation;
 mod chaos;
 mod confinement;
 mod election;

@@ -114,6 +114,14 @@ struct Running<'r, 'o> {
     stop: Stop,
 }
 
+/// The end of the work of a run.
+struct Ended<'a> {
+    kind: RunKind,
+    trigger: Trigger,
+    report: &'a Report,
+    cancelled: bool,
+}
+
 impl Running<'_, '_> {
     /// Repeats the requests of an earlier run, without reading Git. If a response differs, compares the whole scope.
     async fn recheck(
@@ -127,12 +135,12 @@ impl Running<'_, '_> {
         let trigger = self.plan.trigger;
         self.begin(RunKind::Full, trigger).await?;
         started(&self.plan.fingerprint);
-        match self.watched(sync::recheck(&session, options, &self.stop)).await? {
-            Ok(report) => {
-                let outcome = self.conclude(RunKind::Full, trigger, &report, false).await;
-                return Ok((outcome, report.recurrences));
+        match self.watched(sync::recheck(&session, options, &self.stop)).await {
+            (Ok(report), cancelled) => {
+                let ended = Ended { kind: RunKind::Full, trigger, report: &report, cancelled };
+                return Ok((self.conclude(ended, false).await, report.recurrences));
             }
-            Err(answers) => session.answers = answers,
+            (Err(answers), _) => session.answers = answers,
         }
         let selected = self.select().await?;
         self.adopt(&selected);
@@ -237,26 +245,29 @@ impl Running<'_, '_> {
             revision = %self.target, mode = ?kind, trigger = trigger.as_str(),
             targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
         );
-        let report = self.watched(sync::run(session, selection, &options, &self.stop)).await?;
-        let outcome = self.conclude(kind, trigger, &report, settles_past).await;
-        Ok((outcome, report.recurrences))
+        let (report, cancelled) = self.watched(sync::run(session, selection, &options, &self.stop)).await;
+        let ended = Ended { kind, trigger, report: &report, cancelled };
+        Ok((self.conclude(ended, settles_past).await, report.recurrences))
     }
 
-    /// Awaits `work` of this run. Stops it if the run must not continue.
-    async fn watched<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+    /// Awaits `work` of this run, and requests its stop if the run must not continue. Also returns whether the run is
+    /// cancelled: it is no longer wanted, so it has not failed.
+    async fn watched<T>(&self, work: impl Future<Output = T>) -> (T, bool) {
+        let mut work = pin!(work);
         tokio::select! {
-            done = work => Ok(done),
-            () = watch(self.round.context, &self.round.object, &self.stop) => {
-                // This does not happen, because the watch never returns.
-                Err(Failure::new(Reason::ReconcileFailed, "the run was lost"))
+            done = work.as_mut() => (done, false),
+            Ending { reason, cancelled } = ending(self.round.context, &self.round.object) => {
+                self.stop.request(reason);
+                (work.await, cancelled)
             }
         }
     }
 
     /// Records the result of the run, and pins the applied revision. If the run succeeded and `settles_past`, the
     /// inventory starts again at its revision.
-    async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report, settles_past: bool) -> Outcome {
+    async fn conclude(self, ended: Ended<'_>, settles_past: bool) -> Outcome {
         let pins = self.pins();
+        let Ended { kind, trigger, report, cancelled } = ended;
         let Self { round, plan, target, mirror, consecutive, .. } = self;
         let stats = report.stats;
         tracing::info!(
@@ -266,8 +277,8 @@ impl Running<'_, '_> {
         );
         let applied = round.status.last_applied_repo_revision.as_deref();
         let corrects = verdict::corrects_drift(trigger, applied, &target);
-        verdict::count(round.context, &round.key(), corrects, report);
-        let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive };
+        let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive, cancelled };
+        verdict::count(round.context, &round.key(), corrects, &run);
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
         if round.status.last_run_outcome == Some(RunOutcome::Succeeded) {
             let advances = settles_past && round.object.spec.mode == SyncMode::Apply;
@@ -331,24 +342,33 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
     })
 }
 
-/// Requests the stop of the run if its policy changes or is deleted, an older policy claims its scope, this process
-/// must stop, or the time limit is reached. Never returns; the run ends soon after the request.
-async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
+/// Why a run must stop.
+struct Ending {
+    reason: String,
+    /// Whether the run is no longer wanted, in contrast to a run that takes too long.
+    cancelled: bool,
+}
+
+/// Waits until the run must stop: its policy changes or is deleted, an older policy claims its scope, this process must
+/// stop, or the time limit is reached.
+async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
     let (key, generation) = (policy.key(), policy.metadata.generation.unwrap_or_default());
     let own = Claim::of(policy);
-    let deadline = tokio::time::Instant::now() + context.settings.sync_timeout;
+    let limit = context.settings.sync_timeout;
+    let deadline = tokio::time::Instant::now() + limit;
     let mut ticks = tokio::time::interval(WATCH);
     let mut policies = pin!(context.caches.policies.subscribe());
-    while stop.reason().is_none() {
+    let cancelled = |reason: &str| Ending { reason: reason.to_owned(), cancelled: true };
+    loop {
         tokio::select! {
-            () = context.stop.cancelled() => stop.request("the operator is stopping or no longer leads"),
+            () = context.stop.cancelled() => return cancelled("the operator is stopping or no longer leads"),
             () = tokio::time::sleep_until(deadline) => {
-                let limit = context.settings.sync_timeout;
-                stop.request(format!("the run did not end within {} s (--sync-timeout)", limit.as_secs()));
+                let reason = format!("the run did not end within {} s (--sync-timeout)", limit.as_secs());
+                return Ending { reason, cancelled: false };
             }
             _ = ticks.tick() => {
                 if let Some(reason) = unwanted(context, &key, generation) {
-                    stop.request(reason);
+                    return cancelled(reason);
                 }
             }
             Some(change) = policies.next() => {
@@ -356,12 +376,14 @@ async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
                 if let (Some(own), Some(claim)) = (&own, claim)
                     && let Some(senior) = overlap::senior(own, &[claim])
                 {
-                    stop.request(format!("the older SyncPolicy \"{}\" claims {}", senior.name, senior.scope));
+                    return cancelled(&format!(
+                        "the older SyncPolicy \"{}\" claims {}",
+                        senior.name, senior.scope
+                    ));
                 }
             }
         }
     }
-    std::future::pending::<()>().await;
 }
 
 /// Returns the claim of a changed policy of the namespace.

@@ -41,6 +41,15 @@ pub struct Run<'a> {
     pub target: &'a Revision,
     /// Consecutive failed runs before this one.
     pub consecutive: i32,
+    /// Whether the run is no longer wanted. Then it has not failed.
+    pub cancelled: bool,
+}
+
+impl Run<'_> {
+    /// Returns whether the run ended early because it was cancelled, and not because of the server.
+    fn is_cancelled(&self) -> bool {
+        self.cancelled && self.report.stopped.is_some() && self.report.aborted_by.is_none()
+    }
 }
 
 /// Writes the result of the run to `status`. Returns the conditions and the time of the next round.
@@ -75,15 +84,17 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         status.last_applied_repo_revision = Some(run.target.to_string());
         status.last_successful_sync_time = Some(Time(now));
         status.consecutive_failures = 0;
+    } else if run.is_cancelled() {
+        status.consecutive_failures = run.consecutive;
     } else {
         status.consecutive_failures = run.consecutive.saturating_add(1);
     }
     // The time of the next run.
-    let next = next_look(status, run, now, succeeded);
+    let next = if run.is_cancelled() { now } else { next_look(status, run, now, succeeded) };
     status.next_sync_time = Some(Time(next));
 
     // Conditions and events.
-    let mut outcome = of_report(report, run.target).with_requeue(until(next, now));
+    let mut outcome = of_run(run).with_requeue(until(next, now));
     if let Some(fact) = drifted(report) {
         outcome = outcome.with_condition(fact);
     }
@@ -138,8 +149,8 @@ pub fn corrects_drift(trigger: Trigger, applied: Option<&str>, target: &Revision
 }
 
 /// Adds the run to the metrics.
-pub fn count(context: &Context, policy: &Key, corrects_drift: bool, report: &Report) {
-    let stats = report.stats;
+pub fn count(context: &Context, policy: &Key, corrects_drift: bool, run: &Run<'_>) {
+    let (report, stats) = (run.report, run.report.stats);
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let written = stats.created + stats.updated;
     context.metrics.synced(
@@ -147,7 +158,8 @@ pub fn count(context: &Context, policy: &Key, corrects_drift: bool, report: &Rep
         SyncCounts {
             applied: wide(stats.applied),
             pruned: wide(stats.pruned),
-            failed: wide(stats.failed),
+            // A cancelled run has resources that it did not attempt.
+            failed: if run.is_cancelled() { 0 } else { wide(stats.failed) },
             drift_corrected: if corrects_drift { wide(written) } else { 0 },
         },
     );
@@ -213,6 +225,15 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
         .collect();
     let failed = status.resource_stats.map_or(failures.len(), |counts| counts.failed.unsigned_abs() as usize);
     Outcome::new(Reason::PartialFailure, failure_message(failed, revision, &failures))
+}
+
+fn of_run(run: &Run<'_>) -> Outcome {
+    match &run.report.stopped {
+        Some(reason) if run.is_cancelled() => {
+            Outcome::new(Reason::Reconciling, format!("the run was cancelled: {reason}"))
+        }
+        _ => of_report(run.report, run.target),
+    }
 }
 
 fn of_report(report: &Report, target: &Revision) -> Outcome {
