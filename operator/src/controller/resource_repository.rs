@@ -65,7 +65,12 @@ impl Reconciler for ResourceRepositories {
     }
 
     async fn reconcile(&self, round: &mut Round<'_, ResourceRepository>) -> Outcome {
-        work(round, &self.0).await.unwrap_or_else(Outcome::from)
+        let done = work(round, &self.0).await;
+        done.unwrap_or_else(|failure| {
+            // A poll that failed before its fetch.
+            round.context.metrics.polled(round.key().subject(), false);
+            failure.into()
+        })
     }
 
     async fn cleanup(&self, context: &Context, object: &Guarded<ResourceRepository>) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use prometheus::{
 };
 
 use super::gates::Gates;
+use super::queues::Queues;
 use super::series::{Subject, counter, histogram, opts, registered, remove_series};
 
 /// The metrics of the process, in their own registry, so that tests do not share metrics.
@@ -25,6 +26,7 @@ pub struct Metrics {
     servers: ServerMetrics,
     policies: PolicyMetrics,
     condition: IntGaugeVec,
+    queues: Queues,
     leader: IntGauge,
 }
 
@@ -78,6 +80,7 @@ impl Metrics {
             servers: ServerMetrics::new(&registry)?,
             policies: PolicyMetrics::new(&registry)?,
             condition: registered(&registry, condition)?,
+            queues: registered(&registry, Queues::new()?)?,
             leader: registered(&registry, leader)?,
             registry,
         };
@@ -175,6 +178,21 @@ impl Metrics {
         self.servers.gates.show(server, gate);
     }
 
+    /// Shows the queue of a controller, which is empty.
+    pub fn open_queue(&self, kind: &'static str) {
+        self.queues.open(kind);
+    }
+
+    /// Records that a round of work on an object is due after a time.
+    pub fn queued(&self, kind: &'static str, subject: Subject<'_>, after: Duration) {
+        self.queues.add(kind, subject, after);
+    }
+
+    /// Records that a round of work on an object starts, or that the object does not exist.
+    pub fn dequeued(&self, kind: &str, subject: Subject<'_>) {
+        self.queues.remove(kind, subject);
+    }
+
     pub fn leads(&self, leading: bool) {
         self.leader.set(i64::from(leading));
     }
@@ -182,6 +200,7 @@ impl Metrics {
     /// Removes all series of a deleted object.
     pub fn forget(&self, kind: &str, subject: Subject<'_>) {
         remove_series(&self.condition, subject, Some(kind));
+        self.queues.remove(kind, subject);
         match kind {
             "ResourceRepository" => self.repositories.forget(subject),
             "ManagedServer" => self.servers.forget(subject),

@@ -4,6 +4,7 @@ mod gates;
 mod health;
 mod logs;
 mod metrics;
+mod queues;
 mod series;
 mod server;
 

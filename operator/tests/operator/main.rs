@@ -20,6 +20,7 @@ mod in_process;
 mod interruption;
 mod lifecycle;
 mod metadata;
+mod metrics;
 mod mirrors;
 mod pruning;
 mod references;

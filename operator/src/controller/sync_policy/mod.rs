@@ -24,6 +24,7 @@ use std::time::Duration;
 use declarest_core::repository::Revision;
 use declarest_core::sync::{Knowledge, Recurrences};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
 
 use super::context::{Context, Guarded};
@@ -94,9 +95,14 @@ impl Reconciler for SyncPolicies {
         self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
-    fn concluded(&self, context: &Context, key: &Key, outcome: &Outcome, took: Duration) {
+    fn concluded(&self, round: &Round<'_, SyncPolicy>, outcome: &Outcome, took: Duration) {
+        let (metrics, key) = (&round.context.metrics, round.key());
         let success = !outcome.reason.is_failure();
-        context.metrics.policy_reconciled(key.subject(), success, outcome.reason.as_str(), took);
+        metrics.policy_reconciled(key.subject(), success, outcome.reason.as_str(), took);
+        // From the status, which outlives the process.
+        if let Some(Time(at)) = &round.status.last_successful_sync_time {
+            metrics.policy_succeeded(key.subject(), *at);
+        }
     }
 }
 

@@ -150,7 +150,7 @@ pub fn corrects_drift(trigger: Trigger, applied: Option<&str>, target: &Revision
 
 /// Adds the run to the metrics.
 pub fn count(context: &Context, policy: &Key, corrects_drift: bool, run: &Run<'_>) {
-    let (report, stats) = (run.report, run.report.stats);
+    let stats = run.report.stats;
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let written = stats.created + stats.updated;
     context.metrics.synced(
@@ -163,9 +163,6 @@ pub fn count(context: &Context, policy: &Key, corrects_drift: bool, run: &Run<'_
             drift_corrected: if corrects_drift { wide(written) } else { 0 },
         },
     );
-    if report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none() {
-        context.metrics.policy_succeeded(policy.subject(), Timestamp::now());
-    }
 }
 
 /// Returns the outcome of the last run, from the status.
