@@ -1,16 +1,23 @@
-//! The command line: commands, global help, and the parser.
+//! The command line: the commands, their parser, and the dispatch to the command that runs.
+
+use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::command::{
-    ContextCommand, PlanArguments, RepositoryCommand, ResourceCommand, SecretCommand, ServerCommand,
-};
+use crate::command::completion::{self, Shell};
+use crate::command::context::{self, ContextCommand};
+use crate::command::plan::{self, PlanArguments};
+use crate::command::repository::{self, RepositoryCommand};
+use crate::command::resource::{self, ResourceCommand};
+use crate::command::secret::{self, SecretCommand};
+use crate::command::server::{self, ServerCommand};
+use crate::command::{schemas, version};
 use crate::environment::Environment;
 use crate::error::Failure;
 use crate::invocation::Invocation;
-use crate::output;
 use crate::settings::GlobalFlags;
+use crate::{output, terminal};
 
 const VARIABLES: &str = "\
 Environment variables:
@@ -77,20 +84,62 @@ pub enum Command {
     Version,
 }
 
-/// A shell with a completion script.
-#[derive(Clone, Copy, Debug, Subcommand)]
-pub enum Shell {
-    #[command(about = "source <(declarest completion bash)")]
-    Bash,
-    #[command(about = "source <(declarest completion zsh)")]
-    Zsh,
-    #[command(about = "declarest completion fish | source")]
-    Fish,
-    #[command(
-        name = "powershell",
-        about = "declarest completion powershell | Out-String | Invoke-Expression"
-    )]
-    Pwsh,
+impl Args {
+    /// Runs the command, prints its failure or success, and returns the exit code.
+    pub fn run(&self, invocation: &Invocation) -> ExitCode {
+        if invocation.settings.no_input {
+            terminal::refuse_input();
+        }
+        let footer = self.command.prints_footer() && !invocation.settings.skip_result_message;
+        match self.command.run(invocation) {
+            Ok(()) => {
+                if footer {
+                    invocation.messages.success();
+                }
+                ExitCode::SUCCESS
+            }
+            // The output has shown the differences.
+            Err(failure @ Failure::Differs) => failure.exit_code(),
+            Err(failure) => {
+                invocation.messages.failure(&failure, footer);
+                failure.exit_code()
+            }
+        }
+    }
+}
+
+impl Command {
+    fn run(&self, invocation: &Invocation) -> Result<(), Failure> {
+        // An invalid --output is an error also for commands without a result.
+        output::check_flag(&invocation.settings.output)?;
+        match self {
+            Self::Context(command) => context::run(command, invocation),
+            Self::Repository(command) => repository::run(command, invocation),
+            Self::Resource(command) => resource::run(command, invocation),
+            Self::Secret(command) => secret::run(command, invocation),
+            Self::Plan(arguments) => plan::run(arguments, invocation),
+            Self::Server(command) => server::run(command, invocation),
+            Self::Completion(shell) => completion::run(*shell, invocation),
+            Self::Schemas { dir } => schemas::run(dir),
+            Self::Version => version::run(invocation),
+        }
+    }
+
+    /// Returns whether the last line on standard error reports success or failure, as for commands that make changes
+    /// and usually print nothing.
+    fn prints_footer(&self) -> bool {
+        match self {
+            Self::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
+            Self::Resource(command) => command.prints_footer(),
+            Self::Context(_)
+            | Self::Secret(_)
+            | Self::Plan(_)
+            | Self::Server(_)
+            | Self::Completion(_)
+            | Self::Schemas { .. }
+            | Self::Version => false,
+        }
+    }
 }
 
 /// The result of reading the command line.
@@ -110,7 +159,7 @@ pub fn read() -> Result<Request, Failure> {
     });
     let error = match parsed {
         Ok((args, names)) => {
-            let invocation = Invocation::new(names, &args.global, Environment::of_process());
+            let invocation = Invocation::new(Args::command(), names, &args.global, Environment::of_process());
             return Ok(Request::Run(Box::new(args), Box::new(invocation)));
         }
         Err(error) => error,
@@ -129,18 +178,4 @@ fn command_names(matches: &ArgMatches) -> Vec<String> {
     let below =
         |matches: &ArgMatches| matches.subcommand().map(|(name, below)| (name.to_owned(), below.clone()));
     std::iter::successors(below(matches), |(_, matches)| below(matches)).map(|(name, _)| name).collect()
-}
-
-/// Returns the usage of a command, for a missing argument.
-pub fn usage(names: &[String]) -> String {
-    let mut root = Args::command();
-    root.build();
-    let mut command = &mut root;
-    for name in names {
-        match command.find_subcommand_mut(name) {
-            Some(found) => command = found,
-            None => return String::new(),
-        }
-    }
-    command.render_usage().to_string()
 }

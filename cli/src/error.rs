@@ -4,8 +4,6 @@ use std::process::ExitCode;
 
 use declarest_core::error::{Categorized, Category, with_causes};
 
-use crate::output::to_stderr;
-
 /// The exit code for differences.
 const DIFFERENT: u8 = 7;
 
@@ -75,12 +73,6 @@ impl Failure {
             Self::Differs => ExitCode::from(DIFFERENT),
             other => ExitCode::from(other.category().exit_code()),
         }
-    }
-
-    /// Prints the message and returns the exit code.
-    pub fn report(self) -> ExitCode {
-        to_stderr(self.message());
-        self.exit_code()
     }
 }
 

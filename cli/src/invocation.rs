@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::future::Future;
 
-use crate::args;
 use crate::context::{self, CatalogueError, ResolvedContext, Stored};
 use crate::environment::Environment;
 use crate::error::Failure;
@@ -18,15 +17,28 @@ pub struct Invocation {
     pub environment: Environment,
     /// The messages on standard error.
     pub messages: Messages,
+    /// The parser of the command line.
+    parser: clap::Command,
     names: Vec<String>,
     context: OnceCell<ResolvedContext>,
 }
 
 impl Invocation {
-    /// Creates an invocation. `names` are those of the command and its groups.
-    pub fn new(names: Vec<String>, flags: &GlobalFlags, environment: Environment) -> Self {
+    /// Creates an invocation. `names` are those of the command and its groups, outermost first.
+    pub fn new(
+        parser: clap::Command,
+        names: Vec<String>,
+        flags: &GlobalFlags,
+        environment: Environment,
+    ) -> Self {
         let settings = Settings::new(flags, &environment);
-        Self { messages: Messages::new(&settings), settings, environment, names, context: OnceCell::new() }
+        let messages = Messages::new(&settings);
+        Self { messages, settings, environment, parser, names, context: OnceCell::new() }
+    }
+
+    /// Returns the parser of the command line.
+    pub fn parser(&self) -> clap::Command {
+        self.parser.clone()
     }
 
     /// Returns the output for a command with this output policy. Call it first, because it checks `--output`.
@@ -36,7 +48,12 @@ impl Invocation {
 
     /// Returns the failure of a missing argument.
     pub fn usage(&self, message: impl Into<String>) -> Failure {
-        Failure::Usage { usage: args::usage(&self.names), message: message.into() }
+        let mut root = self.parser();
+        root.build();
+        let command =
+            self.names.iter().try_fold(&mut root, |command, name| command.find_subcommand_mut(name));
+        let usage = command.map_or_else(String::new, |command| command.render_usage().to_string());
+        Failure::Usage { usage, message: message.into() }
     }
 
     /// Returns the context that the flag, the environment or the catalogue selects. The first call resolves it and

@@ -1,4 +1,7 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
+//!
+//! A module uses only the modules before it, in this order: `error` → `environment` → `settings` → `output` → `terminal`
+//! → `context` → `invocation` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `args`.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -16,12 +19,17 @@ mod target;
 mod terminal;
 mod workspace;
 
-fn main() -> std::process::ExitCode {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
     // Fails only if a provider is already installed, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match args::read() {
-        Ok(args::Request::Run(args, invocation)) => command::run(&args, &invocation),
-        Ok(args::Request::Done) => std::process::ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Ok(args::Request::Run(args, invocation)) => args.run(&invocation),
+        Ok(args::Request::Done) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::to_stderr(failure.message());
+            failure.exit_code()
+        }
     }
 }

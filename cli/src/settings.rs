@@ -4,7 +4,6 @@
 use clap::{ArgAction, Args};
 
 use crate::environment::{Environment, parse_boolean};
-use crate::output::Wish;
 
 /// The highest level of `--verbose`.
 const LOUDEST: u8 = 3;
@@ -75,6 +74,14 @@ fn parse_verbose(text: &str) -> Result<Verbose, String> {
         Ok(level) if level <= LOUDEST => Ok(Verbose::Exactly(level)),
         _ => Err(format!("use a number from 0 to {LOUDEST}")),
     }
+}
+
+/// The format that a user requested. Commands with a single form reject a different flag and ignore the environment
+/// variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    pub flag: Option<String>,
+    pub variable: Option<String>,
 }
 
 /// The settings from flags and environment.

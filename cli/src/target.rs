@@ -126,8 +126,9 @@ mod tests {
 
     #[test]
     fn a_missing_path_is_reported_with_the_usage() {
+        let parser = clap::Command::new("declarest").subcommand(clap::Command::new("version"));
         let names = vec!["version".to_owned()];
-        let invocation = Invocation::new(names, &GlobalFlags::default(), Environment::default());
+        let invocation = Invocation::new(parser, names, &GlobalFlags::default(), Environment::default());
         assert_eq!(arguments("-", "-").optional_target().unwrap(), None);
         let failure = arguments("-", " ").target(&invocation).unwrap_err();
         assert!(failure.message().starts_with("path is required"), "{}", failure.message());

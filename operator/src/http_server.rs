@@ -1,6 +1,8 @@
-//! HTTP servers for other programs, with limits that a slow or hostile client cannot exceed.
+//! The listeners of the process and their HTTP servers, with limits that a slow or hostile client cannot exceed.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +17,44 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::args::BindAddress;
+
 /// Limit of the headers in bytes; larger ones get 431.
 const MAX_HEADERS: usize = 16 << 10;
 /// The pause after a failed accept, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A listener could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address} for {purpose}: {source}")]
+pub struct ListenError {
+    purpose: &'static str,
+    address: String,
+    source: std::io::Error,
+}
+
+/// Binds `address`. Returns `None` if it is off.
+pub async fn listen(
+    address: &BindAddress,
+    purpose: &'static str,
+) -> Result<Option<TcpListener>, ListenError> {
+    let (shown, bound) = match address {
+        BindAddress::Off => return Ok(None),
+        BindAddress::Host(host) => (host.clone(), TcpListener::bind(host).await),
+        BindAddress::EveryInterface(port) => (format!(":{port}"), bind_every_interface(*port).await),
+    };
+    bound.map(Some).map_err(|source| ListenError { purpose, address: shown, source })
+}
+
+/// Binds the IPv6 wildcard, which also accepts IPv4 connections. If the kernel lacks IPv6, binds the IPv4 wildcard.
+async fn bind_every_interface(port: u16) -> std::io::Result<TcpListener> {
+    match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).await {
+        Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => {
+            TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await
+        }
+        other => other,
+    }
+}
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +68,8 @@ pub struct Limits {
     pub connection: Option<Duration>,
     /// Whether a connection may carry several requests.
     pub keep_alive: bool,
+    /// The time that requests in flight have to end after the server began to close. Then they are dropped.
+    pub drain: Duration,
 }
 
 /// One HTTP server.
@@ -44,7 +82,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Serves until `close` is cancelled. Requests in flight are completed.
+    /// Serves until `close` is cancelled. Requests in flight are completed, if they end in time.
     pub async fn serve(self, listener: TcpListener, close: CancellationToken) {
         let address = listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
         tracing::info!(%address, "listening for {}", self.purpose);
@@ -57,9 +95,9 @@ impl HttpServer {
             };
             match accepted {
                 Ok((stream, slot)) => {
-                    let server = Arc::clone(&server);
+                    let (server, close) = (Arc::clone(&server), close.clone());
                     connections.spawn(async move {
-                        server.connection(stream).await;
+                        server.connection(stream, &close).await;
                         drop(slot);
                     });
                 }
@@ -74,13 +112,14 @@ impl HttpServer {
     }
 
     /// Serves one connection, within its limits.
-    async fn connection(&self, stream: TcpStream) {
+    async fn connection(&self, stream: TcpStream, close: &CancellationToken) {
         let exchange = async {
             match &self.tls {
-                None => self.http(stream).await,
+                None => self.http(stream, close).await,
                 Some(tls) => {
                     let handshake = tokio::time::timeout(self.limits.headers, tls.accept(stream)).await;
-                    self.http(handshake.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??).await
+                    let stream = handshake.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                    self.http(stream, close).await
                 }
             }
         };
@@ -95,16 +134,28 @@ impl HttpServer {
         }
     }
 
-    async fn http(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    async fn http(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        close: &CancellationToken,
+    ) -> io::Result<()> {
         let service = TowerToHyperService::new(self.router.clone());
-        http1::Builder::new()
+        let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.headers)
             .max_buf_size(MAX_HEADERS)
             .keep_alive(self.limits.keep_alive)
-            .serve_connection(TokioIo::new(stream), service)
-            .await
-            .map_err(io::Error::other)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = close.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let drained = tokio::time::timeout(self.limits.drain, connection.as_mut()).await;
+                drained.unwrap_or(Ok(()))
+            }
+        };
+        ended.map_err(io::Error::other)
     }
 }
 

@@ -1,4 +1,7 @@
 //! The DeclaREST operator: its custom resources and their controllers.
+//!
+//! A module uses only the modules before it, in this order: [`crd`] → [`directories`] → [`args`] → [`crds`] → [`leader`]
+//! → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
 #![forbid(unsafe_code)]
 
 pub mod admission;

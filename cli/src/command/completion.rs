@@ -1,12 +1,27 @@
 //! `declarest completion`.
 
-use clap::CommandFactory as _;
+use clap::Subcommand;
 use clap_complete::Shell as Dialect;
 
-use crate::args::{Args, Shell};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
+
+/// A shell with a completion script.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Shell {
+    #[command(about = "source <(declarest completion bash)")]
+    Bash,
+    #[command(about = "source <(declarest completion zsh)")]
+    Zsh,
+    #[command(about = "declarest completion fish | source")]
+    Fish,
+    #[command(
+        name = "powershell",
+        about = "declarest completion powershell | Out-String | Invoke-Expression"
+    )]
+    Pwsh,
+}
 
 /// Prints the completion script of a shell.
 pub fn run(shell: Shell, invocation: &Invocation) -> Result<(), Failure> {
@@ -18,6 +33,6 @@ pub fn run(shell: Shell, invocation: &Invocation) -> Result<(), Failure> {
         Shell::Pwsh => Dialect::PowerShell,
     };
     let mut script = Vec::new();
-    clap_complete::generate(dialect, &mut Args::command(), "declarest", &mut script);
+    clap_complete::generate(dialect, &mut invocation.parser(), "declarest", &mut script);
     Ok(output.show(&(), Some(&String::from_utf8_lossy(&script)))?)
 }

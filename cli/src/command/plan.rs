@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use declarest_core::repository::{Mode, write_atomically};
-use declarest_core::sync::{self, Action, Options, Plan, SavedPlan, Step, Stop, Subject};
+use declarest_core::sync::{self, Action, Options, Plan, SavedPlan, Step, Stop};
 
-use super::resource::{Targets, outcome};
+use super::resource::{Targets, outcome, subject};
 use crate::error::Failure;
 use crate::invocation::{Invocation, block_on};
 use crate::output::OutputPolicy;
@@ -49,11 +49,6 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
         }
         if arguments.exit_code && !plan.is_empty() { Err(Failure::Differs) } else { Ok(()) }
     })
-}
-
-/// Returns the subject of a plan for the server of `session`.
-pub fn subject(session: &sync::Session, path: &str, recursive: bool) -> Subject {
-    Subject { server: session.client.address(), path: path.to_owned(), recursive }
 }
 
 fn text(plan: &Plan) -> String {

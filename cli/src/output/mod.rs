@@ -12,8 +12,9 @@ use declarest_core::payload::{Descriptor, PayloadError, PayloadType, Value};
 use serde::Serialize;
 
 pub use messages::{Messages, to_stderr};
-pub use policy::{OutputPolicy, Wish};
+pub use policy::{OutputPolicy, check_flag};
 
+use crate::settings::Wish;
 use policy::Form;
 
 /// A result could not be printed.

@@ -1,6 +1,7 @@
 //! The forms of a command's result, and the choice of the form to print.
 
 use super::OutputError;
+use crate::settings::Wish;
 
 /// A format that a user can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,23 +33,13 @@ impl Format {
     }
 }
 
-/// The format that a user requested. Commands with a single form reject a different flag and ignore the environment
-/// variable.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
-    pub flag: Option<String>,
-    pub variable: Option<String>,
+/// Returns an error if the flag `--output` is not a format.
+pub fn check_flag(wish: &Wish) -> Result<(), OutputError> {
+    wish.flag.as_deref().map(Format::parse).transpose().map(drop)
 }
 
-impl Wish {
-    /// Returns an error if the flag is not a format.
-    pub fn check_flag(&self) -> Result<(), OutputError> {
-        self.flag.as_deref().map(Format::parse).transpose().map(drop)
-    }
-
-    fn format(&self) -> Result<Format, OutputError> {
-        Format::parse(self.flag.as_deref().or(self.variable.as_deref()).unwrap_or_default())
-    }
+fn requested(wish: &Wish) -> Result<Format, OutputError> {
+    Format::parse(wish.flag.as_deref().or(wish.variable.as_deref()).unwrap_or_default())
 }
 
 /// The forms that the result of a command has.
@@ -104,7 +95,7 @@ impl OutputPolicy {
             };
         }
         let natural = |newline| Form::Natural { yaml: self == Self::Payload, newline };
-        Ok(match (wish.format()?, self) {
+        Ok(match (requested(wish)?, self) {
             (Format::Json, _) | (Format::Auto, Self::JsonDefault) => Form::Json,
             (Format::Yaml, _) => Form::Yaml,
             (format, Self::Payload | Self::PayloadNoYaml) => natural(format == Format::Text),

@@ -36,7 +36,12 @@ impl Home {
             Environment::from_iter([("HOME", home), ("DECLAREST_CONTEXTS_FILE", file.to_str().unwrap())]);
         fs::create_dir(directory.path().join("work")).unwrap();
         Git::init_bare(directory.path().join("origin.git")).unwrap();
-        let invocation = Invocation::new(Vec::new(), &GlobalFlags::default(), environment);
+        let invocation = Invocation::new(
+            clap::Command::new("declarest"),
+            Vec::new(),
+            &GlobalFlags::default(),
+            environment,
+        );
         Self { directory, invocation }
     }
 

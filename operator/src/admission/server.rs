@@ -20,8 +20,13 @@ const MAX_BODY: usize = 3 << 20;
 
 /// An API server closes a connection that it did not use for 90 s. If the webhook closed it earlier, a request that is
 /// sent at that time would fail.
-const LIMITS: Limits =
-    Limits { connections: 256, headers: Duration::from_mins(3), connection: None, keep_alive: true };
+const LIMITS: Limits = Limits {
+    connections: 256,
+    headers: Duration::from_mins(3),
+    connection: None,
+    keep_alive: true,
+    drain: Duration::from_secs(10),
+};
 
 /// Creates the server.
 pub fn server(reviewer: Reviewer, tls: TlsAcceptor) -> HttpServer {

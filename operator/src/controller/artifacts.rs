@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use declarest_core::bundle::{
     Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference,
 };
-use declarest_core::error::{Categorized as _, Category, with_causes};
+use declarest_core::error::with_causes;
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};
@@ -262,10 +262,12 @@ async fn open_at_server(
     Ok(opened)
 }
 
+/// Returns the failure of a bundle that cannot be used. What a server sent is not the spec, and may be valid at the next
+/// fetch.
 fn bundle_failure(field: &str, error: &BundleError) -> Failure {
     let message = format!("{field}: {}", with_causes(error));
-    match error.category() {
-        Category::Validation => Failure::spec_invalid(message),
+    match error {
+        BundleError::Reference { .. } => Failure::spec_invalid(message),
         _ => Failure::new(Reason::ArtifactUnavailable, message),
     }
 }

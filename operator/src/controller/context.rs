@@ -1,4 +1,4 @@
-//! The context that all controllers share: client, caches, settings, and the state that outlives a round.
+//! The context that all controllers share: client, caches, settings and indexes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,12 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::artifacts::Artifacts;
 use super::cache::{self, Cache, Cached, Change};
 use super::dependencies::{Dependencies, Dependency};
 use super::error::Failure;
 use super::events::Events;
 use super::expand::Expansion;
 use super::kind::{Key, Kind};
-use super::mirrors::Mirrors;
-use super::servers::Servers;
-use super::stores::Stores;
 use crate::crd::{Limits, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 use crate::directories::Directories;
 use crate::telemetry::Metrics;
@@ -39,10 +35,6 @@ pub struct Context {
     pub settings: Settings,
     pub events: Events,
     pub dependencies: Dependencies,
-    pub mirrors: Arc<Mirrors>,
-    pub servers: Servers,
-    pub artifacts: Artifacts,
-    pub stores: Stores,
     /// Cancelled when this process must stop reconciling: it shuts down, or no longer leads.
     pub stop: CancellationToken,
 }
@@ -63,9 +55,15 @@ pub struct Settings {
 impl Settings {
     /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
     pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
+        self.parsed(object).map(|(expanded, _)| expanded)
+    }
+
+    /// Like [`Self::expanded`], with the values that the validation parsed.
+    pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
         let expanded = self.expand(object)?;
-        expanded.validate(&self.limits).map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
-        Ok(expanded)
+        let parsed = expanded.validate(&self.limits);
+        let parsed = parsed.map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
+        Ok((expanded, parsed))
     }
 
     /// Returns the object with expanded placeholders, not validated.

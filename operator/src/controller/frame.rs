@@ -64,8 +64,8 @@ pub trait Reconciler: Send + Sync + 'static {
     fn forget(&self, context: &Context, key: &Key);
 
     /// Called after each round.
-    fn concluded(&self, context: &Context, key: &Key, outcome: &Outcome, took: Duration) {
-        let _ = (context, key, outcome, took);
+    fn concluded(&self, round: &Round<'_, Self::Kind>, outcome: &Outcome, took: Duration) {
+        let _ = (round, outcome, took);
     }
 }
 
@@ -74,6 +74,8 @@ pub struct Round<'a, K: Kind> {
     pub context: &'a Arc<Context>,
     /// The object with expanded placeholders. It must never be written back or shown.
     pub object: K,
+    /// The values that the validation of the object parsed.
+    pub parsed: K::Parsed,
     /// The status of the object, which the round changes.
     pub status: K::Status,
     stored: Option<Value>,
@@ -128,18 +130,31 @@ pub async fn run<R: Reconciler>(
         failures: Backoff::default(),
         unanswered: Backoff::default(),
     });
+    let metrics = Arc::clone(&context.metrics);
+    metrics.open_queue(R::Kind::NAME);
     let changes = frame.changes(objects);
     let config = controller::Config::default().concurrency(context.settings.concurrency);
     Controller::for_stream(changes, objects.store())
         .with_config(config)
-        .reconcile_on(wakeups.map(|key| ObjectRef::new(&key.name).within(&key.namespace)))
+        .reconcile_on(wakeups.map({
+            let metrics = Arc::clone(&metrics);
+            move |key| {
+                metrics.queued(R::Kind::NAME, key.subject(), Duration::ZERO);
+                ObjectRef::new(&key.name).within(&key.namespace)
+            }
+        }))
         .graceful_shutdown_on(context.stop.clone().cancelled_owned())
         .run(Frame::round, |_, error: &Infallible, _| match *error {}, frame)
-        .for_each(|result| async move {
+        .for_each(|result| {
             // Failures are handled in the round. This error is an object that was deleted while it was queued.
             if let Err(error) = result {
                 tracing::debug!(controller = R::Kind::NAME, %error, "nothing to reconcile");
+                if let controller::Error::ObjectNotFound(object) = error {
+                    let key = Key::new(object.namespace.unwrap_or_default(), object.name);
+                    metrics.dequeued(R::Kind::NAME, key.subject());
+                }
             }
+            futures::future::ready(())
         })
         .await;
 }
@@ -164,7 +179,11 @@ impl<R: Reconciler> Frame<R> {
         objects.subscribe().filter_map(move |change| {
             let wakes = relevant(&change);
             futures::future::ready(match change {
-                Change::Present(object) if wakes => Some(Ok(object.as_ref().clone())),
+                Change::Present(object) if wakes => {
+                    let key = Key::of(object.meta());
+                    frame.context.metrics.queued(R::Kind::NAME, key.subject(), Duration::ZERO);
+                    Some(Ok(object.as_ref().clone()))
+                }
                 Change::Present(_) => None,
                 Change::Gone(object) => {
                     frame.forget(&Key::new(object.namespace.unwrap_or_default(), object.name));
@@ -186,15 +205,22 @@ impl<R: Reconciler> Frame<R> {
             name = key.name,
             reconcile_id = format!("{:08x}", fastrand::u32(..)),
         );
-        Ok(frame.answered(&key).instrument(span).await)
+        let metrics = &frame.context.metrics;
+        metrics.dequeued(R::Kind::NAME, key.subject());
+        let next = frame.answered(&key).instrument(span).await;
+        if let Some(wait) = next {
+            metrics.queued(R::Kind::NAME, key.subject(), wait);
+        }
+        Ok(next.map_or_else(Action::await_change, Action::requeue))
     }
 
-    /// Runs a round. If a request to the Kubernetes API fails, the round is repeated later.
-    async fn answered(&self, key: &Key) -> Action {
+    /// Runs a round. If a request to the Kubernetes API fails, the round is repeated later. Returns the wait before the
+    /// next round; `None` means no further round.
+    async fn answered(&self, key: &Key) -> Option<Duration> {
         match self.advance(key).await {
-            Ok(action) => {
+            Ok(next) => {
                 self.unanswered.reset(key);
-                action
+                next
             }
             Err(error) => {
                 let failures = self.unanswered.failed(key, 0);
@@ -202,20 +228,20 @@ impl<R: Reconciler> Frame<R> {
                 let race = matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409));
                 if race && failures == 1 {
                     tracing::debug!(%error, "another client changed or deleted the object at the same time");
-                    return Action::requeue(Duration::from_secs(1));
+                    return Some(Duration::from_secs(1));
                 }
                 tracing::warn!(%error, failures, "a request to the Kubernetes API failed");
-                Action::requeue(backoff::jitter(backoff::delay(failures, None)))
+                Some(backoff::jitter(backoff::delay(failures, None)))
             }
         }
     }
 
-    async fn advance(&self, key: &Key) -> Result<Action, kube::Error> {
+    async fn advance(&self, key: &Key) -> Result<Option<Duration>, kube::Error> {
         let api: Api<Guarded<R::Kind>> = Api::namespaced(self.context.client.clone(), &key.namespace);
         // Read the current object, because the cache may not contain the operator's last write yet.
         let Some(current) = api.get_opt(&key.name).await? else {
             self.forget(key);
-            return Ok(Action::await_change());
+            return Ok(None);
         };
         if current.meta().deletion_timestamp.is_some() {
             return self.finish_deletion(key, &current).await;
@@ -233,7 +259,7 @@ impl<R: Reconciler> Frame<R> {
         }
     }
 
-    async fn work(&self, key: &Key, object: R::Kind) -> Result<Action, kube::Error> {
+    async fn work(&self, key: &Key, object: R::Kind) -> Result<Option<Duration>, kube::Error> {
         let started = Instant::now();
         let before = conditions::find(object.conditions(), "Ready").map(|ready| ready.reason.clone());
         let status = object.status().cloned();
@@ -241,19 +267,20 @@ impl<R: Reconciler> Frame<R> {
             status.as_ref().map(serde_json::to_value).transpose().map_err(kube::Error::SerdeError)?;
         let status = status.unwrap_or_default();
         // Expand and validate the spec, then do the work of the kind.
-        let expanded = self.context.expanded(&object);
-        let mut round = Round { context: &self.context, object, status, stored };
+        let expanded = self.context.settings.parsed(&object);
+        let parsed = <R::Kind as Kind>::Parsed::default();
+        let mut round = Round { context: &self.context, object, parsed, status, stored };
         let outcome = match expanded {
-            Ok(expanded) => {
+            Ok((expanded, parsed)) => {
                 let uses = self.reconciler.dependencies(&self.context, &expanded);
                 self.context.dependencies.set(R::Kind::NAME, key, uses);
-                round.object = expanded;
+                (round.object, round.parsed) = (expanded, parsed);
                 self.reconcile(&mut round).await
             }
             Err(failure) => failure.into(),
         };
         // Record the outcome: metrics, status, events, and the time of the next round.
-        self.reconciler.concluded(&self.context, key, &outcome, started.elapsed());
+        self.reconciler.concluded(&round, &outcome, started.elapsed());
         self.conclude(key, round, outcome, before.as_deref()).await
     }
 
@@ -275,7 +302,7 @@ impl<R: Reconciler> Frame<R> {
         mut round: Round<'_, R::Kind>,
         outcome: Outcome,
         reason_before: Option<&str>,
-    ) -> Result<Action, kube::Error> {
+    ) -> Result<Option<Duration>, kube::Error> {
         let counted = self.count(key, round.generation(), outcome.reason);
         let failures = outcome.failures.unwrap_or(counted);
         let reason = outcome.reason.as_str();
@@ -289,8 +316,7 @@ impl<R: Reconciler> Frame<R> {
         let written = round.publish(&outcome, failures).await;
         self.announce(&round.object, &outcome, reason_before).await;
         written?;
-        let next = next_look(&outcome, failures, round.object.interval());
-        Ok(next.map_or_else(Action::await_change, Action::requeue))
+        Ok(next_look(&outcome, failures, round.object.interval()))
     }
 
     /// Returns the number of consecutive failures, including this round. Waiting for another object is not a failure.
@@ -319,14 +345,18 @@ impl<R: Reconciler> Frame<R> {
     }
 
     /// Reports an object that cannot be decoded, for example from before a schema change, in its status.
-    async fn report_undecodable(&self, key: &Key, invalid: &InvalidObject) -> Result<Action, kube::Error> {
+    async fn report_undecodable(
+        &self,
+        key: &Key,
+        invalid: &InvalidObject,
+    ) -> Result<Option<Duration>, kube::Error> {
         let message =
             format!("the object cannot be decoded: {}; apply it again in the current schema", invalid.error);
         tracing::warn!(reason = Reason::SpecInvalid.as_str(), detail = message, "reconcile failed");
         let resource = ApiResource::erase::<R::Kind>(&());
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
-        let Some(object) = api.get_opt(&key.name).await? else { return Ok(Action::await_change()) };
+        let Some(object) = api.get_opt(&key.name).await? else { return Ok(None) };
         let generation = object.metadata.generation.unwrap_or_default();
         let current = object.data.get("status");
         let previous = current
@@ -341,13 +371,17 @@ impl<R: Reconciler> Frame<R> {
         status["observedGeneration"] = json!(generation);
         status["conditions"] = serde_json::to_value(conditions).map_err(kube::Error::SerdeError)?;
         status::apply(&self.context.client, &resource, &object.metadata, current, &status).await?;
-        Ok(Action::await_change())
+        Ok(None)
     }
 
-    async fn finish_deletion(&self, key: &Key, object: &Guarded<R::Kind>) -> Result<Action, kube::Error> {
+    async fn finish_deletion(
+        &self,
+        key: &Key,
+        object: &Guarded<R::Kind>,
+    ) -> Result<Option<Duration>, kube::Error> {
         let Some(remaining) = without_finalizer(object.meta()) else {
             self.forget(key);
-            return Ok(Action::await_change());
+            return Ok(None);
         };
         if let Err(failure) = self.reconciler.cleanup(&self.context, object).await {
             let tries = self.failures.failed(key, i64::MIN);
@@ -358,12 +392,12 @@ impl<R: Reconciler> Frame<R> {
             let notice = Notice::warning("CleanupFailed", note);
             self.context.events.publish(&object.object_ref(&()), &notice).await;
             if !released {
-                return Ok(Action::requeue(backoff::jitter(backoff::delay(tries, None))));
+                return Ok(Some(backoff::jitter(backoff::delay(tries, None))));
             }
         }
         self.set_finalizers(object.meta(), &remaining).await?;
         self.forget(key);
-        Ok(Action::await_change())
+        Ok(None)
     }
 
     /// Replaces the finalizers of the version that was read, so that no concurrent change is lost.

@@ -11,13 +11,10 @@ use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::controller::artifacts::Artifacts;
 use crate::controller::context::{Caches, Settings};
 use crate::controller::dependencies::Dependencies;
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
-use crate::controller::servers::Servers;
-use crate::controller::stores::Stores;
 use crate::crd::{self, Limits, ManagedServer};
 use crate::directories::Directories;
 use crate::standalone;
@@ -62,10 +59,6 @@ fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
         },
         events: Events::new(client.clone(), "test".to_owned()),
         dependencies: Dependencies::default(),
-        mirrors: Arc::default(),
-        servers: Servers::default(),
-        artifacts: Artifacts::default(),
-        stores: Stores::default(),
         stop,
     })
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::crd::{
-    FieldErrors, Limits, ManagedServer, ResourceRepository, SecretRefs, SecretStore, SyncPolicy,
+    FieldErrors, Limits, ManagedServer, ResourceRepository, Schedule, SecretRefs, SecretStore, SyncPolicy,
 };
 use crate::directories::Owner;
 use crate::telemetry::Subject;
@@ -63,8 +63,11 @@ pub trait Kind:
     /// Name of the kind, in metrics and logs.
     const NAME: &'static str;
 
+    /// The values that the validation parses for the work of the kind.
+    type Parsed: Default + Send + Sync;
+
     /// Validates the spec, after expansion.
-    fn validate(&self, limits: &Limits) -> Result<(), FieldErrors>;
+    fn validate(&self, limits: &Limits) -> Result<Self::Parsed, FieldErrors>;
 
     /// Returns every reference to a Secret, with the path of its field.
     fn secret_refs(&self) -> SecretRefs<'_>;
@@ -98,12 +101,14 @@ pub fn is_ready<K: Kind>(object: &K) -> bool {
 }
 
 macro_rules! kind {
-    ($kind:ty, $name:literal, validate: $validate:expr, secret_refs: $secret_refs:expr, interval: $interval:expr) => {
+    ($kind:ty, $name:literal, parsed: $parsed:ty, validate: $validate:expr, secret_refs: $secret_refs:expr, interval: $interval:expr) => {
         impl Kind for $kind {
             const NAME: &'static str = $name;
 
-            fn validate(&self, limits: &Limits) -> Result<(), FieldErrors> {
-                let validate: fn(&Self, &Limits) -> Result<(), FieldErrors> = $validate;
+            type Parsed = $parsed;
+
+            fn validate(&self, limits: &Limits) -> Result<Self::Parsed, FieldErrors> {
+                let validate: fn(&Self, &Limits) -> Result<Self::Parsed, FieldErrors> = $validate;
                 validate(self, limits)
             }
 
@@ -130,19 +135,23 @@ macro_rules! kind {
 }
 
 kind!(ResourceRepository, "ResourceRepository",
+    parsed: (),
     validate: |object, limits| object.spec.validate(limits),
     secret_refs: |object| object.spec.secret_refs(),
     interval: |object| object.spec.poll_interval.duration());
 kind!(ManagedServer, "ManagedServer",
+    parsed: (),
     validate: |object, limits| object.spec.validate(limits),
     secret_refs: |object| object.spec.secret_refs(),
     interval: |object| object.spec.poll_interval.duration());
 kind!(SecretStore, "SecretStore",
+    parsed: (),
     validate: |object, limits| object.spec.validate(limits),
     secret_refs: |object| object.spec.secret_refs(),
     interval: |_| Some(STORE_INTERVAL));
 // A policy refers to Secrets only through its dependencies.
 kind!(SyncPolicy, "SyncPolicy",
+    parsed: Option<Schedule>,
     validate: |object, _| object.spec.validate(),
     secret_refs: |_| SecretRefs::new(),
     interval: |object| object.spec.sync_interval.duration());

@@ -5,34 +5,36 @@ use std::sync::Arc;
 
 use declarest_core::server::Client;
 
+use super::artifacts::Artifacts;
 use super::context::{Context, Guarded};
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
 use super::outcome::{Fact, Outcome, Reason, Truth};
+use super::pools::Pools;
 use crate::crd::ManagedServer;
 use crate::directories;
 
 /// Runs the controller until `context.stop` is cancelled.
-pub async fn run(context: Arc<Context>) {
+pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
     let wakeups = context.dependents::<ManagedServer>();
     let objects = context.caches.servers.clone();
-    frame::run(ManagedServers, context, &objects, wakeups).await;
+    frame::run(ManagedServers(pools), context, &objects, wakeups).await;
 }
 
-struct ManagedServers;
+struct ManagedServers(Arc<Pools>);
 
 impl Reconciler for ManagedServers {
     type Kind = ManagedServer;
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
         // Build the client that policies use. This checks all settings and Secrets.
-        let client = match round.context.servers.client(round.context, &round.object).await {
+        let client = match self.0.servers.client(round.context, &round.object).await {
             Ok(client) => client,
             Err(failure) => return failure.into(),
         };
         // Fetch the artifacts.
-        let outcome = match artifacts(round, &client).await {
+        let outcome = match artifacts(round, &self.0.artifacts, &client).await {
             Ok(outcome) => outcome,
             Err(failure) => return failure.into(),
         };
@@ -53,15 +55,19 @@ impl Reconciler for ManagedServers {
             .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
     }
 
-    fn forget(&self, context: &Context, key: &Key) {
-        context.servers.forget(key);
-        context.artifacts.forget(key);
+    fn forget(&self, _: &Context, key: &Key) {
+        self.0.servers.forget(key);
+        self.0.artifacts.forget(key);
     }
 }
 
 /// Fetches the bundle and the `OpenAPI` document, and records them in the status. If they cannot be fetched again,
 /// the last ones are used.
-async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Result<Outcome, Failure> {
+async fn artifacts(
+    round: &mut Round<'_, ManagedServer>,
+    known: &Artifacts,
+    client: &Client,
+) -> Result<Outcome, Failure> {
     let (context, object) = (round.context, &round.object);
     let outcome = Outcome::ready("all references are valid");
     if object.spec.metadata.is_none() && object.spec.openapi.is_none() {
@@ -69,7 +75,7 @@ async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Res
         (round.status.openapi_cache_path, round.status.metadata_cache_path) = (None, None);
         return Ok(outcome);
     }
-    let fetched = context.artifacts.fetch(context, object, client).await;
+    let fetched = known.fetch(context, object, client).await;
     let (artifacts, truth, reason, message) = match fetched {
         Ok(artifacts) if !artifacts.stale.is_empty() => {
             let stale = artifacts.stale.join("; ");
@@ -82,7 +88,7 @@ async fn artifacts(round: &mut Round<'_, ManagedServer>, client: &Client) -> Res
             let warnings = artifacts.warnings.join("; ");
             (artifacts, Truth::True, "Cached", warnings)
         }
-        Err(failure) => match context.artifacts.last(object) {
+        Err(failure) => match known.last(object) {
             Some(stale) => (stale, Truth::False, "StaleArtifact", failure.message),
             None => return Err(failure),
         },

@@ -1,4 +1,19 @@
 //! The four controllers, one file per kind, and the reconcile loop that they share (`frame`).
+//!
+//! ```text
+//! outcome, error, conditions       what a round of work ends with (pure)
+//! kind, expand, references         the four kinds, their placeholders, the Secrets that they refer to
+//! cache, dependencies, events      the watched objects, who uses what, what users are shown
+//! context                          what all rounds share
+//! identity, volumes, seeds         what clients and stores are built from
+//! servers, artifacts, stores, mirrors
+//!                                  the clients, documents, stores and mirrors in use, together in pools
+//! frame                            one round of work
+//! resource_repository, managed_server, secret_store, sync_policy
+//!                                  the work of each kind
+//! ```
+//!
+//! Each file uses those above it.
 
 pub mod artifacts;
 mod backoff;
@@ -16,6 +31,7 @@ pub mod kind;
 pub mod managed_server;
 pub mod mirrors;
 pub mod outcome;
+pub mod pools;
 pub mod references;
 pub mod resource_repository;
 pub mod secret_store;
@@ -29,13 +45,15 @@ pub mod volumes;
 use std::sync::Arc;
 
 use context::Context;
+use pools::Pools;
 
 /// Runs all controllers until `context.stop` is cancelled and the work in flight has ended.
 pub async fn run(context: Arc<Context>) {
+    let pools = Arc::<Pools>::default();
     tokio::join!(
-        resource_repository::run(Arc::clone(&context)),
-        managed_server::run(Arc::clone(&context)),
-        secret_store::run(Arc::clone(&context)),
-        sync_policy::run(context),
+        resource_repository::run(Arc::clone(&context), Arc::clone(&pools)),
+        managed_server::run(Arc::clone(&context), Arc::clone(&pools)),
+        secret_store::run(Arc::clone(&context), Arc::clone(&pools)),
+        sync_policy::run(context, pools),
     );
 }

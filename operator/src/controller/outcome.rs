@@ -109,10 +109,8 @@ impl Reason {
     pub const fn retry(self) -> Retry {
         match self {
             Self::Ready | Self::PruneRefused | Self::NeverConverges => Retry::Interval,
-            Self::Reconciling | Self::SpecInvalid | Self::Suspended | Self::OverlappingPolicy => {
-                Retry::OnChange
-            }
-            Self::DependencyNotReady => Retry::After(Duration::from_secs(30)),
+            Self::SpecInvalid | Self::Suspended | Self::OverlappingPolicy => Retry::OnChange,
+            Self::Reconciling | Self::DependencyNotReady => Retry::After(Duration::from_secs(30)),
             Self::DependencyInvalid
             | Self::RepositoryUnavailable
             | Self::SessionBootstrapFailed

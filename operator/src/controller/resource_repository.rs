@@ -21,11 +21,12 @@ use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key, Kind as _};
 use super::mirrors::Place;
 use super::outcome::{Notice, Outcome, Reason};
+use super::pools::Pools;
 use super::references::SecretReader;
 use super::volumes::{self, Naming};
 use crate::crd::resource_repository::{GitAuth, GitSource, WebhookStatus};
 use crate::crd::{ResourceRepository, ResourceRepositoryStatus};
-use crate::{directories, webhooks};
+use crate::directories;
 
 /// The annotation with the time of the last delivery (RFC 3339). The receiver of webhooks sets it.
 pub const RECEIVED_AT: &str = "declarest.io/webhook-last-received-at";
@@ -39,13 +40,13 @@ const FETCH_LIMIT: Duration = Duration::from_mins(5);
 const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-repo" };
 
 /// Runs the controller until `context.stop` is cancelled.
-pub async fn run(context: Arc<Context>) {
-    let wakeups = stream::select(context.dependents::<ResourceRepository>(), context.mirrors.suspects());
+pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
+    let wakeups = stream::select(context.dependents::<ResourceRepository>(), pools.mirrors.suspects());
     let objects = context.caches.repositories.clone();
-    frame::run(ResourceRepositories, context, &objects, wakeups).await;
+    frame::run(ResourceRepositories(pools), context, &objects, wakeups).await;
 }
 
-struct ResourceRepositories;
+struct ResourceRepositories(Arc<Pools>);
 
 impl Reconciler for ResourceRepositories {
     type Kind = ResourceRepository;
@@ -64,18 +65,23 @@ impl Reconciler for ResourceRepositories {
     }
 
     async fn reconcile(&self, round: &mut Round<'_, ResourceRepository>) -> Outcome {
-        work(round).await.unwrap_or_else(Outcome::from)
+        let done = work(round, &self.0).await;
+        done.unwrap_or_else(|failure| {
+            // A poll that failed before its fetch.
+            round.context.metrics.polled(round.key().subject(), false);
+            failure.into()
+        })
     }
 
     async fn cleanup(&self, context: &Context, object: &Guarded<ResourceRepository>) -> Result<(), Failure> {
         let key = Key::of(object.meta());
-        let opened = context.mirrors.close(&key);
+        let opened = self.0.mirrors.close(&key);
         let state = context.directories.repository(&ResourceRepository::owner(&key));
         blocking(move || remove_mirrors(opened, &state)).await
     }
 
-    fn forget(&self, context: &Context, key: &Key) {
-        context.mirrors.forget(key);
+    fn forget(&self, _: &Context, key: &Key) {
+        self.0.mirrors.forget(key);
     }
 }
 
@@ -96,7 +102,7 @@ fn remove_mirrors(opened: Option<(Place, Mirror)>, state: &Path) -> Result<(), F
 }
 
 /// Does one round: storage, credentials, fetch.
-async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Failure> {
+async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> Result<Outcome, Failure> {
     let (context, object) = (round.context, round.object.clone());
     let Some(git) = &object.spec.git else {
         return Err(Failure::spec_invalid("spec.git: is required for type git"));
@@ -104,14 +110,19 @@ async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Fail
     show_webhook_path(&object, git, &mut round.status);
     // Read the credentials and open the mirror.
     let remote = remote(context, &object, git).await?;
-    let (mirror, note) = open_mirror(context, &object, &remote.url, &mut round.status).await?;
-    // Fetch if it is due.
+    let (mirror, note) = open_mirror(context, pools, &object, &remote.url, &mut round.status).await?;
+    // Fetch if it is due. The Secret of the webhook is read at the same time.
     let interval = object.interval().unwrap_or_default();
     let mut outcome = Outcome::ready("");
     let wait = wait(&object, &mirror, interval).await?;
-    if wait.is_zero() {
+    let unusable = webhook_problem(context, &object, git);
+    let unusable = if wait.is_zero() {
+        let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote), unusable);
+        // A cancelled fetch has not failed. The status stays as it was, so the next operator fetches.
+        let Some(fetched) = fetched else {
+            return Ok(Outcome::new(Reason::Reconciling, "the operator is stopping"));
+        };
         acknowledge_webhook(&object, &mut round.status, &mut outcome);
-        let fetched = fetch(context, &mirror, remote).await;
         context.metrics.polled(object.key().subject(), fetched.is_ok());
         match fetched {
             Ok(revision) => record(round, &revision, &mut outcome),
@@ -122,13 +133,14 @@ async fn work(round: &mut Round<'_, ResourceRepository>) -> Result<Outcome, Fail
                 return Ok(outcome);
             }
         }
+        unusable
     } else {
         outcome = outcome.with_requeue(wait);
-    }
+        unusable.await
+    };
     // Report the revision.
     let revision = round.status.last_fetched_revision.as_deref().unwrap_or_default();
     outcome.message = format!("branch {} is at {revision}", git.branch);
-    let unusable = webhook_problem(context, &object, git).await;
     for note in note.into_iter().chain(unusable) {
         outcome.message.push_str("; ");
         outcome.message.push_str(&note);
@@ -141,7 +153,7 @@ fn show_webhook_path(object: &ResourceRepository, git: &GitSource, status: &mut 
     if git.webhook.is_some() {
         let Key { namespace, name } = object.key();
         let webhook = status.webhook.get_or_insert_with(WebhookStatus::default);
-        webhook.path = Some(webhooks::path(&namespace, &name));
+        webhook.path = Some(WebhookStatus::path_of(&namespace, &name));
     } else if let Some(webhook) = &mut status.webhook {
         webhook.path = None;
     }
@@ -155,21 +167,9 @@ async fn webhook_problem(context: &Context, object: &ResourceRepository, git: &G
     secret.err().map(|failure| format!("webhook deliveries are rejected: {}", failure.message))
 }
 
-/// Returns the mirror of a repository. Opens it if necessary. `object` must be expanded.
-///
-/// # Errors
-/// The failure that the ResourceRepository would show.
-pub async fn mirror(context: &Context, object: &ResourceRepository) -> Result<Mirror, Failure> {
-    let Some(git) = &object.spec.git else {
-        return Err(Failure::spec_invalid("spec.git: is required for type git"));
-    };
-    let url = parse_url(context, git)?;
-    let mut unused = ResourceRepositoryStatus::default();
-    open_mirror(context, object, &url, &mut unused).await.map(|(mirror, _)| mirror)
-}
-
 async fn open_mirror(
     context: &Context,
+    pools: &Arc<Pools>,
     object: &ResourceRepository,
     url: &RemoteUrl,
     status: &mut ResourceRepositoryStatus,
@@ -181,7 +181,7 @@ async fn open_mirror(
     let (directory, earlier) = (settled.directory, settled.earlier);
     status.local_path = Some(directory.display().to_string());
     let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
-    let (mirrors, turn) = (Arc::clone(&context.mirrors), context.mirrors.turn(&key).await);
+    let (pools, turn) = (Arc::clone(pools), pools.mirrors.turn(&key).await);
     // The turn is moved into the blocking work, which cannot be cancelled: the turn must not end before it.
     let opened = blocking(move || {
         directories::ensure_private(&place.directory)
@@ -191,7 +191,7 @@ async fn open_mirror(
         {
             tracing::warn!(%error, "cannot move the mirror of an earlier version; it is fetched again");
         }
-        mirrors.open(&turn, &key, &place).map_err(|error| failure(&error))
+        pools.mirrors.open(&turn, &key, &place).map_err(|error| failure(&error))
     });
     Ok((opened.await?, settled.note))
 }
@@ -267,7 +267,8 @@ fn record(round: &mut Round<'_, ResourceRepository>, revision: &Revision, outcom
     }
 }
 
-async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Revision, Failure> {
+/// Fetches the branch. Returns `None` if the operator stops before the end.
+async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Option<Result<Revision, Failure>> {
     let mirror = mirror.clone();
     let fetched = blocking(move || {
         let fetched = mirror.fetch(&remote, Instant::now() + FETCH_LIMIT);
@@ -278,8 +279,8 @@ async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Result<Rev
         })
     });
     tokio::select! {
-        fetched = fetched => fetched,
-        () = context.stop.cancelled() => Err(Failure::new(Reason::FetchFailed, "the operator is stopping")),
+        fetched = fetched => Some(fetched),
+        () = context.stop.cancelled() => None,
     }
 }
 

@@ -14,6 +14,7 @@ use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key, Kind as _};
 use super::outcome::{Notice, Outcome, Reason};
+use super::pools::Pools;
 use super::stores::{may_pass, unavailable};
 use super::{seeds, volumes};
 use crate::crd::SecretStore;
@@ -24,14 +25,14 @@ use crate::directories;
 const MISSES: u32 = 3;
 
 /// Runs the controller until `context.stop` is cancelled.
-pub async fn run(context: Arc<Context>) {
+pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
     let wakeups = context.dependents::<SecretStore>();
     let objects = context.caches.stores.clone();
-    frame::run(SecretStores::default(), context, &objects, wakeups).await;
+    frame::run(SecretStores { pools, misses: Backoff::default() }, context, &objects, wakeups).await;
 }
 
-#[derive(Default)]
 struct SecretStores {
+    pools: Arc<Pools>,
     /// Consecutive failed checks of each Vault.
     misses: Backoff<Key>,
 }
@@ -70,9 +71,9 @@ impl Reconciler for SecretStores {
             .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
     }
 
-    fn forget(&self, context: &Context, key: &Key) {
+    fn forget(&self, _: &Context, key: &Key) {
         self.misses.reset(key);
-        context.stores.forget(key);
+        self.pools.stores.forget(key);
     }
 }
 
@@ -81,9 +82,9 @@ impl SecretStores {
         let (context, key) = (round.context, round.key());
         if round.object.spec.file.is_some() {
             // The claim may have been mounted, or the file may have been removed.
-            context.stores.forget(&key);
+            self.pools.stores.forget(&key);
         }
-        let opened = context.stores.open(context, &round.object).await?;
+        let opened = self.pools.stores.open(context, &round.object).await?;
         if let Some(file) = &opened.file {
             round.status.resolved_path = Some(file.path.display().to_string());
         }

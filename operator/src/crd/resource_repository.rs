@@ -232,6 +232,13 @@ pub struct WebhookStatus {
     pub last_delivery_id: Option<String>,
 }
 
+impl WebhookStatus {
+    /// Returns the path that a Git host must post the deliveries for a ResourceRepository to.
+    pub fn path_of(namespace: &str, name: &str) -> String {
+        format!("/webhooks/repository/{namespace}/{name}")
+    }
+}
+
 fn default_poll_interval() -> Interval {
     Interval::new("1m")
 }

@@ -265,7 +265,7 @@ fn default_sync_interval() -> Interval {
 
 impl SyncPolicySpec {
     /// Checks all rules of the spec, after expansion, except the syntax of fullResyncCron. The schedule parses it.
-    pub fn validate(&self) -> Result<(), FieldErrors> {
+    pub fn validate(&self) -> Result<Option<Schedule>, FieldErrors> {
         let mut errors = FieldErrors::default();
         self.resource_repository_ref.check("spec.resourceRepositoryRef", &mut errors);
         self.managed_server_ref.check("spec.managedServerRef", &mut errors);
@@ -274,11 +274,11 @@ impl SyncPolicySpec {
         }
         errors.check("spec.source.path", self.scope());
         errors.check("spec.sync.pruneLimit", self.sync.prune_limit.limit());
-        if let Some(cron) = &self.full_resync_cron {
-            errors.check("spec.fullResyncCron", Schedule::parse(cron, Timestamp::now()).map(drop));
-        }
+        let cron = self.full_resync_cron.as_ref();
+        let schedule = cron.map(|cron| Schedule::parse(cron, Timestamp::now())).transpose();
+        let schedule = errors.check("spec.fullResyncCron", schedule).flatten();
         errors.check("spec.syncInterval", self.sync_interval.at_least(MIN_SYNC_INTERVAL));
-        errors.into_result()
+        errors.into_result().map(|()| schedule)
     }
 
     /// Returns `source.path`, normalised.

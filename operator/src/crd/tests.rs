@@ -31,7 +31,7 @@ fn with(mut spec: Value, pointer: &str, value: Value) -> Value {
 }
 
 /// Returns the errors as text, empty if there are none.
-fn text(outcome: Result<(), FieldErrors>) -> String {
+fn text<T>(outcome: Result<T, FieldErrors>) -> String {
     outcome.err().map(|errors| errors.to_string()).unwrap_or_default()
 }
 

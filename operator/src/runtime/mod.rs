@@ -14,9 +14,10 @@ use std::process::ExitCode;
 use crate::args::{ManagerOptions, RunOptions, StandaloneOptions};
 use crate::controller::expand::InvalidPattern;
 use crate::directories::DirectoryError;
+use crate::http_server::ListenError;
 use crate::leader::LeaseLost;
 use crate::standalone::{ApiError, ManifestsError};
-use crate::telemetry::{self, ListenError};
+use crate::telemetry;
 
 pub use operate::{Platform, operate};
 

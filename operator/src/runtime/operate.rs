@@ -13,15 +13,13 @@ use super::client::install_crypto_provider;
 use crate::admission::{self, Certificates, Reviewer};
 use crate::args::{AdmissionOptions, BindAddress, ManagerOptions};
 use crate::controller;
-use crate::controller::artifacts::Artifacts;
 use crate::controller::cache::{Cache, Cached};
 use crate::controller::context::{Caches, Context, Settings};
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
-use crate::controller::servers::Servers;
-use crate::controller::stores::Stores;
 use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
+use crate::http_server;
 use crate::leader::Candidate;
 use crate::telemetry::{self, Health, Metrics};
 use crate::webhooks::Receiver;
@@ -69,8 +67,8 @@ pub async fn operate(
     ];
     let mut background = JoinSet::new();
     for (address, purpose, router) in listeners {
-        if let Some(listener) = telemetry::listen(&address, purpose).await? {
-            background.spawn(telemetry::serve(listener, router, close.clone()));
+        if let Some(listener) = http_server::listen(&address, purpose).await? {
+            background.spawn(telemetry::server(purpose, router).serve(listener, close.clone()));
         }
     }
     let settings = settings(options, &directories, platform.allow_file_repositories)?;
@@ -90,7 +88,7 @@ pub async fn operate(
         Arc::clone(&metrics),
         options.namespace(),
     );
-    if let Some(listener) = telemetry::listen(&platform.webhook_address, "webhooks").await? {
+    if let Some(listener) = http_server::listen(&platform.webhook_address, "webhooks").await? {
         background.spawn(receiver.server().serve(listener, close.clone()));
     }
     let context = Arc::new(Context {
@@ -101,10 +99,6 @@ pub async fn operate(
         directories,
         settings,
         dependencies: controller::dependencies::Dependencies::default(),
-        mirrors: Arc::default(),
-        servers: Servers::default(),
-        artifacts: Artifacts::default(),
-        stores: Stores::default(),
         stop: stop.child_token(),
     });
     // Become leader, reconcile and drain.
@@ -125,7 +119,7 @@ async fn admit(
 ) -> Result<(), RuntimeError> {
     let certificates = Arc::new(Certificates::default());
     let acceptor = certificates.acceptor().map_err(RuntimeError::Tls)?;
-    if let Some(listener) = telemetry::listen(&options.address, "admission reviews").await? {
+    if let Some(listener) = http_server::listen(&options.address, "admission reviews").await? {
         background.spawn(admission::server(reviewer, acceptor).serve(listener, close.clone()));
         background.spawn(Arc::clone(&certificates).follow(options.certificates));
         health.await_certificate(certificates.loaded());

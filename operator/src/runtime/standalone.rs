@@ -11,7 +11,7 @@ use crate::args::{BindAddress, StandaloneOptions};
 use crate::directories::{self, Directories};
 use crate::leader;
 use crate::standalone::{Api, LoadReport, Manifests};
-use crate::{crd, telemetry};
+use crate::{crd, http_server};
 
 /// The file in the state directory with the address of the API.
 const API_ADDRESS: &str = "api-address";
@@ -55,7 +55,7 @@ async fn listen(
     close: &CancellationToken,
     background: &mut JoinSet<()>,
 ) -> Result<(), RuntimeError> {
-    let Some(listener) = telemetry::listen(address, "the API").await? else { return Ok(()) };
+    let Some(listener) = http_server::listen(address, "the API").await? else { return Ok(()) };
     let path = state.join(API_ADDRESS);
     let failed = |source| RuntimeError::ApiAddress { path: path.clone(), source };
     let bound = listener.local_addr().map_err(failed)?;

@@ -1,26 +1,30 @@
 //! The loopback listener of the in-process API, for `kubectl --server http://127.0.0.1:PORT`.
 
-use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
 use http::header::{HOST, ORIGIN};
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use super::api::{Api, Body};
+use super::api::{self, Api};
+use crate::http_server::{HttpServer, Limits};
 
 /// Limit of a request body in bytes; kube-apiserver has the same limit.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// The time that open requests have to end after shutdown began. Then watches are closed.
-const DRAIN: Duration = Duration::from_secs(1);
+/// A watch is a connection, and clients keep others open.
+const LIMITS: Limits = Limits {
+    connections: 1024,
+    headers: Duration::from_mins(3),
+    connection: None,
+    keep_alive: true,
+    // Then watches are closed.
+    drain: Duration::from_secs(1),
+};
 
 impl Api {
     /// Serves HTTP/1.1 on `listener` until `shutdown`.
@@ -40,51 +44,19 @@ impl Api {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
-        let connections = TaskTracker::new();
-        loop {
-            let stream = tokio::select! {
-                () = shutdown.cancelled() => break,
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection to the in-process API");
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                        continue;
-                    }
-                },
-            };
-            let (api, shutdown) = (self.clone(), shutdown.clone());
-            connections.spawn(async move { api.serve_connection(TokioIo::new(stream), shutdown).await });
-        }
-        connections.close();
-        connections.wait().await;
+        let api = self.clone();
+        let router = Router::new().fallback(move |request: Request<Body>| {
+            let api = api.clone();
+            async move { api.respond_to_network(request).await.map(Body::new) }
+        });
+        HttpServer { purpose: "the in-process API", router, limits: LIMITS, tls: None }
+            .serve(listener, shutdown)
+            .await;
         Ok(())
     }
 
-    async fn serve_connection(&self, io: TokioIo<tokio::net::TcpStream>, shutdown: CancellationToken) {
-        let service = service_fn(|request: Request<Incoming>| async {
-            Ok::<_, Infallible>(self.respond_to_network(request).await)
-        });
-        let connection = http1::Builder::new().timer(TokioTimer::new()).serve_connection(io, service);
-        let mut connection = std::pin::pin!(connection);
-        let result = tokio::select! {
-            result = connection.as_mut() => result,
-            () = shutdown.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                match tokio::time::timeout(DRAIN, connection.as_mut()).await {
-                    Ok(result) => result,
-                    Err(_) => return,
-                }
-            }
-        };
-        if let Err(error) = result {
-            tracing::debug!(%error, "a connection to the in-process API ended early");
-        }
-    }
-
-    async fn respond_to_network(&self, request: Request<Incoming>) -> Response<Body> {
-        let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
-        if header(ORIGIN).is_some() || !header(HOST).is_some_and(is_loopback_host) {
+    async fn respond_to_network(&self, request: Request<Body>) -> Response<api::Body> {
+        if is_foreign(request.headers()) {
             return Self::refuse_foreign();
         }
         let (parts, body) = request.into_parts();
@@ -94,6 +66,12 @@ impl Api {
             Err(error) => Self::refuse_unread(error.as_ref()),
         }
     }
+}
+
+/// Returns whether a web page may have caused a browser to send the request.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    header(ORIGIN).is_some() || !header(HOST).is_some_and(is_loopback_host)
 }
 
 /// Returns whether a `Host` header names a loopback address.

@@ -8,7 +8,7 @@ use prometheus::IntGaugeVec;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 
-use super::metrics::{Subject, opts};
+use super::series::{Subject, opts};
 
 /// The known gates. Clones share them.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! Prometheus metrics. The series of an object are removed when the object is deleted.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +10,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use declarest_core::server::Gate;
-use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
-    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder as _, GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
 
 use super::gates::Gates;
-
-const PREFIX: &str = "declarest_operator";
+use super::queues::Queues;
+use super::series::{Subject, counter, histogram, opts, registered, remove_series};
 
 /// The metrics of the process, in their own registry, so that tests do not share metrics.
 #[derive(Clone, Debug)]
@@ -29,6 +26,7 @@ pub struct Metrics {
     servers: ServerMetrics,
     policies: PolicyMetrics,
     condition: IntGaugeVec,
+    queues: Queues,
     leader: IntGauge,
 }
 
@@ -59,13 +57,6 @@ struct PolicyMetrics {
     last_success: GaugeVec,
 }
 
-/// The object that a series is about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    pub namespace: &'a str,
-    pub name: &'a str,
-}
-
 /// Counts of the writes of one sync to the managed server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncCounts {
@@ -89,6 +80,7 @@ impl Metrics {
             servers: ServerMetrics::new(&registry)?,
             policies: PolicyMetrics::new(&registry)?,
             condition: registered(&registry, condition)?,
+            queues: registered(&registry, Queues::new()?)?,
             leader: registered(&registry, leader)?,
             registry,
         };
@@ -186,6 +178,21 @@ impl Metrics {
         self.servers.gates.show(server, gate);
     }
 
+    /// Shows the queue of a controller, which is empty.
+    pub fn open_queue(&self, kind: &'static str) {
+        self.queues.open(kind);
+    }
+
+    /// Records that a round of work on an object is due after a time.
+    pub fn queued(&self, kind: &'static str, subject: Subject<'_>, after: Duration) {
+        self.queues.add(kind, subject, after);
+    }
+
+    /// Records that a round of work on an object starts, or that the object does not exist.
+    pub fn dequeued(&self, kind: &str, subject: Subject<'_>) {
+        self.queues.remove(kind, subject);
+    }
+
     pub fn leads(&self, leading: bool) {
         self.leader.set(i64::from(leading));
     }
@@ -193,6 +200,7 @@ impl Metrics {
     /// Removes all series of a deleted object.
     pub fn forget(&self, kind: &str, subject: Subject<'_>) {
         remove_series(&self.condition, subject, Some(kind));
+        self.queues.remove(kind, subject);
         match kind {
             "ResourceRepository" => self.repositories.forget(subject),
             "ManagedServer" => self.servers.forget(subject),
@@ -334,63 +342,6 @@ pub fn scrape(metrics: Arc<Metrics>) -> Router {
         }
     }
     Router::new().route("/metrics", get(handle)).with_state(metrics)
-}
-
-pub(super) fn opts(name: &str, help: &str) -> Opts {
-    Opts::new(name, help).namespace(PREFIX)
-}
-
-fn labels<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    ["namespace", "name"].iter().chain(more).copied().collect()
-}
-
-fn counter(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    more: &[&str],
-) -> Result<IntCounterVec, prometheus::Error> {
-    registered(registry, IntCounterVec::new(opts(name, help), &labels(more))?)
-}
-
-fn histogram(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    more: &[&str],
-    buckets: Vec<f64>,
-) -> Result<HistogramVec, prometheus::Error> {
-    let opts = HistogramOpts::new(name, help).namespace(PREFIX).buckets(buckets);
-    registered(registry, HistogramVec::new(opts, &labels(more))?)
-}
-
-fn registered<C: Collector + Clone + 'static>(
-    registry: &Registry,
-    collector: C,
-) -> Result<C, prometheus::Error> {
-    registry.register(Box::new(collector.clone()))?;
-    Ok(collector)
-}
-
-/// Removes the series of one object. The vector removes exact label sets only, so they are read first.
-fn remove_series<B>(vector: &MetricVec<B>, subject: Subject<'_>, kind: Option<&str>)
-where
-    B: MetricVecBuilder,
-    MetricVec<B>: Collector,
-{
-    for family in vector.collect() {
-        for metric in family.get_metric() {
-            let labels: HashMap<&str, &str> =
-                metric.get_label().iter().map(|pair| (pair.name(), pair.value())).collect();
-            let is_subject = labels.get("namespace") == Some(&subject.namespace)
-                && labels.get("name") == Some(&subject.name)
-                && kind.is_none_or(|kind| labels.get("kind") == Some(&kind));
-            if is_subject {
-                // Another task may have removed the series, which is not an error.
-                let _ = vector.remove(&labels);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,14 @@
 
 mod gates;
 mod health;
-mod listener;
 mod logs;
 mod metrics;
+mod queues;
+mod series;
+mod server;
 
 pub use health::{Health, probes};
-pub use listener::{ListenError, listen, serve};
 pub use logs::install as install_logs;
-pub use metrics::{Metrics, Subject, SyncCounts, scrape};
+pub use metrics::{Metrics, SyncCounts, scrape};
+pub use series::Subject;
+pub use server::server;

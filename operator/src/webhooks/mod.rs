@@ -17,8 +17,3 @@ mod receiver;
 mod recent;
 
 pub use receiver::Receiver;
-
-/// Returns the path that a Git host must post the deliveries for a ResourceRepository to.
-pub fn path(namespace: &str, name: &str) -> String {
-    format!("/webhooks/repository/{namespace}/{name}")
-}

@@ -39,6 +39,7 @@ const LIMITS: Limits = Limits {
     headers: Duration::from_secs(5),
     connection: Some(Duration::from_secs(30)),
     keep_alive: false,
+    drain: Duration::from_secs(10),
 };
 /// Limit of the time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -223,12 +224,21 @@ impl Receiver {
             Some(event) if webhook.events.contains(&event) => {}
             _ => return Err(Answer::Ignored),
         }
-        let push = push(&parts.headers, &body).map_err(|_| Answer::InvalidPush)?;
+        let delivery = dialect.delivery(&parts.headers);
+        let push = push(&parts.headers, &body).map_err(|error| {
+            tracing::debug!(
+                namespace = key.namespace,
+                name = key.name,
+                delivery,
+                %error,
+                "rejected a webhook delivery"
+            );
+            Answer::InvalidPush
+        })?;
         if !push.branch().is_some_and(|branch| follows(target, branch)) {
             return Err(Answer::Filtered);
         }
         // Announce each delivery once.
-        let delivery = dialect.delivery(&parts.headers);
         let id = delivery.map(|id| Id::new((key.namespace.clone(), key.name.clone(), id.to_owned())));
         let announced = target.object.annotations().get(DELIVERY_ID).map(String::as_str);
         if delivery.is_some()

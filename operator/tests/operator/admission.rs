@@ -8,46 +8,29 @@ use declarest_operator::crd::{ManagedServer, SyncPolicy};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use reqwest::{Certificate, Client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::authority::{Authority, Certified};
 use crate::support::world::{World, declarest, on_cluster};
 
 const KINDS: [&str; 4] = ["managedserver", "resourcerepository", "secretstore", "syncpolicy"];
 
-/// A certificate authority, as cert-manager is one.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
+/// Writes a new certificate, as a kubelet updates a volume.
+fn certify(authority: &Authority, directory: &Path) {
+    let Certified { certificate, key } = authority.certify(&["127.0.0.1"]).unwrap();
+    for (name, content) in [("tls.key", key), ("tls.crt", certificate)] {
+        fs::write(directory.join(name), content).unwrap();
+    }
 }
 
-impl Authority {
-    fn new() -> Self {
-        let mut parameters = CertificateParams::new(Vec::new()).unwrap();
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = parameters.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(parameters, key), pem }
-    }
-
-    /// Writes a new certificate, as a kubelet updates a volume.
-    fn certify(&self, directory: &Path) {
-        let key = KeyPair::generate().unwrap();
-        let parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        let certificate = parameters.signed_by(&key, &self.issuer).unwrap();
-        for (name, content) in [("tls.key", key.serialize_pem()), ("tls.crt", certificate.pem())] {
-            fs::write(directory.join(name), content).unwrap();
-        }
-    }
-
-    fn client(&self) -> Client {
-        // A second call has no effect.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let authority = Certificate::from_pem(self.pem.as_bytes()).unwrap();
-        Client::builder().tls_certs_only([authority]).build().unwrap()
-    }
+/// A client that trusts this authority only.
+fn trusting(authority: &Authority) -> Client {
+    // A second call has no effect.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let authority = Certificate::from_pem(authority.pem.as_bytes()).unwrap();
+    Client::builder().tls_certs_only([authority]).build().unwrap()
 }
 
 /// An operator that reviews, and its certificate.
@@ -60,8 +43,8 @@ struct Host {
 
 impl Host {
     async fn new() -> Self {
-        let (authority, directory) = (Authority::new(), tempfile::tempdir().unwrap());
-        authority.certify(directory.path());
+        let (authority, directory) = (Authority::new().unwrap(), tempfile::tempdir().unwrap());
+        certify(&authority, directory.path());
         Self::with(authority, directory, &[]).await
     }
 
@@ -94,8 +77,7 @@ impl Host {
         });
         let url = self.url(&kind.to_lowercase());
         let loaded = || async {
-            self.authority
-                .client()
+            trusting(&self.authority)
                 .post(&url)
                 .header("content-type", "application/json")
                 .body(review.to_string())
@@ -248,7 +230,7 @@ async fn risky_fields_are_allowed_with_warnings() {
 async fn the_operator_waits_for_its_certificate_and_reloads_it() {
     let probes = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let probe = format!("--health-probe-bind-address={probes}");
-    let host = Host::with(Authority::new(), tempfile::tempdir().unwrap(), &[&probe]).await;
+    let host = Host::with(Authority::new().unwrap(), tempfile::tempdir().unwrap(), &[&probe]).await;
     let readiness =
         || async { reqwest::get(format!("http://{probes}/readyz")).await.ok()?.text().await.ok() };
     let wait = async |wanted: &str| {
@@ -256,14 +238,14 @@ async fn the_operator_waits_for_its_certificate_and_reloads_it() {
         host.world.eventually(wanted, look).await
     };
     wait("the certificate of the admission webhooks is not loaded").await;
-    host.authority.certify(host.directory.path());
+    certify(&host.authority, host.directory.path());
     wait("ok").await;
     assert_eq!(host.denial("CREATE", &policy("a", "/a"), &Value::Null).await, "");
     // A new authority: only the new certificate is accepted by those who trust it.
-    let renewed = Authority::new();
-    renewed.certify(host.directory.path());
+    let renewed = Authority::new().unwrap();
+    certify(&renewed, host.directory.path());
     let url = host.url("syncpolicy");
-    let reloaded = || async { renewed.client().get(&url).send().await.ok() };
+    let reloaded = || async { trusting(&renewed).get(&url).send().await.ok() };
     let answer = host.world.eventually("the new certificate is presented", reloaded).await;
     assert_eq!(answer.status().as_u16(), 405);
     // A half-written pair changes nothing.
@@ -273,7 +255,7 @@ async fn the_operator_waits_for_its_certificate_and_reloads_it() {
             host.world.log().contains("tls.crt is not").then_some(())
         })
         .await;
-    assert!(renewed.client().get(&url).send().await.is_ok());
+    assert!(trusting(&renewed).get(&url).send().await.is_ok());
 }
 
 #[tokio::test]
@@ -282,7 +264,7 @@ async fn hostile_requests_are_rejected() {
     host.denial("CREATE", &policy("a", "/a"), &Value::Null).await;
     let post = |body: Vec<u8>| {
         let request =
-            host.authority.client().post(host.url("syncpolicy")).header("content-type", "application/json");
+            trusting(&host.authority).post(host.url("syncpolicy")).header("content-type", "application/json");
         request.body(body).send()
     };
     for (body, status) in [(b"{".to_vec(), 400), (b"{}".to_vec(), 422), (vec![b' '; (3 << 20) + 1], 413)] {

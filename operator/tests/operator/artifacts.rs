@@ -82,6 +82,21 @@ async fn a_bundle_that_cannot_be_fetched_again_serves_on() {
     assert_eq!(of_bundle(server.take_asked()).last().unwrap()[0], NEXT_KEY);
 }
 
+#[tokio::test]
+async fn an_invalid_first_bundle_is_fetched_again() {
+    let server = Published::start("ours", Some(KEY)).await;
+    server.corrupt();
+    let world = World::start().await;
+    world.create_secret("app", &[("key", KEY)]).await;
+    create_server(&world, &server.url, &format!("{}/bundle.tar.gz", server.url)).await;
+    let reported = world.server_reason("ArtifactUnavailable").await;
+    assert!(reported.contains("spec.metadata.url: archive of bundle "), "{reported}");
+    // Neither the object nor its Secret changes.
+    server.publish("ours");
+    world.artifacts_cached("Cached").await;
+    world.server_reason("Ready").await;
+}
+
 /// A ManagedServer that gets in with tokens, and has bundle and document on the same server.
 fn with_tokens(server: &Published) -> Value {
     let oauth2 = json!({

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::KeyPair;
+
+use super::authority::Authority;
 
 /// Starting both takes 5 to 10 s on an idle machine; builds may run beside.
 const START_TIMEOUT: Duration = Duration::from_mins(2);
@@ -88,21 +90,15 @@ fn free_ports<const N: usize>() -> Result<[u16; N], String> {
 /// returns the certificate authority.
 fn write_credentials(dir: &Path, admin_token: &str) -> Result<String, String> {
     let generate = || -> Result<_, rcgen::Error> {
-        let mut authority = CertificateParams::new(Vec::new())?;
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority_key = KeyPair::generate()?;
-        let authority_certificate = authority.self_signed(&authority_key)?;
-        let issuer = Issuer::new(authority, authority_key);
-        let serving_key = KeyPair::generate()?;
-        let serving = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?
-            .signed_by(&serving_key, &issuer)?;
-        Ok((authority_certificate.pem(), serving.pem(), serving_key, KeyPair::generate()?))
+        let authority = Authority::new()?;
+        let serving = authority.certify(&["127.0.0.1", "localhost"])?;
+        Ok((authority.pem, serving, KeyPair::generate()?))
     };
-    let (ca, serving, serving_key, token_key) =
+    let (ca, serving, token_key) =
         generate().map_err(|error| format!("cannot make the cluster's certificates: {error}"))?;
     let files = [
-        ("serving.crt", serving),
-        ("serving.key", serving_key.serialize_pem()),
+        ("serving.crt", serving.certificate),
+        ("serving.key", serving.key),
         ("service-account.key", token_key.serialize_pem()),
         ("service-account.pub", token_key.public_key_pem()),
         ("tokens.csv", format!("{admin_token},admin,admin,system:masters\n")),

@@ -6,6 +6,7 @@
 pub mod admission;
 #[path = "../../../core/tests/support/api_server.rs"]
 pub mod api_server;
+pub mod authority;
 pub mod bearer;
 pub mod cluster;
 mod control_plane;

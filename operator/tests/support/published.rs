@@ -51,6 +51,11 @@ impl Published {
         self.state.lock().unwrap().bundle = archive(name);
     }
 
+    /// From now on the bundle is not an archive.
+    pub fn corrupt(&self) {
+        self.state.lock().unwrap().bundle = b"<html>Sign in</html>".to_vec();
+    }
+
     /// From now on another key lets in.
     pub fn wants(&self, key: &str) {
         self.state.lock().unwrap().key = Some(key.to_owned());

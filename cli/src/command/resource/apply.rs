@@ -12,10 +12,9 @@ use declarest_core::path::LogicalPath;
 use declarest_core::secrets::with_placeholders_of;
 use declarest_core::sync::{self, Intent, Observed, Options, Resource, SavedPlan, Step, Stop};
 
-use super::super::plan::subject;
 use super::change::Change;
 use super::source::MethodArgument;
-use super::targets::Targets;
+use super::targets::{Targets, subject};
 use super::{outcome, record};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};

@@ -15,7 +15,7 @@ mod save;
 mod source;
 mod targets;
 
-pub use targets::Targets;
+pub use targets::{Targets, subject};
 
 use clap::Subcommand;
 

@@ -3,11 +3,16 @@
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
-use declarest_core::sync::{self, Resource, Selection, Session};
+use declarest_core::sync::{self, Resource, Selection, Session, Subject};
 
 use crate::error::Failure;
 use crate::input::Payload;
 use crate::workspace::Workspace;
+
+/// Returns the subject of a plan for the server of `session`.
+pub fn subject(session: &Session, path: &str, recursive: bool) -> Subject {
+    Subject { server: session.client.address(), path: path.to_owned(), recursive }
+}
 
 /// The target resources.
 pub struct Targets {

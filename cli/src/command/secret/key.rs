@@ -103,8 +103,8 @@ mod tests {
     fn key(positional: &[&str], path: &str, key: &str) -> Result<SecretKey, Failure> {
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let flags = KeyFlags { path: given(path), key: given(key) };
-        let names = vec!["version".to_owned()];
-        let invocation = Invocation::new(names, &GlobalFlags::default(), Environment::default());
+        let parser = clap::Command::new("declarest");
+        let invocation = Invocation::new(parser, Vec::new(), &GlobalFlags::default(), Environment::default());
         flags.key(positional, &invocation)
     }
 

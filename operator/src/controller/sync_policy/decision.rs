@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use declarest_core::sync;
 use jiff::Timestamp;
 
 use super::schedule::{cron_due, drift_due, is_credible_plan};
-use super::verdict::LIST;
 use crate::crd::Schedule;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::RunOutcome;
@@ -138,7 +138,7 @@ fn first_due(situation: &Situation<'_>) -> Decision {
     if drift_due(sync_interval, last_full.0, now) {
         return Decision::Full(Trigger::DriftDue);
     }
-    let hidden = status.failed_resources.iter().any(|failed| failed.operation == LIST);
+    let hidden = status.failed_resources.iter().any(|failed| failed.operation == sync::LIST);
     if status.failed_resources_truncated || hidden {
         return Decision::Full(Trigger::Retry);
     }

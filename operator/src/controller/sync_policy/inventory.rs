@@ -11,8 +11,8 @@ use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use sha2::{Digest as _, Sha256};
 
-use crate::controller::context::Context;
 use crate::controller::error::Failure;
+use crate::controller::mirrors::Mirrors;
 use crate::controller::outcome::Reason;
 use crate::crd::sync_policy::SyncPolicySpec;
 use crate::crd::{ManagedServer, ResourceRepository};
@@ -167,10 +167,10 @@ impl Pins {
 }
 
 /// Removes the pins of a policy that is being deleted from all mirrors of its namespace.
-pub async fn unpin_everywhere(context: &Context, policy: &ObjectMeta) -> Result<(), Failure> {
+pub async fn unpin_everywhere(mirrors: &Mirrors, policy: &ObjectMeta) -> Result<(), Failure> {
     let Pins { uid } = Pins::of(policy);
     let namespace = policy.namespace.clone().unwrap_or_default();
-    let mirrors = context.mirrors.of_namespace(&namespace);
+    let mirrors = mirrors.of_namespace(&namespace);
     let unpinned =
         tokio::task::spawn_blocking(move || mirrors.iter().try_for_each(|mirror| mirror.unpin_below(&uid)));
     match unpinned.await {

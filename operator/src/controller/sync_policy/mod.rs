@@ -1,12 +1,14 @@
 //! SyncPolicy: decides when the engine runs and on which resources, and records the result in the status.
 //!
 //! The stages of a round: check the policy (`overlap`, `schedule`), check its dependencies (`inputs`), decide what is
-//! due (`decision`), select the resources (`selection`), run the engine (`run`), record the result (`verdict`).
+//! due (`decision`), select the resources (`selection`), run the engine (`run`), record the result (`verdict`). A
+//! `plan` is what the stages before `selection` decided.
 
 mod decision;
 mod inputs;
 mod inventory;
 mod overlap;
+mod plan;
 mod run;
 mod schedule;
 mod selection;
@@ -22,6 +24,7 @@ use std::time::Duration;
 use declarest_core::repository::Revision;
 use declarest_core::sync::{Knowledge, Recurrences};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
 
 use super::context::{Context, Guarded};
@@ -30,19 +33,21 @@ use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::Key;
 use super::outcome::{Outcome, Reason};
+use super::pools::Pools;
 use crate::crd::sync_policy::SyncMode;
-use crate::crd::{Schedule, SyncPolicy, SyncPolicyStatus};
+use crate::crd::{SyncPolicy, SyncPolicyStatus};
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 pub use overlap::{Claim, overlapping};
+use plan::RunPlan;
 use territory::Territories;
 
 /// The annotation that requests a full run. Every new value is a request.
 pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
 
 /// The controller of all policies.
-#[derive(Default)]
 pub struct SyncPolicies {
+    pools: Arc<Pools>,
     /// The fingerprint of each policy when this process last started a run of it.
     attempted: Mutex<HashMap<Key, Fingerprint>>,
     /// The knowledge about the server from the runs of each policy, and the configuration of these runs.
@@ -58,10 +63,10 @@ pub struct SyncPolicies {
 type Configuration = (ConfigHash, String);
 
 /// Runs the controller until `context.stop` is cancelled.
-pub async fn run(context: Arc<Context>) {
+pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
     let wakeups = wakeups::wakeups(&context);
     let policies = context.caches.policies.clone();
-    frame::run(SyncPolicies::default(), context, &policies, wakeups).await;
+    frame::run(SyncPolicies::new(pools), context, &policies, wakeups).await;
 }
 
 impl Reconciler for SyncPolicies {
@@ -80,8 +85,8 @@ impl Reconciler for SyncPolicies {
         }
     }
 
-    async fn cleanup(&self, context: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
-        inventory::unpin_everywhere(context, object.meta()).await
+    async fn cleanup(&self, _: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
+        inventory::unpin_everywhere(&self.pools.mirrors, object.meta()).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {
@@ -90,17 +95,32 @@ impl Reconciler for SyncPolicies {
         self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
-    fn concluded(&self, context: &Context, key: &Key, outcome: &Outcome, took: Duration) {
+    fn concluded(&self, round: &Round<'_, SyncPolicy>, outcome: &Outcome, took: Duration) {
+        let (metrics, key) = (&round.context.metrics, round.key());
         let success = !outcome.reason.is_failure();
-        context.metrics.policy_reconciled(key.subject(), success, outcome.reason.as_str(), took);
+        metrics.policy_reconciled(key.subject(), success, outcome.reason.as_str(), took);
+        // From the status, which outlives the process.
+        if let Some(Time(at)) = &round.status.last_successful_sync_time {
+            metrics.policy_succeeded(key.subject(), *at);
+        }
     }
 }
 
 impl SyncPolicies {
+    fn new(pools: Arc<Pools>) -> Self {
+        Self {
+            pools,
+            attempted: Mutex::default(),
+            learned: Mutex::default(),
+            recurrences: Mutex::default(),
+            territories: Territories::default(),
+        }
+    }
+
     async fn advance(&self, round: &mut Round<'_, SyncPolicy>) -> Result<Outcome, Failure> {
         // Check the policy.
         let now = Timestamp::now();
-        let schedule = check_policy(round, now)?;
+        let schedule = round.parsed.take();
         if round.object.spec.suspend {
             return Ok(Outcome::new(Reason::Suspended, "spec.suspend is true: the policy does not sync"));
         }
@@ -139,7 +159,7 @@ impl SyncPolicies {
         let _territory = self.territories.enter(&key, &scope).await;
         let knowledge = self.knowledge(&key, &fingerprint);
         let recurrences = self.recurrences(&key, &round.status);
-        let plan = run::RunPlan {
+        let plan = RunPlan {
             inputs,
             fingerprint,
             trigger,
@@ -150,8 +170,8 @@ impl SyncPolicies {
             knowledge,
             recurrences,
         };
-        let (outcome, recurrences) =
-            Box::pin(run::run(round, plan, |fingerprint| self.remember(&key, fingerprint.clone()))).await?;
+        let started = |fingerprint: &Fingerprint| self.remember(&key, fingerprint.clone());
+        let (outcome, recurrences) = Box::pin(run::run(round, &self.pools, plan, started)).await?;
         if let Some(recurrences) = recurrences {
             self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).insert(key, recurrences);
         }
@@ -185,13 +205,6 @@ impl SyncPolicies {
     fn remember(&self, key: &Key, fingerprint: Fingerprint) {
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), fingerprint);
     }
-}
-
-fn check_policy(round: &Round<'_, SyncPolicy>, now: Timestamp) -> Result<Option<Schedule>, Failure> {
-    let Some(cron) = &round.object.spec.full_resync_cron else { return Ok(None) };
-    let schedule = Schedule::parse(cron, now)
-        .map_err(|reason| Failure::spec_invalid(format!("spec.fullResyncCron: {reason}")))?;
-    Ok(Some(schedule))
 }
 
 fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {

@@ -7,15 +7,15 @@ use std::time::Duration;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
 use declarest_core::secrets::SecretReader;
-use declarest_core::sync::{self, Knowledge, Mode, Options, Reading, Recurrences, Report, Session, Stop};
+use declarest_core::sync::{self, Mode, Options, Reading, Recurrences, Report, Session, Stop};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
-use super::inputs::Inputs;
 use super::inventory::{self, Past, Pins};
 use super::overlap::{self, Claim};
+use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
 use crate::controller::cache::Change;
@@ -24,29 +24,12 @@ use crate::controller::error::Failure;
 use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
 use crate::controller::outcome::{Outcome, Reason};
-use crate::crd::Schedule;
+use crate::controller::pools::Pools;
 use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
 use crate::crd::{Limit, SyncPolicy};
 
 /// Interval at which a run checks whether it must stop because its policy changed.
 const WATCH: Duration = Duration::from_millis(250);
-
-/// A decided run and its inputs.
-pub struct RunPlan {
-    pub inputs: Inputs,
-    pub fingerprint: Fingerprint,
-    pub trigger: Trigger,
-    /// The commit to diff from; `None` compares the whole scope.
-    pub base: Option<Revision>,
-    pub schedule: Option<Schedule>,
-    pub sync_interval: Duration,
-    /// The fingerprint of the last run in this process.
-    pub attempted: Option<Fingerprint>,
-    /// Knowledge about the server from earlier runs of this process.
-    pub knowledge: Arc<Knowledge>,
-    /// The resources that do not converge, from the last run.
-    pub recurrences: Recurrences,
-}
 
 /// Runs the engine and writes the result to the status of the round.
 ///
@@ -54,22 +37,22 @@ pub struct RunPlan {
 /// the run; only after that, a failure waits for its backoff.
 pub async fn run(
     round: &mut Round<'_, SyncPolicy>,
+    pools: &Pools,
     plan: RunPlan,
     started: impl FnOnce(&Fingerprint),
 ) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
-    let mirror = round.context.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
+    let mirror = pools.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
         Failure::new(
             Reason::RepositoryUnavailable,
             "the repository's mirror is not open yet; waiting for its next fetch",
         )
     })?;
-    let (context, repository_key) = (Arc::clone(round.context), plan.inputs.repository.key());
-    let sound = mirror.clone();
-    let done = Box::pin(run_on(round, plan, target, mirror, started)).await;
+    let (repository_key, sound) = (plan.inputs.repository.key(), mirror.clone());
+    let done = Box::pin(run_on(round, pools, plan, target, mirror, started)).await;
     let unreadable = done.as_ref().is_err_and(|failure| failure.reason == Reason::RepositoryUnavailable);
     if unreadable || sound.is_damaged() {
-        context.mirrors.suspect(&repository_key);
+        pools.mirrors.suspect(&repository_key);
     }
     done
 }
@@ -77,15 +60,17 @@ pub async fn run(
 /// Runs with an open mirror, which may be damaged.
 async fn run_on(
     round: &mut Round<'_, SyncPolicy>,
+    pools: &Pools,
     plan: RunPlan,
     target: Revision,
     mirror: Mirror,
     started: impl FnOnce(&Fingerprint),
 ) -> Result<(Outcome, Option<Recurrences>), Failure> {
-    let consecutive = verdict::consecutive_failures(&round.status, &plan);
+    let consecutive = plan.consecutive_failures(&round.status);
     let repository = round.context.expanded(&plan.inputs.repository)?;
     let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
-    let mut running = Running { round, plan, target, mirror, owner, consecutive, stop: Stop::default() };
+    let mut running =
+        Running { round, pools, plan, target, mirror, owner, consecutive, stop: Stop::default() };
     let options = options(&running.round.object, running.plan.trigger)?;
     // A drift check of an unchanged revision need not read Git.
     let known = running.plan.knowledge.can_recheck(&running.target, &options);
@@ -118,6 +103,7 @@ fn earlier(policy: &SyncPolicy, plan: &RunPlan) -> Option<Arc<Recurrences>> {
 /// A run in progress.
 struct Running<'r, 'o> {
     round: &'r mut Round<'o, SyncPolicy>,
+    pools: &'r Pools,
     plan: RunPlan,
     target: Revision,
     mirror: Mirror,
@@ -126,6 +112,14 @@ struct Running<'r, 'o> {
     /// Consecutive failed runs before this one.
     consecutive: i32,
     stop: Stop,
+}
+
+/// The end of the work of a run.
+struct Ended<'a> {
+    kind: RunKind,
+    trigger: Trigger,
+    report: &'a Report,
+    cancelled: bool,
 }
 
 impl Running<'_, '_> {
@@ -141,12 +135,12 @@ impl Running<'_, '_> {
         let trigger = self.plan.trigger;
         self.begin(RunKind::Full, trigger).await?;
         started(&self.plan.fingerprint);
-        match self.watched(sync::recheck(&session, options, &self.stop)).await? {
-            Ok(report) => {
-                let outcome = self.conclude(RunKind::Full, trigger, &report, false).await;
-                return Ok((outcome, report.recurrences));
+        match self.watched(sync::recheck(&session, options, &self.stop)).await {
+            (Ok(report), cancelled) => {
+                let ended = Ended { kind: RunKind::Full, trigger, report: &report, cancelled };
+                return Ok((self.conclude(ended, false).await, report.recurrences));
             }
-            Err(answers) => session.answers = answers,
+            (Err(answers), _) => session.answers = answers,
         }
         let selected = self.select().await?;
         self.adopt(&selected);
@@ -172,7 +166,7 @@ impl Running<'_, '_> {
         let (spec, status) = (&self.round.object.spec, &self.round.status);
         let revision = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Revision>().ok());
         let (prunes, applies): (Vec<_>, Vec<_>) =
-            status.failed_resources.iter().partition(|failed| failed.operation == verdict::PRUNE);
+            status.failed_resources.iter().partition(|failed| failed.operation == sync::PRUNE);
         let scope = spec.scope();
         Ok(Request {
             mirror: self.mirror.clone(),
@@ -196,14 +190,14 @@ impl Running<'_, '_> {
 
     /// Creates the session of the engine.
     async fn session(&self, tree: Arc<GitTree>) -> Result<Session, Failure> {
-        let context = self.round.context;
+        let (context, pools) = (self.round.context, self.pools);
         let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
         let server = &self.plan.inputs.server;
-        let client = context.servers.client(context, server).await.map_err(bootstrap)?;
-        let artifacts = context.artifacts.of(context, server, &client).await.map_err(bootstrap)?;
+        let client = pools.servers.client(context, server).await.map_err(bootstrap)?;
+        let artifacts = pools.artifacts.of(context, server, &client).await.map_err(bootstrap)?;
         let metadata = Arc::new(artifacts.metadata(tree.clone()));
         let secrets = SecretReader::new(match &self.plan.inputs.store {
-            Some(store) => Some(context.stores.open(context, store).await.map_err(bootstrap)?.store),
+            Some(store) => Some(pools.stores.open(context, store).await.map_err(bootstrap)?.store),
             None => None,
         });
         let knowledge = Arc::clone(&self.plan.knowledge);
@@ -251,26 +245,29 @@ impl Running<'_, '_> {
             revision = %self.target, mode = ?kind, trigger = trigger.as_str(),
             targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
         );
-        let report = self.watched(sync::run(session, selection, &options, &self.stop)).await?;
-        let outcome = self.conclude(kind, trigger, &report, settles_past).await;
-        Ok((outcome, report.recurrences))
+        let (report, cancelled) = self.watched(sync::run(session, selection, &options, &self.stop)).await;
+        let ended = Ended { kind, trigger, report: &report, cancelled };
+        Ok((self.conclude(ended, settles_past).await, report.recurrences))
     }
 
-    /// Awaits `work` of this run. Stops it if the run must not continue.
-    async fn watched<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+    /// Awaits `work` of this run, and requests its stop if the run must not continue. Also returns whether the run is
+    /// cancelled: it is no longer wanted, so it has not failed.
+    async fn watched<T>(&self, work: impl Future<Output = T>) -> (T, bool) {
+        let mut work = pin!(work);
         tokio::select! {
-            done = work => Ok(done),
-            () = watch(self.round.context, &self.round.object, &self.stop) => {
-                // This does not happen, because the watch never returns.
-                Err(Failure::new(Reason::ReconcileFailed, "the run was lost"))
+            done = work.as_mut() => (done, false),
+            Ending { reason, cancelled } = ending(self.round.context, &self.round.object) => {
+                self.stop.request(reason);
+                (work.await, cancelled)
             }
         }
     }
 
     /// Records the result of the run, and pins the applied revision. If the run succeeded and `settles_past`, the
     /// inventory starts again at its revision.
-    async fn conclude(self, kind: RunKind, trigger: Trigger, report: &Report, settles_past: bool) -> Outcome {
+    async fn conclude(self, ended: Ended<'_>, settles_past: bool) -> Outcome {
         let pins = self.pins();
+        let Ended { kind, trigger, report, cancelled } = ended;
         let Self { round, plan, target, mirror, consecutive, .. } = self;
         let stats = report.stats;
         tracing::info!(
@@ -280,8 +277,8 @@ impl Running<'_, '_> {
         );
         let applied = round.status.last_applied_repo_revision.as_deref();
         let corrects = verdict::corrects_drift(trigger, applied, &target);
-        verdict::count(round.context, &round.key(), corrects, report);
-        let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive };
+        let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive, cancelled };
+        verdict::count(round.context, &round.key(), corrects, &run);
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
         if round.status.last_run_outcome == Some(RunOutcome::Succeeded) {
             let advances = settles_past && round.object.spec.mode == SyncMode::Apply;
@@ -345,24 +342,33 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
     })
 }
 
-/// Requests the stop of the run if its policy changes or is deleted, an older policy claims its scope, this process
-/// must stop, or the time limit is reached. Never returns; the run ends soon after the request.
-async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
+/// Why a run must stop.
+struct Ending {
+    reason: String,
+    /// Whether the run is no longer wanted, in contrast to a run that takes too long.
+    cancelled: bool,
+}
+
+/// Waits until the run must stop: its policy changes or is deleted, an older policy claims its scope, this process must
+/// stop, or the time limit is reached.
+async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
     let (key, generation) = (policy.key(), policy.metadata.generation.unwrap_or_default());
     let own = Claim::of(policy);
-    let deadline = tokio::time::Instant::now() + context.settings.sync_timeout;
+    let limit = context.settings.sync_timeout;
+    let deadline = tokio::time::Instant::now() + limit;
     let mut ticks = tokio::time::interval(WATCH);
     let mut policies = pin!(context.caches.policies.subscribe());
-    while stop.reason().is_none() {
+    let cancelled = |reason: &str| Ending { reason: reason.to_owned(), cancelled: true };
+    loop {
         tokio::select! {
-            () = context.stop.cancelled() => stop.request("the operator is stopping or no longer leads"),
+            () = context.stop.cancelled() => return cancelled("the operator is stopping or no longer leads"),
             () = tokio::time::sleep_until(deadline) => {
-                let limit = context.settings.sync_timeout;
-                stop.request(format!("the run did not end within {} s (--sync-timeout)", limit.as_secs()));
+                let reason = format!("the run did not end within {} s (--sync-timeout)", limit.as_secs());
+                return Ending { reason, cancelled: false };
             }
             _ = ticks.tick() => {
                 if let Some(reason) = unwanted(context, &key, generation) {
-                    stop.request(reason);
+                    return cancelled(reason);
                 }
             }
             Some(change) = policies.next() => {
@@ -370,12 +376,14 @@ async fn watch(context: &Context, policy: &SyncPolicy, stop: &Stop) {
                 if let (Some(own), Some(claim)) = (&own, claim)
                     && let Some(senior) = overlap::senior(own, &[claim])
                 {
-                    stop.request(format!("the older SyncPolicy \"{}\" claims {}", senior.name, senior.scope));
+                    return cancelled(&format!(
+                        "the older SyncPolicy \"{}\" claims {}",
+                        senior.name, senior.scope
+                    ));
                 }
             }
         }
     }
-    std::future::pending::<()>().await;
 }
 
 /// Returns the claim of a changed policy of the namespace.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::Trigger;
-use super::run::RunPlan;
+use super::plan::RunPlan;
 use super::schedule::{self, until};
 use super::unsettled;
 use crate::controller::backoff;
@@ -22,11 +22,6 @@ use crate::crd::Schedule;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::{FailedResource, ResourceStats, RunKind, RunOutcome};
 use crate::telemetry::SyncCounts;
-
-/// The operation of a failed deletion in the status.
-pub const PRUNE: &str = sync::PRUNE;
-/// The operation of a failure that may hide further resources in the status.
-pub const LIST: &str = sync::LIST;
 
 /// Maximum number of failures in the status; `failedResourcesTruncated` shows that there are more.
 const NAMED_FAILURES: usize = 50;
@@ -46,12 +41,15 @@ pub struct Run<'a> {
     pub target: &'a Revision,
     /// Consecutive failed runs before this one.
     pub consecutive: i32,
+    /// Whether the run is no longer wanted. Then it has not failed.
+    pub cancelled: bool,
 }
 
-/// Returns the number of consecutive failed runs; a changed input resets it.
-pub fn consecutive_failures(status: &SyncPolicyStatus, plan: &RunPlan) -> i32 {
-    let same = plan.attempted.as_ref().is_none_or(|attempted| *attempted == plan.fingerprint);
-    if same { status.consecutive_failures } else { 0 }
+impl Run<'_> {
+    /// Returns whether the run ended early because it was cancelled, and not because of the server.
+    fn is_cancelled(&self) -> bool {
+        self.cancelled && self.report.stopped.is_some() && self.report.aborted_by.is_none()
+    }
 }
 
 /// Writes the result of the run to `status`. Returns the conditions and the time of the next round.
@@ -86,15 +84,17 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         status.last_applied_repo_revision = Some(run.target.to_string());
         status.last_successful_sync_time = Some(Time(now));
         status.consecutive_failures = 0;
+    } else if run.is_cancelled() {
+        status.consecutive_failures = run.consecutive;
     } else {
         status.consecutive_failures = run.consecutive.saturating_add(1);
     }
     // The time of the next run.
-    let next = next_look(status, run, now, succeeded);
+    let next = if run.is_cancelled() { now } else { next_look(status, run, now, succeeded) };
     status.next_sync_time = Some(Time(next));
 
     // Conditions and events.
-    let mut outcome = of_report(report, run.target).with_requeue(until(next, now));
+    let mut outcome = of_run(run).with_requeue(until(next, now));
     if let Some(fact) = drifted(report) {
         outcome = outcome.with_condition(fact);
     }
@@ -149,8 +149,8 @@ pub fn corrects_drift(trigger: Trigger, applied: Option<&str>, target: &Revision
 }
 
 /// Adds the run to the metrics.
-pub fn count(context: &Context, policy: &Key, corrects_drift: bool, report: &Report) {
-    let stats = report.stats;
+pub fn count(context: &Context, policy: &Key, corrects_drift: bool, run: &Run<'_>) {
+    let stats = run.report.stats;
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let written = stats.created + stats.updated;
     context.metrics.synced(
@@ -158,13 +158,11 @@ pub fn count(context: &Context, policy: &Key, corrects_drift: bool, report: &Rep
         SyncCounts {
             applied: wide(stats.applied),
             pruned: wide(stats.pruned),
-            failed: wide(stats.failed),
+            // A cancelled run has resources that it did not attempt.
+            failed: if run.is_cancelled() { 0 } else { wide(stats.failed) },
             drift_corrected: if corrects_drift { wide(written) } else { 0 },
         },
     );
-    if report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none() {
-        context.metrics.policy_succeeded(policy.subject(), Timestamp::now());
-    }
 }
 
 /// Returns the outcome of the last run, from the status.
@@ -224,6 +222,15 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
         .collect();
     let failed = status.resource_stats.map_or(failures.len(), |counts| counts.failed.unsigned_abs() as usize);
     Outcome::new(Reason::PartialFailure, failure_message(failed, revision, &failures))
+}
+
+fn of_run(run: &Run<'_>) -> Outcome {
+    match &run.report.stopped {
+        Some(reason) if run.is_cancelled() => {
+            Outcome::new(Reason::Reconciling, format!("the run was cancelled: {reason}"))
+        }
+        _ => of_report(run.report, run.target),
+    }
 }
 
 fn of_report(report: &Report, target: &Revision) -> Outcome {

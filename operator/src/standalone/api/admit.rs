@@ -55,7 +55,7 @@ pub(crate) fn admit(
         "" => meta(object, "generateName"),
         name => name,
     };
-    Err(StatusError::invalid(resource, name, &errors))
+    Err(resource.invalid(name, &errors))
 }
 
 /// Removes empty lists and maps from `metadata`, such as finalizers and labels, because they equal missing ones.

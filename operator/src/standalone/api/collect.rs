@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::engine::{Engine, delete_live};
 use super::object::{finalizers, is_terminating, meta, owner_references, remove_meta, set_meta};
-use super::resource::ResourceType;
+use super::removal::remove;
+use super::resource::{Registry, ResourceType};
 use super::status_error::StatusError;
-use super::store::Writer;
+use super::store::{Store, Writer};
 
 /// The finalizer of an object that waits for its dependents (apimachinery, `FinalizerDeleteDependents`).
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -19,9 +19,9 @@ type Item = (Arc<ResourceType>, Arc<Value>);
 
 /// Deletes dependents without owners, removes deleted owners from the others, and releases owners that waited for
 /// their dependents. Repeats this until nothing changes.
-pub(super) fn collect(engine: &Engine, writer: &Writer<'_>) -> Result<(), StatusError> {
+pub(super) fn collect(registry: &Registry, store: &Store, writer: &Writer<'_>) -> Result<(), StatusError> {
     loop {
-        let population = Population::of(engine);
+        let population = Population::of(registry, store);
         let mut changed = false;
         // Dependents whose owners no longer hold them.
         for (resource, object) in &population.dependents {
@@ -42,8 +42,13 @@ pub(super) fn collect(engine: &Engine, writer: &Writer<'_>) -> Result<(), Status
 }
 
 /// Removes the owner `uid` from all its dependents, so that they outlive it.
-pub(super) fn orphan(engine: &Engine, writer: &Writer<'_>, uid: &str) -> Result<(), StatusError> {
-    for (resource, object) in &Population::of(engine).dependents {
+pub(super) fn orphan(
+    registry: &Registry,
+    store: &Store,
+    writer: &Writer<'_>,
+    uid: &str,
+) -> Result<(), StatusError> {
+    for (resource, object) in &Population::of(registry, store).dependents {
         if is_owned_by(object, uid) {
             detach(writer, resource, object, |owner| owner["uid"] == uid)?;
         }
@@ -62,8 +67,8 @@ struct Population {
 }
 
 impl Population {
-    fn of(engine: &Engine) -> Self {
-        let kinds = engine.registry.iter().map(|kind| (kind.api_version(), kind.kind.clone())).collect();
+    fn of(registry: &Registry, store: &Store) -> Self {
+        let kinds = registry.iter().map(|kind| (kind.api_version(), kind.kind.clone())).collect();
         let mut population = Self {
             uids: HashSet::new(),
             going: HashSet::new(),
@@ -71,8 +76,8 @@ impl Population {
             dependents: Vec::new(),
             waiting: Vec::new(),
         };
-        for resource in engine.registry.stored() {
-            for object in engine.store.list(resource.table, None).0 {
+        for resource in registry.stored() {
+            for object in store.list(resource.table, None).0 {
                 let uid = meta(&object, "uid").to_owned();
                 let item = (Arc::clone(resource), object);
                 if is_terminating(&item.1) && finalizers(&item.1).contains(&FOREGROUND) {
@@ -113,7 +118,7 @@ impl Population {
         if is_terminating(object) {
             return Ok(false);
         }
-        delete_live(writer, resource, object)?;
+        remove(writer, resource, object)?;
         Ok(true)
     }
 }
@@ -144,7 +149,7 @@ fn release(writer: &Writer<'_>, resource: &ResourceType, object: &Arc<Value>) ->
     let left: Vec<&str> = finalizers(object).into_iter().filter(|name| *name != FOREGROUND).collect();
     if left.is_empty() {
         remove_meta(&mut next, "finalizers");
-        delete_live(writer, resource, &Arc::new(next))?;
+        remove(writer, resource, &Arc::new(next))?;
     } else {
         set_meta(&mut next, "finalizers", json!(left));
         writer.put(resource, next).map_err(StatusError::internal)?;

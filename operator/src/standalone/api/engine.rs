@@ -12,8 +12,9 @@ use super::object::{
     align_with_path, finalizers, is_terminating, meta, now, owner_references, random_suffix, remove_meta,
     set_meta,
 };
+use super::removal::{Deleted, mark, remove};
 use super::resource::{Registry, ResourceType};
-use super::status_error::StatusError;
+use super::status_error::{FieldError, StatusError};
 use super::store::{Store, Writer};
 
 /// The served types and their objects.
@@ -76,17 +77,9 @@ pub(crate) struct DeleteOptions {
     pub dry_run: bool,
 }
 
-/// The result of a delete.
-#[derive(Debug)]
-pub(crate) enum Deleted {
-    Removed(Arc<Value>),
-    /// The object still exists, because it has finalizers.
-    Marked(Arc<Value>),
-}
-
 impl Target {
     fn not_found(&self) -> StatusError {
-        StatusError::not_found(&self.resource, &self.name)
+        self.resource.not_found(&self.name)
     }
 
     fn manager(&self, options: &WriteOptions, operation: Operation) -> Manager {
@@ -145,7 +138,7 @@ impl Engine {
     ) -> Result<Written, StatusError> {
         let resource = &target.resource;
         if self.store.get(resource.table, &target.namespace, &target.name).is_some() {
-            return Err(StatusError::already_exists(resource, &target.name));
+            return Err(resource.already_exists(&target.name));
         }
         // Set the metadata that the server owns.
         for field in
@@ -181,7 +174,7 @@ impl Engine {
         let has_owner = !owner_references(&object).is_empty();
         let object = writer.put(resource, object).map_err(StatusError::internal)?;
         if has_owner {
-            collect::collect(self, writer)?;
+            self.collect(writer)?;
         }
         Ok(Written { object, code: StatusCode::CREATED, warnings })
     }
@@ -219,12 +212,9 @@ impl Engine {
         let writer = self.store.writer();
         let live = self.get(target)?;
         if meta(&object, "resourceVersion").is_empty() && !target.resource.allows_unconditional_update() {
-            let error = super::status_error::FieldError::invalid(
-                "metadata.resourceVersion",
-                &json!(0),
-                "must be specified for an update",
-            );
-            return Err(StatusError::invalid(&target.resource, &target.name, &[error]));
+            let error =
+                FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+            return Err(target.resource.invalid(&target.name, &[error]));
         }
         self.replace(&writer, target, &live, object, options, None)
     }
@@ -329,16 +319,21 @@ impl Engine {
         let owners_changed = owner_references(&next) != owner_references(live);
         let object = if is_terminating(&next) && finalizers(&next).is_empty() {
             let object = writer.remove(resource, next).map_err(StatusError::internal)?;
-            collect::collect(self, writer)?;
+            self.collect(writer)?;
             object
         } else {
             let object = writer.put(resource, next).map_err(StatusError::internal)?;
             if owners_changed {
-                collect::collect(self, writer)?;
+                self.collect(writer)?;
             }
             object
         };
         Ok(Written { object, code: StatusCode::OK, warnings })
+    }
+
+    /// Deletes the objects whose owners are all deleted.
+    pub(super) fn collect(&self, writer: &Writer<'_>) -> Result<(), StatusError> {
+        collect::collect(&self.registry, &self.store, writer)
     }
 
     /// Deletes an object, or marks it for deletion if it has finalizers.
@@ -358,10 +353,10 @@ impl Engine {
         // Handle dependents first for orphan and foreground propagation.
         match options.propagation {
             Propagation::Background => {}
-            Propagation::Orphan => collect::orphan(self, &writer, meta(&live, "uid"))?,
+            Propagation::Orphan => collect::orphan(&self.registry, &self.store, &writer, meta(&live, "uid"))?,
             Propagation::Foreground => {
                 let marked = mark(&writer, &target.resource, &live, Some(collect::FOREGROUND))?;
-                collect::collect(self, &writer)?;
+                self.collect(&writer)?;
                 return Ok(match self.get(target) {
                     Ok(object) => Deleted::Marked(object),
                     Err(_) => Deleted::Removed(marked),
@@ -369,48 +364,10 @@ impl Engine {
             }
         }
         // Delete the object, and collect its dependents.
-        let deleted = delete_live(&writer, &target.resource, &live)?;
-        collect::collect(self, &writer)?;
+        let deleted = remove(&writer, &target.resource, &live)?;
+        self.collect(&writer)?;
         Ok(deleted)
     }
-}
-
-/// Deletes `live`, but not its dependents.
-pub(super) fn delete_live(
-    writer: &Writer<'_>,
-    resource: &ResourceType,
-    live: &Arc<Value>,
-) -> Result<Deleted, StatusError> {
-    if !finalizers(live).is_empty() {
-        return mark(writer, resource, live, None).map(Deleted::Marked);
-    }
-    let removed = writer.remove(resource, (**live).clone()).map_err(StatusError::internal)?;
-    Ok(Deleted::Removed(removed))
-}
-
-/// Sets the deletion timestamp, which cannot be removed again.
-fn mark(
-    writer: &Writer<'_>,
-    resource: &ResourceType,
-    live: &Arc<Value>,
-    finalizer: Option<&str>,
-) -> Result<Arc<Value>, StatusError> {
-    if is_terminating(live) {
-        return Ok(Arc::clone(live));
-    }
-    let mut object = (**live).clone();
-    set_meta(&mut object, "deletionTimestamp", json!(now()));
-    set_meta(&mut object, "deletionGracePeriodSeconds", json!(0));
-    if let Some(generation) = live["metadata"]["generation"].as_i64() {
-        set_meta(&mut object, "generation", json!(generation + 1));
-    }
-    if let Some(finalizer) = finalizer {
-        let mut all = finalizers(live);
-        all.push(finalizer);
-        let all = json!(all);
-        set_meta(&mut object, "finalizers", all);
-    }
-    writer.put(resource, object).map_err(StatusError::internal)
 }
 
 /// Returns the fields whose changes increase `metadata.generation`: all but identity, metadata and status.
@@ -431,10 +388,10 @@ fn check_preconditions(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
             meta(live, "uid")
         );
-        return Err(StatusError::conflict(resource, name, &why));
+        return Err(resource.conflict(name, &why));
     }
     if resource_version.is_some_and(|given| !given.is_empty() && given != meta(live, "resourceVersion")) {
-        return Err(StatusError::stale(resource, name));
+        return Err(resource.stale(name));
     }
     Ok(())
 }

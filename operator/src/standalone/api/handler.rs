@@ -7,9 +7,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 
-use super::engine::{DeleteOptions, Deleted, Endpoint, Engine, Propagation, Target, Written};
+use super::engine::{DeleteOptions, Endpoint, Engine, Propagation, Target, Written};
 use super::object::meta;
 use super::patch::{PatchType, patch};
+use super::removal::Deleted;
 use super::render::{Body, Representation, plain, refuse, respond};
 use super::resource::{Family, ResourceType};
 use super::route::{Query, Route};

@@ -8,11 +8,25 @@
 //! The stages of a request are `route` and `handler` (find the verb and its target), `patch` or `apply` (compute
 //! the new object), `admit` (prune, default, validate), `engine` and `store` (check preconditions, commit),
 //! `collect` (garbage collection) and `render` (write the response).
+//!
+//! ```text
+//! status_error                errors as clients expect them
+//! schema, column, resource    the served types: their schemas, their columns in tables
+//! object                      metadata, and the rules of all objects
+//! store, removal, collect     the objects, the end of one, garbage collection
+//! admit, fields, apply        checks of a new object, field managers, server-side apply
+//! engine                      one write
+//! route, selector, patch      what a request asks for
+//! events, table, render       what a response shows
+//! discovery, watch, handler   one request
+//! ```
+//!
+//! Each file uses those above it.
 
 mod admit;
 mod apply;
-mod cel;
 mod collect;
+mod column;
 mod discovery;
 mod engine;
 mod events;
@@ -20,6 +34,7 @@ mod fields;
 mod handler;
 mod object;
 mod patch;
+mod removal;
 mod render;
 mod resource;
 mod route;
@@ -211,6 +226,6 @@ impl Engine {
         for namespace in namespaces {
             self.ensure_namespace(&writer, &namespace)?;
         }
-        collect::collect(self, &writer)
+        self.collect(&writer)
     }
 }

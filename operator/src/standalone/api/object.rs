@@ -10,6 +10,15 @@ pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
+/// Returns the `PartialObjectMetadata` of an object.
+pub(crate) fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object["metadata"],
+    })
+}
+
 pub(crate) fn set_meta(object: &mut Value, field: &str, value: Value) {
     object["metadata"][field] = value;
 }
@@ -169,7 +178,7 @@ fn align_type(resource: &ResourceType, object: &mut Value) -> Result<(), StatusE
         }
         None | Some("") => object["kind"] = json!(kind),
         Some(given) if resource.is_custom() => {
-            return Err(StatusError::wrong_kind(resource, meta(object, "name"), given));
+            return Err(resource.wrong_kind(meta(object, "name"), given));
         }
         Some(given) => {
             return Err(StatusError::bad_request(format!("{given} cannot be handled as a {kind}")));

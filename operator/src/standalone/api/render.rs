@@ -11,9 +11,10 @@ use hyper::body::Bytes;
 use serde_json::{Value, json};
 
 use super::events;
+use super::object::metadata_only;
 use super::resource::ResourceType;
 use super::status_error::StatusError;
-use super::table;
+use super::table::{self, Include};
 
 /// The body of a response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -26,14 +27,6 @@ pub(crate) enum Representation {
     Metadata,
     /// `Table`, as `kubectl get` prints it.
     Table(Include),
-}
-
-/// The part of the object that a table row contains in addition to its cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Include {
-    Nothing,
-    Metadata,
-    Object,
 }
 
 impl Representation {
@@ -130,14 +123,6 @@ impl Representation {
             }),
         }
     }
-}
-
-pub(super) fn metadata_only(object: &Value) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": object["metadata"],
-    })
 }
 
 /// Returns a response with a JSON body.

@@ -3,11 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use http::StatusCode;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::json;
 
 use super::ApiError;
+use super::column::Column;
 use super::schema::{Schema, Structural};
-use super::table::Column;
+use super::status_error::{FieldError, StatusError};
 
 /// The family of a type, which determines its defaults, validation and immutable fields.
 #[derive(Debug)]
@@ -20,6 +23,33 @@ pub(crate) enum Family {
     Event,
     Lease,
     Namespace,
+}
+
+impl Family {
+    /// Returns the columns of a built-in type.
+    fn columns(&self) -> Vec<Column> {
+        let age = Column::age();
+        match self {
+            Self::Custom(_) => Vec::new(),
+            Self::Secret => vec![Column::new("Type", "string", ".type"), age],
+            Self::Claim => vec![
+                Column::new("Status", "string", ".status.phase"),
+                Column::new("Volume", "string", ".spec.volumeName"),
+                Column::new("StorageClass", "string", ".spec.storageClassName"),
+                age,
+            ],
+            Self::Event => vec![
+                Column::new("Last Seen", "date", ".lastTimestamp"),
+                Column::new("Type", "string", ".type"),
+                Column::new("Reason", "string", ".reason"),
+                Column::new("Kind", "string", ".involvedObject.kind"),
+                Column::new("Object", "string", ".involvedObject.name"),
+                Column::new("Message", "string", ".message"),
+            ],
+            Self::Lease => vec![Column::new("Holder", "string", ".spec.holderIdentity"), age],
+            Self::Namespace => vec![Column::new("Status", "string", ".status.phase"), age],
+        }
+    }
 }
 
 /// One served resource type of one API version.
@@ -83,6 +113,43 @@ impl ResourceType {
         matches!(self.family, Family::Event) && !self.group.is_empty()
     }
 
+    pub(crate) fn not_found(&self, name: &str) -> StatusError {
+        let message = format!("{} \"{name}\" not found", self.qualified_plural());
+        self.error(StatusCode::NOT_FOUND, "NotFound", message, name)
+    }
+
+    pub(crate) fn already_exists(&self, name: &str) -> StatusError {
+        let message = format!("{} \"{name}\" already exists", self.qualified_plural());
+        self.error(StatusCode::CONFLICT, "AlreadyExists", message, name)
+    }
+
+    pub(crate) fn conflict(&self, name: &str, why: &str) -> StatusError {
+        let message =
+            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", self.qualified_plural());
+        self.error(StatusCode::CONFLICT, "Conflict", message, name)
+    }
+
+    /// Returns the conflict of a write with a resourceVersion that is not current.
+    pub(crate) fn stale(&self, name: &str) -> StatusError {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        self.conflict(name, why)
+    }
+
+    pub(crate) fn invalid(&self, name: &str, errors: &[FieldError]) -> StatusError {
+        StatusError::invalid(&self.kind, &self.group, name, errors)
+    }
+
+    /// Returns the error of an object whose kind is not that of its type.
+    pub(crate) fn wrong_kind(&self, name: &str, given: &str) -> StatusError {
+        let error = FieldError::invalid("kind", &json!(given), &format!("must be {}", self.kind));
+        StatusError::invalid(given, &self.group, name, &[error])
+    }
+
+    fn error(&self, code: StatusCode, reason: &'static str, message: String, name: &str) -> StatusError {
+        StatusError::new(code, reason, message).about(&self.group, &self.plural, name)
+    }
+
     fn from_crd(crd: CustomResourceDefinition, table: usize) -> Result<Self, ApiError> {
         let name = crd.metadata.name.unwrap_or_default();
         let mut served = crd.spec.versions.into_iter().filter(|version| version.served);
@@ -125,7 +192,7 @@ impl ResourceType {
             categories: Vec::new(),
             namespaced,
             has_status,
-            columns: Column::built_in(&family),
+            columns: family.columns(),
             family,
             table,
             durable,

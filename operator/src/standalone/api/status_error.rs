@@ -8,8 +8,6 @@ use std::fmt;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::resource::ResourceType;
-
 /// The error of a rejected request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
@@ -110,18 +108,14 @@ impl fmt::Display for FieldError {
 }
 
 impl StatusError {
-    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: Value::Null, is_plain: false }
     }
 
-    fn about(mut self, resource: &ResourceType, name: &str) -> Self {
-        self.details = json!({"name": name, "group": resource.group, "kind": resource.plural});
+    /// Adds the object that the error is about. `plural` is that of its type.
+    pub(super) fn about(mut self, group: &str, plural: &str, name: &str) -> Self {
+        self.details = json!({"name": name, "group": group, "kind": plural});
         self
-    }
-
-    pub(crate) fn not_found(resource: &ResourceType, name: &str) -> Self {
-        let message = format!("{} \"{name}\" not found", resource.qualified_plural());
-        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
     }
 
     /// Returns the error of a path that this API does not serve.
@@ -142,24 +136,6 @@ impl StatusError {
             return Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message);
         }
         Self::bad_request(format!("invalid resource version: {message}"))
-    }
-
-    pub(crate) fn already_exists(resource: &ResourceType, name: &str) -> Self {
-        let message = format!("{} \"{name}\" already exists", resource.qualified_plural());
-        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
-    }
-
-    pub(crate) fn conflict(resource: &ResourceType, name: &str, why: &str) -> Self {
-        let message =
-            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified_plural());
-        Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
-    }
-
-    /// Returns the conflict of a write with a resourceVersion that is not current.
-    pub(crate) fn stale(resource: &ResourceType, name: &str) -> Self {
-        let why =
-            "the object has been modified; please apply your changes to the latest version and try again";
-        Self::conflict(resource, name, why)
     }
 
     /// Returns the conflict of an apply that would take the fields `(manager, field)` from other managers.
@@ -186,17 +162,8 @@ impl StatusError {
         error
     }
 
-    pub(crate) fn invalid(resource: &ResourceType, name: &str, errors: &[FieldError]) -> Self {
-        Self::invalid_as(&resource.kind, &resource.group, name, errors)
-    }
-
-    /// Returns the error of an object whose kind is not that of its type.
-    pub(crate) fn wrong_kind(resource: &ResourceType, name: &str, given: &str) -> Self {
-        let error = FieldError::invalid("kind", &json!(given), &format!("must be {}", resource.kind));
-        Self::invalid_as(given, &resource.group, name, &[error])
-    }
-
-    fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
+    /// Returns the error of an object with rejected fields.
+    pub(super) fn invalid(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
         let subject = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let text = match text.as_slice() {

@@ -3,6 +3,7 @@
 //! The stages are those of kube-apiserver: prune unknown fields, remove nulls of fields that are not nullable, set
 //! defaults, validate against the schema, run CEL rules.
 
+mod cel;
 mod defaults;
 mod prune;
 mod structural;
@@ -15,8 +16,8 @@ pub(crate) use prune::prune;
 pub(crate) use structural::{ListType, MapType, Structural, item_key};
 
 use super::ApiError;
-use super::cel::{self, Rules};
 use super::status_error::FieldError;
+use cel::Rules;
 use validate::Validator;
 
 /// The compiled schema of one custom resource.

@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock};
 use cel::{Context, Env, Program, extensions};
 use serde_json::Value;
 
-use super::schema::{ListType, Structural, item_key};
-use super::status_error::{Cause, FieldError};
+use super::structural::{ListType, Structural, item_key};
+use crate::standalone::api::status_error::{Cause, FieldError};
 
 /// The standard library, and the string and list functions that Kubernetes adds to it.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {

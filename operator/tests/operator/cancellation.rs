@@ -1,0 +1,73 @@
+//! Work that ends because it is no longer wanted has not failed.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use declarest_operator::crd::SyncPolicy;
+use serde_json::{Value, json};
+
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::world::{World, is_true};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_that_the_end_of_the_operator_cancels_has_not_failed() {
+    // Connections wait in the queue of the system, and are never answered.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/desired.git", silent.local_addr().unwrap());
+    let mut world = World::start().await;
+    world.create_repository(&url, Value::Null).await;
+    let (_connection, _) = tokio::task::block_in_place(|| silent.accept().unwrap());
+    assert!(tokio::task::block_in_place(|| world.terminate()).success());
+    assert!(!world.log().contains("FetchFailed"), "{}", world.log_tail());
+    assert!(!world.log().contains("reconcile failed"), "{}", world.log_tail());
+}
+
+/// A policy whose first run takes a while, when that run has begun.
+async fn running() -> (World, GitRemote, RestServer) {
+    let git = GitRemote::new();
+    for index in 0..60 {
+        git.write(&format!("items/i{index}/resource.json"), format!(r#"{{"id": "i{index}"}}"#));
+    }
+    git.commit("items");
+    git.push();
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let server = RestServer::start(config).unwrap();
+    server.latency(Duration::from_millis(100));
+    let world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    let throttling = json!({"maxConcurrentRequests": 1});
+    world.create_server(json!({"baseURL": server.url(), "requestThrottling": throttling})).await;
+    world.create_policy(json!({})).await;
+    let begun = || async { (server.writes().len() > 1).then_some(()) };
+    world.eventually("the run writes", begun).await;
+    (world, git, server)
+}
+
+#[tokio::test]
+async fn a_run_that_a_change_of_its_policy_cancels_has_not_failed() {
+    let (world, git, server) = running().await;
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": true}})).await;
+    let (status, _) = world.policy_reason("Suspended").await;
+    assert_eq!(status.consecutive_failures, 0);
+    assert!(!is_true(&status.conditions, "Stalled"));
+    let left = server.resources().len();
+    assert!(left < 60, "the run ended by itself");
+    assert!(!world.log().contains("ReconcileFailed"), "{}", world.log_tail());
+    // It continues when it is wanted again.
+    server.latency(Duration::ZERO);
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": false}})).await;
+    world.applied(&git.head()).await;
+    assert_eq!(server.resources().len(), 60);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_the_end_of_the_operator_cancels_has_not_failed() {
+    let (mut world, git, server) = running().await;
+    assert!(tokio::task::block_in_place(|| world.terminate()).success());
+    assert!(!world.log().contains("ReconcileFailed"), "{}", world.log_tail());
+    server.latency(Duration::ZERO);
+    world.launch().await;
+    let status = world.applied(&git.head()).await;
+    assert_eq!((status.consecutive_failures, server.resources().len()), (0, 60));
+}

@@ -1,0 +1,78 @@
+//! The metrics that alerts use.
+
+use declarest_operator::crd::SyncPolicyStatus;
+use serde_json::{Value, json};
+
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::world::World;
+
+const METRICS: &str = "--metrics-bind-address=127.0.0.1:0";
+
+/// Waits until a series has this value.
+async fn series(world: &World, series: &str, wanted: impl Fn(f64) -> bool) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let look = async || {
+        let address = world.listener("listening for metrics").await;
+        let text = client.get(format!("http://{address}/metrics")).send().await.ok()?.text().await.ok()?;
+        let value =
+            text.lines().find_map(|line| line.strip_prefix("declarest_operator_")?.strip_prefix(series));
+        wanted(value?.trim().parse().ok()?).then_some(())
+    };
+    world.eventually(series, look).await;
+}
+
+fn last_success(status: &SyncPolicyStatus) -> f64 {
+    let time = status.last_successful_sync_time.as_ref().unwrap();
+    time.0.as_duration().as_secs_f64()
+}
+
+#[tokio::test]
+async fn the_time_of_the_last_success_outlives_the_process_and_counts_empty_runs() {
+    let git = GitRemote::new();
+    git.write("items/i1/resource.json", r#"{"id": "i1"}"#);
+    let first = git.commit("first");
+    git.push();
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let server = RestServer::start(config).unwrap();
+    let mut world = World::start_with(&[METRICS]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"source": {"path": "/items"}})).await;
+    let at = last_success(&world.applied(&first).await);
+    let gauge = r#"syncpolicy_last_success_timestamp_seconds{name="policy",namespace="team"}"#;
+    series(&world, gauge, |value| value >= at && value < at + 1.0).await;
+
+    world.kill();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    world.launch().await;
+    series(&world, gauge, |value| value >= at && value < at + 1.0).await;
+
+    git.write("elsewhere/e1/resource.json", "{}");
+    let second = git.commit("not in scope");
+    git.push();
+    world.notify().await;
+    let later = last_success(&world.applied(&second).await);
+    assert!(later > at);
+    series(&world, gauge, |value| value >= later && value < later + 1.0).await;
+}
+
+#[tokio::test]
+async fn a_poll_that_fails_before_its_fetch_is_counted() {
+    let world = World::start_with(&[METRICS]).await;
+    let token = json!({"tokenRef": {"name": "absent", "key": "token"}});
+    world.create_repository("https://git.example.test/desired.git", token).await;
+    world.repository_reason("DependencyInvalid").await;
+    let counter = r#"resource_repository_poll_total{name="repo",namespace="team",result="failure"}"#;
+    series(&world, counter, |value| value >= 1.0).await;
+}
+
+#[tokio::test]
+async fn each_controller_shows_the_length_of_its_queue() {
+    let world = World::start_with(&[METRICS]).await;
+    world.create_server(json!({"baseURL": "https://api.example.test"})).await;
+    world.server_reason("Ready").await;
+    for kind in ["ResourceRepository", "ManagedServer", "SecretStore", "SyncPolicy"] {
+        series(&world, &format!(r#"workqueue_depth{{controller="{kind}"}}"#), |value| value == 0.0).await;
+    }
+}
