@@ -1,5 +1,6 @@
 //! Tests of proxy settings.
 
+use hyper_util::client::proxy::matcher::Matcher;
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -71,6 +72,26 @@ fn exceptions(#[case] list: &str, #[case] target: &str, #[case] direct: bool) {
     assert_eq!(list.parse::<NoProxy>().unwrap().matches(&url(target)), direct);
     let proxy = block("http://p:1", "http://p:1", list);
     assert_eq!(way(&proxy, target) == "direct", direct);
+}
+
+/// The reasons why the list is not matched by `hyper-util`, which `reqwest` also uses for `NO_PROXY`.
+#[rstest]
+#[case::every_address("*", "http://192.0.2.1")]
+#[case::mapped("192.0.2.1", "http://[::ffff:192.0.2.1]")]
+#[case::mapped_network("::ffff:192.0.2.0/120", "http://192.0.2.9")]
+#[case::dotted_not_itself(".example.com", "http://example.com")]
+#[case::starred("*.example.com", "http://a.example.com")]
+#[case::final_dot("example.com.", "http://example.com")]
+#[case::final_dot_of_target("example.com", "http://example.com.")]
+#[case::port("example.com:8443", "https://example.com:8443")]
+#[case::address_port("192.0.2.1:80", "http://192.0.2.1")]
+#[case::six_in_brackets("[2001:db8::1]", "http://[2001:db8::1]")]
+#[case::international("bücher.test", "http://xn--bcher-kva.test")]
+#[case::loopback("", "http://127.0.0.1")]
+fn hyper_util_decides_differently(#[case] list: &str, #[case] target: &str) {
+    let matcher = Matcher::builder().all("http://p:1").no(list).build();
+    let intercepted = matcher.intercept(&target.parse().unwrap()).is_some();
+    assert_eq!(block("http://p:1", "http://p:1", list).serving(&url(target)).is_none(), intercepted);
 }
 
 #[rstest]

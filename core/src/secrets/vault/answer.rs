@@ -54,11 +54,6 @@ pub(super) struct StoredV1 {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Entries {
-    pub(super) keys: Vec<String>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct Mount {
     pub(super) path: Option<String>,
     #[serde(rename = "type")]

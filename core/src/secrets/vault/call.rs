@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
-use http::{Method, StatusCode};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use http::{Method, Request, StatusCode};
+use rustify::Endpoint;
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::answer::{Answer, complaint, silence};
 use super::place::Address;
-use super::settings::namespace;
-use super::{VaultError, VaultSettings, list_method};
+use super::settings::{namespace, refuse};
+use super::{VaultError, VaultSettings};
 use crate::control::one_line;
+use crate::error::with_causes;
 use crate::proxy::ProxyUrl;
 use crate::secrets::{Redactor, Secret, excerpt};
 use crate::transport::retry::{self, Failure};
@@ -34,75 +36,60 @@ const REDIRECTS: usize = 3;
 pub(super) struct Call {
     /// The action, worded to follow "cannot".
     action: String,
-    method: Method,
     /// Unencoded, as in policies.
     pub(super) path: String,
-    query: Option<&'static str>,
-    body: Option<Bytes>,
+    /// The address of its URL is a placeholder.
+    pub(super) request: Request<Bytes>,
     /// The value in the body, for redaction.
     value: Option<Secret>,
     /// The capability that a policy must grant.
     capability: &'static str,
-    /// Determines the retries: repeating the call has the same effect as repeating this method.
-    repeats_like: Method,
+    /// Whether the call may arrive twice.
+    repeatable: bool,
 }
 
 impl Call {
-    fn new(method: Method, path: String, action: impl Into<String>, capability: &'static str) -> Self {
-        let (repeats_like, action) = (method.clone(), action.into());
-        Self { action, method, path, query: None, body: None, value: None, capability, repeats_like }
+    /// Prepares a call that may be repeated.
+    pub(super) fn new(
+        endpoint: &impl Endpoint,
+        action: impl Into<String>,
+        capability: &'static str,
+    ) -> Result<Self, VaultError> {
+        let path = endpoint.path().trim().trim_start_matches('/').to_owned();
+        let request = endpoint
+            .request("http://vault")
+            .map_err(|error| refuse("path", format!("{path:?} cannot be sent: {}", with_causes(&error))))?;
+        let request = request.map(|body| Bytes::from_owner(Zeroizing::new(body)));
+        Ok(Self { action: action.into(), path, request, value: None, capability, repeatable: true })
     }
 
-    pub(super) fn get(path: String, action: impl Into<String>) -> Self {
-        Self::new(Method::GET, path, action, "read")
-    }
-
-    pub(super) fn delete(path: String, action: impl Into<String>) -> Self {
-        Self::new(Method::DELETE, path, action, "delete")
-    }
-
-    pub(super) fn list(path: String) -> Self {
-        Self { repeats_like: Method::GET, ..Self::new(list_method(), path, "list secrets", "list") }
-    }
-
-    /// Lists on servers that do not support the method LIST.
-    pub(super) fn list_by_get(path: String) -> Self {
-        Self { query: Some("list=true"), ..Self::new(Method::GET, path, "list secrets", "list") }
-    }
-
-    /// Replaces the value at `path`. It may be repeated.
-    pub(super) fn write(path: String, action: String, body: Bytes, value: &Secret) -> Self {
-        Self {
-            body: Some(body),
-            value: Some(value.clone()),
-            repeats_like: Method::PUT,
-            ..Self::new(Method::POST, path, action, "create and update")
-        }
+    /// Replaces the value at a path.
+    pub(super) fn write(
+        endpoint: &impl Endpoint,
+        action: String,
+        value: &Secret,
+    ) -> Result<Self, VaultError> {
+        Ok(Self { value: Some(value.clone()), ..Self::new(endpoint, action, "create and update")? })
     }
 
     /// A login. It is repeated only if it did not arrive, because it may use up a one-time secret id.
-    pub(super) fn login(path: String, body: Bytes) -> Self {
-        Self { body: Some(body), ..Self::new(Method::POST, path, "log in", "update") }
+    pub(super) fn login(endpoint: &impl Endpoint) -> Result<Self, VaultError> {
+        Ok(Self { repeatable: false, ..Self::new(endpoint, "log in", "update")? })
     }
 
-    pub(super) fn renewal() -> Self {
-        let path = "auth/token/renew-self".to_owned();
-        Self {
-            body: Some(Bytes::from_static(b"{}")),
-            repeats_like: Method::PUT,
-            ..Self::new(Method::POST, path, "renew the token", "update")
-        }
-    }
-
-    pub(super) fn lookup() -> Self {
-        Self::get("auth/token/lookup-self".to_owned(), "look up the token")
+    /// Changes a list for servers that do not support the method LIST.
+    pub(super) fn by_get(mut self) -> Result<Self, VaultError> {
+        let query = format!("{}?list=true", self.request.uri().path());
+        *self.request.uri_mut() =
+            query.parse().map_err(|_| refuse("path", format!("{query:?} cannot be sent")))?;
+        *self.request.method_mut() = Method::GET;
+        Ok(self)
     }
 }
 
 /// The connection to a Vault server.
 pub(super) struct Line {
     pub(super) address: Address,
-    namespace: Option<HeaderValue>,
     connector: Connector,
     /// The secrets of the login and the proxy, for redaction.
     credentials: Vec<Secret>,
@@ -115,23 +102,21 @@ struct Failed {
 
 impl Line {
     pub(super) fn new(settings: &VaultSettings) -> Result<Self, VaultError> {
-        let connector = Connector::new(settings.tls.clone(), settings.proxy.clone(), |builder| {
+        let mut headers = HeaderMap::new();
+        // An agent in front of Vault may require this header against requests of browsers.
+        headers.insert("x-vault-request", HeaderValue::from_static("true"));
+        headers.extend(namespace(settings.namespace.as_deref())?);
+        let connector = Connector::new(settings.tls.clone(), settings.proxy.clone(), move |builder| {
             builder
+                .default_headers(headers.clone())
                 .redirect(reqwest::redirect::Policy::none())
                 .tcp_nodelay(true)
                 .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
         })?;
         Ok(Self {
             address: Address::parse(&settings.address)?,
-            namespace: namespace(settings.namespace.as_deref())?,
             connector,
-            credentials: settings
-                .auth
-                .secrets()
-                .into_iter()
-                .cloned()
-                .chain(settings.proxy.secrets())
-                .collect(),
+            credentials: settings.auth.secrets().cloned().chain(settings.proxy.secrets()).collect(),
         })
     }
 
@@ -148,8 +133,7 @@ impl Line {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            let repeatable = retry::is_idempotent(&call.repeats_like);
-            let Some(pause) = retry::pause(repeatable, attempt, &failure) else { return Err(error) };
+            let Some(pause) = retry::pause(call.repeatable, attempt, &failure) else { return Err(error) };
             tracing::debug!(%error, attempt, ?pause, "call of Vault will be repeated");
             tokio::time::sleep(pause).await;
             attempt += 1;
@@ -158,7 +142,7 @@ impl Line {
 
     /// Sends one request, follows redirects, and reads the answer.
     async fn exchange(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, Failed> {
-        let mut url = self.address.join(&call.path, call.query).map_err(finally)?;
+        let mut url = self.address.url(&call.request).map_err(finally)?;
         for _ in 0..=REDIRECTS {
             let request = self.prepare(call, url.clone(), token);
             let mut answer = self.connector.client().execute(request).await.map_err(|error| {
@@ -192,19 +176,14 @@ impl Line {
     }
 
     fn prepare(&self, call: &Call, url: Url, token: Option<&HeaderValue>) -> reqwest::Request {
-        let mut request = reqwest::Request::new(call.method.clone(), url);
+        let mut request = reqwest::Request::new(call.request.method().clone(), url);
         let headers = request.headers_mut();
-        // An agent in front of Vault may require this header against requests of browsers.
-        headers.insert("x-vault-request", HeaderValue::from_static("true"));
-        if let Some(namespace) = &self.namespace {
-            headers.insert("x-vault-namespace", namespace.clone());
-        }
         if let Some(token) = token {
             headers.insert("x-vault-token", token.clone());
         }
-        if let Some(body) = &call.body {
+        if !call.request.body().is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            *request.body_mut() = Some(body.clone().into());
+            *request.body_mut() = Some(call.request.body().clone().into());
         }
         request
     }
@@ -292,7 +271,8 @@ fn refused_by_proxy(call: &Call, proxy: &ProxyUrl) -> VaultError {
     VaultError::ProxyCredentials { action: call.action.clone(), proxy: proxy.to_string() }
 }
 
-/// Returns the target of a redirect. It gets the token, because a standby and the active node are the same Vault.
+/// Returns the target of a redirect. It gets the token and the secrets of the request, so it must be the host that is
+/// configured.
 pub(super) fn redirect_target(from: &Url, answer: &reqwest::Response) -> Result<Url, String> {
     let status = answer.status();
     let refuse = |why: &str| format!("a redirect with status {} {why}", status.as_u16());
@@ -306,6 +286,12 @@ pub(super) fn redirect_target(from: &Url, answer: &reqwest::Response) -> Result<
         .ok_or_else(|| refuse("has no usable Location header"))?;
     if from.scheme() == "https" && to.scheme() != "https" {
         return Err(refuse("leads from https to http and is not followed"));
+    }
+    if from.host() != to.host() {
+        let host = to.host_str().unwrap_or_default();
+        return Err(refuse(&format!(
+            "leads to another host, {host}, and is not followed; configure it as the address"
+        )));
     }
     Ok(to)
 }

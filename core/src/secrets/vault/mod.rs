@@ -1,9 +1,9 @@
 //! Secrets in a key/value engine, version 1 or 2, of Vault or its fork `OpenBao`: one Vault secret per key, with the
 //! value in its field `value`.
 //!
-//! The HTTP client is our own. `vaultrs` takes settings from the environment of the process, reads answers of any
-//! size into memory that is never zeroed, supports neither our proxies nor replaced TLS files, and cannot repeat a
-//! call after a new login or at the node that a standby names. Without these parts it would only build URLs.
+//! `vaultrs` describes the API: the requests of logins, tokens and engines are its types. They are sent by our own
+//! transport, because its client reads answers of any size, logs errors of Vault before they are redacted, and drops
+//! `Retry-After`. The test `client_of_vaultrs` shows this.
 
 mod answer;
 mod call;
@@ -17,11 +17,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use http::{Method, StatusCode};
+use http::StatusCode;
+use vaultrs::api::kv2::responses::ListSecretsResponse;
 
 use super::{Secret, SecretKey};
-use answer::{Entries, Envelope, Mount, StoredV1, StoredV2};
-use call::Call;
+use answer::{Envelope, Mount, StoredV1, StoredV2};
 use place::Place;
 use session::Sessions;
 
@@ -62,7 +62,7 @@ impl VaultStore {
     /// Checks that the login works and that the mount is a key/value engine of the configured version.
     pub async fn init(&self) -> Result<(), VaultError> {
         self.lookup_self().await?;
-        let call = Call::get(self.place.about_mount(), "find the secrets engine");
+        let call = self.place.describe_mount()?;
         let mount: Envelope<Mount> = self.sessions.call(&call).await?.json()?;
         self.place.check(&mount.data)
     }
@@ -76,8 +76,7 @@ impl VaultStore {
     /// Stores a secret and replaces the current one; a version 2 engine adds a version. Vault limits the length of
     /// values, by default to 1 MiB.
     pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), VaultError> {
-        let path = self.place.of(key)?;
-        let call = Call::write(path, format!("write secret {key}"), self.place.body(value)?, value);
+        let call = self.place.write(key, value)?;
         let length = value.expose().len();
         match self.sessions.call(&call).await {
             Err(VaultError::Status { status, reason, .. }) if is_size(status, length) => {
@@ -89,7 +88,7 @@ impl VaultStore {
 
     /// Returns a secret.
     pub async fn get(&self, key: &SecretKey) -> Result<Secret, VaultError> {
-        let call = Call::get(self.place.of(key)?, format!("read secret {key}"));
+        let call = self.place.read(key)?;
         let absent = || VaultError::NotFound { key: key.clone(), path: call.path.clone() };
         let answer = match self.sessions.call(&call).await {
             Err(VaultError::Absent { .. }) => return Err(absent()),
@@ -109,7 +108,7 @@ impl VaultStore {
     /// Deletes a secret. An absent secret is not an error. A version 2 engine keeps the old versions until they are
     /// destroyed, and [`VaultStore::list`] still returns the key.
     pub async fn delete(&self, key: &SecretKey) -> Result<(), VaultError> {
-        let call = Call::delete(self.place.of(key)?, format!("delete secret {key}"));
+        let call = self.place.delete(key)?;
         match self.sessions.call(&call).await {
             Err(VaultError::Absent { .. }) => Ok(()),
             answer => answer?.acknowledged(),
@@ -149,23 +148,23 @@ impl VaultStore {
         }
         Err(VaultError::Answer {
             action: "list secrets".to_owned(),
-            path: self.place.folder(""),
+            path: self.place.to_string(),
             reason: format!("folders are nested deeper than {DEEPEST_FOLDER} levels"),
         })
     }
 
     /// Returns the entries of a folder: names of secrets, and names of folders with a trailing slash.
     async fn entries(&self, folder: String) -> Result<(String, Vec<String>), VaultError> {
-        let path = self.place.folder(&folder);
+        let call = self.place.list(&folder)?;
         let answer = if self.lists_by_get.load(Ordering::Relaxed) {
-            self.sessions.call(&Call::list_by_get(path)).await
+            self.sessions.call(&call.by_get()?).await
         } else {
-            match self.sessions.call(&Call::list(path.clone())).await {
+            match self.sessions.call(&call).await {
                 Err(VaultError::Status {
                     status: StatusCode::BAD_REQUEST | StatusCode::METHOD_NOT_ALLOWED,
                     ..
                 }) => {
-                    let answer = self.sessions.call(&Call::list_by_get(path)).await;
+                    let answer = self.sessions.call(&call.by_get()?).await;
                     self.lists_by_get.store(answer.is_ok(), Ordering::Relaxed);
                     answer
                 }
@@ -174,14 +173,14 @@ impl VaultStore {
         };
         match answer {
             Err(VaultError::Absent { .. }) => Ok((folder, Vec::new())),
-            answer => Ok((folder, answer?.json::<Envelope<Entries>>()?.data.keys)),
+            answer => Ok((folder, answer?.json::<Envelope<ListSecretsResponse>>()?.data.keys)),
         }
     }
 }
 
 impl fmt::Debug for VaultStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VaultStore").field("place", &self.place).finish_non_exhaustive()
+        f.debug_tuple("VaultStore").field(&format_args!("{}", self.place)).finish()
     }
 }
 
@@ -192,11 +191,6 @@ fn is_size(status: StatusCode, length: usize) -> bool {
         StatusCode::BAD_REQUEST | StatusCode::INTERNAL_SERVER_ERROR => length > DEFAULT_VALUE_LIMIT,
         _ => false,
     }
-}
-
-/// Vault's own HTTP method to list a folder.
-fn list_method() -> Method {
-    Method::from_bytes(b"LIST").unwrap_or(Method::GET)
 }
 
 #[cfg(test)]

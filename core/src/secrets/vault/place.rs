@@ -1,24 +1,21 @@
-//! The paths of secrets in Vault.
+//! The place of secrets in Vault, and the calls about it.
 
 use std::fmt;
 
-use bytes::Bytes;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Serialize;
+use http::Request;
+use http::uri::PathAndQuery;
+use serde_json::json;
 use url::Url;
-use zeroize::Zeroizing;
+use vaultrs::api::kv1::requests as kv1;
+use vaultrs::api::kv2::requests as kv2;
 
 use super::answer::Mount;
+use super::call::Call;
 use super::settings::{plain_path, refuse};
 use super::{KvVersion, VaultError, VaultSettings};
 use crate::secrets::{Secret, SecretKey};
 
-/// Characters that are percent-encoded in a path segment (RFC 3986 section 3.3). Of the optional ones only the colon
-/// stays, because keys use it.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
-
-/// A path inside an engine. The paths that it builds are spelled as in policies: unencoded and without the API
-/// version.
+/// A path inside an engine.
 pub(super) struct Place {
     mount: String,
     /// Empty, or with a trailing slash.
@@ -39,31 +36,63 @@ impl Place {
         self.version
     }
 
-    /// Returns the path to read, write and delete a secret. Fails for keys that Vault rejects on all of them, because
-    /// Vault's own errors do not name the key.
-    pub(super) fn of(&self, key: &SecretKey) -> Result<String, VaultError> {
+    pub(super) fn read(&self, key: &SecretKey) -> Result<Call, VaultError> {
+        let (mount, path, action) = (self.mount.clone(), self.path(key)?, format!("read secret {key}"));
+        match self.version {
+            KvVersion::V1 => Call::new(&kv1::GetSecretRequest { mount, path }, action, "read"),
+            KvVersion::V2 => {
+                Call::new(&kv2::ReadSecretRequest { mount, path, version: None }, action, "read")
+            }
+        }
+    }
+
+    pub(super) fn write(&self, key: &SecretKey, value: &Secret) -> Result<Call, VaultError> {
+        let (mount, path, action) = (self.mount.clone(), self.path(key)?, format!("write secret {key}"));
+        let data = json!({"value": value.expose()});
+        match self.version {
+            KvVersion::V1 => {
+                let data = data.to_string().into_bytes();
+                Call::write(&kv1::SetSecretRequest { mount, path, data }, action, value)
+            }
+            KvVersion::V2 => {
+                Call::write(&kv2::SetSecretRequest { mount, path, data, options: None }, action, value)
+            }
+        }
+    }
+
+    pub(super) fn delete(&self, key: &SecretKey) -> Result<Call, VaultError> {
+        let (mount, path, action) = (self.mount.clone(), self.path(key)?, format!("delete secret {key}"));
+        match self.version {
+            KvVersion::V1 => Call::new(&kv1::DeleteSecretRequest { mount, path }, action, "delete"),
+            KvVersion::V2 => {
+                Call::new(&kv2::DeleteLatestSecretVersionRequest { mount, path }, action, "delete")
+            }
+        }
+    }
+
+    /// `folder` is empty or has a trailing slash.
+    pub(super) fn list(&self, folder: &str) -> Result<Call, VaultError> {
+        let (mount, path) = (self.mount.clone(), format!("{}{folder}", self.prefix));
+        match self.version {
+            KvVersion::V1 => Call::new(&kv1::ListSecretRequest { mount, path }, "list secrets", "list"),
+            KvVersion::V2 => Call::new(&kv2::ListSecretsRequest { mount, path }, "list secrets", "list"),
+        }
+    }
+
+    /// Returns the call that describes the mount. Any token with a permission in the mount may send it.
+    pub(super) fn describe_mount(&self) -> Result<Call, VaultError> {
+        // `vaultrs` has no type for this request, which is as plain as a read of a version 1 secret.
+        let (mount, path) = ("sys/internal/ui/mounts".to_owned(), self.mount.clone());
+        Call::new(&kv1::GetSecretRequest { mount, path }, "find the secrets engine", "read")
+    }
+
+    /// Returns the path of a secret in the engine. Fails for keys that Vault rejects on all of them, because Vault's
+    /// own errors do not name the key.
+    fn path(&self, key: &SecretKey) -> Result<String, VaultError> {
         if let Some(obstacle) = obstacle(key.as_str()) {
             return Err(VaultError::Key { key: key.clone(), obstacle });
         }
-        let Self { mount, prefix, version } = self;
-        Ok(match version {
-            KvVersion::V1 => format!("{mount}/{prefix}{key}"),
-            KvVersion::V2 => format!("{mount}/data/{prefix}{key}"),
-        })
-    }
-
-    /// Returns the path to list a folder. `folder` is empty or has a trailing slash.
-    pub(super) fn folder(&self, folder: &str) -> String {
-        let Self { mount, prefix, version } = self;
-        match version {
-            KvVersion::V1 => format!("{mount}/{prefix}{folder}"),
-            KvVersion::V2 => format!("{mount}/metadata/{prefix}{folder}"),
-        }
-    }
-
-    /// Returns the path that describes the mount. Any token with a permission in the mount may read it.
-    pub(super) fn about_mount(&self) -> String {
-        format!("sys/internal/ui/mounts/{}", self.mount)
+        Ok(format!("{}{key}", self.prefix))
     }
 
     /// Checks that the mounted engine matches the settings.
@@ -88,17 +117,6 @@ impl Place {
         }
         Ok(())
     }
-
-    /// Returns the request body that stores `value`.
-    pub(super) fn body(&self, value: &Secret) -> Result<Bytes, VaultError> {
-        let stored = Stored { value: value.expose() };
-        // Escaping makes a text at most six times as long.
-        let room = 6 * value.expose().len() + 64;
-        match self.version {
-            KvVersion::V1 => encode(&stored, room),
-            KvVersion::V2 => encode(&Versioned { data: stored }, room),
-        }
-    }
 }
 
 /// Returns what Vault does not allow in a path: two dots in a row, and characters that Go does not treat as
@@ -116,29 +134,10 @@ fn obstacle(key: &str) -> Option<&'static str> {
         .then_some("control or invisible characters")
 }
 
-impl fmt::Debug for Place {
+impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.folder(""))
+        write!(f, "{}/{}", self.mount, self.prefix)
     }
-}
-
-#[derive(Serialize)]
-struct Versioned<'a> {
-    data: Stored<'a>,
-}
-
-#[derive(Serialize)]
-struct Stored<'a> {
-    value: &'a str,
-}
-
-/// Encodes `value` as JSON that is zeroed after sending. `room` bytes must be enough, because a buffer that grows
-/// leaves unzeroed memory behind.
-pub(super) fn encode(value: &impl Serialize, room: usize) -> Result<Bytes, VaultError> {
-    let mut json = Zeroizing::new(Vec::with_capacity(room));
-    let encoded = serde_json::to_writer(&mut *json, value);
-    encoded.map_err(|error| refuse("value", format!("cannot be written as JSON: {error}")))?;
-    Ok(Bytes::from_owner(json))
 }
 
 /// The address of a Vault server, to which paths are appended.
@@ -161,13 +160,12 @@ impl Address {
         Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
     }
 
-    /// Returns the URL of an unencoded API path.
-    pub(super) fn join(&self, path: &str, query: Option<&str>) -> Result<Url, VaultError> {
-        let encoded: Vec<_> =
-            path.split('/').map(|segment| utf8_percent_encode(segment, ENCODED).to_string()).collect();
-        let query = query.map_or_else(String::new, |query| format!("?{query}"));
-        let url = format!("{}/v1/{}{query}", self.0, encoded.join("/"));
-        Url::parse(&url).map_err(|error| refuse("address", error.to_string()))
+    /// Returns the URL of a request, whose own address is a placeholder.
+    pub(super) fn url<B>(&self, request: &Request<B>) -> Result<Url, VaultError> {
+        let path = request.uri().path_and_query().map_or("", PathAndQuery::as_str);
+        // The requests of `vaultrs` write an empty query.
+        let path = path.trim_end_matches('?');
+        Url::parse(&format!("{}/v1{path}", self.0)).map_err(|error| refuse("address", error.to_string()))
     }
 }
 

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use vaultrs::api::auth::approle::requests::LoginWithApproleRequest;
+use vaultrs::api::auth::userpass::requests::LoginRequest;
+use vaultrs::api::token::requests::{LookupTokenSelfRequest, RenewTokenSelfRequest};
 use zeroize::Zeroizing;
 
 use super::answer::{Answer, Granted, LoginAnswer, silence};
 use super::call::{Call, Line};
-use super::place::encode;
 use super::settings::{credential, plain_path, refuse};
 use super::{VaultAuth, VaultError, VaultSettings};
 use crate::secrets::Secret;
@@ -23,6 +24,8 @@ pub(super) struct Sessions {
     line: Line,
     auth: VaultAuth,
     login: Login,
+    lookup: Call,
+    renewal: Call,
     /// Held during a login, so that concurrent callers wait for one login.
     current: Mutex<Option<Arc<Session>>>,
 }
@@ -30,7 +33,7 @@ pub(super) struct Sessions {
 /// The way to obtain a token.
 enum Login {
     Given(Arc<Session>),
-    Request { path: String, body: Bytes },
+    Request(Call),
 }
 
 /// A token in use.
@@ -52,17 +55,6 @@ impl Session {
     }
 }
 
-#[derive(Serialize)]
-struct Password<'a> {
-    password: &'a str,
-}
-
-#[derive(Serialize)]
-struct AppRole<'a> {
-    role_id: &'a str,
-    secret_id: &'a str,
-}
-
 impl Login {
     fn new(auth: &VaultAuth) -> Result<Self, VaultError> {
         match auth {
@@ -81,16 +73,14 @@ impl Login {
                 }
                 let password = credential("auth.userpass", password)?;
                 let mount = plain_path("auth.userpass.mount", mount)?;
-                let body = encode(&Password { password }, 6 * password.len() + 64)?;
-                Ok(Self::Request { path: format!("auth/{mount}/login/{username}"), body })
+                let (username, password) = (username.to_owned(), password.to_owned());
+                Ok(Self::Request(Call::login(&LoginRequest { mount, username, password })?))
             }
             VaultAuth::AppRole { mount, role_id, secret_id } => {
-                let role_id = credential("auth.appRole.roleID", role_id)?;
-                let secret_id = credential("auth.appRole.secretID", secret_id)?;
+                let role_id = credential("auth.appRole.roleID", role_id)?.to_owned();
+                let secret_id = credential("auth.appRole.secretID", secret_id)?.to_owned();
                 let mount = plain_path("auth.appRole.mount", mount)?;
-                let room = 6 * (role_id.len() + secret_id.len()) + 64;
-                let body = encode(&AppRole { role_id, secret_id }, room)?;
-                Ok(Self::Request { path: format!("auth/{mount}/login"), body })
+                Ok(Self::Request(Call::login(&LoginWithApproleRequest { mount, role_id, secret_id })?))
             }
         }
     }
@@ -100,7 +90,9 @@ impl Sessions {
     pub(super) fn new(settings: VaultSettings) -> Result<Self, VaultError> {
         let line = Line::new(&settings)?;
         let login = Login::new(&settings.auth)?;
-        Ok(Self { line, auth: settings.auth, login, current: Mutex::new(None) })
+        let lookup = Call::new(&LookupTokenSelfRequest {}, "look up the token", "read")?;
+        let renewal = Call::new(&RenewTokenSelfRequest { increment: None }, "renew the token", "update")?;
+        Ok(Self { line, auth: settings.auth, login, lookup, renewal, current: Mutex::new(None) })
     }
 
     /// Sends a call. A denial may mean that the token is no longer valid or that its policies have changed, so the
@@ -121,7 +113,7 @@ impl Sessions {
 
     /// Looks up the current token.
     pub(super) async fn lookup_self(&self) -> Result<Answer, VaultError> {
-        self.call(&Call::lookup()).await.map_err(|error| match error {
+        self.call(&self.lookup).await.map_err(|error| match error {
             VaultError::Denied { reason, path, .. } => self.refused(&format!(
                 "the token is not valid, or its policies do not grant read on {path}: {reason}"
             )),
@@ -156,7 +148,7 @@ impl Sessions {
         }
         // The previous new login did not help. While Vault still accepts its token, another login would not help
         // either, and a run over many denied secrets would create as many tokens.
-        let known = async || self.line.send(&Call::lookup(), Some(&stale.token)).await.is_ok();
+        let known = async || self.line.send(&self.lookup, Some(&stale.token)).await.is_ok();
         if stale.denied.load(Ordering::Relaxed) && known().await {
             return Ok(None);
         }
@@ -165,12 +157,11 @@ impl Sessions {
     }
 
     async fn log_in(&self) -> Result<Arc<Session>, VaultError> {
-        let (path, body) = match &self.login {
+        let call = match &self.login {
             Login::Given(session) => return Ok(Arc::clone(session)),
-            Login::Request { path, body } => (path, body),
+            Login::Request(call) => call,
         };
-        let call = Call::login(path.clone(), body.clone());
-        let answer = self.line.send(&call, None).await.map_err(|error| match error {
+        let answer = self.line.send(call, None).await.map_err(|error| match error {
             VaultError::Denied { reason, .. } => self.refused(&reason),
             // Vault rejects wrong credentials with 400 and a reason. Other servers answer 400 without a reason in its
             // format.
@@ -188,7 +179,7 @@ impl Sessions {
     }
 
     async fn renew(&self, session: &Session) -> Result<Arc<Session>, VaultError> {
-        let answer = self.line.send(&Call::renewal(), Some(&session.token)).await?;
+        let answer = self.line.send(&self.renewal, Some(&session.token)).await?;
         let renewed = answer.json::<LoginAnswer>()?.auth;
         let renewed = renewed.map(|granted| {
             let session = Session {

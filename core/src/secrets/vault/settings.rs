@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 
 use super::VaultError;
 use crate::proxy::Proxy;
@@ -104,12 +104,13 @@ impl fmt::Display for KvVersion {
 
 impl VaultAuth {
     /// Returns the credentials, for redaction.
-    pub(super) fn secrets(&self) -> Vec<&Secret> {
-        match self {
-            Self::Token(token) => vec![token],
-            Self::Userpass { password, .. } => vec![password],
-            Self::AppRole { role_id, secret_id, .. } => vec![role_id, secret_id],
-        }
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let (first, second) = match self {
+            Self::Token(token) => (token, None),
+            Self::Userpass { password, .. } => (password, None),
+            Self::AppRole { role_id, secret_id, .. } => (role_id, Some(secret_id)),
+        };
+        [first].into_iter().chain(second)
     }
 
     /// Returns the name of the method for messages.
@@ -133,11 +134,12 @@ pub(super) fn plain_path(setting: &'static str, text: &str) -> Result<String, Va
 }
 
 /// Returns the header with the namespace, if any.
-pub(super) fn namespace(text: Option<&str>) -> Result<Option<HeaderValue>, VaultError> {
+pub(super) fn namespace(text: Option<&str>) -> Result<Option<(HeaderName, HeaderValue)>, VaultError> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     let path = plain_path("namespace", text)?;
     let header = HeaderValue::try_from(path);
-    header.map(Some).map_err(|_| refuse("namespace", format!("{text:?} cannot be sent in a header")))
+    let header = header.map(|path| Some((HeaderName::from_static("x-vault-namespace"), path)));
+    header.map_err(|_| refuse("namespace", format!("{text:?} cannot be sent in a header")))
 }
 
 /// Returns a credential without the white space around it.

@@ -107,6 +107,21 @@ async fn some_redirects_are_not_followed(
     assert_eq!((error.category(), server.log().len()), (Category::Transport, requests));
 }
 
+#[tokio::test]
+async fn a_redirect_to_another_host_is_not_followed() {
+    let other = Server::start(|_, _| stored(&json!("v"))).await;
+    let elsewhere = other.url.replace("127.0.0.1", "localhost");
+    let server =
+        Server::start(move |_, _| Reply::redirect(307, format!("{elsewhere}/v1/secret/data/a:k"))).await;
+    let error = store(with_token(&server)).get(&key("a:k")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot read secret a:k: the answer for secret/data/a:k is unusable: a redirect with status 307 leads to \
+         another host, localhost, and is not followed; configure it as the address"
+    );
+    assert_eq!((error.category(), other.log().len()), (Category::Transport, 0));
+}
+
 #[test]
 fn redirects_from_https_to_http_are_not_followed() {
     let from = "https://vault.example.test/v1/a".parse().unwrap();

@@ -1,6 +1,7 @@
 //! Behaviour that a real Vault does not show on demand. The rest is tested against a real Vault.
 
 mod answers;
+mod client_of_vaultrs;
 mod lists;
 mod logins;
 mod server;

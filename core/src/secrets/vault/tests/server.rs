@@ -50,8 +50,13 @@ impl Reply {
         Self { status, headers: Vec::new(), body: body.into() }
     }
 
+    pub fn with(mut self, header: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((header, value.into()));
+        self
+    }
+
     pub fn redirect(status: u16, location: impl Into<String>) -> Self {
-        Self { status, headers: vec![("location", location.into())], body: Vec::new() }
+        Self::text(status, "").with("location", location)
     }
 }
 
