@@ -2,11 +2,12 @@
 //! and secret stores.
 //!
 //! A [`Connector`] creates clients, and renews them when the files of their TLS settings are replaced.
-//! [`client_builder`] is for a single client. Both get the proxy from their caller. The environment is used only
+//! [`client_builder`] is for a single client. [`exchange`] follows redirects and limits bodies. Both get the proxy from their caller. The environment is used only
 //! through [`Proxy::from_environment`].
 
 mod access;
 mod connector;
+pub(crate) mod exchange;
 mod failure;
 pub(crate) mod retry;
 mod tls;
@@ -66,7 +67,7 @@ pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder 
 
 /// Converts `proxy` for the HTTP library, which asks for it per connection. The credentials are its userinfo, and
 /// become `Proxy-Authorization` (RFC 9110 section 11.7.2).
-pub fn through(proxy: Proxy) -> reqwest::Proxy {
+fn through(proxy: Proxy) -> reqwest::Proxy {
     reqwest::Proxy::custom(move |target| address(&proxy, target))
 }
 
