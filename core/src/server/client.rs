@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::oauth2::{TokenNeed, TokenRenewal, Tokens};
-use super::request::{query_secrets, without_query};
+use super::request::query_secrets;
 use super::trace::{self, Trace};
 use super::wire::{Call, Header, Purpose, Redaction, Wire, insert_all, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
-use crate::transport::{Access, Connector, TlsSettings};
+use crate::transport::{Access, Connector, TlsSettings, shown};
 
 /// The default of [`Client::with_attempt_timeout`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -193,7 +193,7 @@ impl Client {
 
     /// Returns the URL of the health check without its query, which may hold a key.
     pub fn health_target(&self) -> Result<String, ServerError> {
-        self.health_request().map(|(_, target)| without_query(&target))
+        self.health_request().map(|(_, target)| shown(&target))
     }
 
     fn health_request(&self) -> Result<(Request, Url), ServerError> {

@@ -22,12 +22,11 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::cache::Condition;
-use super::reference::shown;
 use super::{BundleError, archive};
 use crate::digest::sha256;
 use crate::error::with_causes;
-use crate::transport::Access;
 use crate::transport::exchange::{Collected, Exchange, collect, follow};
+use crate::transport::{Access, shown};
 
 pub(super) use registry::{Artifact, Registry};
 

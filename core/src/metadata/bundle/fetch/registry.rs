@@ -13,12 +13,13 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use super::super::BundleError;
-use super::super::reference::{OciReference, OciVersion, is_sha256, shown};
+use super::super::reference::{OciReference, OciVersion, is_sha256};
 use super::challenge::Challenge;
 use super::credentials::Credentials;
 use super::{Deadline, Limits, ask, check, failed, read, save};
 use crate::digest::sha256;
 use crate::secrets::Secret;
+use crate::transport::shown;
 
 /// The maximum size of a manifest, in bytes; registries have the same limit.
 const MANIFEST_LIMIT: usize = 4 << 20;
