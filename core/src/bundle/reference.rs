@@ -10,6 +10,7 @@ use url::Url;
 use super::BundleError;
 use super::manifest::{is_product, version};
 use crate::digest::hex;
+use crate::transport::shown;
 
 /// The base URL of the releases of named bundles.
 pub const RELEASES: &str = "https://github.com/crmarques/";
@@ -184,17 +185,6 @@ impl fmt::Display for OciReference {
             OciVersion::Digest(digest) => write!(f, "{registry}/{repository}@{digest}"),
         }
     }
-}
-
-/// Returns a URL without userinfo, query and fragment, which may be secret.
-pub(super) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Fails only for URLs that cannot have userinfo.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.into()
 }
 
 /// Returns whether this is `sha256:` and 64 lower case hexadecimal digits, the form that registries use.

@@ -367,6 +367,42 @@ async fn a_token_for_a_refresh_token() {
     );
 }
 
+/// A registry whose token service redirects to `elsewhere`.
+async fn redirecting_tokens(status: u16, elsewhere: &Server) -> Server {
+    let (held, location) = (Held::new(archive(&FILES)), elsewhere.base.join("token").unwrap());
+    serve(move |asked| match &asked.authorization {
+        _ if asked.path == "/service" => {
+            let answer = Response::builder().status(status).header("location", location.as_str());
+            answer.body(Body::empty()).unwrap()
+        }
+        Some(authorization) if authorization == "Bearer t0k" => held.answer(asked),
+        _ => challenge(&format!("Bearer realm=\"http://{}/service\"", asked.header("host"))),
+    })
+    .await
+}
+
+#[rstest]
+#[tokio::test]
+async fn credentials_do_not_follow_a_token_request_to_another_host(
+    #[values(301, 302, 303, 307, 308)] code: u16,
+) {
+    let elsewhere = serve(|_| ok(r#"{"token": "t0k"}"#)).await;
+    let server = redirecting_tokens(code, &elsewhere).await;
+    // A refresh token is in the body, so the request is not sent to another host.
+    let cache = tempfile::tempdir().unwrap();
+    let options = logged_in(cache.path(), &server, r#"{"identitytoken": "r3fresh"}"#);
+    let error = open_with(options, &server, ":1").await.unwrap_err().to_string();
+    let reason = format!("redirect with status {code} is not followed for a write");
+    assert_eq!(error, format!("GET {}service: {reason}", server.base));
+    assert_eq!(elsewhere.lines(), Vec::<String>::new());
+    // A password is in a header, which only the first host gets.
+    let cache = tempfile::tempdir().unwrap();
+    let options = logged_in(cache.path(), &server, r#"{"auth": "b3BzOnB3"}"#);
+    open_with(options, &server, ":1").await.unwrap();
+    let [token] = elsewhere.asked().try_into().unwrap();
+    assert_eq!((token.line.as_str(), token.authorization), ("GET /token", None));
+}
+
 #[tokio::test]
 async fn a_password_without_token() {
     let cache = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use super::reference::{OciReference, OciVersion, absolute};
 use super::{Build, Bundle, BundleError, BundleWarning, MAX_TOTAL, RELEASES, Reference};
 use crate::error::with_causes;
 use crate::proxy::Proxy;
-use crate::transport::{self, Access};
+use crate::transport::{Access, TlsConfig, client_builder};
 
 /// Options for opening bundles.
 #[derive(Clone, Debug)]
@@ -27,9 +27,8 @@ pub struct Options {
     pub cache: PathBuf,
     /// The build that uses the bundles.
     pub build: Build,
-    /// The proxies for downloads, `metadata.proxy`; if empty, connections are direct. Proxies of the environment are
-    /// ignored.
-    pub proxies: Vec<reqwest::Proxy>,
+    /// The proxies for downloads, `metadata.proxy`. Proxies of the environment are ignored.
+    pub proxy: Proxy,
     /// A Docker configuration with registry credentials. Without it, requests are anonymous.
     pub registry_credentials: Option<PathBuf>,
     /// The base URL of the releases of named bundles: [`RELEASES`], or a mirror of it.
@@ -47,7 +46,7 @@ impl Options {
         Self {
             cache: cache.into(),
             build: Build::current(),
-            proxies: Vec::new(),
+            proxy: Proxy::default(),
             registry_credentials: None,
             releases: RELEASES.to_owned(),
             access: None,
@@ -58,13 +57,11 @@ impl Options {
     /// Sets `proxy` for downloads from the targets that it applies to.
     #[must_use]
     pub fn through(self, proxy: Proxy) -> Self {
-        Self { proxies: vec![transport::through(proxy)], ..self }
+        Self { proxy, ..self }
     }
 }
 
 /// Opens bundles. Clones share connections and resolved tags; a process should have one for each set of options.
-///
-/// A rustls crypto provider must be installed for the process before the first download.
 #[derive(Clone, Debug)]
 pub struct BundleSource {
     shared: Arc<Shared>,
@@ -278,7 +275,7 @@ impl BundleSource {
     }
 
     async fn client(&self) -> Result<&reqwest::Client, BundleError> {
-        let make = async || fetch::client(&self.shared.options.proxies);
+        let make = async || fetch::client(client_builder(&TlsConfig::default(), &self.shared.options.proxy));
         self.shared.client.get_or_try_init(make).await
     }
 }

@@ -15,6 +15,7 @@ use super::server_fixture::{Server, ok, redirect, serve, status};
 use super::{Bundle, BundleError, BundleSource, Options, Reference};
 use crate::digest::hex;
 use crate::error::{Categorized, Category};
+use crate::proxy::{Proxy, ProxyFields};
 
 async fn open(cache: &Path, server: &Server, path: &str) -> Result<Bundle, BundleError> {
     let reference = Reference::Url(server.base.join(path).unwrap());
@@ -230,8 +231,10 @@ async fn redirects_are_followed() {
         _ => ok(archive(&FILES)),
     })
     .await;
-    open(cache.path(), &server, "till.tar.gz").await.unwrap();
-    assert_eq!(server.lines(), ["GET /till.tar.gz", "GET /elsewhere"]);
+    open(cache.path(), &server, "till.tar.gz?key=s3cret").await.unwrap();
+    assert_eq!(server.lines(), ["GET /till.tar.gz?key=s3cret", "GET /elsewhere"]);
+    // The query may be a key, so no header names the first URL.
+    assert_eq!(server.asked()[1].header("referer"), "");
 }
 
 #[tokio::test]
@@ -258,8 +261,9 @@ async fn gzip_is_not_a_content_encoding_of_the_archive() {
 async fn downloads_go_through_the_proxy() {
     let cache = tempfile::tempdir().unwrap();
     let proxy = serve(|_| ok(archive(&FILES))).await;
-    let proxies = vec![reqwest::Proxy::http(proxy.base.clone()).unwrap()];
-    let source = BundleSource::new(Options { proxies, ..Options::new(cache.path()) });
+    let fields = ProxyFields { http: Some(proxy.base.as_str()), ..ProxyFields::default() };
+    let through = Proxy::parse("metadata.proxy", fields, None).unwrap();
+    let source = BundleSource::new(Options::new(cache.path()).through(through));
     source.open(&Reference::parse("http://bundles.test/till.tar.gz").unwrap()).await.unwrap();
     assert_eq!(proxy.lines(), ["GET http://bundles.test/till.tar.gz"]);
 }

@@ -9,7 +9,7 @@ use url::Url;
 use super::RepositoryError;
 use crate::proxy::Proxy;
 use crate::secrets::Secret;
-use crate::transport::TlsConfig;
+use crate::transport::{TlsConfig, shown};
 
 /// A remote branch, with everything that is needed to connect to it.
 #[derive(Clone, Debug)]
@@ -248,13 +248,6 @@ fn without_user(mut url: Url) -> Url {
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url
-}
-
-fn shown(url: &Url) -> String {
-    let mut url = without_user(url.clone());
-    url.set_query(None);
-    url.set_fragment(None);
-    url.to_string()
 }
 
 impl fmt::Display for RemoteUrl {

@@ -12,13 +12,13 @@ use super::header::{Header, insert_all};
 use super::oauth2::{TokenRenewal, Tokens};
 use super::observer::RequestObserver;
 use super::redaction::Redaction;
-use super::request::{query_secrets, without_query};
+use super::request::{query_secrets};
 use super::trace::{self, Trace};
 use super::wire::{Call, Purpose, Wire, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
-use crate::transport::{Access, Connector, TlsSettings, TransportError, destinations};
+use crate::transport::{Access, Connector, TlsSettings, TransportError, destinations, shown};
 
 /// The default of [`Client::with_attempt_timeout`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -105,7 +105,7 @@ impl Client {
         secrets.extend(query_secrets(base_url.url()));
         let named = default_headers.iter().filter(|(name, _)| is_secret_name(name));
         secrets.extend(named.map(|(_, value)| Secret::from(value.trim().to_owned())));
-        destinations::check(base_url.url(), &proxy).map_err(TransportError::from)?;
+        destinations::check_with_proxy(base_url.url(), &proxy).map_err(TransportError::from)?;
         let http = Connector::new(tls.clone(), proxy, move |builder| pooled(builder, connections))?;
         let default_headers = default_headers
             .iter()
@@ -198,7 +198,7 @@ impl Client {
 
     /// Returns the URL of the health check without its query, which may hold a key.
     pub fn health_target(&self) -> Result<String, ServerError> {
-        self.health_request().map(|(_, target)| without_query(&target))
+        self.health_request().map(|(_, target)| shown(&target))
     }
 
     fn health_request(&self) -> Result<(Request, Url), ServerError> {

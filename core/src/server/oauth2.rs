@@ -16,10 +16,11 @@ use zeroize::Zeroizing;
 
 use super::header::{Header, sensitive};
 use super::observer::TokenNeed;
-use super::request::{query_secrets, without_query};
+use super::request::{query_secrets};
 use super::wire::{Call, Purpose, Wire};
 use super::{Body, Request, Response, ServerError};
 use crate::secrets::Secret;
+use crate::transport::shown;
 
 const TOKEN_URL: &str = "http.auth.oauth2.tokenURL";
 
@@ -257,7 +258,7 @@ impl Tokens {
             wire.observe(|observer| observer.token_asked(need, outcome.is_ok()));
             outcome
         });
-        let url = without_query(&self.endpoint.url);
+        let url = shown(&self.endpoint.url);
         async move {
             let interrupted =
                 |_| ServerError::Token { url, reason: "the request was interrupted".to_owned() };
@@ -299,7 +300,7 @@ impl Endpoint {
 
     /// Returns an error with the endpoint's rejection, or the reason why the endpoint cannot answer now.
     fn failed(&self, error: ServerError) -> ServerError {
-        let url = without_query(&self.url);
+        let url = shown(&self.url);
         match error {
             ServerError::Status { status, excerpt, .. } if !is_passing(status) => {
                 let status = status.as_u16();
@@ -311,8 +312,7 @@ impl Endpoint {
 
     fn read(&self, answer: &Response, asked_at: Instant) -> Result<Token, ServerError> {
         // The error does not quote the answer, because it may contain a token in an unknown place.
-        let refuse =
-            |reason: &str| ServerError::Token { url: without_query(&self.url), reason: reason.to_owned() };
+        let refuse = |reason: &str| ServerError::Token { url: shown(&self.url), reason: reason.to_owned() };
         let document: Value =
             serde_json::from_slice(&answer.body).map_err(|_| refuse("its answer is not JSON"))?;
         let token = document.get("access_token").and_then(Value::as_str).map(str::trim);

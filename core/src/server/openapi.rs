@@ -18,6 +18,7 @@ use super::wire::BODY_LIMIT;
 use super::{Client, Request, Response, ServerError};
 use crate::error::{Categorized, Category};
 use crate::metadata::openapi::{OpenApi, OpenApiError};
+use crate::transport::shown;
 
 /// The location of a document.
 #[derive(Clone, PartialEq, Eq)]
@@ -160,12 +161,7 @@ impl fmt::Display for OpenApiSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Place::File(file) => write!(f, "{}", file.display()),
-            Place::Url(url) => {
-                let mut url = url.clone();
-                url.set_query(None);
-                url.set_fragment(None);
-                write!(f, "{url}")
-            }
+            Place::Url(url) => f.write_str(&shown(url)),
         }
     }
 }

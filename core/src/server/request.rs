@@ -13,6 +13,7 @@ use super::ServerError;
 use super::error::Sent;
 use crate::proxy::ProxyUrl;
 use crate::secrets::{Confidential, Secret};
+use crate::transport::shown;
 
 /// The base URL of a managed server. Requests built from it stay within its origin and below its path.
 #[derive(Clone, PartialEq, Eq)]
@@ -187,10 +188,7 @@ impl BaseUrl {
     /// Returns `url` if it has this origin and is below this path. Parameters of the base URL that it does not name
     /// are added, because one of them may be a key.
     fn linked(&self, request: &Request, url: &Url) -> Result<Url, ServerError> {
-        // The query may hold a key, and user information is a credential.
-        let mut shown = url.clone();
-        shown.set_query(None);
-        let _ = (shown.set_username(""), shown.set_password(None));
+        let shown = shown(url);
         let leaves = |why: &str| {
             let advice =
                 "correct the external URL in the server's configuration, or set operations.list.pagination";
@@ -274,13 +272,6 @@ pub(super) fn query_secrets(url: &Url) -> impl Iterator<Item = Secret> {
     url.query_pairs().map(|(_, value)| Secret::from(value.into_owned()))
 }
 
-/// Returns `url` without its query, which may hold a key.
-pub(super) fn without_query(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.into()
-}
-
 /// Characters that are encoded in a segment, because a URL path would give them another meaning.
 const RESERVED: AsciiSet = CONTROLS.add(b'%').add(b'/').add(b'?').add(b'#').add(b'\\');
 
@@ -307,7 +298,7 @@ fn percent_decoded(segment: &str) -> String {
 impl fmt::Display for BaseUrl {
     /// Writes the URL without its query, which may hold a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&without_query(&self.url))
+        f.write_str(&shown(&self.url))
     }
 }
 

@@ -5,7 +5,6 @@ mod redirect;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LAST_MODIFIED, LINK, LOCATION};
 use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
@@ -21,15 +20,13 @@ use super::trace::Trace;
 use super::{BaseUrl, Gate, Request, Response, ServerError};
 use crate::control::one_line;
 use crate::secrets::{Confidential, Secret, excerpt};
+use crate::transport::exchange::{Collected, Exchange, collect, follow};
 use crate::transport::retry::{self, Failure};
-use crate::transport::{
-    CONNECT_TIMEOUT, Connector, Refusal, causes, denial, destinations, is_proxy_refusal, refusal,
-};
-use redirect::{Reach, redirection};
+use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, denial, is_proxy_refusal, refusal};
+use redirect::Reach;
 
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 const KEEPALIVE: Duration = Duration::from_secs(15);
-const REDIRECTS: usize = 10;
 
 /// The largest successful answer that is read, in bytes after decompression.
 pub(super) const BODY_LIMIT: usize = 32 << 20;
@@ -156,7 +153,7 @@ impl Wire {
         }
         // Stage 2: send the request, follow redirects, and read the answer.
         let started = Instant::now();
-        let outcome = tokio::time::timeout(call.attempt_timeout, self.exchange(call)).await;
+        let outcome = tokio::time::timeout(call.attempt_timeout, self.exchange(call, started)).await;
         let outcome = outcome.unwrap_or_else(|_| {
             let error = request.timed_out(call.attempt_timeout);
             Err(Failed { error, failure: Failure::Interrupted })
@@ -226,41 +223,11 @@ impl Wire {
     }
 
     /// Sends one request, follows redirects, and reads the answer.
-    async fn exchange(&self, call: Call<'_>) -> Result<Response, Failed> {
-        let Call { request, target, .. } = call;
-        let mut reach = self.reach(call, target);
-        let mut redirected: Option<Url> = None;
-        for _ in 0..=REDIRECTS {
-            let url = redirected.as_ref().unwrap_or(target);
-            self.check_destination(request, url)?;
-            let prepared = self.prepare(call, url, reach)?;
-            if let Some(exchange_trace) = self.exchange_trace(call) {
-                let body = prepared.body().and_then(reqwest::Body::as_bytes);
-                exchange_trace.request(prepared.method(), url, self.auth, prepared.headers(), body);
-            }
-            let started = Instant::now();
-            let sent = self.http(reach)?.execute(prepared).await;
-            let answer = sent.map_err(|error| self.unanswered(call, url, reach, &error))?;
-            self.check_proxy(request, url, answer.status())?;
-            if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
-                self.check_word(call, url, reach, answer.status())?;
-                return self.read(call, answer, started).await;
-            }
-            let to = redirection(request, url, &answer)?;
-            reach = reach.max(self.reach(call, &to));
-            self.check_reach(request, &to, reach, answer.status())?;
-            redirected = Some(to);
-        }
-        Err(Failed::finally(request.failed(format!("more than {REDIRECTS} redirects"))))
-    }
-
-    /// Returns an error if connections to another host than that of the base URL, which is checked already, are denied.
-    fn check_destination(&self, request: &Request, url: &Url) -> Result<(), Failed> {
-        if self.base_url.origin_is(url) {
-            return Ok(());
-        }
-        let checked = destinations::check(url, self.http.proxy());
-        checked.map_err(|denied| Failed::finally(request.unsent(denied.to_string())))
+    async fn exchange(&self, call: Call<'_>, started: Instant) -> Result<Response, Failed> {
+        let mut sending = Sending { wire: self, call, reach: self.reach(call, call.target), started };
+        let answer = follow(&mut sending, &call.request.method, call.target).await?;
+        self.check_word(call, answer.url(), sending.reach, answer.status())?;
+        self.read(call, answer, sending.started).await
     }
 
     /// Returns the HTTP client for a target at this distance. For another origin it is one without our client
@@ -452,37 +419,45 @@ impl Wire {
     }
 }
 
+/// An exchange of an attempt: its requests, and its distance from the base URL.
+struct Sending<'a> {
+    wire: &'a Wire,
+    call: Call<'a>,
+    reach: Reach,
+    /// The time when the last request was sent.
+    started: Instant,
+}
+
+impl Exchange for Sending<'_> {
+    type Error = Failed;
+
+    async fn send(&mut self, url: &Url) -> Result<reqwest::Response, Failed> {
+        let Self { wire, call, reach, .. } = *self;
+        let prepared = wire.prepare(call, url, reach)?;
+        if let Some(exchange_trace) = wire.exchange_trace(call) {
+            let body = prepared.body().and_then(reqwest::Body::as_bytes);
+            exchange_trace.request(prepared.method(), url, wire.auth, prepared.headers(), body);
+        }
+        let http = wire.http(reach)?;
+        self.started = Instant::now();
+        let sent = http.execute(prepared).await;
+        let answer = sent.map_err(|error| wire.unanswered(call, url, reach, &error))?;
+        wire.check_proxy(call.request, url, answer.status())?;
+        Ok(answer)
+    }
+
+    fn redirect(&mut self, _: &Url, to: &Url, status: StatusCode) -> Result<(), Failed> {
+        self.reach = self.reach.max(self.wire.reach(self.call, to));
+        self.wire.check_reach(self.call, to, self.reach, status)
+    }
+
+    fn refused(&self, reason: String) -> Failed {
+        Failed::finally(self.call.request.failed(reason))
+    }
+}
+
 fn lossy(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
-}
-
-enum Collected {
-    Whole(Bytes),
-    Cut(Bytes),
-}
-
-/// Reads a body up to `limit`. A body of a single chunk is not copied.
-async fn collect(answer: &mut reqwest::Response, limit: usize) -> Result<Collected, reqwest::Error> {
-    // Content-Length determines the capacity, up to the limit.
-    let expected = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
-    let Some(first) = answer.chunk().await? else { return Ok(Collected::Whole(Bytes::new())) };
-    if first.len() > limit {
-        return Ok(Collected::Cut(first.slice(..limit)));
-    }
-    let Some(second) = answer.chunk().await? else { return Ok(Collected::Whole(first)) };
-    let mut body = BytesMut::with_capacity(expected.max(first.len() + second.len()).min(limit));
-    body.extend_from_slice(&first);
-    let mut next = Some(second);
-    while let Some(chunk) = next {
-        let room = limit - body.len();
-        if chunk.len() > room {
-            body.extend_from_slice(&chunk[..room]);
-            return Ok(Collected::Cut(body.freeze()));
-        }
-        body.extend_from_slice(&chunk);
-        next = answer.chunk().await?;
-    }
-    Ok(Collected::Whole(body.freeze()))
 }
 
 /// Converts the outcome of an attempt for the gate.

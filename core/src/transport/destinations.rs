@@ -171,12 +171,18 @@ fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Checks the host of a URL, and that of its proxy, before a request. The addresses of names are checked when a client
-/// of this module connects.
-pub fn check(url: &Url, proxy: &Proxy) -> Result<(), Denied> {
-    let Some(destinations) = CURRENT.get() else { return Ok(()) };
-    let via = proxy.route(url).and_then(|via| via.url.host_str());
-    url.host_str().into_iter().chain(via).try_for_each(|host| destinations.check_host(host))
+/// Checks the host of a URL before a request. The addresses of a name are checked when a client of this module connects.
+pub fn check(url: &Url) -> Result<(), Denied> {
+    match (CURRENT.get(), url.host_str()) {
+        (Some(destinations), Some(host)) => destinations.check_host(host),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the host of a URL, and that of its proxy.
+pub fn check_with_proxy(url: &Url, proxy: &Proxy) -> Result<(), Denied> {
+    proxy.route(url).map_or(Ok(()), |via| check(via.url))?;
+    check(url)
 }
 
 /// Resolves a host for a connection that is not made by an HTTP client of this module.

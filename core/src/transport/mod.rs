@@ -3,11 +3,12 @@
 //!
 //! A [`Connector`] creates clients, and renews them when the files of their TLS settings are replaced.
 //! [`client_builder`] is for a single client. Both get the proxy from their caller. The environment is used only
-//! through [`Proxy::from_environment`].
+//! through [`Proxy::from_environment`]. The module `exchange` follows redirects and limits bodies.
 
 mod access;
 mod connector;
 pub mod destinations;
+pub(crate) mod exchange;
 mod failure;
 pub(crate) mod retry;
 mod tls;
@@ -74,9 +75,19 @@ pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder 
     if proxy.has_url() { builder.proxy(through(proxy.clone())) } else { builder }
 }
 
+/// Returns a URL for messages: without userinfo, query and fragment, which may be secret.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Fails only for URLs that cannot have userinfo.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.into()
+}
+
 /// Converts `proxy` for the HTTP library, which asks for it per connection. The credentials are its userinfo, and
 /// become `Proxy-Authorization` (RFC 9110 section 11.7.2).
-pub fn through(proxy: Proxy) -> reqwest::Proxy {
+fn through(proxy: Proxy) -> reqwest::Proxy {
     reqwest::Proxy::custom(move |target| address(&proxy, target))
 }
 

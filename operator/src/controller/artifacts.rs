@@ -1,7 +1,7 @@
 //! The artifacts of a ManagedServer: its metadata bundle and its `OpenAPI` document.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use declarest_core::bundle::{
@@ -20,7 +20,7 @@ use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
 use crate::crd::ManagedServer;
-use crate::crd::managed_server::ArtifactDigests;
+use crate::crd::managed_server::{ArtifactDigests, local_bundle};
 
 /// The artifacts of all servers that were fetched last.
 #[derive(Default)]
@@ -129,7 +129,7 @@ async fn fetch(
     let mut artifacts = ArtifactSet::default();
     let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
     let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
-    if let Some((field, reference)) = reference(context, server)? {
+    if let Some((field, reference)) = reference(context, server).await? {
         let opened = open(context, server, client, proxy, field, &reference).await?;
         for warning in &opened.0.warnings {
             match warning {
@@ -183,7 +183,7 @@ async fn document(
 }
 
 /// Returns the reference to the bundle, and the field that holds it.
-fn reference(
+async fn reference(
     context: &Context,
     server: &ManagedServer,
 ) -> Result<Option<(&'static str, Reference)>, Failure> {
@@ -195,12 +195,26 @@ fn reference(
     };
     let invalid = |error: &dyn std::fmt::Display| Failure::spec_invalid(format!("{field}: {error}"));
     match Reference::parse(text).map_err(|error| invalid(&error))? {
-        // Validation has confined the path to the bundle directory, which is added here.
-        Reference::Path(file) => {
-            let file = context.directories.bundles().join(file).to_string_lossy().into_owned();
-            Ok(Some((field, Reference::parse_file(&file).map_err(|error| invalid(&error))?)))
+        Reference::Path(path) => {
+            let place = local(context.directories.bundles(), &path).await.map_err(|error| invalid(&error))?;
+            Ok(Some((field, Reference::Path(place))))
         }
         other => Ok(Some((field, other))),
+    }
+}
+
+/// Returns the path of a local bundle, which must be below `directory`, also after symbolic links are resolved.
+async fn local(directory: &Path, path: &Path) -> Result<PathBuf, String> {
+    let place = local_bundle(directory, path)?;
+    // A path that cannot be resolved is reported when the bundle is opened.
+    let Ok(target) = tokio::fs::canonicalize(&place).await else { return Ok(place) };
+    match tokio::fs::canonicalize(directory).await {
+        Ok(directory) if target.starts_with(&directory) => Ok(place),
+        _ => Err(format!(
+            "{} is outside of {} because of a symbolic link; remove the link",
+            place.display(),
+            directory.display()
+        )),
     }
 }
 
@@ -269,5 +283,38 @@ fn bundle_failure(field: &str, error: &BundleError) -> Failure {
     match error {
         BundleError::Reference { .. } => Failure::spec_invalid(message),
         _ => Failure::new(Reason::ArtifactUnavailable, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::inside("shop", Ok("shop"))]
+    #[case::absolute("ROOT/bundles/shop", Ok("shop"))]
+    #[case::missing("none.tar.gz", Ok("none.tar.gz"))]
+    #[case::link_inside("current", Ok("current"))]
+    #[case::parent("../cache", Err("a local bundle must be below ROOT/bundles"))]
+    #[case::sibling("ROOT/cache", Err("a local bundle must be below ROOT/bundles"))]
+    #[case::link_outside(
+        "leak/shop",
+        Err("ROOT/bundles/leak/shop is outside of ROOT/bundles because of a symbolic link; remove the link")
+    )]
+    #[tokio::test]
+    async fn local_bundles_stay_in_their_directory(#[case] path: &str, #[case] expected: Result<&str, &str>) {
+        let root = tempfile::tempdir().unwrap();
+        let (bundles, cache) = (root.path().join("bundles"), root.path().join("cache"));
+        std::fs::create_dir_all(bundles.join("shop")).unwrap();
+        std::fs::create_dir_all(cache.join("shop")).unwrap();
+        symlink("shop", bundles.join("current")).unwrap();
+        symlink("../cache", bundles.join("leak")).unwrap();
+        let rooted = |text: &str| text.replace("ROOT", &root.path().display().to_string());
+        let found = local(&bundles, Path::new(&rooted(path))).await;
+        assert_eq!(found, expected.map(|name| bundles.join(name)).map_err(rooted));
     }
 }

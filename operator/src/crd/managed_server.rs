@@ -1,8 +1,10 @@
 //! ManagedServer: a REST server whose resources are kept in sync with Git.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use declarest_core::metadata::bundle::Reference;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -440,28 +442,24 @@ fn archive_url(text: &str) -> Result<(), String> {
 /// Checks the form of a bundle reference. Rejects local ones outside of the bundle directory.
 fn bundle_reference(text: &str, limits: &Limits) -> Result<(), String> {
     let text = text.trim();
-    let path = match text.split_once("://") {
+    match text.split_once("://") {
         Some(("http" | "https", _)) => return validation::http_url(text).map(drop),
         Some(("oci", rest)) if rest.contains('/') => return Ok(()),
         Some(("oci", _)) => return Err("write oci://registry/repository:tag".to_owned()),
-        Some(("file", rest)) => rest.strip_prefix("localhost").unwrap_or(rest),
+        Some(("file", _)) | None => {}
         Some((scheme, _)) => return Err(format!("{scheme:?} is not a scheme of a bundle; use oci or https")),
-        None if is_shorthand(text) => return Ok(()),
-        None => text,
-    };
-    if super::validation::confined(&limits.bundle_dir, path).is_some() {
-        Ok(())
-    } else {
-        Err(format!("a local bundle must be below {}", limits.bundle_dir.display()))
+    }
+    // A URL is decoded before its path is checked, because `%2e%2e` and `%2f` are `..` and `/`.
+    match Reference::parse(text).map_err(|error| error.to_string())? {
+        Reference::Path(path) => local_bundle(&limits.bundle_dir, &path).map(drop),
+        _ => Ok(()),
     }
 }
 
-/// Returns whether `text` is `name:1.2.3`. The version starts with a digit and has no slash, which excludes paths.
-fn is_shorthand(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(name, version)| {
-        !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && version.starts_with(|first: char| first.is_ascii_digit())
-            && !version.contains('/')
-    })
+/// Returns the path of a local bundle, or an error if it is not below `directory`. Does not resolve symbolic links.
+pub fn local_bundle(directory: &Path, path: &Path) -> Result<PathBuf, String> {
+    let inside = validation::confined(directory, path);
+    inside
+        .map(|inside| directory.join(inside))
+        .ok_or_else(|| format!("a local bundle must be below {}", directory.display()))
 }

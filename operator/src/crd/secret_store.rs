@@ -1,6 +1,6 @@
 //! SecretStore: the store with the secrets that desired state refers to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -307,7 +307,7 @@ impl FileStore {
     /// Returns the path of the file relative to the directory of its object. An absolute path below the base
     /// directory of all file stores becomes relative to it. Any other absolute path and `..` are errors.
     pub fn relative_path(&self, limits: &Limits) -> Result<PathBuf, String> {
-        validation::confined(&limits.secrets_base_dir, &self.path).ok_or_else(|| {
+        validation::confined(&limits.secrets_base_dir, Path::new(self.path.trim())).ok_or_else(|| {
             format!("{:?} is outside of the store's directory; write a relative path", self.path)
         })
     }

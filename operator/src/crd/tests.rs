@@ -170,6 +170,8 @@ fn server(pointer: &str, value: Value) -> String {
 #[case("/metadata", json!({"bundle": "oci://registry.test/shop@sha256:00"}))]
 #[case("/metadata", json!({"bundle": "shop/v1"}))]
 #[case("/metadata", json!({"bundle": "file:///var/lib/declarest/bundles/shop.tar.gz"}))]
+#[case("/metadata", json!({"bundle": "file://localhost/var/lib/declarest/bundles/my%20shop.tar.gz"}))]
+#[case("/metadata", json!({"bundle": "shop:latest"}))]
 fn server_accepts(#[case] pointer: &str, #[case] value: Value) {
     assert_eq!(server(pointer, value), "");
 }
@@ -193,6 +195,9 @@ fn server_accepts(#[case] pointer: &str, #[case] value: Value) {
 #[case("/metadata", json!({"url": "https://files.test/shop.zip"}), "spec.metadata.url: must end in .tar.gz or .tgz")]
 #[case("/metadata", json!({"bundle": "/etc/passwd"}), "spec.metadata.bundle: a local bundle must be below /var/lib/declarest/bundles")]
 #[case("/metadata", json!({"bundle": "shop/../../x"}), "spec.metadata.bundle: a local bundle must be below /var/lib/declarest/bundles")]
+#[case("/metadata", json!({"bundle": "file:///var/lib/declarest/bundles/%2e%2e/cache/x"}), "spec.metadata.bundle: a local bundle must be below /var/lib/declarest/bundles")]
+#[case("/metadata", json!({"bundle": "file:///var/lib/declarest/bundles/a%2f..%2f..%2fcache/x"}), "spec.metadata.bundle: a local bundle must be below /var/lib/declarest/bundles")]
+#[case("/metadata", json!({"bundle": "file://localhostile/x"}), r#"spec.metadata.bundle: bundle reference "file://localhostile/x": must be file:///<absolute path>; files of other hosts cannot be read"#)]
 #[case("/metadata", json!({"bundle": "ftp://files.test/x"}), r#"spec.metadata.bundle: "ftp" is not a scheme of a bundle; use oci or https"#)]
 #[case("/openapi", json!({"url": "file:///openapi.json"}), r#"spec.openapi.url: has the scheme "file"; write an http or https URL"#)]
 #[case("/pollInterval", json!("1s"), r#"spec.pollInterval: "1s" is too short; the minimum is 30s"#)]

@@ -164,8 +164,7 @@ pub(super) fn branch_name(name: &str) -> Result<(), String> {
 
 /// Returns the part of `path` below `base`, or `None` if it is outside. A relative path starts at `base`, an
 /// absolute path must start with it, and `..` is not allowed.
-pub(super) fn confined(base: &Path, path: &str) -> Option<PathBuf> {
-    let path = Path::new(path.trim());
+pub(super) fn confined(base: &Path, path: &Path) -> Option<PathBuf> {
     let relative = if path.is_absolute() { path.strip_prefix(base).ok()? } else { path };
     let plain =
         relative.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));

@@ -9,29 +9,29 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{
-    ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+    ACCEPT, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
 };
-use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Body, Client, ClientBuilder, Request, RequestBuilder, Response};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 use url::Url;
 
 use super::cache::Condition;
-use super::reference::shown;
 use super::{BundleError, archive};
 use crate::digest::sha256;
 use crate::error::with_causes;
-use crate::transport::Access;
+use crate::transport::exchange::{Collected, Exchange, collect, follow};
+use crate::transport::{Access, shown};
 
 pub(super) use registry::{Artifact, Registry};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const REDIRECTS: usize = 10;
+/// The headers that are also sent to the targets of redirects to other origins.
+const PUBLIC: [HeaderName; 3] = [ACCEPT, IF_MODIFIED_SINCE, IF_NONE_MATCH];
 
 /// The limits of a download.
 #[derive(Clone, Debug)]
@@ -51,46 +51,15 @@ impl Default for Limits {
     }
 }
 
-/// Returns a client that uses only `proxies`, and ignores proxies of the environment.
-pub(super) fn client(proxies: &[reqwest::Proxy]) -> Result<Client, BundleError> {
-    let builder = Client::builder()
-        .no_proxy()
-        .tls_version_min(reqwest::tls::Version::TLS_1_2)
-        .connect_timeout(CONNECT_TIMEOUT);
-    let builder = proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy);
-    finished(builder, false)
-}
-
-/// Returns a client with the TLS settings and proxy of `access`. It does not follow redirects to other origins.
-fn known_client(access: &Access) -> Result<Client, BundleError> {
-    finished(access.client_builder(), true)
-}
-
-fn finished(builder: reqwest::ClientBuilder, stays: bool) -> Result<Client, BundleError> {
+/// Returns a client for [`ask`].
+pub(super) fn client(builder: ClientBuilder) -> Result<Client, BundleError> {
     let builder = builder
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
         // The archive is itself gzip, and some servers declare that as a content encoding.
         .no_gzip()
         .no_brotli()
-        .redirect(Policy::custom(move |attempt| {
-            let elsewhere =
-                attempt.previous().last().is_some_and(|from| from.origin() != attempt.url().origin());
-            if attempt.previous().last().is_some_and(|from| drops_encryption(from, attempt.url())) {
-                attempt.error("a redirect leads from https to http")
-            } else if attempt.previous().len() > REDIRECTS {
-                attempt.error(format!("more than {REDIRECTS} redirects"))
-            } else if stays && elsewhere {
-                attempt.stop()
-            } else {
-                attempt.follow()
-            }
-        }));
+        .redirect(Policy::none());
     builder.build().map_err(|error| BundleError::Client { reason: with_causes(&error) })
-}
-
-/// Returns whether a redirect leads from HTTPS to an unencrypted connection.
-fn drops_encryption(from: &Url, to: &Url) -> bool {
-    from.scheme() == "https" && to.scheme() != "https"
 }
 
 /// A downloaded archive.
@@ -111,7 +80,17 @@ pub(super) async fn archive(
 ) -> Result<Option<Downloaded>, BundleError> {
     let deadline = Deadline::after(limits.http);
     let condition = condition.and_then(header_of);
-    let answer = deadline.keep(url, ask(client, access, url, condition.as_ref())).await?;
+    let request = match access.filter(|access| access.covers(url)) {
+        Some(access) => {
+            self::client(access.client_builder())?.get(url.clone()).headers(access.headers().clone())
+        }
+        None => client.get(url.clone()),
+    };
+    let request = match &condition {
+        Some((name, value)) => request.header(name, value),
+        None => request,
+    };
+    let answer = deadline.keep(url, ask(request, client, url)).await?;
     if condition.is_some() && answer.status() == StatusCode::NOT_MODIFIED {
         return Ok(None);
     }
@@ -121,30 +100,50 @@ pub(super) async fn archive(
     Ok(Some(Downloaded { digest, condition }))
 }
 
-/// Requests an archive and returns the response, whatever its status. A redirect from the origin of `access` to
-/// another origin is followed without credentials.
-async fn ask(
-    client: &Client,
-    access: Option<&Access>,
-    url: &Url,
-    condition: Option<&(HeaderName, HeaderValue)>,
-) -> Result<Response, BundleError> {
-    let with = |request: RequestBuilder| match condition {
-        Some((name, value)) => request.header(name, value),
-        None => request,
-    };
-    let Some(access) = access.filter(|access| access.covers(url)) else {
-        return with(client.get(url.clone())).send().await.map_err(|error| broken(url, error));
-    };
-    let known = known_client(access)?.get(url.clone()).headers(access.headers().clone());
-    let answer = with(known).send().await.map_err(|error| broken(url, error))?;
-    if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
-        return Ok(answer);
+/// Sends a request, follows redirects, and returns the response, whatever its status. After a redirect to another
+/// origin, the requests are sent by `others`, and only with the headers in [`PUBLIC`].
+async fn ask(request: RequestBuilder, others: &Client, url: &Url) -> Result<Response, BundleError> {
+    let (client, request) = request.build_split();
+    let request = request.map_err(|error| broken(url, error))?;
+    // The builder has moved a user name and a password from the URL to a header.
+    let (method, first) = (request.method().clone(), request.url().clone());
+    follow(&mut Asking { client: &client, others, request, url }, &method, &first).await
+}
+
+/// The requests of a download.
+struct Asking<'a> {
+    client: &'a Client,
+    others: &'a Client,
+    request: Request,
+    /// The URL that errors name.
+    url: &'a Url,
+}
+
+impl Exchange for Asking<'_> {
+    type Error = BundleError;
+
+    async fn send(&mut self, url: &Url) -> Result<Response, BundleError> {
+        let mut request = Request::new(self.request.method().clone(), url.clone());
+        *request.headers_mut() = self.request.headers().clone();
+        let body = self.request.body().and_then(Body::as_bytes);
+        *request.body_mut() = body.map(|body| body.to_vec().into());
+        self.client.execute(request).await.map_err(|error| broken(self.url, error))
     }
-    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let elsewhere = location.and_then(|location| answer.url().join(location).ok());
-    let elsewhere = elsewhere.ok_or_else(|| failed(url, "a redirect has no usable Location header"))?;
-    with(client.get(elsewhere)).send().await.map_err(|error| broken(url, error))
+
+    fn redirect(&mut self, from: &Url, to: &Url, _: StatusCode) -> Result<(), BundleError> {
+        if from.origin() != to.origin() {
+            self.client = self.others;
+            let headers = self.request.headers();
+            let public =
+                PUBLIC.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
+            *self.request.headers_mut() = public.collect();
+        }
+        Ok(())
+    }
+
+    fn refused(&self, reason: String) -> BundleError {
+        failed(self.url, reason)
+    }
 }
 
 /// Returns the precondition for the next request: the `ETag` of the response, otherwise its `Last-Modified`, which has
@@ -184,11 +183,6 @@ impl Deadline {
     }
 }
 
-/// Sends a request. A response without a success status is an error.
-async fn send(request: RequestBuilder, url: &Url) -> Result<Response, BundleError> {
-    check(request.send().await.map_err(|error| broken(url, error))?, url)
-}
-
 fn check(answer: Response, url: &Url) -> Result<Response, BundleError> {
     let status = answer.status();
     if status.is_success() { Ok(answer) } else { Err(BundleError::Status { url: shown(url), status }) }
@@ -226,15 +220,11 @@ async fn save(
 }
 
 /// Reads the body of a response. More than `limit` bytes are an error.
-async fn read(mut answer: Response, url: &Url, limit: usize) -> Result<Vec<u8>, BundleError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| broken(url, error))? {
-        if chunk.len() > limit - body.len() {
-            return Err(too_large(url, limit as u64));
-        }
-        body.extend_from_slice(&chunk);
+async fn read(mut answer: Response, url: &Url, limit: usize) -> Result<Bytes, BundleError> {
+    match collect(&mut answer, limit).await.map_err(|error| broken(url, error))? {
+        Collected::Whole(body) => Ok(body),
+        Collected::Cut(_) => Err(too_large(url, limit as u64)),
     }
-    Ok(body)
 }
 
 fn too_large(url: &Url, limit: u64) -> BundleError {
@@ -248,20 +238,4 @@ fn failed(url: &Url, reason: impl Into<String>) -> BundleError {
 /// Returns an error of the client without its own URL, which may have a key in its query.
 fn broken(url: &Url, error: reqwest::Error) -> BundleError {
     failed(url, with_causes(&error.without_url()))
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("https://a.test", "http://a.test", true)]
-    #[case("https://a.test", "https://b.test", false)]
-    #[case("http://a.test", "http://b.test", false)]
-    #[case("http://a.test", "https://a.test", false)]
-    fn redirects_do_not_drop_encryption(#[case] from: &str, #[case] to: &str, #[case] drops: bool) {
-        assert_eq!(drops_encryption(&from.parse().unwrap(), &to.parse().unwrap()), drops);
-    }
 }

@@ -1,6 +1,7 @@
 //! Pulls bundles from OCI registries, with the part of the distribution specification that they need.
 //!
-//! It is our own client, because it must control the proxy, the size of each response, and the errors per status.
+//! It is our own client, because it must control the proxy, redirects, the size of each response, and the errors per
+//! status; see `docs/decisions.md`.
 
 use std::path::Path;
 
@@ -12,12 +13,13 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use super::super::BundleError;
-use super::super::reference::{OciReference, OciVersion, is_sha256, shown};
+use super::super::reference::{OciReference, OciVersion, is_sha256};
 use super::challenge::Challenge;
 use super::credentials::Credentials;
-use super::{Deadline, Limits, broken, check, failed, read, save, send};
+use super::{Deadline, Limits, ask, check, failed, read, save};
 use crate::digest::sha256;
 use crate::secrets::Secret;
+use crate::transport::shown;
 
 /// The maximum size of a manifest, in bytes; registries have the same limit.
 const MANIFEST_LIMIT: usize = 4 << 20;
@@ -179,7 +181,7 @@ impl<'c> Registry<'c> {
 
     /// Sends a request. If the registry responds with a challenge, authenticates and sends it once more.
     async fn get(&mut self, url: &Url, accept: Option<&str>) -> Result<Response, BundleError> {
-        let first = self.request(url, accept).send().await.map_err(|error| broken(url, error))?;
+        let first = ask(self.request(url, accept), self.client, url).await?;
         let asked =
             first.status() == StatusCode::UNAUTHORIZED && first.headers().contains_key(WWW_AUTHENTICATE);
         if !asked {
@@ -190,7 +192,7 @@ impl<'c> Registry<'c> {
             Some(authorization) => Some(authorization),
             None => return check(first, url),
         };
-        send(self.request(url, accept), url).await
+        check(ask(self.request(url, accept), self.client, url).await?, url)
     }
 
     fn request(&self, url: &Url, accept: Option<&str>) -> RequestBuilder {
@@ -255,7 +257,9 @@ impl<'c> Registry<'c> {
                 self.client.get(url.clone())
             }
         };
-        let body = read(send(request, &url).await?, &url, TOKEN_LIMIT).await?;
+        // A request with a refresh token is a write, which never leaves the origin of the token service.
+        let answer = check(ask(request, self.client, &url).await?, &url)?;
+        let body = read(answer, &url, TOKEN_LIMIT).await?;
         // Do not use the parser's own message: it may quote the token.
         let answer: Token =
             serde_json::from_slice(&body).map_err(|_| failed(&url, "the response is not a token"))?;

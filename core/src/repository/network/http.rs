@@ -161,7 +161,7 @@ impl Exchange {
     /// Sends one request, and returns an answer of success or a redirect.
     async fn send(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<Response, RepositoryError> {
         let remote = self.remote();
-        destinations::check(url, &remote.proxy)
+        destinations::check_with_proxy(url, &remote.proxy)
             .map_err(|source| RepositoryError::Destination { url: self.shown(), source })?;
         let request = request.header(USER_AGENT, AGENT);
         let request = match &remote.auth {

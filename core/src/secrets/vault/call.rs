@@ -144,6 +144,9 @@ impl Line {
     async fn exchange(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, Failed> {
         let mut url = self.address.url(&call.request).map_err(finally)?;
         for _ in 0..=REDIRECTS {
+            if let Err(denied) = destinations::check_with_proxy(&url, self.connector.proxy()) {
+                return Err(finally(self.unreachable(call, denied.to_string())));
+            }
             let request = self.prepare(call, url.clone(), token);
             let mut answer = self.connector.client().execute(request).await.map_err(|error| {
                 let proxy = self.connector.proxy().serving(&url);

@@ -1,11 +1,10 @@
 //! Rules for redirects: the allowed targets, and the headers that are sent to them.
 
-use http::header::LOCATION;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use url::Url;
 
 use super::{Call, EXCERPT, Failed, Purpose, Wire};
-use crate::server::Request;
+use crate::transport::exchange::is_read;
 
 /// The distance from the base URL that a chain of redirects has reached. It never decreases, because the distant
 /// server chose the next target, even if that is on our server again.
@@ -38,17 +37,20 @@ impl Wire {
     /// tenants of the origin.
     pub(super) fn check_reach(
         &self,
-        request: &Request,
+        call: Call<'_>,
         to: &Url,
         reach: Reach,
         status: StatusCode,
     ) -> Result<(), Failed> {
+        let request = call.request;
+        // A document of another origin is downloaded without credentials from the start.
+        let stays = !self.cross_origin_redirects && self.base_url.origin_is(call.target);
         let obstacle = match reach {
             Reach::Home => return Ok(()),
             _ if !is_read(&request.method) => "for a write",
             _ if request.body.is_some() => "with a body",
             Reach::Neighbour if self.certified => "with a client certificate",
-            Reach::Stranger if !self.cross_origin_redirects => "because allowCrossOriginRedirects is not set",
+            Reach::Stranger if stays => "because allowCrossOriginRedirects is not set",
             Reach::Neighbour | Reach::Stranger => return Ok(()),
         };
         let (status, path) = (status.as_u16(), self.shown_path(to));
@@ -88,39 +90,4 @@ impl Wire {
         }
         Ok(())
     }
-}
-
-/// Whether the method only reads, so that other origins may get the request.
-fn is_read(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
-}
-
-/// Returns the target of a redirect if its kind is allowed. Reads may go anywhere except from https to http. Writes
-/// stay within the origin, and only 307 and 308 keep method and body. [`Wire::check_reach`] checks the distance.
-pub(super) fn redirection(request: &Request, from: &Url, answer: &reqwest::Response) -> Result<Url, Failed> {
-    let status = answer.status();
-    let refuse = |why: &str| {
-        Failed::finally(request.failed(format!("redirect with status {} {why}", status.as_u16())))
-    };
-    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let to = location
-        .and_then(|location| from.join(location).ok())
-        .ok_or_else(|| refuse("has no usable Location header"))?;
-    if !matches!(to.scheme(), "http" | "https") {
-        return Err(refuse("leads to neither http nor https and is not followed"));
-    }
-    if from.scheme() == "https" && to.scheme() != "https" {
-        return Err(refuse("leads from https to http and is not followed"));
-    }
-    if !to.username().is_empty() || to.password().is_some() {
-        return Err(refuse("leads to a URL with credentials and is not followed"));
-    }
-    if is_read(&request.method) {
-        return Ok(to);
-    }
-    let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    if keeps_method && from.origin() == to.origin() {
-        return Ok(to);
-    }
-    Err(refuse("is not followed for a write"))
 }

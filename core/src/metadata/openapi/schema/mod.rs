@@ -1,8 +1,8 @@
 //! Schemas of request bodies, compiled from a document.
 //!
 //! Supported keywords are local `$ref`, `nullable`, `allOf`, `anyOf`, `oneOf`, `enum`, `type`, `required`,
-//! `properties`, `additionalProperties` and `items`; others are ignored. General validators are not used, because they
-//! do not support `nullable`, check other keywords too, and follow references without a limit for hostile documents.
+//! `properties`, `additionalProperties` and `items`; others are ignored. Documents are not trusted, so the work of a
+//! check is limited. `docs/decisions.md` explains why general validators are not used.
 
 mod check;
 mod compile;
@@ -93,5 +93,7 @@ impl Schema {
     }
 }
 
+#[cfg(test)]
+mod jsonschema_tests;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,177 @@
+//! One HTTP exchange: a request, the redirects that it follows, and the body of the answer.
+//!
+//! The caller defines the requests and the policy for redirects in an [`Exchange`], and runs it with [`follow`]. Its
+//! clients must not follow redirects themselves. [`collect`] reads the body up to a limit.
+
+use std::future::Future;
+
+use bytes::{Bytes, BytesMut};
+use http::header::LOCATION;
+use http::{Method, StatusCode};
+use reqwest::Response;
+use url::Url;
+
+use super::destinations;
+
+/// The maximum number of redirects in one exchange.
+const REDIRECTS: usize = 10;
+
+/// The requests of one exchange, and the policy for its redirects.
+pub(crate) trait Exchange {
+    /// The error of an exchange without an answer.
+    type Error;
+
+    /// Sends the request to `url`, and returns the answer before its body is read.
+    fn send(&mut self, url: &Url) -> impl Future<Output = Result<Response, Self::Error>> + Send;
+
+    /// Decides whether to follow a redirect that [`follow`] allows, and what the next request contains.
+    fn redirect(&mut self, from: &Url, to: &Url, status: StatusCode) -> Result<(), Self::Error>;
+
+    /// Returns the error for a redirect that is not followed.
+    fn refused(&self, reason: String) -> Self::Error;
+}
+
+/// Sends the request of `exchange` with this method to `url`, follows redirects, and returns the first other answer.
+///
+/// Redirects of reads may lead anywhere except from https to http. Redirects of writes stay within the origin, and must
+/// have a status that keeps method and body. All targets must be allowed [`destinations`].
+pub(crate) async fn follow<E: Exchange>(
+    exchange: &mut E,
+    method: &Method,
+    url: &Url,
+) -> Result<Response, E::Error> {
+    let mut redirected: Option<Url> = None;
+    for _ in 0..=REDIRECTS {
+        let from = redirected.as_ref().unwrap_or(url);
+        destinations::check(from).map_err(|denied| exchange.refused(denied.to_string()))?;
+        let answer = exchange.send(from).await?;
+        let status = answer.status();
+        if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
+            return Ok(answer);
+        }
+        let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let to = target(method, from, status, location)
+            .map_err(|why| exchange.refused(format!("redirect with status {} {why}", status.as_u16())))?;
+        exchange.redirect(from, &to, status)?;
+        redirected = Some(to);
+    }
+    Err(exchange.refused(format!("more than {REDIRECTS} redirects")))
+}
+
+/// Returns whether the method only reads, so that other origins may get the request.
+pub(crate) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// Returns the target of a redirect, or the reason why it is not followed.
+fn target(
+    method: &Method,
+    from: &Url,
+    status: StatusCode,
+    location: Option<&str>,
+) -> Result<Url, &'static str> {
+    let to = location.and_then(|location| from.join(location).ok());
+    let to = to.ok_or("has no usable Location header")?;
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err("leads to neither http nor https and is not followed");
+    }
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return Err("leads from https to http and is not followed");
+    }
+    if !to.username().is_empty() || to.password().is_some() {
+        return Err("leads to a URL with credentials and is not followed");
+    }
+    let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    if is_read(method) || (keeps_method && from.origin() == to.origin()) {
+        return Ok(to);
+    }
+    Err("is not followed for a write")
+}
+
+/// A body that was read up to a limit.
+pub(crate) enum Collected {
+    /// The complete body.
+    Whole(Bytes),
+    /// The beginning of a body that is longer than the limit.
+    Cut(Bytes),
+}
+
+/// Reads a body up to `limit`. A body of a single chunk is not copied.
+pub(crate) async fn collect(answer: &mut Response, limit: usize) -> Result<Collected, reqwest::Error> {
+    // Content-Length determines the capacity, up to the limit.
+    let expected = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    let Some(first) = answer.chunk().await? else { return Ok(Collected::Whole(Bytes::new())) };
+    if first.len() > limit {
+        return Ok(Collected::Cut(first.slice(..limit)));
+    }
+    let Some(second) = answer.chunk().await? else { return Ok(Collected::Whole(first)) };
+    let mut body = BytesMut::with_capacity(expected.max(first.len() + second.len()).min(limit));
+    body.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(chunk) = next {
+        let room = limit - body.len();
+        if chunk.len() > room {
+            body.extend_from_slice(&chunk[..room]);
+            return Ok(Collected::Cut(body.freeze()));
+        }
+        body.extend_from_slice(&chunk);
+        next = answer.chunk().await?;
+    }
+    Ok(Collected::Whole(body.freeze()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::relative("GET", 302, "https://a.test/x", Some("y?z"), Ok("https://a.test/y?z"))]
+    #[case::other_origin("GET", 302, "https://a.test", Some("https://b.test/"), Ok("https://b.test/"))]
+    #[case::upgrade("HEAD", 301, "http://a.test", Some("https://a.test/"), Ok("https://a.test/"))]
+    #[case::plain("GET", 302, "http://a.test", Some("http://b.test/"), Ok("http://b.test/"))]
+    #[case::no_location("GET", 302, "http://a.test", None, Err("has no usable Location header"))]
+    #[case::no_url("GET", 302, "http://a.test", Some("http://["), Err("has no usable Location header"))]
+    #[case::downgrade(
+        "GET",
+        302,
+        "https://a.test",
+        Some("http://a.test/"),
+        Err("leads from https to http and is not followed")
+    )]
+    #[case::file(
+        "GET",
+        302,
+        "http://a.test",
+        Some("file:///x"),
+        Err("leads to neither http nor https and is not followed")
+    )]
+    #[case::credentials(
+        "GET",
+        302,
+        "http://a.test",
+        Some("http://u@a.test/"),
+        Err("leads to a URL with credentials and is not followed")
+    )]
+    #[case::write("POST", 307, "http://a.test/x", Some("/y"), Ok("http://a.test/y"))]
+    #[case::write_as_read("POST", 302, "http://a.test/x", Some("/y"), Err("is not followed for a write"))]
+    #[case::write_elsewhere(
+        "PUT",
+        308,
+        "http://a.test/x",
+        Some("http://b.test/"),
+        Err("is not followed for a write")
+    )]
+    fn targets_of_redirects(
+        #[case] method: &str,
+        #[case] status: u16,
+        #[case] from: &str,
+        #[case] location: Option<&str>,
+        #[case] expected: Result<&str, &str>,
+    ) {
+        let (method, status) = (method.parse().unwrap(), StatusCode::from_u16(status).unwrap());
+        let found = target(&method, &from.parse().unwrap(), status, location);
+        assert_eq!(found.as_ref().map(Url::as_str), expected.as_ref().map(|url| *url));
+    }
+}
