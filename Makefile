@@ -124,6 +124,10 @@ lint-doc:
 lint-deny:
 	cargo deny --workspace check licenses bans sources
 
+.PHONY: count
+count: ## Count the code lines of the three crates, without tests, comments and blank lines
+	@hack/count-lines.sh
+
 ##@ Manifests
 
 .PHONY: generate

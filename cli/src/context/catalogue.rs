@@ -12,7 +12,7 @@ use declarest_core::repository::{Mode, write_atomically};
 
 use super::checks::{self, Problem};
 use super::error::CatalogueError;
-use super::model::{Catalogue, Context, Credential};
+use super::model::{Catalogue, Context};
 use super::reference::expand;
 use super::section::Setting;
 use crate::environment::Environment;
@@ -87,23 +87,18 @@ impl Stored {
         let Some(root) = self.root.clone() else { return Err(self.not_found(wanted)) };
         let root = root.with_texts(&|text| expand(text, environment));
         let places = root.places();
-        let mut shell = Shell::read(root).map_err(located)?;
-        let name = match wanted {
-            Some(name) => name.to_owned(),
-            None => shell
-                .current
-                .take()
-                .filter(|name| !name.trim().is_empty())
-                .ok_or(CatalogueError::NoCurrent)?,
-        };
-        let found = shell.contexts.into_iter().enumerate();
+        let current = || root.member_text("currentContext").filter(|name| !name.trim().is_empty());
+        let name = wanted.or_else(current).ok_or(CatalogueError::NoCurrent)?;
+        let contexts = root.member("contexts").map(Field::items).transpose().map_err(located)?;
+        let found = contexts.into_iter().flatten().enumerate();
         let found = found
             .filter(|(_, field)| field.member_text("name").is_some_and(|text| text.trim() == name.trim()));
         let [(index, field)] = &found.collect::<Vec<_>>()[..] else {
-            return Err(self.not_found(Some(&name)));
+            return Err(self.not_found(Some(name)));
         };
         let context = Context::read(field.clone()).map_err(located)?;
-        let credentials = shell.credentials;
+        let credentials = root.member("credentials").map(Setting::read).transpose().map_err(located)?;
+        let credentials = credentials.unwrap_or_default();
         let catalogue =
             Catalogue { current_context: None, default_editor: None, credentials, contexts: Vec::new() };
         checks::check_context(&format!("contexts[{index}]."), &context, &catalogue)
@@ -128,24 +123,6 @@ impl Stored {
             Some(name) => CatalogueError::NotFound { name: name.to_owned(), known },
             None => CatalogueError::NoCurrent,
         }
-    }
-}
-
-/// A catalogue whose contexts are not decoded yet.
-struct Shell {
-    current: Option<String>,
-    credentials: Vec<Credential>,
-    contexts: Vec<Field>,
-}
-
-impl Shell {
-    fn read(root: Field) -> Result<Self, FieldError> {
-        let mut fields = root.fields(&["currentContext", "defaultEditor", "credentials", "contexts"])?;
-        Ok(Self {
-            current: fields.read("currentContext", Field::text)?,
-            credentials: fields.read("credentials", Setting::read)?.unwrap_or_default(),
-            contexts: fields.read("contexts", Field::items)?.unwrap_or_default(),
-        })
     }
 }
 
@@ -189,15 +166,18 @@ fn at(places: &BTreeMap<String, Position>, problem: Problem) -> FieldError {
 pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError> {
     let mut bytes = Vec::new();
     let current = Value::from(catalogue.current_context.as_deref().unwrap_or_default());
-    let mut block = |key: &str, value: Option<Value>| -> Result<(), CatalogueError> {
+    let written = catalogue.write().unwrap_or_default();
+    let blocks = [
+        ("currentContext", Some(&current)),
+        ("defaultEditor", written.get("defaultEditor")),
+        ("credentials", written.get("credentials")),
+    ];
+    for (key, value) in blocks {
         if let Some(value) = value {
-            bytes.extend(encode(PayloadType::Yaml, &Value::Object([(key.to_owned(), value)].into()))?);
+            bytes
+                .extend(encode(PayloadType::Yaml, &Value::Object([(key.to_owned(), value.clone())].into()))?);
         }
-        Ok(())
-    };
-    block("currentContext", Some(current))?;
-    block("defaultEditor", catalogue.default_editor.write())?;
-    block("credentials", catalogue.credentials.write())?;
+    }
     if catalogue.contexts.is_empty() {
         return Ok(bytes);
     }

@@ -73,7 +73,7 @@ fn credentials(catalogue: &Catalogue) -> Outcome {
             None => {}
         }
         for (key, value) in [("username", &credential.username), ("password", &credential.password)] {
-            if matches!(value, CredentialValue::Literal(secret) if secret.expose().is_empty()) {
+            if matches!(value, CredentialValue::Literal(secret) if secret.0.expose().is_empty()) {
                 return problem(
                     format!("{field}.{key}"),
                     "must not be empty; write a value or {prompt: true}",

@@ -110,8 +110,8 @@ impl Credentials {
         value: &CredentialValue,
     ) -> Result<Secret, CredentialError> {
         let found = match value {
-            CredentialValue::Literal(secret) => secret.clone(),
-            CredentialValue::Prompt { persist_in_session } => self.answer(name, part, *persist_in_session)?,
+            CredentialValue::Literal(secret) => secret.0.clone(),
+            CredentialValue::Prompt(prompt) => self.answer(name, part, prompt.persist_in_session)?,
         };
         let trimmed = found.expose().trim();
         if trimmed.is_empty() {
@@ -238,12 +238,12 @@ impl Session {
 mod tests {
     use rstest::rstest;
 
-    use super::super::value::Text;
+    use super::super::value::{Prompt, SecretText, Text};
     use super::*;
     use crate::settings::Settings;
 
     fn credentials(password: CredentialValue, environment: &Environment) -> Credentials {
-        let literal = |text: &str| CredentialValue::Literal(Secret::from(text.to_owned()));
+        let literal = |text: &str| CredentialValue::Literal(SecretText(Secret::from(text.to_owned())));
         let ops = Credential { name: Text("ops-1".to_owned()), username: literal(" alice "), password };
         Credentials::new(vec![ops], environment, &Messages::new(&Settings::default()))
     }
@@ -259,7 +259,7 @@ mod tests {
     fn a_variable_replaces_a_prompt() {
         let variables = [("DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD", " s3cret ")];
         let environment = Environment::from_iter(variables);
-        let prompt = CredentialValue::Prompt { persist_in_session: false };
+        let prompt = CredentialValue::Prompt(Prompt { prompt: true, persist_in_session: false });
         let login = credentials(prompt, &environment).login("ops-1").unwrap();
         assert_eq!((login.username.expose(), login.password.expose()), ("alice", "s3cret"));
     }
@@ -280,7 +280,7 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&session.file), mode(session.file.parent().unwrap())), (0o600, 0o700));
         for (persist_in_session, expected) in [(true, "remembered"), (false, "variable")] {
-            let prompt = CredentialValue::Prompt { persist_in_session };
+            let prompt = CredentialValue::Prompt(Prompt { prompt: true, persist_in_session });
             let login = credentials(prompt, &environment).login("ops-1").unwrap();
             assert_eq!(login.password.expose(), expected);
         }
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_error_without_a_terminal_names_the_variable() {
-        let prompt = CredentialValue::Prompt { persist_in_session: true };
+        let prompt = CredentialValue::Prompt(Prompt { prompt: true, persist_in_session: true });
         let error = credentials(prompt, &Environment::default()).login("ops-1").unwrap_err();
         assert!(error.to_string().ends_with("or set DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD"), "{error}");
         assert_eq!(error.category(), Category::Validation);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn an_empty_value_is_an_error() {
-        let blank = CredentialValue::Literal(Secret::from("  ".to_owned()));
+        let blank = CredentialValue::Literal(SecretText(Secret::from("  ".to_owned())));
         let error = credentials(blank, &Environment::default()).login("ops-1").unwrap_err();
         assert!(matches!(error, CredentialError::Empty { part: "password", .. }));
     }

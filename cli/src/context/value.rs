@@ -1,83 +1,101 @@
 //! Single settings with their own format. The format is checked after references to the environment are replaced.
 
-use declarest_core::payload::fields::{Field, FieldError, Keyword};
-use declarest_core::payload::{Object, Value};
+use declarest_core::payload::fields::TextOr;
 use declarest_core::secrets::Secret;
-use serde_json::{Value as Json, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
 use super::reference::is_reference;
-use super::section::{Definitions, Setting};
 
 /// A text that is not blank; surrounding white space is ignored.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(inline)]
 pub struct Text(pub String);
 
 /// An http or https URL with a host and without credentials.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(inline, extend("pattern" = "^\\s*([Hh][Tt][Tt][Pp][Ss]?://|\\$\\{)"))]
 pub struct HttpUrl(pub String);
 
 /// A text that must not be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretText(pub Secret);
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(inline)]
+pub struct SecretText(#[schemars(with = "String")] pub Secret);
 
 /// An integer from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "i64")]
+#[schemars(inline, extend("minimum" = 0))]
 pub struct Count(pub u32);
 
 /// An integer from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "i64")]
+#[schemars(inline, extend("minimum" = 1))]
 pub struct Positive(pub u32);
 
 /// A number above 0.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64")]
+#[schemars(inline, extend("exclusiveMinimum" = 0))]
 pub struct Rate(pub f64);
 
 /// A version of Vault's key-value engine: 1 or 2; 0 is the default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "i64")]
+#[schemars(inline, extend("enum" = [0, 1, 2]))]
 pub struct KvVersion(pub u8);
 
 /// The grant type of an OAuth 2.0 token request (RFC 6749, section 4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum GrantType {
     ClientCredentials,
     Password,
 }
 
 /// A part of a credential: a literal value, or a prompt.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, try_from = "TextOr<Prompt>")]
+#[schemars(inline, !try_from)]
 pub enum CredentialValue {
-    Literal(Secret),
-    Prompt {
-        /// Whether the prompted value is stored for the rest of the session.
-        persist_in_session: bool,
-    },
+    Literal(SecretText),
+    Prompt(Prompt),
 }
 
-fn text(field: Field, check: impl FnOnce(&str) -> Result<(), String>) -> Result<String, FieldError> {
-    field.parsed(|text| {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err("must not be empty".to_owned());
-        }
-        if !is_reference(text) {
-            check(text)?;
-        }
-        Ok(text.to_owned())
-    })
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Prompt {
+    /// Always true.
+    #[schemars(extend("const" = true))]
+    pub prompt: bool,
+    /// Whether the prompted value is stored for the rest of the session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub persist_in_session: bool,
 }
 
-impl Setting for Text {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        text(field, |_| Ok(())).map(Self)
+fn text(text: &str, check: impl FnOnce(&str) -> Result<(), String>) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("must not be empty".to_owned());
     }
-
-    fn write(&self) -> Option<Value> {
-        self.0.write()
+    if !is_reference(text) {
+        check(text)?;
     }
+    Ok(text.to_owned())
+}
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        String::schema(definitions)
+impl TryFrom<String> for Text {
+    type Error = String;
+
+    fn try_from(written: String) -> Result<Self, String> {
+        text(&written, |_| Ok(())).map(Self)
     }
 }
 
@@ -104,157 +122,75 @@ impl HttpUrl {
     }
 }
 
-impl Setting for HttpUrl {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        text(field, Self::check).map(Self)
-    }
+impl TryFrom<String> for HttpUrl {
+    type Error = String;
 
-    fn write(&self) -> Option<Value> {
-        self.0.write()
-    }
-
-    fn schema(_: &mut Definitions) -> Json {
-        json!({"type": "string", "pattern": "^\\s*([Hh][Tt][Tt][Pp][Ss]?://|\\$\\{)"})
+    fn try_from(written: String) -> Result<Self, String> {
+        text(&written, Self::check).map(Self)
     }
 }
 
-impl Setting for SecretText {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        text(field, |_| Ok(())).map(|text| Self(Secret::from(text)))
-    }
+impl TryFrom<String> for SecretText {
+    type Error = String;
 
-    fn write(&self) -> Option<Value> {
-        Some(Value::from(self.0.expose()))
-    }
-
-    fn schema(definitions: &mut Definitions) -> Json {
-        String::schema(definitions)
+    fn try_from(written: String) -> Result<Self, String> {
+        text(&written, |_| Ok(())).map(|text| Self(Secret::from(text)))
     }
 }
 
-fn integer(field: Field, least: u32) -> Result<u32, FieldError> {
-    let refused = field.fail(format!("must be an integer from {least} to {}", u32::MAX));
-    u32::try_from(field.integer()?).ok().filter(|number| *number >= least).ok_or(refused)
-}
-
-impl Setting for Count {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        integer(field, 0).map(Self)
-    }
-
-    fn write(&self) -> Option<Value> {
-        Some(Value::Int(self.0.into()))
-    }
-
-    fn schema(_: &mut Definitions) -> Json {
-        json!({"type": "integer", "minimum": 0})
+/// For the file of the catalogue, which holds the secrets of its contexts.
+impl Serialize for SecretText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.expose())
     }
 }
 
-impl Setting for Positive {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        integer(field, 1).map(Self)
-    }
+fn integer(number: i64, least: u32) -> Result<u32, String> {
+    let number = u32::try_from(number).ok().filter(|number| *number >= least);
+    number.ok_or_else(|| format!("must be an integer from {least} to {}", u32::MAX))
+}
 
-    fn write(&self) -> Option<Value> {
-        Some(Value::Int(self.0.into()))
-    }
+impl TryFrom<i64> for Count {
+    type Error = String;
 
-    fn schema(_: &mut Definitions) -> Json {
-        json!({"type": "integer", "minimum": 1})
+    fn try_from(number: i64) -> Result<Self, String> {
+        integer(number, 0).map(Self)
     }
 }
 
-impl Setting for Rate {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        let refused = field.fail("must be a number above 0");
-        let rate = field.number()?;
-        if rate > 0.0 && rate.is_finite() { Ok(Self(rate)) } else { Err(refused) }
-    }
+impl TryFrom<i64> for Positive {
+    type Error = String;
 
-    fn write(&self) -> Option<Value> {
-        Some(Value::Float(self.0))
-    }
-
-    fn schema(_: &mut Definitions) -> Json {
-        json!({"type": "number", "exclusiveMinimum": 0})
+    fn try_from(number: i64) -> Result<Self, String> {
+        integer(number, 1).map(Self)
     }
 }
 
-impl Setting for KvVersion {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        let refused = field.fail("must be 1 or 2");
-        let version = u8::try_from(field.integer()?).ok().filter(|version| *version <= 2);
-        version.map(Self).ok_or(refused)
-    }
+impl TryFrom<f64> for Rate {
+    type Error = &'static str;
 
-    fn write(&self) -> Option<Value> {
-        Some(Value::Int(self.0.into()))
-    }
-
-    fn schema(_: &mut Definitions) -> Json {
-        json!({"type": "integer", "enum": [0, 1, 2]})
+    fn try_from(rate: f64) -> Result<Self, &'static str> {
+        if rate > 0.0 && rate.is_finite() { Ok(Self(rate)) } else { Err("must be a number above 0") }
     }
 }
 
-impl Keyword for GrantType {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("client_credentials", Self::ClientCredentials), ("password", Self::Password)];
-}
+impl TryFrom<i64> for KvVersion {
+    type Error = &'static str;
 
-impl Setting for GrantType {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        field.keyword()
-    }
-
-    fn write(&self) -> Option<Value> {
-        Some(Value::from(self.word()))
-    }
-
-    fn schema(_: &mut Definitions) -> Json {
-        let words: Vec<_> = Self::WORDS.iter().map(|(word, _)| *word).collect();
-        json!({"type": "string", "enum": words})
+    fn try_from(version: i64) -> Result<Self, &'static str> {
+        let version = u8::try_from(version).ok().filter(|version| *version <= 2);
+        version.map(Self).ok_or("must be 1 or 2")
     }
 }
 
-impl Setting for CredentialValue {
-    fn read(field: Field) -> Result<Self, FieldError> {
-        if field.is_scalar() {
-            return Ok(Self::Literal(Secret::from(field.text()?.trim().to_owned())));
+impl TryFrom<TextOr<Prompt>> for CredentialValue {
+    type Error = &'static str;
+
+    fn try_from(written: TextOr<Prompt>) -> Result<Self, &'static str> {
+        match written {
+            TextOr::Text(text) => Ok(Self::Literal(SecretText(Secret::from(text.trim().to_owned())))),
+            TextOr::Object(prompt) if prompt.prompt => Ok(Self::Prompt(prompt)),
+            TextOr::Object(_) => Err("prompt must be true; write a string instead of a prompt"),
         }
-        let mut fields = field.fields(&["prompt", "persistInSession"])?;
-        if !fields.require("prompt", Field::boolean)? {
-            return Err(fields.fail("prompt must be true; write a string instead of a prompt"));
-        }
-        let persist_in_session = fields.read("persistInSession", Field::boolean)?.unwrap_or_default();
-        Ok(Self::Prompt { persist_in_session })
-    }
-
-    fn write(&self) -> Option<Value> {
-        match self {
-            Self::Literal(secret) => Some(Value::from(secret.expose())),
-            Self::Prompt { persist_in_session } => {
-                let mut members = Object::from([("prompt".to_owned(), Value::Bool(true))]);
-                if *persist_in_session {
-                    members.insert("persistInSession".to_owned(), Value::Bool(true));
-                }
-                Some(Value::Object(members))
-            }
-        }
-    }
-
-    fn schema(_: &mut Definitions) -> Json {
-        json!({"oneOf": [
-            {"type": ["string", "number", "boolean"]},
-            {
-                "type": "object",
-                "additionalProperties": false,
-                "required": ["prompt"],
-                "properties": {
-                    "prompt": {"const": true},
-                    "persistInSession": {"type": "boolean"},
-                },
-            },
-        ]})
     }
 }

@@ -8,6 +8,10 @@ use super::{Located, Object, Part, PayloadError, PayloadType, Position, Value, d
 use crate::error::{Categorized, Category};
 use crate::secret::is_secret_name;
 
+mod deserializer;
+
+pub use deserializer::{Rules, TextOr};
+
 /// A fault of a document or one of its fields. Messages do not show values, except misspelt keywords, nor keys that
 /// may be a part of a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -156,19 +160,16 @@ impl Field {
         }
     }
 
-    /// Returns a number.
-    #[expect(clippy::cast_precision_loss, reason = "numbers beyond 2^53 mean no more than their neighbours")]
-    pub fn number(self) -> Result<f64, FieldError> {
-        match self.node.part {
-            Part::Scalar { value: Ok(Value::Int(value)), .. } => Ok(value as f64),
-            Part::Scalar { value: Ok(Value::Float(value)), .. } => Ok(value),
-            _ => Err(self.fail(format!("expected a number, found {}", self.node.kind()))),
-        }
-    }
-
     /// Whether this is an object with the member `key`.
     pub fn has_member(&self, key: &str) -> bool {
         matches!(&self.node.part, Part::Mapping(members) if members.contains_key(key))
+    }
+
+    /// Returns the member `key`, if this is an object that has it and it is not null.
+    pub fn member(&self, key: &str) -> Option<Self> {
+        let Part::Mapping(members) = &self.node.part else { return None };
+        let node = members.get(key).filter(|node| !node.is_null())?.clone();
+        Some(Self { name: member_name(&self.name, key), node })
     }
 
     /// Returns the text of the member `key`, if this is an object that has one.
@@ -288,28 +289,29 @@ impl Field {
 
     /// Returns the members of an object; an error if it has other keys than `known`.
     pub fn fields(self, known: &'static [&'static str]) -> Result<Fields, FieldError> {
+        self.check_keys(known)?;
         let Part::Mapping(members) = self.node.part else {
             return Err(self.fail(format!("expected an object, found {}", self.node.kind())));
         };
-        let unknown = members.iter().filter(|(key, _)| !known.contains(&key.as_str()));
-        if let Some((key, node)) = unknown.min_by_key(|(_, node)| (node.at.line, node.at.column)) {
-            let parent = if self.name.is_empty() { "the document".to_owned() } else { self.name };
-            let suggestion = nearest(key, known);
-            let shown =
-                is_name(key) && (suggestion.is_some() || !may_be_value(node, &parent, &members, known));
-            let key = shown.then(|| key.clone());
-            return Err(FieldError::UnknownKey { position: node.at, parent, key, suggestion, known });
-        }
         Ok(Fields { name: self.name, at: self.node.at, members })
+    }
+
+    /// Rejects an object with other keys than `known`.
+    fn check_keys(&self, known: &'static [&'static str]) -> Result<(), FieldError> {
+        let Part::Mapping(members) = &self.node.part else { return Ok(()) };
+        let unknown = members.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        let Some((key, node)) = unknown.min_by_key(|(_, node)| (node.at.line, node.at.column)) else {
+            return Ok(());
+        };
+        let parent = if self.name.is_empty() { "the document".to_owned() } else { self.name.clone() };
+        let suggestion = nearest(key, known);
+        let shown = is_name(key) && (suggestion.is_some() || !may_be_value(node, &parent, members, known));
+        let key = shown.then(|| key.clone());
+        Err(FieldError::UnknownKey { position: node.at, parent, key, suggestion, known })
     }
 }
 
 impl Fields {
-    /// Whether the field `key` exists and is not null. False after it was read.
-    pub fn has(&self, key: &str) -> bool {
-        self.members.get(key).is_some_and(|node| !node.is_null())
-    }
-
     /// Returns an error about the whole object.
     pub fn fail(&self, reason: impl Into<Cow<'static, str>>) -> FieldError {
         failure(self.at, &self.name, reason)

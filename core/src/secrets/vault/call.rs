@@ -18,7 +18,7 @@ use crate::error::with_causes;
 use crate::proxy::ProxyUrl;
 use crate::secrets::{Redactor, Secret, excerpt};
 use crate::transport::retry::{self, Failure};
-use crate::transport::{Connector, Refusal, causes, is_proxy_refusal, refusal};
+use crate::transport::{Connector, Refusal, causes, destinations, is_proxy_refusal, refusal};
 
 /// The time limit of one attempt, from connecting to the last byte of the answer.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);

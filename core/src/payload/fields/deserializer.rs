@@ -1,0 +1,272 @@
+//! Reads a [`Field`] as a type that implements `Deserialize`.
+//!
+//! All types get the rules of documents: the object of a struct has no other keys than the fields of the struct, null
+//! means absent, and in YAML a string may be any scalar. An error has the place of the innermost field that it is about.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::vec::IntoIter;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    self, Deserialize, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAccess, Unexpected, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::{Field, FieldError, failure, member_name};
+use crate::payload::{Part, Value};
+
+/// Checks the combination of fields of a struct. `section` is the name of its type, `has` returns whether a field is
+/// present. The error is the fault.
+pub type Rules = fn(section: &str, has: &dyn Fn(&str) -> bool) -> Result<(), String>;
+
+/// A string, or an object in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextOr<T> {
+    /// The text of a scalar.
+    Text(String),
+    /// An object.
+    Object(T),
+}
+
+/// The name that makes the deserializer call the visitor by the shape of the field: `visit_str` for a scalar,
+/// otherwise `visit_newtype_struct`.
+const BY_SHAPE: &str = "$shape";
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Shapes<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Shapes<T> {
+            type Value = TextOr<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or an object")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(TextOr::Text(text.to_owned()))
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, object: D) -> Result<Self::Value, D::Error> {
+                T::deserialize(object).map(TextOr::Object)
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(BY_SHAPE, Shapes(PhantomData))
+    }
+}
+
+/// A field, and the rules of the structs in it.
+struct Source {
+    field: Field,
+    rules: Rules,
+}
+
+/// An error of `serde`. It is created without its place, which the field that is being read adds.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Placed(FieldError),
+    #[error("{0}")]
+    Unplaced(Cow<'static, str>),
+}
+
+impl Field {
+    /// Reads the field as a `T`. `rules` apply to all structs in it.
+    pub fn decode<'de, T: Deserialize<'de>>(self, rules: Rules) -> Result<T, FieldError> {
+        Source { field: self, rules }.read(PhantomData)
+    }
+}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(reason: T) -> Self {
+        Self::Unplaced(reason.to_string().into())
+    }
+
+    /// Does not show the value, which may be a secret.
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {expected}"))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn missing_field(key: &'static str) -> Self {
+        Self::custom(format_args!("\"{key}\" is missing"))
+    }
+}
+
+impl Source {
+    /// Reads the field, and adds its place to an error that has none.
+    fn read<'de, S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, FieldError> {
+        let (at, name) = (self.field.node.at, self.field.name.clone());
+        seed.deserialize(self).map_err(|fault| match fault {
+            Fault::Placed(error) => error,
+            Fault::Unplaced(reason) => failure(at, &name, reason),
+        })
+    }
+
+    fn expected(&self, wanted: &str) -> Fault {
+        Fault::Unplaced(format!("expected {wanted}, found {}", self.field.node.kind()).into())
+    }
+
+    /// Returns the text of a string; in YAML the source text of any scalar.
+    fn text(&self) -> Result<&str, Fault> {
+        match &self.field.node.part {
+            Part::Scalar { text: Some(text), .. } if !self.field.is_null() => Ok(text),
+            _ => Err(self.expected("a string")),
+        }
+    }
+
+    /// Returns the members of an object without null members.
+    fn members(self) -> Result<Members, Fault> {
+        let Part::Mapping(members) = self.field.node.part else { return Err(self.expected("an object")) };
+        let present = members.into_iter().filter(|(_, node)| !node.is_null());
+        let named = present.map(|(key, node)| {
+            let field = Field { name: member_name(&self.field.name, &key), node };
+            (key, Self { field, rules: self.rules })
+        });
+        Ok(Members { rest: named.collect::<Vec<_>>().into_iter(), value: None })
+    }
+}
+
+impl<'de> Deserializer<'de> for Source {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.field.node.part {
+            Part::Scalar { .. } => self.deserialize_string(visitor),
+            Part::Sequence(_) => self.deserialize_seq(visitor),
+            Part::Mapping(_) => self.deserialize_map(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.field.node.part {
+            Part::Scalar { value: Ok(Value::Bool(value)), .. } => visitor.visit_bool(value),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.field.node.part {
+            Part::Scalar { value: Ok(Value::Int(value)), .. } => visitor.visit_i64(value),
+            _ => Err(self.expected("an integer")),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "numbers beyond 2^53 mean no more than their neighbours")]
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.field.node.part {
+            Part::Scalar { value: Ok(Value::Int(value)), .. } => visitor.visit_f64(value as f64),
+            Part::Scalar { value: Ok(Value::Float(value)), .. } => visitor.visit_f64(value),
+            _ => Err(self.expected("a number")),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_str(self.text()?)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_string(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.field.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let is_text = name == BY_SHAPE && self.field.is_scalar();
+        if is_text { self.deserialize_string(visitor) } else { visitor.visit_newtype_struct(self) }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Self { field, rules } = self;
+        let items = field.items().map_err(Fault::Placed)?;
+        visitor.visit_seq(Items { rest: items.into_iter(), rules })
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_map(self.members()?)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.field.check_keys(known).map_err(Fault::Placed)?;
+        let rules = self.rules;
+        let members = self.members()?;
+        let has = |wanted: &str| members.rest.as_slice().iter().any(|(key, _)| key == wanted);
+        rules(name, &has).map_err(de::Error::custom)?;
+        visitor.visit_map(members)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        words: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let text = self.text()?;
+        let Some(word) = words.iter().find(|word| **word == text.trim()) else {
+            let known = words.join(" or ");
+            return Err(de::Error::custom(format_args!("\"{text}\" is not supported; use {known}")));
+        };
+        visitor.visit_enum(StrDeserializer::new(word))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i128 u8 u16 u32 u64 u128 f32 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+    }
+}
+
+/// The items of a list.
+struct Items {
+    rest: IntoIter<Field>,
+    rules: Rules,
+}
+
+impl<'de> SeqAccess<'de> for Items {
+    type Error = Fault;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+        let item = self.rest.next().map(|field| Source { field, rules: self.rules });
+        item.map(|item| item.read(seed).map_err(Fault::Placed)).transpose()
+    }
+}
+
+/// The members of an object.
+struct Members {
+    rest: IntoIter<(String, Source)>,
+    value: Option<Source>,
+}
+
+impl<'de> MapAccess<'de> for Members {
+    type Error = Fault;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+        let Some((key, value)) = self.rest.next() else { return Ok(None) };
+        self.value = Some(value);
+        seed.deserialize(StrDeserializer::new(&key)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+        let value = self.value.take().ok_or(Fault::Unplaced("a value was read before its key".into()))?;
+        value.read(seed).map_err(Fault::Placed)
+    }
+}
