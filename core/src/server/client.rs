@@ -12,7 +12,7 @@ use super::header::{Header, insert_all};
 use super::oauth2::{TokenRenewal, Tokens};
 use super::observer::RequestObserver;
 use super::redaction::Redaction;
-use super::request::{query_secrets};
+use super::request::query_secrets;
 use super::trace::{self, Trace};
 use super::wire::{Call, Purpose, Wire, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};

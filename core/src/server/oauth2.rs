@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::header::{Header, sensitive};
 use super::observer::TokenNeed;
-use super::request::{query_secrets};
+use super::request::query_secrets;
 use super::wire::{Call, Purpose, Wire};
 use super::{Body, Request, Response, ServerError};
 use crate::secrets::Secret;
