@@ -12,8 +12,6 @@
 mod api;
 mod body;
 mod check;
-#[cfg(test)]
-mod check_tests;
 mod compare;
 pub mod document;
 mod error;
