@@ -29,7 +29,6 @@ mod resolve;
 mod rules;
 mod source;
 pub mod transform;
-mod unused;
 mod validation;
 
 pub use api::Api;
@@ -47,5 +46,4 @@ pub use pagination::{NextPage, PageView, Pager};
 pub use resolve::Metadata;
 pub use rules::Rules;
 pub use source::Source;
-pub use unused::{Unused, UnusedFile, unused_files};
 pub use validation::{Validation, ValidationError};
