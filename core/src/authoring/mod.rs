@@ -146,6 +146,4 @@ pub fn check_absent<'p>(
 }
 
 #[cfg(test)]
-mod conceal_tests;
-#[cfg(test)]
 mod tests;

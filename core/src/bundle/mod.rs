@@ -41,23 +41,6 @@ mod places;
 mod reference;
 mod source;
 
-#[cfg(test)]
-mod archive_tests;
-#[cfg(test)]
-mod fixtures;
-#[cfg(test)]
-mod local_tests;
-#[cfg(test)]
-mod manifest_tests;
-#[cfg(test)]
-mod reference_tests;
-#[cfg(test)]
-mod registry_tests;
-#[cfg(test)]
-mod server_fixture;
-#[cfg(test)]
-mod web_tests;
-
 use std::fmt;
 use std::path::PathBuf;
 
@@ -169,3 +152,6 @@ impl Build {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,3 +42,7 @@ fn jq(text: &str) -> Result<(), String> {
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

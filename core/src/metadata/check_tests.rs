@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
-use super::check::check;
-use super::document::Document;
+use super::check;
+use crate::metadata::document::Document;
 use crate::payload::PayloadType;
 
 #[rstest]

@@ -12,8 +12,6 @@
 mod api;
 mod body;
 mod check;
-#[cfg(test)]
-mod check_tests;
 mod compare;
 pub mod document;
 mod error;
@@ -31,7 +29,6 @@ mod resolve;
 mod rules;
 mod source;
 pub mod transform;
-mod unused;
 mod validation;
 
 pub use api::Api;
@@ -49,5 +46,4 @@ pub use pagination::{NextPage, PageView, Pager};
 pub use resolve::Metadata;
 pub use rules::Rules;
 pub use source::Source;
-pub use unused::{Unused, UnusedFile, unused_files};
 pub use validation::{Validation, ValidationError};

@@ -197,4 +197,5 @@ fn listed(pointers: &[Pointer]) -> String {
 }
 
 #[cfg(test)]
+#[path = "validation_tests.rs"]
 mod tests;

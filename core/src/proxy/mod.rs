@@ -8,16 +8,13 @@ mod no_proxy;
 
 use std::fmt;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use url::Url;
-use zeroize::Zeroizing;
 
 pub use no_proxy::{NoProxy, NoProxyError};
 
 use crate::error::{Categorized, Category};
-use crate::secret::Secret;
+use crate::secret::{Secret, basic_pair};
 
 /// Proxy settings: one layer, or the result of several.
 ///
@@ -253,12 +250,6 @@ impl Proxy {
             .flat_map(|login| [login.password.clone(), basic_pair(&login.username, &login.password)])
             .collect()
     }
-}
-
-/// Returns user and password in the encoding of basic authentication (RFC 7617 section 2).
-pub(crate) fn basic_pair(username: &str, password: &Secret) -> Secret {
-    let pair = Zeroizing::new(format!("{username}:{}", password.expose()));
-    Secret::from(STANDARD.encode(pair.as_bytes()))
 }
 
 impl ProxyUrl {

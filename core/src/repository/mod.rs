@@ -32,6 +32,7 @@ mod revision;
 mod sidecar;
 mod store;
 mod tree;
+mod unused;
 mod worktree;
 
 pub use crate::atomic::{Mode, write_atomically};
@@ -47,12 +48,12 @@ pub use memory_tree::MemoryTree;
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;
 pub use payload_name::{DEFAULTS_EXTENSIONS, is_profile_name};
-pub(crate) use payload_name::{is_defaults, is_payload, is_reserved_directory};
 pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
 pub use tree::{EmptyTree, Entry, EntryKind, Tree};
+pub use unused::{Includes, Unused, UnusedFile, unused_files};
 pub use worktree::{
     Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,
     WorktreeSettings, WorktreeStatus,

@@ -1,11 +1,13 @@
-//! The type of a secret text, and the names that secrets have.
+//! The type of a secret text, its form in basic authentication, and the names that secrets have.
 
+mod basic;
 mod name;
 
 use std::fmt;
 
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
+pub(crate) use basic::basic_pair;
 pub use name::is_secret_name;
 
 /// A secret text. It implements neither `Display` nor `Serialize`, its `Debug` is `<redacted>`, and its memory is

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::header::sensitive;
 use super::{OAuth2, ServerError};
-use crate::proxy::basic_pair;
+use crate::secret::basic_pair;
 use crate::secrets::Secret;
 
 /// The credentials of a managed server.

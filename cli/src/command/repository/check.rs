@@ -1,8 +1,10 @@
 //! `declarest repository check`.
 
 use declarest_core::error::with_causes;
-use declarest_core::metadata::unused_files;
+use declarest_core::metadata::document::Document;
 use declarest_core::path::LogicalPath;
+use declarest_core::payload::PayloadType;
+use declarest_core::repository::unused_files;
 
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -15,7 +17,10 @@ pub fn check(invocation: &Invocation) -> Result<(), Failure> {
     for (_, error) in store.list(&LogicalPath::root(), true)?.broken {
         invocation.messages.warn(&with_causes(&error));
     }
-    for unused in unused_files(store.tree())? {
+    let includes = |payload_type: PayloadType, content: &[u8]| {
+        Document::decode(payload_type, content).ok().map(|document| document.defaults_files())
+    };
+    for unused in unused_files(store.tree(), &includes)? {
         invocation.messages.warn(&unused.to_string());
     }
     Ok(())

@@ -52,14 +52,4 @@ pub(super) use validate::NO_HEADER_NAME;
 pub use validate::{Checks, TemplateField};
 
 #[cfg(test)]
-mod decode_tests;
-#[cfg(test)]
-mod defaults_tests;
-#[cfg(test)]
-mod encode_tests;
-#[cfg(test)]
-mod layers_tests;
-#[cfg(test)]
-mod managed_tests;
-#[cfg(test)]
-mod validate_tests;
+mod tests;

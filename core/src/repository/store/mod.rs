@@ -124,10 +124,4 @@ impl Store {
 }
 
 #[cfg(test)]
-mod delete_tests;
-#[cfg(test)]
-mod metadata_tests;
-#[cfg(test)]
-mod save_tests;
-#[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 use rstest::rstest;
 use semver::Version;
 
+use super::super::{Manifest, OpenApiSource};
 use super::fixtures::{MANIFEST, SHORT};
-use super::{Manifest, OpenApiSource};
 
 fn decoded(text: &str) -> Result<Manifest, String> {
     Manifest::decode(text.as_bytes()).map_err(|error| error.to_string())

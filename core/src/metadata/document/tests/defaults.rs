@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::decode_tests::yaml;
-use super::*;
+use super::super::*;
+use super::decode::yaml;
 use crate::payload::PayloadType::{Json, Yaml};
 use crate::payload::{Object, PayloadType, Value, decode};
 

@@ -1,5 +1,7 @@
 //! Tests of drafts and lists, and the fixture of all tests of authoring.
 
+mod conceal;
+
 use std::fs;
 
 use rstest::rstest;

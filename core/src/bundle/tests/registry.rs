@@ -9,9 +9,9 @@ use rstest::rstest;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::super::{Bundle, BundleError, BundleSource, BundleWarning, Options, Reference};
 use super::fixtures::{FILES, SHORT, archive, entries_of};
-use super::server_fixture::{Asked, Server, ok, redirect, serve, status};
-use super::{Bundle, BundleError, BundleSource, BundleWarning, Options, Reference};
+use super::server::{Asked, Server, ok, redirect, serve, status};
 use crate::digest::hex;
 use crate::error::{Categorized, Category};
 

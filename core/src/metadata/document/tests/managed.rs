@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::decode_tests::yaml;
-use super::defaults_tests::any_value;
-use super::*;
+use super::super::*;
+use super::decode::yaml;
+use super::defaults::any_value;
 use crate::payload::{Object, PayloadType, Value, decode};
 use crate::repository::DefaultsEdit;
 

@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::*;
+use super::super::*;
 use crate::error::{Categorized, Category};
 use crate::payload::PayloadType::{Json, Text, Yaml};
 use crate::payload::Value;

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::document::Document;
-use crate::payload::Descriptor;
-use crate::repository::{
-    Entry, EntryKind, RepositoryError, Tree, is_defaults, is_payload, is_reserved_directory,
-};
+use super::payload_name::{is_defaults, is_payload, is_reserved_directory};
+use super::{Entry, EntryKind, RepositoryError, Tree};
+use crate::payload::{Descriptor, PayloadType};
+
+/// Returns the defaults files that the content of a metadata document includes; `None` if it cannot be decoded.
+pub type Includes<'f> = &'f dyn Fn(PayloadType, &[u8]) -> Option<Vec<String>>;
 
 /// A file that has no effect in its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl fmt::Display for UnusedFile {
 ///
 /// Directories whose name starts with a dot are skipped, because they belong to other tools. Defaults next to a
 /// metadata document that cannot be read are skipped, because its includes are unknown.
-pub fn unused_files(tree: &dyn Tree) -> Result<Vec<UnusedFile>, RepositoryError> {
+pub fn unused_files(tree: &dyn Tree, includes: Includes<'_>) -> Result<Vec<UnusedFile>, RepositoryError> {
     let (mut unused, mut pending) = (Vec::new(), vec![String::new()]);
     while let Some(directory) = pending.pop() {
         let entries = tree.entries(&directory)?.unwrap_or_default();
@@ -51,12 +52,14 @@ pub fn unused_files(tree: &dyn Tree) -> Result<Vec<UnusedFile>, RepositoryError>
             |name: &str| if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
         let names = entries.iter().filter(|entry| entry.kind == EntryKind::File);
         let names: Vec<&str> = names.map(|entry| entry.name.as_str()).collect();
-        let included = included(tree, &names, &place)?;
+        let included = included(tree, &names, &place, includes)?;
+        let is_included =
+            |name: &str| included.as_ref().is_none_or(|files| files.iter().any(|file| file == name));
         for name in names {
             let reason = match name {
                 "metadata.yml" => Unused::MetadataName,
                 name if directory.is_empty() && is_payload(name) => Unused::RootPayload,
-                name if looks_like_defaults(name) && !included.contains(name) => Unused::Defaults,
+                name if looks_like_defaults(name) && !is_included(name) => Unused::Defaults,
                 _ => continue,
             };
             unused.push(UnusedFile { file: place(name), reason });
@@ -77,38 +80,24 @@ fn looks_like_defaults(name: &str) -> bool {
     name.starts_with("defaults.") || is_defaults(name)
 }
 
-/// The files that the metadata document in a directory includes.
-enum Included {
-    Files(Vec<String>),
-    /// The document cannot be read.
-    Unknown,
-}
-
-impl Included {
-    fn contains(&self, name: &str) -> bool {
-        match self {
-            Self::Files(files) => files.iter().any(|file| file == name),
-            Self::Unknown => true,
-        }
-    }
-}
-
+/// Returns the defaults files that the metadata document in a directory includes; `None` if it cannot be read.
 fn included(
     tree: &dyn Tree,
     names: &[&str],
     place: &dyn Fn(&str) -> String,
-) -> Result<Included, RepositoryError> {
+    includes: Includes<'_>,
+) -> Result<Option<Vec<String>>, RepositoryError> {
     let found = ["metadata.yaml", "metadata.json"].into_iter().find(|name| names.contains(name));
-    let Some(name) = found else { return Ok(Included::Files(Vec::new())) };
+    let Some(name) = found else { return Ok(Some(Vec::new())) };
     let content = tree.read(&place(name))?.unwrap_or_default();
     let extension = name.trim_start_matches("metadata.");
-    let document = Document::decode(Descriptor::from_extension(extension).payload_type, &content);
-    Ok(document.map_or(Included::Unknown, |document| Included::Files(document.defaults_files())))
+    Ok(includes(Descriptor::from_extension(extension).payload_type, &content))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::document::Document;
     use crate::repository::DirTree;
 
     #[test]
@@ -140,7 +129,10 @@ mod tests {
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::write(place, content).unwrap();
         }
-        let unused = unused_files(&DirTree::open(root.path()).unwrap()).unwrap();
+        let includes = |payload_type: PayloadType, content: &[u8]| {
+            Document::decode(payload_type, content).ok().map(|document| document.defaults_files())
+        };
+        let unused = unused_files(&DirTree::open(root.path()).unwrap(), &includes).unwrap();
         let lines: Vec<_> = unused.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it

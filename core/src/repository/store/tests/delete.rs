@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 
 use rstest::rstest;
 
-use super::tests::{files, path, store};
-use super::*;
+use super::super::*;
+use super::{files, path, store};
 use crate::error::{Categorized, Category};
 
 const FILES: &[(&str, &str)] = &[

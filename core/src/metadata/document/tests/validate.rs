@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use rstest::rstest;
 
-use super::decode_tests::{FULL, yaml};
-use super::*;
+use super::super::*;
+use super::decode::{FULL, yaml};
 use crate::payload::pointer::Pointer;
 use crate::repository::sidecar_file;
 

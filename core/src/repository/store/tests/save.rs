@@ -6,8 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::tests::{files, files_of, path, store, yaml};
-use super::*;
+use super::super::*;
+use super::{files, files_of, path, store, yaml};
 use crate::error::{Categorized, Category};
 use crate::payload::{Descriptor, Object, PayloadType};
 use crate::repository::Sidecar;

@@ -4,8 +4,8 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::decode_tests::{FULL, yaml};
-use super::*;
+use super::super::*;
+use super::decode::{FULL, yaml};
 use crate::payload::PayloadType::Yaml;
 
 fn written(document: &Document) -> String {

@@ -8,7 +8,7 @@ use semver::Version;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::{OciReference, OciVersion, RELEASES, Reference};
+use super::super::{OciReference, OciVersion, RELEASES, Reference};
 use crate::digest::hex;
 use crate::error::{Categorized, Category};
 

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 
 use rstest::rstest;
 
-use super::tests::{files, files_of, store};
-use super::*;
+use super::super::*;
+use super::{files, files_of, store};
 use crate::error::{Categorized, Category};
 use crate::path::Selector;
 use crate::payload::PayloadType;

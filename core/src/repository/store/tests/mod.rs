@@ -1,5 +1,9 @@
 //! Tests of reading, and helpers for all tests of stores.
 
+mod delete;
+mod metadata;
+mod save;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 

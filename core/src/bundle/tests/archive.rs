@@ -12,8 +12,8 @@ use tar::EntryType::{
     XHeader,
 };
 
-use super::BundleError;
-use super::archive::{Capacity, MAX_FILE, MAX_TOTAL, unpack};
+use super::super::BundleError;
+use super::super::archive::{Capacity, MAX_FILE, MAX_TOTAL, unpack};
 use super::fixtures::{claimed, entry, file, gzip, pax, tar};
 use crate::error::{Categorized, Category};
 

@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
-use super::decode_tests::{pointers, yaml};
-use super::*;
+use super::super::*;
+use super::decode::{pointers, yaml};
 use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value, decode};
 

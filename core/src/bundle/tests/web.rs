@@ -9,10 +9,10 @@ use futures::{StreamExt, stream};
 use rstest::rstest;
 use sha2::{Digest, Sha256};
 
-use super::fetch::Limits;
+use super::super::fetch::Limits;
+use super::super::{Bundle, BundleError, BundleSource, Options, Reference};
 use super::fixtures::{FILES, SHORT, archive, entries_of};
-use super::server_fixture::{Server, ok, redirect, serve, status};
-use super::{Bundle, BundleError, BundleSource, Options, Reference};
+use super::server::{Server, ok, redirect, serve, status};
 use crate::digest::hex;
 use crate::error::{Categorized, Category};
 use crate::proxy::{Proxy, ProxyFields};

@@ -4,8 +4,8 @@ use std::fs;
 
 use rstest::rstest;
 
-use super::tests::{Fixture, draft, path, yaml};
-use super::*;
+use super::super::*;
+use super::{Fixture, draft, path, yaml};
 use crate::error::{Categorized, Category};
 use crate::payload::pointer::Pointer;
 

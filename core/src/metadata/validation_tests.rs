@@ -7,9 +7,9 @@ use super::*;
 use crate::metadata::document::{Document, Layers, OperationName};
 use crate::payload::{PayloadType, decode};
 
-const PETS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/petstore-3.0.yaml");
-const TILLS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/tills-3.1.json");
-const CLIENTS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/clients-2.0.yaml");
+const PETS: &[u8] = include_bytes!("../../tests/fixtures/openapi/petstore-3.0.yaml");
+const TILLS: &[u8] = include_bytes!("../../tests/fixtures/openapi/tills-3.1.json");
+const CLIENTS: &[u8] = include_bytes!("../../tests/fixtures/openapi/clients-2.0.yaml");
 
 fn value(yaml: &str) -> Value {
     decode(PayloadType::Yaml, yaml.as_bytes()).unwrap()

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use rstest::rstest;
 
+use super::super::{
+    Build, Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference,
+};
 use super::fixtures::{FILES, MANIFEST, SHORT, archive, entries_of, write};
-use super::{Build, Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference};
 use crate::error::{Categorized, Category};
 use crate::repository::Tree;
 
