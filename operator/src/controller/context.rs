@@ -62,7 +62,11 @@ impl Settings {
     pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
         let expanded = self.expand(object)?;
         let parsed = expanded.validate(&self.limits);
-        let parsed = parsed.map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
+        let parsed = parsed.map_err(|errors| {
+            let failure = Failure::spec_invalid(errors.to_string());
+            let is_of_proxy = errors.fields().any(|field| field.contains(".proxy"));
+            if is_of_proxy { failure.with_event("ProxyConfigFailed") } else { failure }
+        })?;
         Ok((expanded, parsed))
     }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::proxy::Proxy;
 use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
 use futures::stream;
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
 
 use super::backoff;
+use super::connections;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
 use super::error::Failure;
@@ -324,9 +324,7 @@ async fn remote(context: &Context, object: &ResourceRepository, git: &GitSource)
         Some(auth) => credentials(&mut reader, auth).await?,
         None => RemoteAuth::None,
     };
-    // The operator's environment, as for all its connections.
-    let proxy = Proxy::from_environment(|name| std::env::var(name).ok())
-        .map_err(|error| Failure::spec_invalid(format!("the operator's environment: {error}")))?;
+    let proxy = connections::environment_proxy()?;
     Ok(Remote { proxy, ..Remote::new(parse_url(context, git)?, git.branch.as_str(), auth) })
 }
 

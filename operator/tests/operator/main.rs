@@ -15,6 +15,7 @@ mod cancellation;
 mod chaos;
 mod confinement;
 mod election;
+mod events;
 mod faults;
 mod in_process;
 mod interruption;
