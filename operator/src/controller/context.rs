@@ -100,6 +100,9 @@ impl Context {
     }
 }
 
+/// The kind that a watch is about, and its work.
+pub type Watch = (String, BoxFuture<'static, ()>);
+
 /// The watched collections.
 #[derive(Clone)]
 pub struct Caches {
@@ -114,7 +117,7 @@ pub struct Caches {
 
 impl Caches {
     /// Creates empty caches of one namespace or all, and the watches that fill them, which end with the client.
-    pub fn open(client: &Client, namespace: Option<&str>) -> (Self, Vec<BoxFuture<'static, ()>>) {
+    pub fn open(client: &Client, namespace: Option<&str>) -> (Self, Vec<Watch>) {
         let mut watches = Vec::new();
         let caches = Self {
             repositories: watched(client, namespace, &mut watches),
@@ -151,13 +154,13 @@ where
     }
 }
 
-fn watched<T>(client: &Client, namespace: Option<&str>, watches: &mut Vec<BoxFuture<'static, ()>>) -> Cache<T>
+fn watched<T>(client: &Client, namespace: Option<&str>, watches: &mut Vec<Watch>) -> Cache<T>
 where
     T: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Cached + DeserializeOwned,
 {
     let (cache, filler) = cache::cache();
     let events = watcher(api::<T>(client, namespace), watcher::Config::default());
-    watches.push(filler.follow(lean(events)).boxed());
+    watches.push((T::kind(&()).into_owned(), filler.follow(lean(events)).boxed()));
     cache
 }
 
