@@ -82,6 +82,11 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
+    /// Returns a name for the log.
+    pub fn name(&self) -> String {
+        format!("server of {}", self.purpose)
+    }
+
     /// Serves until `close` is cancelled. Requests in flight are completed, if they end in time.
     pub async fn serve(self, listener: TcpListener, close: CancellationToken) {
         let address = listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string());

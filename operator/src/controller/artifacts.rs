@@ -177,7 +177,7 @@ async fn document(
         (Err(error), Some(known)) => Ok((known, Some(format!("spec.openapi: {}", with_causes(&error))))),
         (Err(error), None) => {
             let message = format!("spec.openapi: {}", with_causes(&error));
-            Err(Failure::new(Reason::ArtifactUnavailable, message))
+            Err(unavailable(message))
         }
     }
 }
@@ -263,8 +263,7 @@ async fn open_at_server(
         Err(error) => {
             let reason = with_causes(&error);
             let kept = BundleSource::new(options).kept(reference, &reason).await;
-            let unavailable = || Failure::new(Reason::ArtifactUnavailable, format!("{field}: {reason}"));
-            return kept.transpose().ok_or_else(unavailable);
+            return kept.transpose().ok_or_else(|| unavailable(format!("{field}: {reason}")));
         }
     };
     let opened = BundleSource::new(Options { access: Some(access), ..options }).open(reference).await;
@@ -276,13 +275,18 @@ async fn open_at_server(
     Ok(opened)
 }
 
+/// Returns the failure of an artifact that cannot be fetched, or is invalid.
+fn unavailable(message: String) -> Failure {
+    Failure::new(Reason::ArtifactUnavailable, message).with_event("DownloadFailed")
+}
+
 /// Returns the failure of a bundle that cannot be used. What a server sent is not the spec, and may be valid at the next
 /// fetch.
 fn bundle_failure(field: &str, error: &BundleError) -> Failure {
     let message = format!("{field}: {}", with_causes(error));
     match error {
         BundleError::Reference { .. } => Failure::spec_invalid(message),
-        _ => Failure::new(Reason::ArtifactUnavailable, message),
+        _ => unavailable(message),
     }
 }
 

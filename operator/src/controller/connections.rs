@@ -1,6 +1,6 @@
 //! Reads the TLS and proxy settings of a spec and their Secrets.
 
-use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyError, ProxyFields};
+use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyFields};
 use declarest_core::transport::{Pem, TlsConfig, TlsError};
 
 use super::error::Failure;
@@ -32,6 +32,19 @@ pub async fn tls(secrets: &mut SecretReader, field: &str, spec: Option<&Tls>) ->
     tls.presenting(presented, presented_key).map_err(unusable)
 }
 
+/// The event of a proxy that cannot be used.
+const PROXY_CONFIG_FAILED: &str = "ProxyConfigFailed";
+
+/// Returns the proxy of the operator's environment.
+///
+/// # Errors
+/// `SpecInvalid` if a variable is invalid.
+pub fn environment_proxy() -> Result<Proxy, Failure> {
+    Proxy::from_environment(|name| std::env::var(name).ok()).map_err(|error| {
+        Failure::spec_invalid(format!("the operator's environment: {error}")).with_event(PROXY_CONFIG_FAILED)
+    })
+}
+
 /// Reads the proxy in `field` of a spec; missing fields are taken from the environment.
 ///
 /// # Errors
@@ -41,9 +54,15 @@ pub async fn proxy(
     field: &str,
     spec: Option<&crd::Proxy>,
 ) -> Result<Proxy, Failure> {
-    let refused = |error: ProxyError| Failure::spec_invalid(error.to_string());
-    let environment = Proxy::from_environment(|name| std::env::var(name).ok()).map_err(refused)?;
+    let environment = environment_proxy()?;
     let Some(spec) = spec else { return Ok(environment) };
+    let configured = configured(secrets, field, spec).await;
+    configured
+        .map(|proxy| proxy.over(&environment))
+        .map_err(|failure| failure.with_event(PROXY_CONFIG_FAILED))
+}
+
+async fn configured(secrets: &mut SecretReader, field: &str, spec: &crd::Proxy) -> Result<Proxy, Failure> {
     let auth = match &spec.auth {
         None => None,
         Some(basic) => {
@@ -57,5 +76,5 @@ pub async fn proxy(
         https: spec.https_url.as_deref(),
         no_proxy: spec.no_proxy.as_deref(),
     };
-    Ok(Proxy::parse(field, fields, auth).map_err(refused)?.over(&environment))
+    Proxy::parse(field, fields, auth).map_err(|error| Failure::spec_invalid(error.to_string()))
 }

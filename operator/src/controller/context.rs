@@ -62,7 +62,11 @@ impl Settings {
     pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
         let expanded = self.expand(object)?;
         let parsed = expanded.validate(&self.limits);
-        let parsed = parsed.map_err(|errors| Failure::spec_invalid(errors.to_string()))?;
+        let parsed = parsed.map_err(|errors| {
+            let failure = Failure::spec_invalid(errors.to_string());
+            let is_of_proxy = errors.fields().any(|field| field.contains(".proxy"));
+            if is_of_proxy { failure.with_event("ProxyConfigFailed") } else { failure }
+        })?;
         Ok((expanded, parsed))
     }
 
@@ -96,6 +100,9 @@ impl Context {
     }
 }
 
+/// The kind that a watch is about, and its work.
+pub type Watch = (String, BoxFuture<'static, ()>);
+
 /// The watched collections.
 #[derive(Clone)]
 pub struct Caches {
@@ -110,7 +117,7 @@ pub struct Caches {
 
 impl Caches {
     /// Creates empty caches of one namespace or all, and the watches that fill them, which end with the client.
-    pub fn open(client: &Client, namespace: Option<&str>) -> (Self, Vec<BoxFuture<'static, ()>>) {
+    pub fn open(client: &Client, namespace: Option<&str>) -> (Self, Vec<Watch>) {
         let mut watches = Vec::new();
         let caches = Self {
             repositories: watched(client, namespace, &mut watches),
@@ -147,13 +154,13 @@ where
     }
 }
 
-fn watched<T>(client: &Client, namespace: Option<&str>, watches: &mut Vec<BoxFuture<'static, ()>>) -> Cache<T>
+fn watched<T>(client: &Client, namespace: Option<&str>, watches: &mut Vec<Watch>) -> Cache<T>
 where
     T: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Cached + DeserializeOwned,
 {
     let (cache, filler) = cache::cache();
     let events = watcher(api::<T>(client, namespace), watcher::Config::default());
-    watches.push(filler.follow(lean(events)).boxed());
+    watches.push((T::kind(&()).into_owned(), filler.follow(lean(events)).boxed()));
     cache
 }
 

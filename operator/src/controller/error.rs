@@ -11,11 +11,19 @@ use super::outcome::{Outcome, Reason};
 pub struct Failure {
     pub reason: Reason,
     pub message: String,
+    /// A more specific event than that of the reason.
+    pub event: Option<&'static str>,
 }
 
 impl Failure {
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        Self { reason, message: message.into(), event: None }
+    }
+
+    /// Adds a more specific event.
+    #[must_use]
+    pub fn with_event(self, event: &'static str) -> Self {
+        Self { event: Some(event), ..self }
     }
 
     pub fn spec_invalid(message: impl Into<String>) -> Self {
@@ -55,6 +63,6 @@ impl Failure {
 
 impl From<Failure> for Outcome {
     fn from(failure: Failure) -> Self {
-        Self::new(failure.reason, failure.message)
+        Self { event: failure.event, ..Self::new(failure.reason, failure.message) }
     }
 }

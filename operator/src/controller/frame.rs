@@ -339,8 +339,10 @@ impl<R: Reconciler> Frame<R> {
         let reason = outcome.reason.as_str();
         if outcome.reason != Reason::Reconciling && reason_before != Some(reason) {
             let warning = outcome.reason.is_failure();
-            let notice = Notice { warning, reason, note: outcome.message.clone() };
-            self.context.events.publish(&reference, &notice).await;
+            for reason in [Some(reason), outcome.event].into_iter().flatten() {
+                let notice = Notice { warning, reason, note: outcome.message.clone() };
+                self.context.events.publish(&reference, &notice).await;
+            }
         }
     }
 

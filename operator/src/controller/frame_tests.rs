@@ -43,7 +43,7 @@ impl Reconciler for PanicsFor {
 
 fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
     let (caches, watches) = Caches::open(client, None);
-    for watch in watches {
+    for (_, watch) in watches {
         tokio::spawn(watch);
     }
     Arc::new(Context {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use declarest_core::server::Client;
 
 use super::artifacts::Artifacts;
+use super::conditions;
 use super::context::{Context, Guarded};
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
-use super::outcome::{Fact, Outcome, Reason, Truth};
+use super::outcome::{Fact, Notice, Outcome, Reason, Truth};
 use super::pools::Pools;
 use crate::crd::ManagedServer;
 use crate::directories;
@@ -21,6 +22,12 @@ pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
     let objects = context.caches.servers.clone();
     frame::run(ManagedServers(pools), context, &objects, wakeups).await;
 }
+
+/// The condition of the artifacts, and the event when they are fetched.
+const CACHED: &str = "ArtifactsCached";
+
+/// The reason of that condition if the last artifacts are used.
+const STALE: &str = "StaleArtifact";
 
 struct ManagedServers(Arc<Pools>);
 
@@ -44,7 +51,10 @@ impl Reconciler for ManagedServers {
         }
         outcome.with_condition(match client.health().await {
             Ok(()) => reachable(Truth::True, "ProbeSucceeded", "the health check succeeded".to_owned()),
-            Err(error) => reachable(Truth::False, "ProbeFailed", error.to_string()),
+            Err(error) => {
+                tracing::warn!(reason = "ProbeFailed", %error, "the health check failed");
+                reachable(Truth::False, "ProbeFailed", error.to_string())
+            }
         })
     }
 
@@ -79,7 +89,7 @@ async fn artifacts(
     let (artifacts, truth, reason, message) = match fetched {
         Ok(artifacts) if !artifacts.stale.is_empty() => {
             let stale = artifacts.stale.join("; ");
-            (artifacts, Truth::False, "StaleArtifact", stale)
+            (artifacts, Truth::False, STALE, stale)
         }
         Ok(artifacts) if artifacts.warnings.is_empty() => {
             (artifacts, Truth::True, "Cached", "all artifacts are fetched and valid".to_owned())
@@ -89,14 +99,24 @@ async fn artifacts(
             (artifacts, Truth::True, "Cached", warnings)
         }
         Err(failure) => match known.last(object) {
-            Some(stale) => (stale, Truth::False, "StaleArtifact", failure.message),
+            Some(stale) => (stale, Truth::False, STALE, failure.message),
             None => return Err(failure),
         },
+    };
+    if reason == STALE {
+        tracing::warn!(reason, detail = message, "artifacts cannot be fetched again; the last ones are used");
+    }
+    let before = conditions::find(object.conditions(), CACHED).map(|cached| cached.reason.as_str());
+    let is_news = before != Some(reason) || round.status.artifact_digests != artifacts.digests();
+    let outcome = match reason {
+        _ if !is_news => outcome,
+        STALE => outcome.with_notice(Notice::warning("DownloadFailed", message.as_str())),
+        _ => outcome.with_notice(Notice::normal(CACHED, message.as_str())),
     };
     round.status.artifact_digests = artifacts.digests();
     round.status.openapi_cache_path = artifacts.openapi_path();
     round.status.metadata_cache_path = artifacts.metadata_path();
-    Ok(outcome.with_condition(Fact { type_: "ArtifactsCached", truth, reason, message }))
+    Ok(outcome.with_condition(Fact { type_: CACHED, truth, reason, message }))
 }
 
 /// Returns the condition `Reachable`. It does not affect whether the server is used.

@@ -31,8 +31,27 @@ pub struct Mirrors {
     open: Mutex<HashMap<Key, Opened>>,
     /// A mirror must not be opened twice at the same time.
     turns: Turns,
-    /// Receivers of mirrors that may be damaged.
-    subscribers: Mutex<Vec<UnboundedSender<Key>>>,
+    /// Mirrors that may be damaged.
+    suspected: Announcements,
+    /// Mirrors that have become current.
+    renewed: Announcements,
+}
+
+/// Names of repositories, for all receivers.
+#[derive(Default)]
+struct Announcements(Mutex<Vec<UnboundedSender<Key>>>);
+
+impl Announcements {
+    fn send(&self, repository: &Key) {
+        let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        receivers.retain(|receiver| receiver.unbounded_send(repository.clone()).is_ok());
+    }
+
+    fn receive(&self) -> impl Stream<Item = Key> + Send + use<> {
+        let (sender, receiver) = unbounded();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
 }
 
 #[derive(Clone)]
@@ -41,6 +60,8 @@ struct Opened {
     mirror: Mirror,
     /// When it was last replaced because of damage.
     renewed: Option<Instant>,
+    /// Whether it has the revision that its repository shows.
+    current: bool,
 }
 
 impl Mirrors {
@@ -73,7 +94,7 @@ impl Mirrors {
             }
             _ => (Mirror::open(&place.directory, &place.binding)?, None),
         };
-        let opened = Opened { place: place.clone(), mirror: mirror.clone(), renewed };
+        let opened = Opened { place: place.clone(), mirror: mirror.clone(), renewed, current: false };
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(repository.clone(), opened);
         Ok(mirror)
     }
@@ -82,9 +103,24 @@ impl Mirrors {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(repository).cloned()
     }
 
-    /// Returns the mirror of a repository, if its controller has opened it.
+    /// Returns the mirror of a repository, if it is current. After a start, and after damage, it may be open and empty.
     pub fn get(&self, repository: &Key) -> Option<Mirror> {
-        self.known(repository).map(|opened| opened.mirror)
+        self.known(repository).filter(|opened| opened.current).map(|opened| opened.mirror)
+    }
+
+    /// Records that the mirror has the revision that its repository shows.
+    pub fn set_current(&self, repository: &Key) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = open.get_mut(repository).map(|opened| std::mem::replace(&mut opened.current, true));
+        drop(open);
+        if before == Some(false) {
+            self.renewed.send(repository);
+        }
+    }
+
+    /// Returns the repositories whose mirrors become current.
+    pub fn renewals(&self) -> impl Stream<Item = Key> + Send + use<> {
+        self.renewed.receive()
     }
 
     /// Returns all open mirrors of a namespace.
@@ -108,15 +144,12 @@ impl Mirrors {
 
     /// Requests a check of a mirror that could not be read.
     pub fn suspect(&self, repository: &Key) {
-        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        subscribers.retain(|subscriber| subscriber.unbounded_send(repository.clone()).is_ok());
+        self.suspected.send(repository);
     }
 
     /// Returns the repositories whose mirrors must be checked.
     pub fn suspects(&self) -> impl Stream<Item = Key> + Send + use<> {
-        let (sender, receiver) = unbounded();
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
-        receiver
+        self.suspected.receive()
     }
 }
 

@@ -142,6 +142,8 @@ pub struct Outcome {
     pub conditions: Vec<Fact>,
     /// Events that are not implied by a change of the Ready condition.
     pub notices: Vec<Notice>,
+    /// A more specific event, which is published together with that of the reason.
+    pub event: Option<&'static str>,
     /// The wait before the next round; overrides that of the reason.
     pub requeue: Option<Duration>,
     /// Consecutive failures, if the object counts them itself; otherwise failed rounds are counted.
@@ -205,6 +207,7 @@ impl Outcome {
             message: message.into(),
             conditions: Vec::new(),
             notices: Vec::new(),
+            event: None,
             requeue: None,
             failures: None,
         }

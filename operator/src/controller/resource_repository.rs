@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::proxy::Proxy;
 use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
 use futures::stream;
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
 
 use super::backoff;
+use super::connections;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
 use super::error::Failure;
@@ -114,7 +114,12 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
     // Fetch if it is due. The Secret of the webhook is read at the same time.
     let interval = object.interval().unwrap_or_default();
     let mut outcome = Outcome::ready("");
-    let wait = wait(&object, &mirror, interval).await?;
+    let held = held(&object, &mirror).await?;
+    if held.is_some() {
+        // Policies can use the last revision, even if the fetch fails.
+        pools.mirrors.set_current(&object.key());
+    }
+    let wait = if held == Some(Held::Tip) { wait(&object, interval) } else { Duration::ZERO };
     let unusable = webhook_problem(context, &object, git);
     let unusable = if wait.is_zero() {
         let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote), unusable);
@@ -125,7 +130,10 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
         acknowledge_webhook(&object, &mut round.status, &mut outcome);
         context.metrics.polled(object.key().subject(), fetched.is_ok());
         match fetched {
-            Ok(revision) => record(round, &revision, &mut outcome),
+            Ok(revision) => {
+                pools.mirrors.set_current(&object.key());
+                record(round, &revision, &mut outcome);
+            }
             // The outcome keeps its events, although the fetch failed.
             Err(failure) => {
                 outcome.reason = failure.reason;
@@ -196,20 +204,34 @@ async fn open_mirror(
     Ok((opened.await?, settled.note))
 }
 
-/// Returns the time until the next fetch; zero if it is due.
-async fn wait(object: &ResourceRepository, mirror: &Mirror, interval: Duration) -> Result<Duration, Failure> {
+/// Where the mirror has a revision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Tip,
+    History,
+}
+
+/// Returns where the mirror has the revision that the status shows; `None` if it does not have it.
+async fn held(object: &ResourceRepository, mirror: &Mirror) -> Result<Option<Held>, Failure> {
+    let shown = object.status.as_ref().and_then(|status| status.last_fetched_revision.as_deref());
+    let Some(shown) = shown.and_then(|shown| shown.parse::<Revision>().ok()) else { return Ok(None) };
     let mirror = mirror.clone();
-    let tip = blocking(move || mirror.tip().map_err(|error| failure(&error))).await?;
+    blocking(move || {
+        let tip = mirror.tip().map_err(|error| failure(&error))?;
+        let in_history = || mirror.tree(&shown).is_ok().then_some(Held::History);
+        Ok(if tip.as_ref() == Some(&shown) { Some(Held::Tip) } else { in_history() })
+    })
+    .await
+}
+
+/// Returns the time until the next fetch of a mirror that is at its revision; zero if it is due.
+fn wait(object: &ResourceRepository, interval: Duration) -> Duration {
     let status = object.status.clone().unwrap_or_default();
-    let kept = tip.is_some_and(|tip| Some(tip.as_str()) == status.last_fetched_revision.as_deref());
     let asked = status.last_fetched_generation != object.meta().generation
         || delivery(object) != acknowledged(&status)
         // After a failure, the reconcile loop decides when to retry, so a round means that a fetch is due.
         || !kind::is_ready(object);
-    if asked || !kept {
-        return Ok(Duration::ZERO);
-    }
-    Ok(until_next(&status, interval, Timestamp::now()))
+    if asked { Duration::ZERO } else { until_next(&status, interval, Timestamp::now()) }
 }
 
 /// Returns the time until `interval` after the last fetch.
@@ -324,9 +346,7 @@ async fn remote(context: &Context, object: &ResourceRepository, git: &GitSource)
         Some(auth) => credentials(&mut reader, auth).await?,
         None => RemoteAuth::None,
     };
-    // The operator's environment, as for all its connections.
-    let proxy = Proxy::from_environment(|name| std::env::var(name).ok())
-        .map_err(|error| Failure::spec_invalid(format!("the operator's environment: {error}")))?;
+    let proxy = connections::environment_proxy()?;
     Ok(Remote { proxy, ..Remote::new(parse_url(context, git)?, git.branch.as_str(), auth) })
 }
 

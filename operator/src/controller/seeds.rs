@@ -128,7 +128,7 @@ async fn plant(file: &Path, seed: Secret, key: &KeyMaterial) -> Result<(), Failu
     let proven = FileStore::new(settings(candidate.clone(), key.clone())).list().await;
     if let Err(error) = proven {
         let _ = fs::remove_file(&candidate);
-        let Failure { reason, message } = failure(&error);
+        let Failure { reason, message, .. } = failure(&error);
         return Err(Failure::new(reason, format!("spec.file.seedRef: {message}")));
     }
     let file = file.to_owned();

@@ -6,6 +6,7 @@ mod memory;
 mod operate;
 mod signals;
 mod standalone;
+mod tasks;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -42,8 +43,8 @@ pub enum RuntimeError {
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]
     Expansion(#[from] InvalidPattern),
-    #[error("a watch ended before its first list was complete")]
-    WatchEnded,
+    #[error("a task ended too early: {0}")]
+    TaskEnded(String),
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
     #[error("cannot set up the in-process API: {0}")]

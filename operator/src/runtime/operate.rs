@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::{Client, Resource, ResourceExt as _};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::RuntimeError;
 use super::client::install_crypto_provider;
+use super::tasks::Tasks;
 use crate::admission::{self, Certificates, Reviewer};
 use crate::args::{AdmissionOptions, BindAddress, ManagerOptions};
 use crate::controller;
@@ -65,17 +65,18 @@ pub async fn operate(
         (platform.metrics_address, "metrics", telemetry::scrape(Arc::clone(&metrics))),
         (platform.probe_address, "probes", telemetry::probes(Arc::clone(&health))),
     ];
-    let mut background = JoinSet::new();
+    let mut background = Tasks::default();
     for (address, purpose, router) in listeners {
         if let Some(listener) = http_server::listen(&address, purpose).await? {
-            background.spawn(telemetry::server(purpose, router).serve(listener, close.clone()));
+            let server = telemetry::server(purpose, router);
+            background.spawn(server.name(), server.serve(listener, close.clone()));
         }
     }
     let settings = settings(options, &directories, platform.allow_file_repositories)?;
     // Fill the caches. Standby replicas do so too.
     let (caches, watches) = Caches::open(&client, options.namespace());
-    for watch in watches {
-        background.spawn(watch);
+    for (kind, watch) in watches {
+        background.spawn(format!("watch of {kind}"), watch);
     }
     if let Some(admission) = platform.admission {
         let reviewer = Reviewer::new(platform.webhook_client.clone(), settings.clone());
@@ -89,7 +90,8 @@ pub async fn operate(
         options.namespace(),
     );
     if let Some(listener) = http_server::listen(&platform.webhook_address, "webhooks").await? {
-        background.spawn(receiver.server().serve(listener, close.clone()));
+        let server = receiver.server();
+        background.spawn(server.name(), server.serve(listener, close.clone()));
     }
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity),
@@ -101,8 +103,12 @@ pub async fn operate(
         dependencies: controller::dependencies::Dependencies::default(),
         stop: stop.child_token(),
     });
-    // Become leader, reconcile and drain.
-    let result = lead(election, &context, &health, &stop).await;
+    // Become leader, reconcile and drain. Without one of its tasks, the process would miss changes, so it ends. Work in
+    // flight is then dropped, and the lease expires.
+    let result = tokio::select! {
+        result = lead(election, &context, &health, &stop) => result,
+        error = background.ended_early(&close) => Err(error),
+    };
     health.drain();
     close.cancel();
     background.shutdown().await;
@@ -115,13 +121,15 @@ async fn admit(
     reviewer: Reviewer,
     health: &Health,
     close: &CancellationToken,
-    background: &mut JoinSet<()>,
+    background: &mut Tasks,
 ) -> Result<(), RuntimeError> {
     let certificates = Arc::new(Certificates::default());
     let acceptor = certificates.acceptor().map_err(RuntimeError::Tls)?;
     if let Some(listener) = http_server::listen(&options.address, "admission reviews").await? {
-        background.spawn(admission::server(reviewer, acceptor).serve(listener, close.clone()));
-        background.spawn(Arc::clone(&certificates).follow(options.certificates));
+        let server = admission::server(reviewer, acceptor);
+        background.spawn(server.name(), server.serve(listener, close.clone()));
+        let follow = Arc::clone(&certificates).follow(options.certificates);
+        background.spawn("certificate of the admission webhooks", follow);
         health.await_certificate(certificates.loaded());
     }
     Ok(())
@@ -153,7 +161,8 @@ async fn lead(
 ) -> Result<(), RuntimeError> {
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        synced = context.caches.synced() => if !synced { return Err(RuntimeError::WatchEnded) },
+        // If a watch has ended, the caller ends the process.
+        true = context.caches.synced() => {}
     }
     health.caches_synced();
     tracing::info!("caches are synced");

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::operate::{Platform, operate};
+use super::tasks::Tasks;
 use super::{RuntimeError, signals};
 use crate::args::{BindAddress, StandaloneOptions};
 use crate::directories::{self, Directories};
@@ -24,11 +24,11 @@ pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
     report(&manifests.load().await?);
     // The API ends after the controllers, because they still write to it while they drain.
     let close = CancellationToken::new();
-    let mut background = JoinSet::new();
+    let mut background = Tasks::default();
     if let Some(address) = &options.api_listen {
         listen(&api, address, &options.state_dir, &close, &mut background).await?;
     }
-    background.spawn(manifests.watch(stop.clone()));
+    background.spawn("watch of the manifests", manifests.watch(stop.clone()));
     let platform = Platform {
         client: api.client(),
         directories: Directories::below(&options.state_dir),
@@ -41,7 +41,11 @@ pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
         admission: None,
         webhook_client: api.client(),
     };
-    let result = operate(platform, &options.manager, stop).await;
+    let stopping = stop.clone();
+    let result = tokio::select! {
+        result = operate(platform, &options.manager, stop) => result,
+        error = background.ended_early(&stopping) => Err(error),
+    };
     close.cancel();
     background.shutdown().await;
     result
@@ -53,7 +57,7 @@ async fn listen(
     address: &BindAddress,
     state: &Path,
     close: &CancellationToken,
-    background: &mut JoinSet<()>,
+    background: &mut Tasks,
 ) -> Result<(), RuntimeError> {
     let Some(listener) = http_server::listen(address, "the API").await? else { return Ok(()) };
     let path = state.join(API_ADDRESS);
@@ -61,7 +65,7 @@ async fn listen(
     let bound = listener.local_addr().map_err(failed)?;
     std::fs::write(&path, bound.to_string()).map_err(failed)?;
     let (api, close) = (api.clone(), close.clone());
-    background.spawn(async move {
+    background.spawn("server of the API", async move {
         if let Err(error) = api.serve(listener, close).await {
             tracing::error!(%error, "cannot serve the API");
         }

@@ -1,17 +1,23 @@
 //! Controllers within the test's process, for what no process on an API server can be made to do in
 //! reasonable time: hold an object that the schema refuses, and wait for more than a minute.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use declarest_operator::args::{Args, BindAddress, Command, ManagerOptions};
 use declarest_operator::controller::frame::FINALIZER;
 use declarest_operator::crd::{self, ManagedServer};
 use declarest_operator::directories::Directories;
 use declarest_operator::runtime::{Platform, operate};
 use declarest_operator::standalone;
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::client::Body;
 use kube::runtime::conditions::is_deleted;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt as _};
@@ -24,7 +30,13 @@ const NAMESPACE: &str = "team";
 /// Runs the controllers in a task until the guard is dropped.
 fn run(client: &Client, state: &TempDir) -> DropGuard {
     let stop = CancellationToken::new();
-    let platform = Platform {
+    let (platform, options, stopped) = (platform(client, state), options(), stop.clone());
+    tokio::spawn(async move { operate(platform, &options, stopped).await });
+    stop.drop_guard()
+}
+
+fn platform(client: &Client, state: &TempDir) -> Platform {
+    Platform {
         client: client.clone(),
         directories: Directories::below(state.path()),
         identity: "test".to_owned(),
@@ -35,10 +47,7 @@ fn run(client: &Client, state: &TempDir) -> DropGuard {
         webhook_address: BindAddress::Off,
         admission: None,
         webhook_client: client.clone(),
-    };
-    let (options, stopped) = (options(), stop.clone());
-    tokio::spawn(async move { operate(platform, &options, stopped).await });
-    stop.drop_guard()
+    }
 }
 
 fn options() -> ManagerOptions {
@@ -127,4 +136,42 @@ async fn a_cleanup_that_keeps_failing_lets_the_object_go() {
     assert_eq!(notes.len(), 5, "{notes:?}");
     assert!(notes[0].starts_with("try 1 of 5: cannot remove directory "), "{notes:?}");
     assert!(notes[4].ends_with("; giving up"), "{notes:?}");
+}
+
+/// A client whose watches of `plural` panic at the next change after `broken` is set.
+fn fragile(client: &Client, plural: &'static str, broken: &Arc<AtomicBool>) -> Client {
+    let (inner, broken) = (client.clone(), Arc::clone(broken));
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (inner, broken) = (inner.clone(), Arc::clone(&broken));
+        async move {
+            let is_watch = request.uri().path().ends_with(plural)
+                && request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let response = inner.send(request).await?;
+            Ok::<_, kube::Error>(response.map(|body| {
+                body.map_frame(move |frame| {
+                    assert!(!(is_watch && broken.load(Ordering::Relaxed)), "a panic on purpose");
+                    frame
+                })
+            }))
+        }
+    });
+    Client::new(service, NAMESPACE)
+}
+
+#[tokio::test]
+async fn the_process_ends_when_a_watch_has_ended() {
+    let (client, state) = (standalone::Api::new(crd::all()).unwrap().client(), tempfile::tempdir().unwrap());
+    let broken = Arc::new(AtomicBool::new(false));
+    let platform = platform(&fragile(&client, "/managedservers", &broken), &state);
+    let running = tokio::spawn(async move { operate(platform, &options(), CancellationToken::new()).await });
+    let servers = servers(&client);
+    let http = json!({"baseURL": "https://api.example.test"});
+    servers.create(&PostParams::default(), &server("first", &http)).await.unwrap();
+    until_reason(&servers, "first", "Ready").await;
+
+    broken.store(true, Ordering::Relaxed);
+    servers.create(&PostParams::default(), &server("second", &http)).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(20), running).await;
+    let error = ended.expect("the process runs on").unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "a task ended too early: watch of ManagedServer");
 }

@@ -16,6 +16,7 @@ mod chaos;
 mod confinement;
 mod destinations;
 mod election;
+mod events;
 mod faults;
 mod in_process;
 mod interruption;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
-use crate::support::world::{World, is_true};
+use crate::support::world::{World, is_true, ready};
 
 const ITEMS: usize = 200;
 
@@ -156,4 +156,41 @@ async fn a_repository_whose_mirror_is_damaged_is_not_ready() {
     scene.world.fetched(&scene.git.head()).await;
     scene.full_run_succeeds().await;
     scene.assert_nothing_deleted();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_waits_for_a_mirror_that_is_fetched_again() {
+    let git = GitRemote::new();
+    git.write("items/i1/resource.json", r#"{"id": "i1"}"#);
+    git.commit("one");
+    git.push();
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let server = RestServer::start(config).unwrap();
+    let mut world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+
+    // The operator starts with empty directories, and Git is not available.
+    world.kill();
+    fs::remove_dir_all(world.state().join("repos")).unwrap();
+    let away = git.root().join("away.git");
+    fs::rename(git.bare(), &away).unwrap();
+    world.launch().await;
+    world.repository_reason("FetchFailed").await;
+    world.request_sync().await;
+    let waiting = world.policy("the policy waits", |status| is_true(&status.conditions, "Reconciling")).await;
+    let kept = ready(&waiting.conditions);
+    assert_eq!((kept.status.as_str(), kept.reason.as_str()), ("True", "Ready"));
+    assert_eq!(waiting.consecutive_failures, 0);
+
+    // The same revision comes back.
+    fs::rename(&away, git.bare()).unwrap();
+    world.notify().await;
+    world.fetched(&git.head()).await;
+    world.patience = Duration::from_secs(10);
+    let status = world.finished("ManualRequest").await;
+    assert!(is_true(&status.conditions, "Ready"));
+    assert!(!world.log().contains("RepositoryUnavailable"), "{}", world.log_tail());
 }

@@ -64,7 +64,7 @@ type Configuration = (ConfigHash, String);
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
-    let wakeups = wakeups::wakeups(&context);
+    let wakeups = wakeups::wakeups(&context, &pools.mirrors);
     let policies = context.caches.policies.clone();
     frame::run(SyncPolicies::new(pools), context, &policies, wakeups).await;
 }

@@ -43,10 +43,8 @@ pub async fn run(
 ) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
     let mirror = pools.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
-        Failure::new(
-            Reason::RepositoryUnavailable,
-            "the repository's mirror is not open yet; waiting for its next fetch",
-        )
+        // The repository is ready, so its mirror is only lost, and is fetched again.
+        Failure::new(Reason::Reconciling, "waiting for the repository's mirror, which is fetched again")
     })?;
     let (repository_key, sound) = (plan.inputs.repository.key(), mirror.clone());
     let done = Box::pin(run_on(round, pools, plan, target, mirror, started)).await;
@@ -406,6 +404,12 @@ fn unwanted(context: &Context, key: &Key, generation: i64) -> Option<&'static st
     moved_on.then_some("the policy's spec changed")
 }
 
+/// Returns the failure of a mirror that cannot be read. A mirror without the revision was fetched again, and its
+/// repository is about to show a newer revision.
 fn unavailable(error: &RepositoryError) -> Failure {
-    Failure::new(Reason::RepositoryUnavailable, error.to_string())
+    let reason = match error {
+        RepositoryError::RevisionMissing { .. } => Reason::Reconciling,
+        _ => Reason::RepositoryUnavailable,
+    };
+    Failure::new(reason, error.to_string())
 }

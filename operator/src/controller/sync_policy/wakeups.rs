@@ -11,17 +11,19 @@ use crate::controller::cache::{Cache, Cached, Change};
 use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::kind::{Key, Kind};
+use crate::controller::mirrors::Mirrors;
 use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 
 /// Returns the policies to reconcile because a dependency or an overlapping policy changed.
-pub fn wakeups(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + 'static {
-    let repositories = dependents(context, &context.caches.repositories, |policy, name| {
-        names(&policy.spec.resource_repository_ref, name)
-    });
-    let servers = dependents(context, &context.caches.servers, |policy, name| {
+pub fn wakeups(context: &Arc<Context>, mirrors: &Mirrors) -> impl Stream<Item = Key> + Send + 'static {
+    // A mirror that is fetched again may be at the same revision.
+    let repositories = stream::select(changed(&context.caches.repositories), mirrors.renewals());
+    let repositories =
+        users(context, repositories, |policy, name| names(&policy.spec.resource_repository_ref, name));
+    let servers = users(context, changed(&context.caches.servers), |policy, name| {
         names(&policy.spec.managed_server_ref, name)
     });
-    let stores = dependents(context, &context.caches.stores, |policy, name| {
+    let stores = users(context, changed(&context.caches.stores), |policy, name| {
         policy.spec.secret_store_ref.as_ref().is_some_and(|store| names(store, name))
     });
     let secrets = context.dependents::<SyncPolicy>();
@@ -34,17 +36,14 @@ pub fn wakeups(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + 'stat
     ])
 }
 
-/// Returns the policies that refer to an object whose readiness, spec, revision or artifacts changed.
-fn dependents<K: Kind + Facts>(
+/// Returns the policies that refer to one of `objects`.
+fn users<S: Stream<Item = Key> + Send>(
     context: &Arc<Context>,
-    objects: &Cache<Guarded<K>>,
+    objects: S,
     refers: fn(&SyncPolicy, &str) -> bool,
-) -> impl Stream<Item = Key> + Send + use<K>
-where
-    Guarded<K>: Cached,
-{
+) -> impl Stream<Item = Key> + Send + use<S> {
     let context = Arc::clone(context);
-    changed(objects).flat_map(move |key| {
+    objects.flat_map(move |key| {
         let policies = context.caches.policies.list(&key.namespace);
         let users: Vec<Key> =
             policies.iter().filter(|policy| refers(policy, &key.name)).map(Kind::key).collect();
@@ -52,7 +51,7 @@ where
     })
 }
 
-/// Returns the objects whose facts differ from their last known state.
+/// Returns the objects whose readiness, spec, revision or artifacts differ from their last known state.
 fn changed<K: Kind + Facts>(objects: &Cache<Guarded<K>>) -> impl Stream<Item = Key> + Send + use<K>
 where
     Guarded<K>: Cached,

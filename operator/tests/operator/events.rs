@@ -1,0 +1,62 @@
+//! Events and log lines of artifacts, probes and proxies.
+
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+use serde_json::json;
+
+use crate::support::published::Published;
+use crate::support::world::{World, declarest};
+
+/// Waits for an event, and returns its type and note.
+async fn event(world: &World, reason: &str) -> (String, String) {
+    let look = || async {
+        let events = world.api::<Event>().list(&ListParams::default()).await.ok()?.items;
+        let event = events.into_iter().find(|event| event.reason.as_deref() == Some(reason))?;
+        Some((event.type_?, event.note?))
+    };
+    world.eventually(&format!("the event {reason}"), look).await
+}
+
+#[tokio::test]
+async fn artifacts_and_probes_are_reported() {
+    let published = Published::start("ours", None).await;
+    let world = World::start().await;
+    world.create_secret("app", &[("key", "value")]).await;
+    let key = json!({"header": "X-Key", "valueRef": {"name": "app", "key": "key"}});
+    let metadata = json!({"url": format!("{}/bundle.tar.gz", published.url)});
+    let http = json!({"baseURL": published.url, "healthCheck": "/absent", "auth": {"customHeaders": [key]}});
+    world.create(declarest("ManagedServer", "server", &json!({"http": http, "metadata": metadata}))).await;
+    world.artifacts_cached("Cached").await;
+    assert_eq!(event(&world, "ArtifactsCached").await.0, "Normal");
+    assert!(world.log().contains("ProbeFailed"), "{}", world.log_tail());
+
+    published.breaks(&["/bundle.tar.gz"]);
+    world.replace_secret("app", &[("other", "value")]).await;
+    world.artifacts_cached("StaleArtifact").await;
+    let (type_, note) = event(&world, "DownloadFailed").await;
+    assert!(type_ == "Warning" && note.contains("spec.metadata.url: "), "{type_}: {note}");
+    assert!(world.log().contains("StaleArtifact"), "{}", world.log_tail());
+}
+
+#[tokio::test]
+async fn a_first_download_that_fails_is_reported() {
+    let published = Published::start("ours", None).await;
+    published.breaks(&["/bundle.tar.gz"]);
+    let world = World::start().await;
+    let metadata = json!({"url": format!("{}/bundle.tar.gz", published.url)});
+    let spec = json!({"http": {"baseURL": published.url}, "metadata": metadata});
+    world.create(declarest("ManagedServer", "server", &spec)).await;
+    let (_, note) = event(&world, "DownloadFailed").await;
+    assert!(note.contains("status 500"), "{note}");
+    event(&world, "ArtifactUnavailable").await;
+}
+
+#[tokio::test]
+async fn a_proxy_that_cannot_be_used_is_reported() {
+    let world = World::start().await;
+    let credentials = json!({"usernameRef": {"name": "absent", "key": "user"}, "passwordRef": {"name": "absent", "key": "p"}});
+    let proxy = json!({"httpsURL": "http://proxy.example.test:3128", "auth": credentials});
+    world.create_server(json!({"baseURL": "https://api.example.test", "proxy": proxy})).await;
+    let (type_, note) = event(&world, "ProxyConfigFailed").await;
+    assert!(type_ == "Warning" && note.contains("spec.http.proxy.auth.usernameRef"), "{type_}: {note}");
+}
