@@ -85,6 +85,20 @@ impl Call {
         *self.request.method_mut() = Method::GET;
         Ok(self)
     }
+
+    /// Returns the request with the address of Vault and a token.
+    fn to(&self, url: Url, token: Option<&HeaderValue>) -> reqwest::Request {
+        let mut request = reqwest::Request::new(self.request.method().clone(), url);
+        if let Some(token) = token {
+            request.headers_mut().insert("x-vault-token", token.clone());
+        }
+        let body = self.request.body();
+        if !body.is_empty() {
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            *request.body_mut() = Some(body.clone().into());
+        }
+        request
+    }
 }
 
 /// The connection to a Vault server.
@@ -147,7 +161,7 @@ impl Line {
             if let Err(denied) = destinations::check_with_proxy(&url, self.connector.proxy()) {
                 return Err(finally(self.unreachable(call, denied.to_string())));
             }
-            let request = self.prepare(call, url.clone(), token);
+            let request = call.to(url.clone(), token);
             let mut answer = self.connector.client().execute(request).await.map_err(|error| {
                 let proxy = self.connector.proxy().serving(&url);
                 self.unanswered(call, proxy, &error)
@@ -176,19 +190,6 @@ impl Line {
             return Err(Failed { error, failure });
         }
         Err(finally(unusable(call, format!("more than {REDIRECTS} redirects"))))
-    }
-
-    fn prepare(&self, call: &Call, url: Url, token: Option<&HeaderValue>) -> reqwest::Request {
-        let mut request = reqwest::Request::new(call.request.method().clone(), url);
-        let headers = request.headers_mut();
-        if let Some(token) = token {
-            headers.insert("x-vault-token", token.clone());
-        }
-        if !call.request.body().is_empty() {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            *request.body_mut() = Some(call.request.body().clone().into());
-        }
-        request
     }
 
     async fn read(&self, call: &Call, answer: &mut reqwest::Response) -> Result<Zeroizing<Vec<u8>>, Failed> {

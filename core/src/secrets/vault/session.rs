@@ -33,7 +33,7 @@ pub(super) struct Sessions {
 /// The way to obtain a token.
 enum Login {
     Given(Arc<Session>),
-    Request(Call),
+    Request(Box<Call>),
 }
 
 /// A token in use.
@@ -74,13 +74,13 @@ impl Login {
                 let password = credential("auth.userpass", password)?;
                 let mount = plain_path("auth.userpass.mount", mount)?;
                 let (username, password) = (username.to_owned(), password.to_owned());
-                Ok(Self::Request(Call::login(&LoginRequest { mount, username, password })?))
+                Ok(Self::Request(Call::login(&LoginRequest { mount, username, password })?.into()))
             }
             VaultAuth::AppRole { mount, role_id, secret_id } => {
                 let role_id = credential("auth.appRole.roleID", role_id)?.to_owned();
                 let secret_id = credential("auth.appRole.secretID", secret_id)?.to_owned();
                 let mount = plain_path("auth.appRole.mount", mount)?;
-                Ok(Self::Request(Call::login(&LoginWithApproleRequest { mount, role_id, secret_id })?))
+                Ok(Self::Request(Call::login(&LoginWithApproleRequest { mount, role_id, secret_id })?.into()))
             }
         }
     }

@@ -2,6 +2,7 @@
 //! may make our transport unnecessary.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use rustify::endpoint::MiddleWare as _;
@@ -70,7 +71,7 @@ struct Log(Arc<Mutex<String>>);
 
 impl Visit for Log {
     fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
-        self.0.lock().unwrap().push_str(&format!("{value:?}"));
+        write!(self.0.lock().unwrap(), "{value:?}").unwrap();
     }
 }
 
