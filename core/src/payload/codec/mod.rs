@@ -12,6 +12,7 @@ mod yaml;
 use super::{PayloadError, PayloadType, Value};
 
 use compose::{Compose, Scalar};
+pub use json::AnyValue;
 pub use located::{Located, Part};
 
 /// The deepest nesting of arrays and objects that structured formats decode and encode.
