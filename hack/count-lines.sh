@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
-find "$@" -name tests -prune -o -name '*.rs' ! -name tests.rs ! -name '*_tests.rs' -print >"$list"
+find "$@" -name tests -prune -o -name '*.rs' ! -name tests.rs ! -name '*_tests.rs' -print | sort -u >"$list"
 
 # The sources are read twice: first to find the files of test modules, then to count.
 awk -v directories="$*" '

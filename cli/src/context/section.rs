@@ -16,7 +16,10 @@ pub trait Setting: Sized {
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Setting for T {
     fn read(field: Field) -> Result<Self, FieldError> {
-        field.decode(|section, has| rules(section).iter().try_for_each(|rule| rule.check(has)))
+        field.decode(|section, object, known| {
+            object.check_keys(known)?;
+            rules(section).iter().try_for_each(|rule| rule.check(object))
+        })
     }
 
     fn write(&self) -> Option<Value> {
@@ -75,11 +78,12 @@ pub fn rules(section: &str) -> &'static [Rule] {
 }
 
 impl Rule {
-    fn check(&self, has: &dyn Fn(&str) -> bool) -> Result<(), String> {
+    fn check(&self, object: &Field) -> Result<(), FieldError> {
+        let has = |key: &str| object.member(key).is_some();
         let present = |keys: &[&'static str]| -> Vec<&'static str> {
             keys.iter().copied().filter(|key| has(key)).collect()
         };
-        Err(match self {
+        let reason = match self {
             Self::ExactlyOne(keys) | Self::AtLeastOne(keys) if present(keys).is_empty() => {
                 let one = if matches!(self, Self::ExactlyOne(_)) { "exactly" } else { "at least" };
                 format!("has none of {}; set {one} one", keys.join(", "))
@@ -91,7 +95,8 @@ impl Rule {
                 format!("{key} needs {other}; set both or neither")
             }
             _ => return Ok(()),
-        })
+        };
+        Err(object.fail(reason))
     }
 
     pub fn schema(&self) -> Json {

@@ -189,8 +189,8 @@ impl TryFrom<TextOr<Prompt>> for CredentialValue {
     fn try_from(written: TextOr<Prompt>) -> Result<Self, &'static str> {
         match written {
             TextOr::Text(text) => Ok(Self::Literal(SecretText(Secret::from(text.trim().to_owned())))),
-            TextOr::Object(prompt) if prompt.prompt => Ok(Self::Prompt(prompt)),
-            TextOr::Object(_) => Err("prompt must be true; write a string instead of a prompt"),
+            TextOr::Other(prompt) if prompt.prompt => Ok(Self::Prompt(prompt)),
+            TextOr::Other(_) => Err("prompt must be true; write a string instead of a prompt"),
         }
     }
 }

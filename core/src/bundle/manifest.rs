@@ -1,12 +1,14 @@
 //! `bundle.yaml`, the manifest of a bundle.
 
 use semver::Version;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::Constraint;
 use crate::metadata::document::DocumentError;
 use crate::payload::PayloadType;
-use crate::payload::fields::{Field, FieldError, Fields, read_document};
+use crate::payload::fields::{Field, FieldError, parsed, read_document};
 
 /// The only `apiVersion` of manifests.
 pub const API_VERSION: &str = "declarest.io/v1alpha1";
@@ -44,9 +46,11 @@ pub enum OpenApiSource {
 }
 
 /// `declarest.compatibleManagedServer`. It is not checked against a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ManagedServerVersions {
     /// The product, in lower case with digits and dashes.
+    #[serde(deserialize_with = "product")]
     pub product: String,
     /// Its versions.
     pub versions: Constraint,
@@ -62,47 +66,167 @@ impl Manifest {
                 "is empty; a manifest requires apiVersion, kind, name, version and description",
             )
         })?;
-        Ok(Self::read(root)?)
+        Ok(root.decode::<ManifestFields>(rules)?.into())
     }
+}
 
-    fn read(root: Field) -> Result<Self, FieldError> {
-        let mut fields = root.fields(&[
-            "apiVersion",
-            "kind",
-            "name",
-            "version",
-            "description",
-            "deprecated",
-            "declarest",
-            "distribution",
-            "home",
-            "sources",
-            "keywords",
-            "maintainers",
-            "license",
-            "icon",
-            "annotations",
-        ])?;
-        fields.require("apiVersion", |field| field.parsed(|text| exactly(text, API_VERSION)))?;
-        fields.require("kind", |field| field.parsed(|text| exactly(text, KIND)))?;
-        let name = fields.require("name", |field| field.parsed(name))?;
-        let version = fields.require("version", |field| field.parsed(version))?;
-        let description = fields.require("description", |field| field.parsed(not_blank))?;
-        let deprecated = fields.read("deprecated", Field::boolean)?.unwrap_or_default();
-        fields.read("maintainers", maintainers)?;
-        fields.read("distribution", |field| distribution(field, &name))?;
-        let (metadata_root, openapi, compatible_declarest, compatible_managed_server) =
-            fields.require("declarest", |field| declarest(field, &name))?;
-        Ok(Self {
-            name,
-            version,
-            description,
-            deprecated,
-            metadata_root,
-            openapi,
-            compatible_declarest,
-            compatible_managed_server,
-        })
+/// A manifest as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(dead_code, reason = "some keys are only checked, and others only describe the bundle to users")]
+struct ManifestFields {
+    #[serde(deserialize_with = "api_version")]
+    api_version: (),
+    #[serde(deserialize_with = "kind")]
+    kind: (),
+    #[serde(deserialize_with = "bare_name")]
+    name: String,
+    #[serde(deserialize_with = "semantic_version")]
+    version: Version,
+    #[serde(deserialize_with = "filled_text")]
+    description: String,
+    #[serde(default)]
+    deprecated: bool,
+    maintainers: Option<Vec<Maintainer>>,
+    distribution: Option<Distribution>,
+    declarest: DeclarestSection,
+    home: Option<IgnoredAny>,
+    sources: Option<IgnoredAny>,
+    keywords: Option<IgnoredAny>,
+    license: Option<IgnoredAny>,
+    icon: Option<IgnoredAny>,
+    annotations: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(dead_code, reason = "some keys are only checked")]
+struct DeclarestSection {
+    #[serde(deserialize_with = "directory")]
+    metadata_root: String,
+    openapi: Option<OpenApiSource>,
+    compatible_declarest: Option<Constraint>,
+    compatible_managed_server: Option<ManagedServerVersions>,
+    compatible_managed_service: Option<ManagedServerVersions>,
+    shorthand: Option<String>,
+    #[serde(default, deserialize_with = "bare_name")]
+    metadata_file_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(dead_code, reason = "one key is checked, and others only describe the bundle to users")]
+struct Distribution {
+    artifact_template: Option<String>,
+    repo: Option<IgnoredAny>,
+    tag_template: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "all keys only describe the bundle to users")]
+struct Maintainer {
+    name: Option<IgnoredAny>,
+    email: Option<IgnoredAny>,
+    url: Option<IgnoredAny>,
+}
+
+impl From<ManifestFields> for Manifest {
+    fn from(written: ManifestFields) -> Self {
+        let declarest = written.declarest;
+        Self {
+            name: written.name,
+            version: written.version,
+            description: written.description,
+            deprecated: written.deprecated,
+            metadata_root: declarest.metadata_root,
+            openapi: declarest.openapi,
+            compatible_declarest: declarest.compatible_declarest,
+            compatible_managed_server: declarest
+                .compatible_managed_server
+                .or(declarest.compatible_managed_service),
+        }
+    }
+}
+
+/// Checks keys, and the rules that concern several of them.
+fn rules(section: &str, object: &Field, known: &'static [&'static str]) -> Result<(), FieldError> {
+    object.check_keys(known)?;
+    match section {
+        "ManifestFields" => {
+            // A file of another kind is recognised by this key.
+            if object.member("apiVersion").is_none() {
+                return Err(object.fail("\"apiVersion\" is missing"));
+            }
+            let name = object.member_text("name").unwrap_or_default().trim();
+            matches(object, "declarest", "shorthand", name)?;
+            matches(object, "distribution", "artifactTemplate", &format!("{name}-{{version}}.tar.gz"))
+        }
+        "DeclarestSection" => {
+            let names = ["compatibleManagedServer", "compatibleManagedService"];
+            if names.iter().all(|key| object.member(key).is_some()) {
+                return Err(object.fail(
+                    "compatibleManagedService is another name for compatibleManagedServer; keep one of them",
+                ));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the text of a member of `section` is `wanted`, if it is stated.
+fn matches(object: &Field, section: &str, key: &str, wanted: &str) -> Result<(), FieldError> {
+    let Some(field) = object.member(section).and_then(|section| section.member(key)) else { return Ok(()) };
+    let text = field.scalar_text().unwrap_or(wanted);
+    exactly(text, wanted).map_err(|reason| field.fail(reason))
+}
+
+fn api_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    parsed(deserializer, |text| exactly(text, API_VERSION))
+}
+
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    parsed(deserializer, |text| exactly(text, KIND))
+}
+
+fn bare_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    parsed(deserializer, name)
+}
+
+fn semantic_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Version, D::Error> {
+    parsed(deserializer, version)
+}
+
+fn filled_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    parsed(deserializer, not_blank)
+}
+
+fn directory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    parsed(deserializer, |text| match relative(text)? {
+        root if root.is_empty() => Err("must be a directory below the bundle, not the bundle".to_owned()),
+        root => Ok(root),
+    })
+}
+
+fn product<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    parsed(deserializer, |text| match text.trim() {
+        product if is_product(product) => Ok(product.to_owned()),
+        _ => Err(format!(
+            "\"{text}\" is not a product name; use lower case letters, digits and \"-\", but not \"-\" first"
+        )),
+    })
+}
+
+impl<'de> Deserialize<'de> for Constraint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer, Self::parse)
+    }
+}
+
+impl<'de> Deserialize<'de> for OpenApiSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer, openapi)
     }
 }
 
@@ -119,78 +243,6 @@ pub(super) fn is_product(text: &str) -> bool {
     !text.starts_with('-')
         && !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
-
-/// The values of `declarest`: metadataRoot, openapi, compatibleDeclarest, compatibleManagedServer.
-type Declarest = (String, Option<OpenApiSource>, Option<Constraint>, Option<ManagedServerVersions>);
-
-fn declarest(field: Field, bundle: &str) -> Result<Declarest, FieldError> {
-    let mut fields = field.fields(&[
-        "metadataRoot",
-        "openapi",
-        "compatibleDeclarest",
-        "compatibleManagedServer",
-        "compatibleManagedService",
-        "shorthand",
-        "metadataFileName",
-    ])?;
-    let metadata_root = fields.require("metadataRoot", |field| {
-        field.parsed(|text| {
-            let root = relative(text)?;
-            if root.is_empty() {
-                Err("must be a directory below the bundle, not the bundle".to_owned())
-            } else {
-                Ok(root)
-            }
-        })
-    })?;
-    fields.read("shorthand", |field| field.parsed(|text| exactly(text, bundle)))?;
-    fields.read("metadataFileName", |field| field.parsed(name))?;
-    let openapi = fields.read("openapi", |field| field.parsed(openapi))?;
-    let constraint = fields.read("compatibleDeclarest", |field| field.parsed(Constraint::parse))?;
-    Ok((metadata_root, openapi, constraint, compatible_managed_server(&mut fields)?))
-}
-
-fn compatible_managed_server(fields: &mut Fields) -> Result<Option<ManagedServerVersions>, FieldError> {
-    let server = fields.read("compatibleManagedServer", managed_server_versions)?;
-    let service = fields.read("compatibleManagedService", managed_server_versions)?;
-    if server.is_some() && service.is_some() {
-        return Err(fields
-            .fail("compatibleManagedService is another name for compatibleManagedServer; keep one of them"));
-    }
-    Ok(server.or(service))
-}
-
-fn managed_server_versions(field: Field) -> Result<ManagedServerVersions, FieldError> {
-    let mut fields = field.fields(&["product", "versions"])?;
-    Ok(ManagedServerVersions {
-        product: fields.require("product", |field| {
-            field.parsed(|text| {
-                let product = text.trim();
-                if is_product(product) {
-                    return Ok(product.to_owned());
-                }
-                Err(format!(
-                    "\"{text}\" is not a product name; use lower case letters, digits and \"-\", but not \"-\" first"
-                ))
-            })
-        })?,
-        versions: fields.require("versions", |field| field.parsed(Constraint::parse))?,
-    })
-}
-
-fn distribution(field: Field, bundle: &str) -> Result<(), FieldError> {
-    let mut fields = field.fields(&["artifactTemplate", "repo", "tagTemplate"])?;
-    let template = format!("{bundle}-{{version}}.tar.gz");
-    fields.read("artifactTemplate", |field| field.parsed(|text| exactly(text, &template)))?;
-    Ok(())
-}
-
-fn maintainers(field: Field) -> Result<(), FieldError> {
-    for item in field.items()? {
-        item.fields(&["name", "email", "url"])?;
-    }
-    Ok(())
 }
 
 fn openapi(text: &str) -> Result<OpenApiSource, String> {

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::pointer::Pointer;
-use super::{Located, Object, Part, PayloadError, PayloadType, Position, Value, decode_located};
+use super::{Located, Part, PayloadError, PayloadType, Position, Value, decode_located};
 use crate::error::{Categorized, Category};
 use crate::secret::is_secret_name;
 
 mod deserializer;
+mod types;
 
-pub use deserializer::{Rules, TextOr};
+pub use deserializer::Rules;
+pub use types::{AnyValue, TextOr, members, one_or_many, parsed, unless_blank, value};
 
 /// A fault of a document or one of its fields. Messages do not show values, except misspelt keywords, nor keys that
 /// may be a part of a value.
@@ -85,20 +86,6 @@ pub fn read_document(format: PayloadType, bytes: &[u8]) -> Result<Option<Field>,
     Ok(root.filter(|root| !root.is_null()).map(|node| Field { name: String::new(), node }))
 }
 
-/// A closed set of words with their values.
-pub trait Keyword: Copy + 'static {
-    /// All words and their values.
-    const WORDS: &'static [(&'static str, Self)];
-
-    /// Returns the word for this value.
-    fn word(self) -> &'static str
-    where
-        Self: PartialEq,
-    {
-        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
-    }
-}
-
 /// A value, the name of its field, and its place.
 #[derive(Clone, Debug)]
 pub struct Field {
@@ -106,15 +93,12 @@ pub struct Field {
     node: Located,
 }
 
-/// The members of an object with only known keys.
-#[derive(Debug)]
-pub struct Fields {
-    name: String,
-    at: Position,
-    members: BTreeMap<String, Located>,
-}
-
 impl Field {
+    /// Returns the name that errors use, such as `operations.get.transforms[0]`; empty for the document.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns an error about this field.
     pub fn fail(&self, reason: impl Into<Cow<'static, str>>) -> FieldError {
         failure(self.node.at, &self.name, reason)
@@ -135,31 +119,6 @@ impl Field {
         matches!(self.node.part, Part::Sequence(_))
     }
 
-    /// Returns a string; in YAML the source text of any scalar.
-    pub fn text(self) -> Result<String, FieldError> {
-        let unwanted = self.fail(format!("expected a string, found {}", self.node.kind()));
-        match self.node.part {
-            Part::Scalar { text: Some(text), value } if !matches!(value, Ok(Value::Null)) => Ok(text),
-            _ => Err(unwanted),
-        }
-    }
-
-    /// Returns `true` or `false`.
-    pub fn boolean(self) -> Result<bool, FieldError> {
-        match self.node.part {
-            Part::Scalar { value: Ok(Value::Bool(value)), .. } => Ok(value),
-            _ => Err(self.fail(format!("expected true or false, found {}", self.node.kind()))),
-        }
-    }
-
-    /// Returns an integer.
-    pub fn integer(self) -> Result<i64, FieldError> {
-        match self.node.part {
-            Part::Scalar { value: Ok(Value::Int(value)), .. } => Ok(value),
-            _ => Err(self.fail(format!("expected an integer, found {}", self.node.kind()))),
-        }
-    }
-
     /// Whether this is an object with the member `key`.
     pub fn has_member(&self, key: &str) -> bool {
         matches!(&self.node.part, Part::Mapping(members) if members.contains_key(key))
@@ -175,10 +134,23 @@ impl Field {
     /// Returns the text of the member `key`, if this is an object that has one.
     pub fn member_text(&self, key: &str) -> Option<&str> {
         let Part::Mapping(members) = &self.node.part else { return None };
-        match &members.get(key)?.part {
-            Part::Scalar { text, .. } => text.as_deref(),
-            _ => None,
-        }
+        text_of(members.get(key)?)
+    }
+
+    /// Returns the members that are not null, if this is an object.
+    pub fn members(self) -> Vec<(String, Self)> {
+        let Part::Mapping(members) = self.node.part else { return Vec::new() };
+        let present = members.into_iter().filter(|(_, node)| !node.is_null());
+        let named = present.map(|(key, node)| {
+            let name = member_name(&self.name, &key);
+            (key, Self { name, node })
+        });
+        named.collect()
+    }
+
+    /// Returns the text of a scalar; `None` for a list, an object, and a scalar of JSON that is not a string.
+    pub fn scalar_text(&self) -> Option<&str> {
+        text_of(&self.node)
     }
 
     /// Returns the places of all parts, by the names that errors use.
@@ -195,59 +167,6 @@ impl Field {
         self
     }
 
-    /// Returns any value of the payload model.
-    pub fn value(self) -> Result<Value, FieldError> {
-        let Self { name, node } = self;
-        node.into_value().map_err(|(at, reason)| failure(at, &name, reason))
-    }
-
-    /// Returns an object of the payload model.
-    pub fn object(self) -> Result<Object, FieldError> {
-        let unwanted = self.fail(format!("expected an object, found {}", self.node.kind()));
-        match self.value()? {
-            Value::Object(members) => Ok(members),
-            _ => Err(unwanted),
-        }
-    }
-
-    /// Returns the value of one of the words of `K`.
-    pub fn keyword<K: Keyword>(self) -> Result<K, FieldError> {
-        let Self { name, node } = self;
-        let at = node.at;
-        let text = Self { name: name.clone(), node }.text()?;
-        let found = K::WORDS.iter().find(|(word, _)| *word == text.trim());
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let known: Vec<_> = K::WORDS.iter().map(|(word, _)| *word).collect();
-            failure(at, &name, format!("\"{text}\" is not supported; use {}", known.join(" or ")))
-        })
-    }
-
-    /// Parses the text of a string. The error of `parse` is reported with the place.
-    pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, FieldError> {
-        let (at, name) = (self.node.at, self.name.clone());
-        parse(&self.text()?).map_err(|reason| failure(at, &name, reason))
-    }
-
-    /// Returns a pointer to a part of a payload, but not to the whole payload.
-    pub fn pointer(self) -> Result<Pointer, FieldError> {
-        self.parsed(|text| {
-            if !text.starts_with('/') {
-                return Err(format!("JSON Pointer \"{text}\" must start with \"/\""));
-            }
-            Pointer::parse(text).map_err(|error| error.to_string())
-        })
-    }
-
-    /// Returns a list of pointers.
-    pub fn pointers(self) -> Result<Vec<Pointer>, FieldError> {
-        self.items()?.into_iter().map(Self::pointer).collect()
-    }
-
-    /// Returns a list of pointers; a single pointer is allowed in place of a list.
-    pub fn pointers_or_one(self) -> Result<Vec<Pointer>, FieldError> {
-        if self.is_scalar() { Ok(vec![self.pointer()?]) } else { self.pointers() }
-    }
-
     /// Returns the items of a list.
     pub fn items(self) -> Result<Vec<Self>, FieldError> {
         let Part::Sequence(items) = self.node.part else {
@@ -257,47 +176,8 @@ impl Field {
         Ok(items.into_iter().enumerate().map(named).collect())
     }
 
-    /// Returns the members of an object with arbitrary keys, without null members. Returns `None` if all members are
-    /// null: null means absent, so such an object is not an empty one.
-    pub fn entries(self) -> Result<Option<Vec<(String, Self)>>, FieldError> {
-        let Part::Mapping(members) = self.node.part else {
-            return Err(self.fail(format!("expected an object, found {}", self.node.kind())));
-        };
-        if !members.is_empty() && members.values().all(Located::is_null) {
-            return Ok(None);
-        }
-        let present = members.into_iter().filter(|(_, node)| !node.is_null());
-        let named = present.map(|(key, node)| {
-            let name = member_name(&self.name, &key);
-            (key, Self { name, node })
-        });
-        Ok(Some(named.collect()))
-    }
-
-    /// Like [`Self::entries`], with each member converted by `read`.
-    pub fn map<T>(
-        self,
-        read: impl Fn(&str, Self) -> Result<T, FieldError>,
-    ) -> Result<Option<BTreeMap<String, T>>, FieldError> {
-        let Some(entries) = self.entries()? else { return Ok(None) };
-        let read = entries.into_iter().map(|(key, field)| {
-            let value = read(&key, field)?;
-            Ok((key, value))
-        });
-        read.collect::<Result<_, _>>().map(Some)
-    }
-
-    /// Returns the members of an object; an error if it has other keys than `known`.
-    pub fn fields(self, known: &'static [&'static str]) -> Result<Fields, FieldError> {
-        self.check_keys(known)?;
-        let Part::Mapping(members) = self.node.part else {
-            return Err(self.fail(format!("expected an object, found {}", self.node.kind())));
-        };
-        Ok(Fields { name: self.name, at: self.node.at, members })
-    }
-
     /// Rejects an object with other keys than `known`.
-    fn check_keys(&self, known: &'static [&'static str]) -> Result<(), FieldError> {
+    pub fn check_keys(&self, known: &'static [&'static str]) -> Result<(), FieldError> {
         let Part::Mapping(members) = &self.node.part else { return Ok(()) };
         let unknown = members.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         let Some((key, node)) = unknown.min_by_key(|(_, node)| (node.at.line, node.at.column)) else {
@@ -311,29 +191,10 @@ impl Field {
     }
 }
 
-impl Fields {
-    /// Returns an error about the whole object.
-    pub fn fail(&self, reason: impl Into<Cow<'static, str>>) -> FieldError {
-        failure(self.at, &self.name, reason)
-    }
-
-    /// Reads the field `key` with `read`; null means absent.
-    pub fn read<T>(
-        &mut self,
-        key: &str,
-        read: impl FnOnce(Field) -> Result<T, FieldError>,
-    ) -> Result<Option<T>, FieldError> {
-        let node = self.members.remove(key).filter(|node| !node.is_null());
-        node.map(|node| read(Field { name: member_name(&self.name, key), node })).transpose()
-    }
-
-    /// Reads the field `key`, which must not be absent.
-    pub fn require<T>(
-        &mut self,
-        key: &str,
-        read: impl FnOnce(Field) -> Result<T, FieldError>,
-    ) -> Result<T, FieldError> {
-        self.read(key, read)?.ok_or_else(|| self.fail(format!("\"{key}\" is missing")))
+fn text_of(node: &Located) -> Option<&str> {
+    match &node.part {
+        Part::Scalar { text, .. } => text.as_deref(),
+        _ => None,
     }
 }
 
@@ -424,20 +285,45 @@ fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use serde::Deserialize;
+    use serde::de::IgnoredAny;
 
     use super::*;
 
     const KNOWN: &[&str] = &["grantType", "clientId", "clientSecret", "tokenURL"];
     const BENEATH: &[&str] = &["prompt", "persistInSession"];
 
-    /// Reads `oauth2` and `password`, and returns the error.
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only keys are checked")]
+    struct Root {
+        oauth2: Option<OAuth2>,
+        password: Option<Prompt>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    #[expect(dead_code, reason = "only keys are checked")]
+    struct OAuth2 {
+        grant_type: Option<IgnoredAny>,
+        client_id: Option<IgnoredAny>,
+        client_secret: Option<IgnoredAny>,
+        #[serde(rename = "tokenURL")]
+        token_url: Option<IgnoredAny>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    #[expect(dead_code, reason = "only keys are checked")]
+    struct Prompt {
+        prompt: Option<IgnoredAny>,
+        persist_in_session: Option<IgnoredAny>,
+    }
+
+    /// Returns the error of a document.
     fn refusal(text: &str) -> String {
         let format = if text.starts_with("{\"") { PayloadType::Json } else { PayloadType::Yaml };
         let root = read_document(format, text.as_bytes()).unwrap().unwrap();
-        let mut fields = root.fields(&["oauth2", "password"]).unwrap();
-        let beneath = fields.read("password", |field| field.fields(BENEATH).map(drop));
-        let result = beneath.and_then(|_| fields.read("oauth2", |field| field.fields(KNOWN).map(drop)));
-        result.unwrap_err().to_string()
+        root.decode::<Root>(|_, object, known| object.check_keys(known)).unwrap_err().to_string()
     }
 
     const HIDDEN: &str =

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::{MAX_DEPTH, Object, Value};
 use crate::error::{Categorized, Category};
 
@@ -27,9 +29,29 @@ impl Categorized for PointerError {
 }
 
 /// A parsed pointer. The empty pointer is the whole document.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// A document can only hold pointers to a part of a payload: `serde` rejects the empty pointer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Pointer {
     tokens: Vec<String>,
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if !text.starts_with('/') {
+            return Err(format!("JSON Pointer \"{text}\" must start with \"/\""));
+        }
+        Self::parse(&text).map_err(|error| error.to_string())
+    }
+}
+
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> Self {
+        pointer.to_string()
+    }
 }
 
 impl Pointer {

@@ -1,14 +1,8 @@
-//! Decodes metadata documents from YAML and JSON.
+//! Decodes metadata documents from YAML and JSON. The types derive it, except for the rules here.
 
-use std::collections::BTreeMap;
-
-use super::{
-    Assertion, DefaultsSection, DefaultsSource, Document, DocumentError, ExternalizedAttribute, Format,
-    Headers, Numbered, OperationDefaultsSection, OperationName, OperationSection, OperationsSection,
-    Pagination, PaginationStyle, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,
-};
+use super::{DefaultsSource, Document, DocumentError, Headers, PaginationStyle};
 use crate::payload::PayloadType;
-use crate::payload::fields::{Field, FieldError, Fields, Keyword, read_document};
+use crate::payload::fields::{Field, FieldError, read_document};
 
 impl Document {
     /// Reads a document from YAML or JSON. An empty one, or null, is the empty document.
@@ -21,228 +15,66 @@ impl Document {
             return Err(DocumentError::Format(format));
         }
         match read_document(format, bytes)? {
-            Some(root) => Ok(document(root)?),
+            Some(root) => Ok(root.decode(rules)?),
             None => Ok(Self::default()),
         }
     }
 }
 
-fn document(root: Field) -> Result<Document, FieldError> {
-    let mut fields = root.fields(&["selector", "resource", "operations"])?;
-    Ok(Document {
-        selector: fields.read("selector", |field| {
-            let descendants = field.fields(&["descendants"])?.read("descendants", Field::boolean)?;
-            Ok(SelectorSection { descendants })
-        })?,
-        resource: fields.read("resource", resource)?,
-        operations: fields.read("operations", operations)?,
-    })
-}
-
-fn resource(field: Field) -> Result<ResourceSection, FieldError> {
-    let mut fields = field.fields(&[
-        "id",
-        "alias",
-        "remoteCollectionPath",
-        "format",
-        "requiredAttributes",
-        "secret",
-        "secretAttributes",
-        "externalizedAttributes",
-        "defaults",
-    ])?;
-    Ok(ResourceSection {
-        id: fields.read("id", Field::text)?,
-        alias: fields.read("alias", Field::text)?,
-        remote_collection_path: fields.read("remoteCollectionPath", Field::text)?,
-        format: parsed_unless_blank(&mut fields, "format", format)?,
-        required_attributes: fields.read("requiredAttributes", Field::pointers)?,
-        secret: fields.read("secret", Field::boolean)?,
-        secret_attributes: fields.read("secretAttributes", Field::pointers)?,
-        externalized_attributes: fields
-            .read("externalizedAttributes", |field| field.items()?.into_iter().map(externalized).collect())?,
-        defaults: fields.read("defaults", defaults)?,
-    })
-}
-
-/// Reads a field whose blank text means the same as its absence.
-fn parsed_unless_blank<T>(
-    fields: &mut Fields,
-    key: &str,
-    parse: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Option<T>, FieldError> {
-    let unless_blank = |text: &str| if text.trim().is_empty() { Ok(None) } else { parse(text).map(Some) };
-    Ok(fields.read(key, |field| field.parsed(unless_blank))?.flatten())
-}
-
-fn format(name: &str) -> Result<Format, String> {
-    Format::parse(name).ok_or_else(|| {
-        format!(
-            "\"{name}\" is not supported; use json, yaml, ini, properties, xml, hcl, text, octet-stream or any"
-        )
-    })
-}
-
-fn externalized(item: Field) -> Result<ExternalizedAttribute, FieldError> {
-    let mut fields =
-        item.fields(&["path", "file", "template", "mode", "saveBehavior", "renderBehavior", "enabled"])?;
-    Ok(ExternalizedAttribute {
-        path: fields.require("path", Field::pointer)?,
-        file: fields.require("file", Field::text)?,
-        template: fields.read("template", Field::text)?,
-        mode: fields.read("mode", Field::keyword)?,
-        save_behavior: fields.read("saveBehavior", Field::keyword)?,
-        render_behavior: fields.read("renderBehavior", Field::keyword)?,
-        enabled: fields.read("enabled", Field::boolean)?,
-    })
-}
-
-fn defaults(field: Field) -> Result<DefaultsSection, FieldError> {
-    let mut fields = field.fields(&["mode", "useProfiles", "value", "profiles"])?;
-    Ok(DefaultsSection {
-        mode: fields.read("mode", Field::keyword)?,
-        use_profiles: fields
-            .read("useProfiles", |field| field.items()?.into_iter().map(Field::text).collect())?,
-        value: fields.read("value", |field| defaults_source(field, "defaults"))?,
-        profiles: fields
-            .read("profiles", |field| {
-                field.map(|name, field| defaults_source(field, &format!("defaults-{name}")))
-            })?
-            .flatten(),
-    })
-}
-
-/// Reads an object, or an include of a file whose name without its extension is `stem`.
-fn defaults_source(field: Field, stem: &str) -> Result<DefaultsSource, FieldError> {
-    if field.is_scalar() {
-        return field.parsed(|text| DefaultsSource::parse_include(text, stem));
-    }
-    Ok(DefaultsSource::Inline(field.object()?))
-}
-
-const OPERATIONS: &[&str] = &["defaults", "create", "get", "update", "delete", "list", "compare"];
-
-fn operations(field: Field) -> Result<OperationsSection, FieldError> {
-    let mut fields = field.fields(OPERATIONS)?;
-    let defaults = fields.read("defaults", |field| {
-        let transforms = field.fields(&["transforms"])?.read("transforms", transforms)?;
-        Ok(OperationDefaultsSection { transforms })
-    })?;
-    let mut operations = BTreeMap::new();
-    for name in OperationName::ALL {
-        if let Some(section) = fields.read(name.key(), |field| operation(name, field))? {
-            operations.insert(name, section);
-        }
-    }
-    Ok(OperationsSection { defaults, operations })
-}
-
+/// The keys of operations that are not a list.
 const OPERATION: &[&str] = &["method", "path", "query", "headers", "body", "transforms", "validate"];
-const LIST: &[&str] = &["method", "path", "query", "headers", "body", "transforms", "validate", "pagination"];
 
-fn operation(name: OperationName, field: Field) -> Result<OperationSection, FieldError> {
-    let mut fields = field.fields(if name == OperationName::List { LIST } else { OPERATION })?;
-    Ok(OperationSection {
-        method: fields.read("method", Field::text)?,
-        path: fields.read("path", Field::text)?,
-        query: fields.read("query", |field| field.map(|_, field| field.text()))?.flatten(),
-        headers: fields.read("headers", headers)?.flatten(),
-        body: fields.read("body", Field::value)?,
-        transforms: fields.read("transforms", transforms)?,
-        validate: fields.read("validate", validate)?,
-        pagination: fields.read("pagination", pagination)?,
-    })
+/// Checks keys, and the rules that concern several of them.
+fn rules(section: &str, object: &Field, known: &'static [&'static str]) -> Result<(), FieldError> {
+    let has_pages = section != "OperationSection" || object.name() == "operations.list";
+    object.check_keys(if has_pages { known } else { OPERATION })?;
+    match section {
+        "OperationSection" => headers(object),
+        "DefaultsSection" => includes(object),
+        "PaginationFields" => keys_of_style(object),
+        _ => Ok(()),
+    }
 }
 
-/// Reads a map, or a list of maps in which later ones take precedence.
-fn headers(field: Field) -> Result<Option<Headers>, FieldError> {
-    let maps = if field.is_list() { field.items()? } else { vec![field] };
-    let mut headers = maps.is_empty().then(Headers::default);
-    for map in maps.into_iter().filter(|map| !map.is_null()) {
-        let Some(entries) = map.entries()? else { continue };
-        let headers = headers.get_or_insert_default();
+/// Rejects a header that one map has twice. Later maps of a list may replace headers of earlier ones.
+fn headers(object: &Field) -> Result<(), FieldError> {
+    let Some(headers) = object.member("headers") else { return Ok(()) };
+    let maps = if headers.is_list() { headers.items()? } else { vec![headers] };
+    for map in maps {
         let mut seen = Headers::default();
-        for (name, field) in entries {
-            let duplicate =
-                field.fail(format!("the header \"{name}\" is duplicated; names are not case-sensitive"));
-            let value = field.text()?;
-            headers.insert(&name, value.clone());
-            if seen.insert(&name, value).is_some() {
-                return Err(duplicate);
+        for (name, field) in map.members() {
+            if seen.insert(&name, String::new()).is_some() {
+                let fault = format!("the header \"{name}\" is duplicated; names are not case-sensitive");
+                return Err(field.fail(fault));
             }
         }
     }
-    Ok(headers)
+    Ok(())
 }
 
-fn transforms(field: Field) -> Result<Vec<Step>, FieldError> {
-    field.items()?.into_iter().map(step).collect()
-}
-
-fn step(item: Field) -> Result<Step, FieldError> {
-    let mut fields = item.fields(&["selectAttributes", "excludeAttributes", "jqExpression"])?;
-    let select = fields.read("selectAttributes", Field::pointers_or_one)?;
-    let exclude = fields.read("excludeAttributes", Field::pointers_or_one)?;
-    let jq = fields.read("jqExpression", Field::text)?.filter(|text| !text.trim().is_empty());
-    match (select, exclude, jq) {
-        (Some(pointers), None, None) => Ok(Step::Select(pointers)),
-        (None, Some(pointers), None) => Ok(Step::Exclude(pointers)),
-        (None, None, Some(expression)) => Ok(Step::Jq(expression)),
-        _ => {
-            Err(fields.fail("a step has exactly one of selectAttributes, excludeAttributes and jqExpression"))
+/// Checks that an included file is named after its field or profile.
+fn includes(object: &Field) -> Result<(), FieldError> {
+    let baseline = object.member("value").map(|field| ("defaults".to_owned(), field));
+    let profiles = object.member("profiles").map(Field::members).unwrap_or_default();
+    let profiles = profiles.into_iter().map(|(name, field)| (format!("defaults-{name}"), field));
+    for (stem, field) in baseline.into_iter().chain(profiles) {
+        if let Some(text) = field.scalar_text() {
+            DefaultsSource::parse_include(text, &stem).map_err(|reason| field.fail(reason))?;
         }
     }
+    Ok(())
 }
 
-fn validate(field: Field) -> Result<ValidateSection, FieldError> {
-    let mut fields = field.fields(&["requiredAttributes", "schemaRef", "assertions"])?;
-    Ok(ValidateSection {
-        required_attributes: fields.read("requiredAttributes", Field::pointers_or_one)?,
-        schema_ref: parsed_unless_blank(&mut fields, "schemaRef", SchemaRef::parse)?,
-        assertions: fields.read("assertions", |field| field.items()?.into_iter().map(assertion).collect())?,
-    })
-}
-
-fn assertion(item: Field) -> Result<Assertion, FieldError> {
-    let mut fields = item.fields(&["jq", "message"])?;
-    Ok(Assertion { jq: fields.require("jq", Field::text)?, message: fields.read("message", Field::text)? })
-}
-
-const PAGINATION: &[&str] = &["style", "pointer", "parameter", "sizeParameter", "size", "start", "items"];
-
-fn pagination(field: Field) -> Result<Pagination, FieldError> {
-    let mut fields = field.fields(PAGINATION)?;
-    let style: PaginationStyle = fields.require("style", Field::keyword)?;
-    for key in PAGINATION.iter().filter(|key| !style.keys().contains(key)) {
-        let foreign =
-            format!("is not allowed with style: {}; remove it, or choose another style", style.word());
-        fields.read(key, |field| Err::<(), _>(field.fail(foreign)))?;
+/// Rejects keys that the style of a pagination does not have.
+fn keys_of_style(object: &Field) -> Result<(), FieldError> {
+    let style = object.member("style").and_then(|field| field.decode::<PaginationStyle>(rules).ok());
+    let Some(style) = style else { return Ok(()) };
+    let foreign = |(key, _): &(String, Field)| key != "style" && !style.keys().contains(&key.as_str());
+    match object.clone().members().into_iter().find(foreign) {
+        Some((_, field)) => {
+            let style = object.member_text("style").unwrap_or_default();
+            Err(field.fail(format!("is not allowed with style: {style}; remove it, or choose another style")))
+        }
+        None => Ok(()),
     }
-    Ok(match style {
-        PaginationStyle::None => Pagination::Whole,
-        PaginationStyle::Link => Pagination::Link,
-        PaginationStyle::Next => Pagination::Next { pointer: fields.require("pointer", Field::pointer)? },
-        PaginationStyle::Cursor => Pagination::Cursor {
-            pointer: fields.require("pointer", Field::pointer)?,
-            parameter: fields.require("parameter", Field::text)?,
-        },
-        PaginationStyle::Offset => Pagination::Offset(numbered(style, &mut fields)?),
-        PaginationStyle::Page => Pagination::Page(numbered(style, &mut fields)?),
-    })
-}
-
-fn numbered(style: PaginationStyle, fields: &mut Fields) -> Result<Numbered, FieldError> {
-    Ok(Numbered {
-        parameter: fields.require("parameter", Field::text)?,
-        size_parameter: fields.read("sizeParameter", Field::text)?,
-        size: fields.require("size", |field| within(field, 1, Numbered::MAX_SIZE))?,
-        start: fields.read("start", |field| within(field, 0, u32::MAX))?.unwrap_or(style.start()),
-        items: fields.read("items", Field::pointer)?,
-    })
-}
-
-fn within(field: Field, least: u32, most: u32) -> Result<u32, FieldError> {
-    let outside = field.fail(format!("must be from {least} to {most}"));
-    let number = u32::try_from(field.integer()?).ok().filter(|number| (least..=most).contains(number));
-    number.ok_or(outside)
 }

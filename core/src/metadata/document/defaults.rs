@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize, Serializer};
+
 use super::{DocumentError, IncludeError};
-use crate::payload::fields::Keyword;
+use crate::payload::fields::{AnyValue, TextOr, members};
 use crate::payload::{Object, Value};
 use crate::repository::DEFAULTS_EXTENSIONS;
 
 /// `resource.defaults`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct DefaultsSection {
     /// How the defaults of earlier layers are handled; [`DefaultsMode::Inherit`] if absent.
     pub mode: Option<DefaultsMode>,
@@ -17,11 +20,13 @@ pub struct DefaultsSection {
     /// The baseline defaults.
     pub value: Option<DefaultsSource>,
     /// Named defaults that `useProfiles` selects.
+    #[serde(deserialize_with = "members")]
     pub profiles: Option<BTreeMap<String, DefaultsSource>>,
 }
 
 /// How a layer handles the defaults of earlier layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DefaultsMode {
     /// Adds to the inherited defaults.
     Inherit,
@@ -31,13 +36,9 @@ pub enum DefaultsMode {
     Replace,
 }
 
-impl Keyword for DefaultsMode {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("inherit", Self::Inherit), ("ignore", Self::Ignore), ("replace", Self::Replace)];
-}
-
 /// The source of defaults.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "TextOr<AnyValue>")]
 pub enum DefaultsSource {
     /// The defaults are in the document.
     Inline(Object),
@@ -48,7 +49,7 @@ pub enum DefaultsSource {
 impl DefaultsSource {
     /// Parses `{{include <stem>.<extension>}}`; surrounding white space is ignored. The error is the fault.
     pub(super) fn parse_include(text: &str, stem: &str) -> Result<Self, String> {
-        let file = text.trim().strip_prefix("{{include ").and_then(|rest| rest.strip_suffix("}}"));
+        let file = included(text);
         let extension = file.and_then(|file| file.strip_prefix(stem)?.strip_prefix('.'));
         match (file, extension) {
             (Some(file), Some(extension)) if DEFAULTS_EXTENSIONS.contains(&extension) => {
@@ -69,10 +70,33 @@ impl DefaultsSource {
             Self::Include(file) => Some(file),
         }
     }
+}
 
-    /// Returns the include in the form of documents; `None` for inline defaults.
-    pub fn include_text(&self) -> Option<String> {
-        self.file().map(|file| format!("{{{{include {file}}}}}"))
+/// Returns the file of `{{include <file>}}`.
+fn included(text: &str) -> Option<&str> {
+    text.trim().strip_prefix("{{include ")?.strip_suffix("}}")
+}
+
+impl TryFrom<TextOr<AnyValue>> for DefaultsSource {
+    type Error = String;
+
+    fn try_from(written: TextOr<AnyValue>) -> Result<Self, String> {
+        match written {
+            TextOr::Other(AnyValue(Value::Object(members))) => Ok(Self::Inline(members)),
+            TextOr::Other(AnyValue(other)) => Err(format!("expected an object, found {}", other.kind())),
+            TextOr::Text(text) => included(&text)
+                .map(|file| Self::Include(file.to_owned()))
+                .ok_or_else(|| "a string here must include a file".to_owned()),
+        }
+    }
+}
+
+impl Serialize for DefaultsSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Inline(members) => members.serialize(serializer),
+            Self::Include(file) => serializer.collect_str(&format_args!("{{{{include {file}}}}}")),
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! `resource.externalizedAttributes`: attributes that are kept in their own files.
 
-use crate::payload::fields::Keyword;
+use serde::{Deserialize, Serialize};
+
 use crate::payload::pointer::Pointer;
 
 /// One entry of `resource.externalizedAttributes`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ExternalizedAttribute {
     /// The attribute. The token `*` matches every element of an array.
     pub path: Pointer,
@@ -38,34 +40,25 @@ impl ExternalizedAttribute {
 }
 
 /// How an externalized attribute is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ExternalizedMode {
     /// As one string.
     Text,
 }
 
 /// How an externalized attribute is handled on save.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SaveBehavior {
     /// The attribute is written to its file.
     Externalize,
 }
 
 /// How an externalized attribute is handled on read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RenderBehavior {
     /// The placeholder is replaced with the content of the file.
     Include,
-}
-
-impl Keyword for ExternalizedMode {
-    const WORDS: &'static [(&'static str, Self)] = &[("text", Self::Text)];
-}
-
-impl Keyword for SaveBehavior {
-    const WORDS: &'static [(&'static str, Self)] = &[("externalize", Self::Externalize)];
-}
-
-impl Keyword for RenderBehavior {
-    const WORDS: &'static [(&'static str, Self)] = &[("include", Self::Include)];
 }

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::payload::fields::{members, one_or_many};
+
 /// Header templates by name. Names are not case-sensitive (RFC 9110, section 5.1); the last spelling is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
@@ -54,6 +58,28 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Headers {
         collected
     }
 }
+
+impl Serialize for Headers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+/// Reads a map, or a list of maps in which later ones take precedence.
+pub(super) fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Headers>, D::Error> {
+    let maps: Vec<Option<HeaderMap>> = one_or_many(deserializer)?.unwrap_or_default();
+    let mut headers = maps.is_empty().then(Headers::default);
+    for map in maps.into_iter().flatten().filter_map(|map| map.0) {
+        let headers = headers.get_or_insert_default();
+        for (name, value) in map {
+            headers.insert(&name, value);
+        }
+    }
+    Ok(headers)
+}
+
+#[derive(Deserialize)]
+struct HeaderMap(#[serde(deserialize_with = "members")] Option<BTreeMap<String, String>>);
 
 fn describes_media(lower_case_name: &str) -> bool {
     matches!(lower_case_name, "accept" | "content-type")

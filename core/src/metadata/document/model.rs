@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::headers::headers;
 use super::{DefaultsSection, ExternalizedAttribute, Headers, Pagination};
+use crate::payload::fields::{members, one_or_many, unless_blank, value};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Class, PayloadType, Value};
 
 /// One metadata document. [`Document::decode`] reads it, [`Document::encode_yaml`] writes it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Document {
     /// The resources that the document applies to. Only documents of collections have it, and it is not inherited.
     pub selector: Option<SelectorSection>,
@@ -27,14 +33,16 @@ impl Document {
 }
 
 /// `selector`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SelectorSection {
     /// Whether the document governs all descendants; false if absent.
     pub descendants: Option<bool>,
 }
 
 /// `resource`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ResourceSection {
     /// The identity template of the remote id.
     pub id: Option<String>,
@@ -43,6 +51,7 @@ pub struct ResourceSection {
     /// The template of the collection's path on the server.
     pub remote_collection_path: Option<String>,
     /// The format of payloads.
+    #[serde(deserialize_with = "unless_blank")]
     pub format: Option<Format>,
     /// The attributes that a payload must have.
     pub required_attributes: Option<Vec<Pointer>>,
@@ -88,24 +97,74 @@ impl Format {
     }
 }
 
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::parse(name).ok_or_else(|| {
+            format!(
+                "\"{name}\" is not supported; use json, yaml, ini, properties, xml, hcl, text, octet-stream or any"
+            )
+        })
+    }
+}
+
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 /// `operations`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "OperationsFields")]
 pub struct OperationsSection {
     /// Settings for all operations.
     pub defaults: Option<OperationDefaultsSection>,
     /// Settings by operation.
+    #[serde(flatten)]
     pub operations: BTreeMap<OperationName, OperationSection>,
 }
 
+/// `operations` as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct OperationsFields {
+    defaults: Option<OperationDefaultsSection>,
+    create: Option<OperationSection>,
+    get: Option<OperationSection>,
+    update: Option<OperationSection>,
+    delete: Option<OperationSection>,
+    list: Option<OperationSection>,
+    compare: Option<OperationSection>,
+}
+
+impl From<OperationsFields> for OperationsSection {
+    fn from(fields: OperationsFields) -> Self {
+        let sections = [
+            (OperationName::Create, fields.create),
+            (OperationName::Get, fields.get),
+            (OperationName::Update, fields.update),
+            (OperationName::Delete, fields.delete),
+            (OperationName::List, fields.list),
+            (OperationName::Compare, fields.compare),
+        ];
+        let stated = sections.into_iter().filter_map(|(name, section)| Some((name, section?)));
+        Self { defaults: fields.defaults, operations: stated.collect() }
+    }
+}
+
 /// `operations.defaults`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct OperationDefaultsSection {
     /// The steps that run before the steps of each operation.
     pub transforms: Option<Vec<Step>>,
 }
 
 /// The name of an operation in documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OperationName {
     /// Create a resource.
     Create,
@@ -146,17 +205,21 @@ impl fmt::Display for OperationName {
 }
 
 /// `operations.<name>`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct OperationSection {
     /// The template of the HTTP method.
     pub method: Option<String>,
     /// The template of the path; relative to the remote collection if it starts with `.`.
     pub path: Option<String>,
     /// The templates of query values by name.
+    #[serde(deserialize_with = "members")]
     pub query: Option<BTreeMap<String, String>>,
     /// The templates of header values.
+    #[serde(deserialize_with = "headers")]
     pub headers: Option<Headers>,
     /// The request body, sent literally instead of the payload.
+    #[serde(deserialize_with = "value")]
     pub body: Option<Value>,
     /// The steps that transform the payload.
     pub transforms: Option<Vec<Step>>,
@@ -167,22 +230,54 @@ pub struct OperationSection {
 }
 
 /// One step of a transform pipeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StepFields")]
 pub enum Step {
     /// Keep only these attributes.
+    #[serde(rename = "selectAttributes")]
     Select(Vec<Pointer>),
     /// Remove these attributes.
+    #[serde(rename = "excludeAttributes")]
     Exclude(Vec<Pointer>),
     /// Replace the payload with the result of a jq expression, which is a template.
+    #[serde(rename = "jqExpression")]
     Jq(String),
 }
 
+/// A step as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct StepFields {
+    #[serde(deserialize_with = "one_or_many")]
+    select_attributes: Option<Vec<Pointer>>,
+    #[serde(deserialize_with = "one_or_many")]
+    exclude_attributes: Option<Vec<Pointer>>,
+    jq_expression: Option<String>,
+}
+
+impl TryFrom<StepFields> for Step {
+    type Error = &'static str;
+
+    fn try_from(fields: StepFields) -> Result<Self, &'static str> {
+        let jq = fields.jq_expression.filter(|text| !text.trim().is_empty());
+        match (fields.select_attributes, fields.exclude_attributes, jq) {
+            (Some(pointers), None, None) => Ok(Self::Select(pointers)),
+            (None, Some(pointers), None) => Ok(Self::Exclude(pointers)),
+            (None, None, Some(expression)) => Ok(Self::Jq(expression)),
+            _ => Err("a step has exactly one of selectAttributes, excludeAttributes and jqExpression"),
+        }
+    }
+}
+
 /// `operations.<name>.validate`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ValidateSection {
     /// The attributes that the body must have.
+    #[serde(deserialize_with = "one_or_many")]
     pub required_attributes: Option<Vec<Pointer>>,
     /// The schema of the body.
+    #[serde(deserialize_with = "unless_blank")]
     pub schema_ref: Option<SchemaRef>,
     /// The conditions on the body.
     pub assertions: Option<Vec<Assertion>>,
@@ -211,6 +306,20 @@ impl SchemaRef {
     }
 }
 
+impl FromStr for SchemaRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+}
+
+impl Serialize for SchemaRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for SchemaRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -221,7 +330,8 @@ impl fmt::Display for SchemaRef {
 }
 
 /// A condition on a request body.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Assertion {
     /// A jq expression that must return true.
     pub jq: String,

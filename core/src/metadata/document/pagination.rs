@@ -1,10 +1,14 @@
 //! `operations.list.pagination`: how the pages of a list are requested.
 
-use crate::payload::fields::Keyword;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
+
 use crate::payload::pointer::Pointer;
 
 /// How the pages after the first one are found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "PaginationFields")]
 pub enum Pagination {
     /// The first response is always the whole list.
     Whole,
@@ -40,8 +44,7 @@ pub struct Numbered {
     /// The value of the parameter for the first page.
     pub start: u32,
     /// The pointer of the entries in a response, before transforms; `None` if the response is an array, or an object
-    /// with
-    /// `items` or one array.
+    /// with `items` or one array.
     pub items: Option<Pointer>,
 }
 
@@ -51,10 +54,9 @@ impl Numbered {
 }
 
 /// The `style` of a pagination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PaginationStyle {
-    /// [`Pagination::Whole`].
-    None,
     /// [`Pagination::Link`].
     Link,
     /// [`Pagination::Next`].
@@ -65,17 +67,91 @@ pub enum PaginationStyle {
     Offset,
     /// [`Pagination::Page`].
     Page,
+    /// [`Pagination::Whole`].
+    None,
 }
 
-impl Keyword for PaginationStyle {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("link", Self::Link),
-        ("next", Self::Next),
-        ("cursor", Self::Cursor),
-        ("offset", Self::Offset),
-        ("page", Self::Page),
-        ("none", Self::None),
-    ];
+/// `operations.list.pagination` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PaginationFields {
+    style: PaginationStyle,
+    pointer: Option<Pointer>,
+    parameter: Option<String>,
+    size_parameter: Option<String>,
+    #[serde(default, deserialize_with = "size")]
+    size: Option<u32>,
+    #[serde(default, deserialize_with = "start")]
+    start: Option<u32>,
+    items: Option<Pointer>,
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    within(deserializer, 1, Numbered::MAX_SIZE)
+}
+
+fn start<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    within(deserializer, 0, u32::MAX)
+}
+
+fn within<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    least: u32,
+    most: u32,
+) -> Result<Option<u32>, D::Error> {
+    let number = u32::try_from(i64::deserialize(deserializer)?).ok();
+    let number = number.filter(|number| (least..=most).contains(number));
+    number.map(Some).ok_or_else(|| Error::custom(format_args!("must be from {least} to {most}")))
+}
+
+impl TryFrom<PaginationFields> for Pagination {
+    type Error = String;
+
+    fn try_from(fields: PaginationFields) -> Result<Self, String> {
+        let missing = |key| move || format!("\"{key}\" is missing");
+        let style = fields.style;
+        let pointer = fields.pointer.ok_or_else(missing("pointer"));
+        let parameter = fields.parameter.ok_or_else(missing("parameter"));
+        let numbered = |parameter| {
+            Ok::<_, String>(Numbered {
+                parameter,
+                size_parameter: fields.size_parameter,
+                size: fields.size.ok_or_else(missing("size"))?,
+                start: fields.start.unwrap_or(style.start()),
+                items: fields.items,
+            })
+        };
+        Ok(match style {
+            PaginationStyle::None => Self::Whole,
+            PaginationStyle::Link => Self::Link,
+            PaginationStyle::Next => Self::Next { pointer: pointer? },
+            PaginationStyle::Cursor => Self::Cursor { pointer: pointer?, parameter: parameter? },
+            PaginationStyle::Offset => Self::Offset(numbered(parameter?)?),
+            PaginationStyle::Page => Self::Page(numbered(parameter?)?),
+        })
+    }
+}
+
+impl Serialize for Pagination {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let style = self.style();
+        let json = match self {
+            Self::Whole | Self::Link => json!({"style": style}),
+            Self::Next { pointer } => json!({"style": style, "pointer": pointer}),
+            Self::Cursor { pointer, parameter } => {
+                json!({"style": style, "pointer": pointer, "parameter": parameter})
+            }
+            Self::Offset(numbered) | Self::Page(numbered) => json!({
+                "style": style,
+                "parameter": numbered.parameter,
+                "sizeParameter": numbered.size_parameter,
+                "size": numbered.size,
+                "start": (numbered.start != style.start()).then_some(numbered.start),
+                "items": numbered.items,
+            }),
+        };
+        json.serialize(serializer)
+    }
 }
 
 impl PaginationStyle {

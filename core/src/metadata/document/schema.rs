@@ -2,12 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{
-    DefaultsMode, ExternalizedMode, Format, Numbered, OperationName, PaginationStyle, RenderBehavior,
-    SaveBehavior,
-};
+use super::{Format, Numbered, OperationName};
 use crate::payload::PayloadType;
-use crate::payload::fields::Keyword;
 
 /// Returns the JSON Schema (draft 2020-12) for completion and checks in editors. It defines the keys and the types of
 /// values. Only [`Document::decode`](super::Document) and validation check templates and combinations of fields.
@@ -68,9 +64,9 @@ fn externalized() -> Json {
             ("path", json!({"description": "The attribute.", "$ref": "#/$defs/pointer"})),
             ("file", text("The file, next to the payload.")),
             ("template", text("The placeholder in the payload, with exactly one %s for the file.")),
-            ("mode", keyword::<ExternalizedMode>("How the attribute is read.")),
-            ("saveBehavior", keyword::<SaveBehavior>("How the attribute is handled on save.")),
-            ("renderBehavior", keyword::<RenderBehavior>("How the attribute is handled on read.")),
+            ("mode", keyword("How the attribute is read.", &["text"])),
+            ("saveBehavior", keyword("How the attribute is handled on save.", &["externalize"])),
+            ("renderBehavior", keyword("How the attribute is handled on read.", &["include"])),
             ("enabled", boolean("Whether the entry is enabled (default: true).")),
         ],
     )
@@ -84,7 +80,13 @@ fn defaults() -> Json {
         "Default values of payloads.",
         &[],
         [
-            ("mode", keyword::<DefaultsMode>("How inherited defaults are handled (default: inherit).")),
+            (
+                "mode",
+                keyword(
+                    "How inherited defaults are handled (default: inherit).",
+                    &["inherit", "ignore", "replace"],
+                ),
+            ),
             ("useProfiles", list("The profiles to apply, in order.", &json!({"$ref": "#/$defs/text"}))),
             ("value", value),
             ("profiles", map("Named defaults that useProfiles selects.", &source)),
@@ -140,7 +142,10 @@ fn pagination() -> Json {
         [
             (
                 "style",
-                keyword::<PaginationStyle>("How the next page is found. none: the list has only one page."),
+                keyword(
+                    "How the next page is found. none: the list has only one page.",
+                    &["link", "next", "cursor", "offset", "page", "none"],
+                ),
             ),
             (
                 "pointer",
@@ -224,8 +229,7 @@ fn boolean(description: &str) -> Json {
     json!({"description": description, "type": "boolean"})
 }
 
-fn keyword<K: Keyword>(description: &str) -> Json {
-    let words: Vec<_> = K::WORDS.iter().map(|(word, _)| *word).collect();
+fn keyword(description: &str, words: &[&str]) -> Json {
     json!({"description": description, "enum": words})
 }
 
@@ -250,7 +254,13 @@ fn pointers_or_one(description: &str) -> Json {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::{Document, DocumentError};
+    use serde::de::{DeserializeOwned, Deserializer, Error, Visitor, value};
+    use serde::forward_to_deserialize_any;
+
+    use super::super::{
+        DefaultsMode, Document, DocumentError, ExternalizedMode, PaginationStyle, RenderBehavior,
+        SaveBehavior,
+    };
     use super::*;
     use crate::payload::fields::FieldError;
 
@@ -322,7 +332,7 @@ mod tests {
             let list = |pagination: Json| json!({"operations": {"list": {"pagination": pagination}}});
             let all = json!({"pointer": "/a", "parameter": "b", "sizeParameter": "c", "size": 1, "start": 1,
                 "items": "/d"});
-            let style = PaginationStyle::WORDS.iter().find(|(known, _)| word == *known).unwrap().1;
+            let style: PaginationStyle = serde_json::from_value(word.clone()).unwrap();
             let mut pagination = json!({"style": word});
             for key in style.keys() {
                 pagination[*key] = all[*key].clone();
@@ -337,6 +347,53 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    /// Returns the names of the variants of `T`.
+    fn words_of<T: DeserializeOwned>() -> Vec<&'static str> {
+        struct Names<'n>(&'n mut Vec<&'static str>);
+
+        impl<'de> Deserializer<'de> for Names<'_> {
+            type Error = value::Error;
+
+            fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
+                Err(Error::custom("not an enum"))
+            }
+
+            fn deserialize_enum<V: Visitor<'de>>(
+                self,
+                _: &'static str,
+                variants: &'static [&'static str],
+                _: V,
+            ) -> Result<V::Value, value::Error> {
+                self.0.extend(variants);
+                Err(Error::custom("only the names are needed"))
+            }
+
+            forward_to_deserialize_any! {
+                bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+                unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+            }
+        }
+
+        let mut words = Vec::new();
+        T::deserialize(Names(&mut words)).map(drop).unwrap_err();
+        words
+    }
+
+    #[test]
+    fn schema_and_types_have_the_same_words() {
+        let schema = json_schema();
+        let words = |place: &str| schema.pointer(&format!("{place}/enum")).unwrap().clone();
+        let resource = "/properties/resource/properties";
+        let externalized = format!("{resource}/externalizedAttributes/items/properties");
+        let defaults = format!("{resource}/defaults/properties");
+        assert_eq!(words(&format!("{externalized}/mode")), json!(words_of::<ExternalizedMode>()));
+        assert_eq!(words(&format!("{externalized}/saveBehavior")), json!(words_of::<SaveBehavior>()));
+        assert_eq!(words(&format!("{externalized}/renderBehavior")), json!(words_of::<RenderBehavior>()));
+        assert_eq!(words(&format!("{defaults}/mode")), json!(words_of::<DefaultsMode>()));
+        let style = "/$defs/listOperation/properties/pagination/properties/style";
+        assert_eq!(words(style), json!(words_of::<PaginationStyle>()));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::error::NOT_FINITE;
 use super::{MAX_DEPTH, PayloadError, PayloadType, Value};
 
 use compose::{Compose, Scalar};
+pub use json::AnyValue;
 pub use located::{Located, Part};
 
 const TOO_DEEP: &str = "arrays and objects nested deeper than 127 levels";

@@ -14,49 +14,13 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::{Field, FieldError, failure, member_name};
+use super::types::{ONE_OR_MANY, TEXT_OR};
+use super::{Field, FieldError, failure};
 use crate::payload::{Part, Value};
 
-/// Checks the combination of fields of a struct. `section` is the name of its type, `has` returns whether a field is
-/// present. The error is the fault.
-pub type Rules = fn(section: &str, has: &dyn Fn(&str) -> bool) -> Result<(), String>;
-
-/// A string, or an object in its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TextOr<T> {
-    /// The text of a scalar.
-    Text(String),
-    /// An object.
-    Object(T),
-}
-
-/// The name that makes the deserializer call the visitor by the shape of the field: `visit_str` for a scalar,
-/// otherwise `visit_newtype_struct`.
-const BY_SHAPE: &str = "$shape";
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Shapes<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Shapes<T> {
-            type Value = TextOr<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or an object")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(TextOr::Text(text.to_owned()))
-            }
-
-            fn visit_newtype_struct<D: Deserializer<'de>>(self, object: D) -> Result<Self::Value, D::Error> {
-                T::deserialize(object).map(TextOr::Object)
-            }
-        }
-
-        deserializer.deserialize_newtype_struct(BY_SHAPE, Shapes(PhantomData))
-    }
-}
+/// Checks the object of a struct before its fields are read: with [`Field::check_keys`] its keys, then the rules that
+/// concern several of its fields. `section` is the name of the type, `known` are the keys of its fields.
+pub type Rules = fn(section: &str, object: &Field, known: &'static [&'static str]) -> Result<(), FieldError>;
 
 /// A field, and the rules of the structs in it.
 struct Source {
@@ -123,13 +87,9 @@ impl Source {
 
     /// Returns the members of an object without null members.
     fn members(self) -> Result<Members, Fault> {
-        let Part::Mapping(members) = self.field.node.part else { return Err(self.expected("an object")) };
-        let present = members.into_iter().filter(|(_, node)| !node.is_null());
-        let named = present.map(|(key, node)| {
-            let field = Field { name: member_name(&self.field.name, &key), node };
-            (key, Self { field, rules: self.rules })
-        });
-        Ok(Members { rest: named.collect::<Vec<_>>().into_iter(), value: None })
+        let Part::Mapping(members) = &self.field.node.part else { return Err(self.expected("an object")) };
+        let written = members.len();
+        Ok(Members { rest: self.field.members().into_iter(), rules: self.rules, value: None, written })
     }
 }
 
@@ -137,11 +97,10 @@ impl<'de> Deserializer<'de> for Source {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.field.node.part {
-            Part::Scalar { .. } => self.deserialize_string(visitor),
-            Part::Sequence(_) => self.deserialize_seq(visitor),
-            Part::Mapping(_) => self.deserialize_map(visitor),
-        }
+        let Field { name, node } = self.field;
+        let value = node.into_value().map_err(|(at, reason)| Fault::Placed(failure(at, &name, reason)))?;
+        let json = value.to_json().map_err(de::Error::custom)?;
+        json.deserialize_any(visitor).map_err(de::Error::custom)
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -184,8 +143,15 @@ impl<'de> Deserializer<'de> for Source {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let is_text = name == BY_SHAPE && self.field.is_scalar();
-        if is_text { self.deserialize_string(visitor) } else { visitor.visit_newtype_struct(self) }
+        match name {
+            TEXT_OR if self.field.is_scalar() => self.deserialize_string(visitor),
+            ONE_OR_MANY if self.field.is_list() => self.deserialize_seq(visitor),
+            ONE_OR_MANY => {
+                let Self { field, rules } = self;
+                visitor.visit_seq(Items { rest: vec![field].into_iter(), rules })
+            }
+            _ => visitor.visit_newtype_struct(self),
+        }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -204,12 +170,11 @@ impl<'de> Deserializer<'de> for Source {
         known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        self.field.check_keys(known).map_err(Fault::Placed)?;
-        let rules = self.rules;
-        let members = self.members()?;
-        let has = |wanted: &str| members.rest.as_slice().iter().any(|(key, _)| key == wanted);
-        rules(name, &has).map_err(de::Error::custom)?;
-        visitor.visit_map(members)
+        if !matches!(self.field.node.part, Part::Mapping(_)) {
+            return Err(self.expected("an object"));
+        }
+        (self.rules)(name, &self.field, known).map_err(Fault::Placed)?;
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -252,8 +217,11 @@ impl<'de> SeqAccess<'de> for Items {
 
 /// The members of an object.
 struct Members {
-    rest: IntoIter<(String, Source)>,
-    value: Option<Source>,
+    rest: IntoIter<(String, Field)>,
+    rules: Rules,
+    value: Option<Field>,
+    /// The number of members, also of those that are null.
+    written: usize,
 }
 
 impl<'de> MapAccess<'de> for Members {
@@ -267,6 +235,10 @@ impl<'de> MapAccess<'de> for Members {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
         let value = self.value.take().ok_or(Fault::Unplaced("a value was read before its key".into()))?;
-        value.read(seed).map_err(Fault::Placed)
+        Source { field: value, rules: self.rules }.read(seed).map_err(Fault::Placed)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.written)
     }
 }

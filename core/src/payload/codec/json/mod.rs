@@ -25,7 +25,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
         return Err(PayloadError::decode(PayloadType::Json, 1, None, "the document is empty"));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Decoded::deserialize(&mut deserializer).map_err(|error| described(&error))?;
+    let value = AnyValue::deserialize(&mut deserializer).map_err(|error| described(&error))?;
     deserializer.end().map_err(|error| described(&error))?;
     Ok(value.0)
 }
@@ -55,7 +55,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, PayloadError> {
 }
 
 /// Converts an error of `serde_json`. Its position is removed from the message, because ours has it separately. The
-/// message quotes no content, because [`Decoded`] accepts every type.
+/// message quotes no content, because [`AnyValue`] accepts every type.
 fn described(error: &serde_json::Error) -> PayloadError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
@@ -132,10 +132,10 @@ fn number_at(bytes: &[u8]) -> &str {
     std::str::from_utf8(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
 }
 
-/// Any JSON value. It is separate from [`Value`], which must not be deserialised from formats with other types.
-struct Decoded(Value);
+/// Any value of JSON. It is separate from [`Value`], which must not be deserialised from formats with other types.
+pub struct AnyValue(pub Value);
 
-impl<'de> Deserialize<'de> for Decoded {
+impl<'de> Deserialize<'de> for AnyValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor).map(Self)
     }
@@ -176,7 +176,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(Decoded(item)) = elements.next_element()? {
+        while let Some(AnyValue(item)) = elements.next_element()? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut members = Object::new();
-        while let Some((key, Decoded(member))) = entries.next_entry()? {
+        while let Some((key, AnyValue(member))) = entries.next_entry()? {
             members.insert(key, member);
         }
         Ok(Value::Object(members))
