@@ -15,17 +15,8 @@ mod selection;
 mod session;
 mod stop;
 
-pub use absence::*;
-pub use action::*;
+pub use self::{
+    absence::*, action::*, error::*, failure::*, identity::*, knowledge::*, options::*, recurrence::*,
+    report::*, resource::*, selection::*, session::*, stop::*,
+};
 pub(super) use call::*;
-pub use error::*;
-pub use failure::*;
-pub use identity::*;
-pub use knowledge::*;
-pub use options::*;
-pub use recurrence::*;
-pub use report::*;
-pub use resource::*;
-pub use selection::*;
-pub use session::*;
-pub use stop::*;
