@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(look(&mut packs, directory), Look::Replaced);
         assert_eq!(look(&mut packs, directory), Look::Sound);
         fs::File::options().write(true).open(pack.join("pack-a.pack")).unwrap().set_len(2).unwrap();
-        packs.fresh_until = Some(Instant::now() + Duration::from_secs(3600));
+        packs.fresh_until = Some(Instant::now() + Duration::from_hours(1));
         assert_eq!(packs.look(directory), Look::Sound, "the last check is still valid");
         let damaged = Look::Damaged("pack-a.pack was changed after it was written".to_owned());
         assert_eq!(look(&mut packs, directory), damaged);
