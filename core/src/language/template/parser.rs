@@ -128,7 +128,7 @@ impl<'t> Parser<'t> {
             branches.push(Branch { expression, body });
             match ending {
                 Ending::Else(again) if starts_with_if(&again) => {
-                    expression = self.expressions.expression(&again, 2)?
+                    expression = self.expressions.expression(&again, 2)?;
                 }
                 ending => {
                     let otherwise = self.otherwise(action, ending)?;
