@@ -195,6 +195,8 @@ mod tests {
         assert!(again.is_err(), "a mirror is not opened twice at the same time");
         fs::write(slow.join("binding"), "of something else").unwrap();
         hanging.await.unwrap().unwrap();
+        assert!(mirrors.get(&key("slow")).is_none(), "it is empty");
+        mirrors.set_current(&key("slow"));
         assert!(mirrors.get(&key("slow")).is_some());
     }
 

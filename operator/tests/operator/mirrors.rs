@@ -158,20 +158,25 @@ async fn a_repository_whose_mirror_is_damaged_is_not_ready() {
     scene.assert_nothing_deleted();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_policy_waits_for_a_mirror_that_is_fetched_again() {
+/// A world whose policy has applied one resource.
+async fn synced() -> (World, GitRemote, RestServer) {
     let git = GitRemote::new();
     git.write("items/i1/resource.json", r#"{"id": "i1"}"#);
     git.commit("one");
     git.push();
     let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
     let server = RestServer::start(config).unwrap();
-    let mut world = World::start().await;
+    let world = World::start().await;
     world.create_repository(&git.file_url(), Value::Null).await;
     world.create_server(json!({"baseURL": server.url()})).await;
     world.create_policy(json!({})).await;
     world.applied(&git.head()).await;
+    (world, git, server)
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_waits_for_a_mirror_that_is_fetched_again() {
+    let (mut world, git, _server) = synced().await;
     // The operator starts with empty directories, and Git is not available.
     world.kill();
     fs::remove_dir_all(world.state().join("repos")).unwrap();
@@ -193,4 +198,20 @@ async fn a_policy_waits_for_a_mirror_that_is_fetched_again() {
     let status = world.finished("ManualRequest").await;
     assert!(is_true(&status.conditions, "Ready"));
     assert!(!world.log().contains("RepositoryUnavailable"), "{}", world.log_tail());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_corrected_after_a_restart_without_git() {
+    let (mut world, git, server) = synced().await;
+    world.kill();
+    fs::rename(git.bare(), git.root().join("away.git")).unwrap();
+    world.launch().await;
+    world.notify().await;
+    world.repository_reason("FetchFailed").await;
+
+    // The mirror on the disk has the revision.
+    assert!(server.delete_by_hand("/items/i1"));
+    world.request_sync().await;
+    world.finished("ManualRequest").await;
+    assert!(server.get("/items/i1").is_some());
 }
