@@ -9,8 +9,8 @@ use rustify::Endpoint;
 use url::Url;
 use zeroize::Zeroizing;
 
+use super::address::Address;
 use super::answer::{Answer, complaint, silence};
-use super::place::Address;
 use super::settings::{namespace, refuse};
 use super::{VaultError, VaultSettings};
 use crate::control::one_line;

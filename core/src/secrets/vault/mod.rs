@@ -5,6 +5,7 @@
 //! transport, because its client reads answers of any size, logs errors of Vault before they are redacted, and drops
 //! `Retry-After`. The test `client_of_vaultrs` shows this.
 
+mod address;
 mod answer;
 mod call;
 mod error;

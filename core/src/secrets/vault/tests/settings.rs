@@ -5,7 +5,8 @@ use rstest::rstest;
 use super::*;
 use crate::error::{Categorized as _, Category};
 use crate::secrets::vault::KvVersion;
-use crate::secrets::vault::place::{Address, Place};
+use crate::secrets::vault::address::Address;
+use crate::secrets::vault::place::Place;
 
 fn settings() -> VaultSettings {
     VaultSettings::new("https://vault.example.test:8200/", VaultAuth::Token(secret(TOKEN)))
