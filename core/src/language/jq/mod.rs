@@ -3,17 +3,17 @@
 //! The `jaq` crates parse and interpret the language. They cannot limit an evaluation, and a Rust thread cannot be
 //! stopped from outside, so limits are built into the program itself. Before the syntax tree (and that of the standard
 //! library) is compiled, calls of *tolls* are inserted at all places where work can repeat or values are kept
-//! ([`instrument`]). Tolls are native functions that return their input. If a limit is exceeded, a toll ends the
+//! (`instrument`). Tolls are native functions that return their input. If a limit is exceeded, a toll ends the
 //! evaluation with an exception that `try` cannot catch.
 //!
 //! The guarantees for any expression:
 //!
-//! - *Time*: an evaluation runs for at most [`TIME_LIMIT`], plus the time of one native function for one value.
+//! - *Time*: an evaluation runs for at most `TIME_LIMIT`, plus the time of one native function for one value.
 //! - *Stack*: expressions run with a stack of known size; tolls compare its use to a limit.
-//! - *Memory*: each created value is charged with its size, up to [`VOLUME_LIMIT`] per evaluation. Shared parts are
+//! - *Memory*: each created value is charged with its size, up to `VOLUME_LIMIT` per evaluation. Shared parts are
 //!   charged each time they occur, so a value that is small in memory cannot become huge when it is printed or
 //!   compared.
-//! - *Output*: results are converted one by one, up to [`OUTPUT_LIMIT`].
+//! - *Output*: results are converted one by one, up to `OUTPUT_LIMIT`.
 //!
 //! Expressions have no access to the environment, files, modules or further input, and `debug` prints nothing.
 
