@@ -213,6 +213,7 @@ async fn open(
     field: &str,
     reference: &Reference,
 ) -> Result<(Bundle, Arc<Source>), Failure> {
+    // Open the bundle.
     let cache = context.directories.cache(&ManagedServer::owner(&server.key())).join("bundles");
     let options = Options { revalidates: true, ..Options::new(cache).through(proxy) };
     let opened = if matches!(reference, Reference::Url(url) if client.serves(url)) {
@@ -222,6 +223,7 @@ async fn open(
         BundleSource::new(options).open(reference).await
     };
     let bundle = opened.map_err(|error| bundle_failure(field, &error))?;
+    // Copy its documents.
     let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
     let files = bundle.clone();
     let copied = tokio::task::spawn_blocking(move || -> Result<MemoryTree, BundleError> {

@@ -381,10 +381,12 @@ impl<R: Reconciler> Frame<R> {
         key: &Key,
         object: &Guarded<R::Kind>,
     ) -> Result<Option<Duration>, kube::Error> {
+        // Without the finalizer, the operator has nothing to clean up, or has done it.
         let Some(remaining) = without_finalizer(object.meta()) else {
             self.forget(key);
             return Ok(None);
         };
+        // Clean up. After several failures, release the object nevertheless.
         if let Err(failure) = self.reconciler.cleanup(&self.context, object).await {
             let tries = self.failures.failed(key, i64::MIN);
             let released = tries >= CLEANUP_TRIES;
@@ -397,6 +399,7 @@ impl<R: Reconciler> Frame<R> {
                 return Ok(Some(backoff::jitter(backoff::delay(tries, None))));
             }
         }
+        // Release the object.
         self.set_finalizers(object.meta(), &remaining).await?;
         self.forget(key);
         Ok(None)

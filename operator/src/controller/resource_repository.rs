@@ -182,12 +182,14 @@ async fn open_mirror(
     url: &RemoteUrl,
     status: &mut ResourceRepositoryStatus,
 ) -> Result<(Mirror, Option<String>), Failure> {
+    // Find the directory.
     let key = object.key();
     let state = context.directories.repository(&ResourceRepository::owner(&key));
     let storage = object.spec.storage.as_ref();
     let settled = volumes::settle(context, object, storage, CLAIMS, state).await?;
     let (directory, earlier) = (settled.directory, settled.earlier);
     status.local_path = Some(directory.display().to_string());
+    // Open the mirror, when no other task does.
     let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
     let (pools, turn) = (Arc::clone(pools), pools.mirrors.turn(&key).await);
     // The turn is moved into the blocking work, which cannot be cancelled: the turn must not end before it.

@@ -30,6 +30,7 @@ pub struct Inputs {
 impl Inputs {
     /// Finds the dependencies and checks that each is ready in its current generation.
     pub fn gather(context: &Context, policy: &SyncPolicy) -> Result<Self, Failure> {
+        // Find the dependencies.
         let Key { namespace, .. } = policy.key();
         let spec = &policy.spec;
         let name = &spec.resource_repository_ref.name;
@@ -46,6 +47,7 @@ impl Inputs {
                 Some(store.ok_or_else(|| missing("SecretStore", &reference.name, "secretStoreRef"))?)
             }
         };
+        // Check that they are ready.
         if !is_ready(&repository) && !serves_last_fetch(&repository) {
             return Err(not_ready(&repository));
         }
@@ -57,6 +59,7 @@ impl Inputs {
         }
         let revision = repository.status.as_ref().and_then(|status| status.last_fetched_revision.clone());
         let Some(revision) = revision else { return Err(not_ready(&repository)) };
+        // Expand their specs.
         let store = store.map(|store| context.expanded(&store)).transpose()?;
         Ok(Self { server: context.expanded(&server)?, repository, store, revision })
     }

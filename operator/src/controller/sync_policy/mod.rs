@@ -46,6 +46,7 @@ use territory::Territories;
 pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
 
 /// The controller of all policies.
+#[derive(Default)]
 pub struct SyncPolicies {
     pools: Arc<Pools>,
     /// The fingerprint of each policy when this process last started a run of it.
@@ -66,7 +67,7 @@ type Configuration = (ConfigHash, String);
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
     let wakeups = wakeups::wakeups(&context, &pools.mirrors);
     let policies = context.caches.policies.clone();
-    frame::run(SyncPolicies::new(pools), context, &policies, wakeups).await;
+    frame::run(SyncPolicies { pools, ..SyncPolicies::default() }, context, &policies, wakeups).await;
 }
 
 impl Reconciler for SyncPolicies {
@@ -107,16 +108,6 @@ impl Reconciler for SyncPolicies {
 }
 
 impl SyncPolicies {
-    fn new(pools: Arc<Pools>) -> Self {
-        Self {
-            pools,
-            attempted: Mutex::default(),
-            learned: Mutex::default(),
-            recurrences: Mutex::default(),
-            territories: Territories::default(),
-        }
-    }
-
     async fn advance(&self, round: &mut Round<'_, SyncPolicy>) -> Result<Outcome, Failure> {
         // Check the policy.
         let now = Timestamp::now();

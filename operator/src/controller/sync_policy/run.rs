@@ -67,8 +67,9 @@ async fn run_on(
     let consecutive = plan.consecutive_failures(&round.status);
     let repository = round.context.expanded(&plan.inputs.repository)?;
     let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
+    let stop = Stop::default();
     let mut running =
-        Running { round, pools, plan, target, mirror, owner, consecutive, stop: Stop::default() };
+        Running { round, pools, plan, target, mirror, owner, consecutive, stop, cancelled: false };
     let options = options(&running.round.object, running.plan.trigger)?;
     // A drift check of an unchanged revision need not read Git.
     let known = running.plan.knowledge.can_recheck(&running.target, &options);
@@ -110,6 +111,8 @@ struct Running<'r, 'o> {
     /// Consecutive failed runs before this one.
     consecutive: i32,
     stop: Stop,
+    /// Whether the run was cancelled before its last part of the work.
+    cancelled: bool,
 }
 
 /// The end of the work of a run.
@@ -127,6 +130,7 @@ impl Running<'_, '_> {
         options: &Options,
         started: impl FnOnce(&Fingerprint),
     ) -> Result<(Outcome, Option<Recurrences>), Failure> {
+        // Record the run, then repeat the requests.
         let (mirror, target) = (self.mirror.clone(), self.target.clone());
         let tree = blocking("open the revision", move || mirror.tree(&target)).await?;
         let mut session = self.session(Arc::new(tree)).await?;
@@ -138,8 +142,9 @@ impl Running<'_, '_> {
                 let ended = Ended { kind: RunKind::Full, trigger, report: &report, cancelled };
                 return Ok((self.conclude(ended, false).await, report.recurrences));
             }
-            (Err(answers), _) => session.answers = answers,
+            (Err(answers), cancelled) => (session.answers, self.cancelled) = (answers, cancelled),
         }
+        // Compare the whole scope.
         let selected = self.select().await?;
         self.adopt(&selected);
         Box::pin(self.execute(&session, selected)).await
@@ -253,7 +258,7 @@ impl Running<'_, '_> {
     async fn watched<T>(&self, work: impl Future<Output = T>) -> (T, bool) {
         let mut work = pin!(work);
         tokio::select! {
-            done = work.as_mut() => (done, false),
+            done = work.as_mut() => (done, self.cancelled),
             Ending { reason, cancelled } = ending(self.round.context, &self.round.object) => {
                 self.stop.request(reason);
                 (work.await, cancelled)

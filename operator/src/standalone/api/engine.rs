@@ -117,6 +117,7 @@ impl Engine {
             let name = format!("{}{}", meta(&object, "generateName"), random_suffix());
             set_meta(&mut object, "name", json!(name));
         }
+        // Store it.
         let target = Target {
             resource: Arc::clone(resource),
             namespace: namespace.to_owned(),
@@ -209,6 +210,7 @@ impl Engine {
         options: &WriteOptions,
     ) -> Result<Written, StatusError> {
         align_with_path(&target.resource, &mut object, &target.namespace, Some(&target.name))?;
+        // Check the version that the client has.
         let writer = self.store.writer();
         let live = self.get(target)?;
         if meta(&object, "resourceVersion").is_empty() && !target.resource.allows_unconditional_update() {
@@ -216,6 +218,7 @@ impl Engine {
                 FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
             return Err(target.resource.invalid(&target.name, &[error]));
         }
+        // Store the object.
         self.replace(&writer, target, &live, object, options, None)
     }
 

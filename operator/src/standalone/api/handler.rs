@@ -24,11 +24,13 @@ pub(crate) async fn handle(engine: Arc<Engine>, request: Request<Bytes>) -> Resp
 }
 
 async fn answer(engine: Arc<Engine>, request: Request<Bytes>) -> Result<Response<Body>, StatusError> {
+    // Find what the request asks for.
     let route = Route::parse(&engine.registry, request.uri().path())?;
     let mut query = Query::parse(request.uri().query().unwrap_or_default())?;
     if query.write.manager.is_empty() {
         query.write.manager = default_manager(request.headers());
     }
+    // Respond.
     match route {
         Route::Collection { resource, namespace } => {
             collection(engine, request, query, resource, namespace).await
@@ -305,8 +307,10 @@ fn delete_collection(
     selector: &Selector,
     options: &DeleteOptions,
 ) -> Result<(Vec<Arc<Value>>, u64), StatusError> {
+    // Select the objects.
     let (mut objects, _) = engine.store.list(resource.table, namespace);
     objects.retain(|object| selector.matches(object));
+    // Delete each. Another one may be gone because its owner was deleted.
     for object in &objects {
         let target = Target {
             resource: Arc::clone(stored_type(engine, resource)),

@@ -158,6 +158,7 @@ impl Writer<'_> {
         mut object: Value,
         removed: bool,
     ) -> Result<Arc<Value>, StateError> {
+        // Save the object.
         let revision = self.store.revision() + 1;
         set_meta(&mut object, "resourceVersion", json!(revision.to_string()));
         let key = key_of(&object);
@@ -168,6 +169,7 @@ impl Writer<'_> {
                 state.write(&resource.plural, &key.0, &key.1, &object)?;
             }
         }
+        // Show it to readers, with its change in the history.
         let object = Arc::new(object);
         {
             let mut inner = self.store.write();
@@ -185,6 +187,7 @@ impl Writer<'_> {
                 table.floor = dropped.revision;
             }
         }
+        // Wake the watches.
         self.store.signals[resource.table].send_replace(revision);
         Ok(object)
     }

@@ -51,6 +51,7 @@ struct Watch {
 
 /// Starts a watch. The response streams JSON lines until the timeout, or until the client disconnects.
 pub(crate) fn start(request: WatchRequest) -> Result<Response<Body>, StatusError> {
+    // Subscribe before the current state is read, so that no change in between is lost.
     let requested = request.query.revision()?;
     let timeout = request.query.timeout_seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let now = Instant::now();
@@ -64,9 +65,11 @@ pub(crate) fn start(request: WatchRequest) -> Result<Response<Body>, StatusError
         ended: false,
         request,
     };
+    // Send the current state first, unless the client has it.
     if requested == 0 || watch.request.query.send_initial_events {
         watch.send_current_state();
     }
+    // Stream the changes.
     let frames = stream::unfold(watch, |mut watch| async move {
         let line = watch.next().await?;
         Some((Ok::<_, Infallible>(Frame::data(line)), watch))
