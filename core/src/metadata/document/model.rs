@@ -1,5 +1,7 @@
 //! The content of a metadata document. `None` means absent; an empty list or map clears the inherited one.
 
+#![expect(clippy::doc_markdown, reason = "the comments are also the texts of the JSON Schema")]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
