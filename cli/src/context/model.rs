@@ -191,6 +191,7 @@ pub struct Tls {
 /// A proxy; an empty block disables proxies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "fields are called like their keys")]
 pub struct Proxy {
     /// Proxy for http targets.
     pub http: Option<String>,

@@ -1,9 +1,7 @@
 //! The JSON Schema of a catalogue.
 
-use schemars::Schema;
-use schemars::generate::SchemaSettings;
-use schemars::transform::transform_subschemas;
-use serde_json::{Value as Json, json};
+use declarest_core::payload::fields::json_schema_of;
+use serde_json::Value as Json;
 
 use super::model::Catalogue;
 use super::section::{Rule, rules};
@@ -11,46 +9,14 @@ use super::section::{Rule, rules};
 /// Returns the schema (draft 2020-12), which is derived from the types of the decoder. Only the decoder checks formats
 /// of single values and references.
 pub fn schema() -> Json {
-    let generator = SchemaSettings::draft2020_12().with_transform(as_decoded).into_generator();
-    let mut schema = generator.into_root_schema_for::<Catalogue>();
-    schema.insert("title".to_owned(), "Contexts of the declarest command line".into());
-    if let Some(Json::Object(definitions)) = schema.get_mut("$defs") {
-        for (section, definition) in definitions {
-            let rules: Vec<_> = rules(section).iter().map(Rule::schema).collect();
-            if !rules.is_empty() {
-                definition["allOf"] = rules.into();
-            }
+    let mut schema = json_schema_of::<Catalogue>("Contexts of the declarest command line");
+    for (section, definition) in schema["$defs"].as_object_mut().into_iter().flatten() {
+        let rules: Vec<_> = rules(section).iter().map(Rule::schema).collect();
+        if !rules.is_empty() {
+            definition["allOf"] = rules.into();
         }
     }
-    schema.to_value()
-}
-
-/// Adapts a schema to the decoder: a string may be another scalar of YAML. Null is not suggested in place of absence,
-/// and the sizes of Rust's numbers are not part of the format.
-fn as_decoded(schema: &mut Schema) {
-    transform_subschemas(&mut as_decoded, schema);
-    schema.remove("format");
-    if let Some(Json::Array(choices)) = schema.remove("anyOf") {
-        match &choices[..] {
-            [Json::Object(choice), null] if *null == json!({"type": "null"}) => {
-                schema.ensure_object().extend(choice.clone());
-            }
-            _ => drop(schema.insert("anyOf".to_owned(), choices.into())),
-        }
-    }
-    for key in ["type", "enum"] {
-        if let Some(Json::Array(allowed)) = schema.get_mut(key) {
-            allowed.retain(|allowed| allowed != "null" && !allowed.is_null());
-        }
-    }
-    if let Some([single]) = schema.get("type").and_then(Json::as_array).map(Vec::as_slice) {
-        let single = single.clone();
-        schema.insert("type".to_owned(), single);
-    }
-    let is_text = schema.get("type") == Some(&"string".into());
-    if is_text && schema.get("enum").is_none() && schema.get("pattern").is_none() {
-        schema.insert("type".to_owned(), json!(["string", "number", "boolean"]));
-    }
+    schema
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@ use crate::error::{Categorized, Category};
 use crate::secret::is_secret_name;
 
 mod deserializer;
+mod schema;
 mod types;
 
 pub use deserializer::Rules;
+pub use schema::json_schema_of;
 pub use types::{AnyValue, TextOr, members, one_or_many, parsed, unless_blank, value};
 
 /// A fault of a document or one of its fields. Messages do not show values, except misspelt keywords, nor keys that

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_DEPTH, Object, Value};
@@ -31,8 +32,9 @@ impl Categorized for PointerError {
 /// A parsed pointer. The empty pointer is the whole document.
 ///
 /// A document can only hold pointers to a part of a payload: `serde` rejects the empty pointer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline, description = "A JSON Pointer (RFC 6901).", extend("pattern" = "^/"))]
 pub struct Pointer {
     tokens: Vec<String>,
 }

@@ -2,30 +2,34 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::schema_forms as schema;
 use super::{DocumentError, IncludeError};
 use crate::payload::fields::{AnyValue, TextOr, members};
 use crate::payload::{Object, Value};
 use crate::repository::DEFAULTS_EXTENSIONS;
 
-/// `resource.defaults`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Default values of payloads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct DefaultsSection {
-    /// How the defaults of earlier layers are handled; [`DefaultsMode::Inherit`] if absent.
+    /// How inherited defaults are handled (default: inherit).
     pub mode: Option<DefaultsMode>,
-    /// The profiles to apply, in order; absent inherits the selection, empty selects none.
+    /// The profiles to apply, in order.
     pub use_profiles: Option<Vec<String>>,
-    /// The baseline defaults.
+    /// The baseline: an object, or an include of a file.
+    #[schemars(schema_with = "schema::source")]
     pub value: Option<DefaultsSource>,
-    /// Named defaults that `useProfiles` selects.
+    /// Named defaults that useProfiles selects.
+    #[schemars(schema_with = "schema::sources")]
     #[serde(deserialize_with = "members")]
     pub profiles: Option<BTreeMap<String, DefaultsSource>>,
 }
 
 /// How a layer handles the defaults of earlier layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DefaultsMode {
     /// Adds to the inherited defaults.

@@ -1,18 +1,19 @@
 //! `resource.externalizedAttributes`: attributes that are kept in their own files.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::payload::pointer::Pointer;
 
-/// One entry of `resource.externalizedAttributes`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An attribute that is kept in its own file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ExternalizedAttribute {
-    /// The attribute. The token `*` matches every element of an array.
+    /// The attribute.
     pub path: Pointer,
-    /// The file next to the payload, as written; [`sidecar_file`](crate::repository::sidecar_file) normalizes it.
+    /// The file, next to the payload.
     pub file: String,
-    /// The placeholder in the payload, with exactly one `%s` for the file.
+    /// The placeholder in the payload, with exactly one %s for the file.
     pub template: Option<String>,
     /// How the attribute is read.
     pub mode: Option<ExternalizedMode>,
@@ -20,7 +21,7 @@ pub struct ExternalizedAttribute {
     pub save_behavior: Option<SaveBehavior>,
     /// How the attribute is handled on read.
     pub render_behavior: Option<RenderBehavior>,
-    /// Whether the entry is enabled; true if absent.
+    /// Whether the entry is enabled (default: true).
     pub enabled: Option<bool>,
 }
 
@@ -40,7 +41,7 @@ impl ExternalizedAttribute {
 }
 
 /// How an externalized attribute is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ExternalizedMode {
     /// As one string.
@@ -48,7 +49,7 @@ pub enum ExternalizedMode {
 }
 
 /// How an externalized attribute is handled on save.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SaveBehavior {
     /// The attribute is written to its file.
@@ -56,7 +57,7 @@ pub enum SaveBehavior {
 }
 
 /// How an externalized attribute is handled on read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RenderBehavior {
     /// The placeholder is replaced with the content of the file.

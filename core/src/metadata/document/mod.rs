@@ -34,6 +34,7 @@ mod model;
 mod pagination;
 mod resolved;
 mod schema;
+mod schema_forms;
 mod validate;
 
 pub use defaults::{DefaultsMode, DefaultsSection, DefaultsSource, compact, merge};

@@ -1,26 +1,32 @@
 //! The content of a metadata document. `None` means absent; an empty list or map clears the inherited one.
 
+#![expect(clippy::doc_markdown, reason = "the comments are also the texts of the JSON Schema")]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::headers::headers;
+use super::pagination::PaginationFields;
+use super::schema_forms as schema;
 use super::{DefaultsSection, ExternalizedAttribute, Headers, Pagination};
 use crate::payload::fields::{members, one_or_many, unless_blank, value};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Class, PayloadType, Value};
 
-/// One metadata document. [`Document::decode`] reads it, [`Document::encode_yaml`] writes it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// How a resource or collection is mapped to the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Document {
-    /// The resources that the document applies to. Only documents of collections have it, and it is not inherited.
+    /// The resources that the metadata of a collection applies to.
     pub selector: Option<SelectorSection>,
     /// The identity and the payload of a resource.
     pub resource: Option<ResourceSection>,
     /// The requests to the server.
+    #[schemars(with = "Option<OperationsFields>")]
     pub operations: Option<OperationsSection>,
 }
 
@@ -32,36 +38,37 @@ impl Document {
     }
 }
 
-/// `selector`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The resources that the metadata of a collection applies to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelectorSection {
-    /// Whether the document governs all descendants; false if absent.
+    /// Whether it applies to all descendants of the collection (default: false).
     pub descendants: Option<bool>,
 }
 
-/// `resource`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The identity and the payload of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ResourceSection {
-    /// The identity template of the remote id.
+    /// Identity template of the remote id, the segment that addresses the resource on the server.
     pub id: Option<String>,
-    /// The identity template of the alias.
+    /// Identity template of the alias, the name in the repository.
     pub alias: Option<String>,
-    /// The template of the collection's path on the server.
+    /// Template of the path of the collection on the server.
     pub remote_collection_path: Option<String>,
     /// The format of payloads.
     #[serde(deserialize_with = "unless_blank")]
+    #[schemars(schema_with = "schema::formats")]
     pub format: Option<Format>,
-    /// The attributes that a payload must have.
+    /// Attributes that a payload must have.
     pub required_attributes: Option<Vec<Pointer>>,
     /// Whether the whole resource is a secret.
     pub secret: Option<bool>,
-    /// The attributes that are secret.
+    /// Attributes that are secret.
     pub secret_attributes: Option<Vec<Pointer>>,
-    /// The attributes that are kept in their own files.
+    /// Attributes that are kept in their own files.
     pub externalized_attributes: Option<Vec<ExternalizedAttribute>>,
-    /// The default values of payloads.
+    /// Default values of payloads.
     pub defaults: Option<DefaultsSection>,
 }
 
@@ -115,7 +122,7 @@ impl Serialize for Format {
     }
 }
 
-/// `operations`.
+/// The requests to the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "OperationsFields")]
 pub struct OperationsSection {
@@ -126,8 +133,8 @@ pub struct OperationsSection {
     pub operations: BTreeMap<OperationName, OperationSection>,
 }
 
-/// `operations` as it is written.
-#[derive(Default, Deserialize)]
+/// The requests to the server.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct OperationsFields {
     defaults: Option<OperationDefaultsSection>,
@@ -154,11 +161,11 @@ impl From<OperationsFields> for OperationsSection {
     }
 }
 
-/// `operations.defaults`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Settings for all operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OperationDefaultsSection {
-    /// The steps that run before the steps of each operation.
+    /// Steps that run before the steps of each operation.
     pub transforms: Option<Vec<Step>>,
 }
 
@@ -204,33 +211,36 @@ impl fmt::Display for OperationName {
     }
 }
 
-/// `operations.<name>`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OperationSection {
-    /// The template of the HTTP method.
+    /// Template of the HTTP method.
     pub method: Option<String>,
-    /// The template of the path; relative to the remote collection if it starts with `.`.
+    /// Template of the path; relative to the remote collection if it starts with a dot.
     pub path: Option<String>,
-    /// The templates of query values by name.
+    /// Templates of query values.
     #[serde(deserialize_with = "members")]
     pub query: Option<BTreeMap<String, String>>,
-    /// The templates of header values.
+    /// Templates of header values.
     #[serde(deserialize_with = "headers")]
+    #[schemars(schema_with = "schema::headers")]
     pub headers: Option<Headers>,
     /// The request body, sent literally instead of the payload.
     #[serde(deserialize_with = "value")]
+    #[schemars(schema_with = "schema::any")]
     pub body: Option<Value>,
-    /// The steps that transform the payload.
+    /// Steps that transform the payload.
     pub transforms: Option<Vec<Step>>,
     /// The validation of a request body.
     pub validate: Option<ValidateSection>,
-    /// How pages are requested; for list only.
+    /// How the pages after the first one are requested. By default, this is taken from the responses.
+    #[schemars(with = "Option<PaginationFields>")]
     pub pagination: Option<Pagination>,
 }
 
 /// One step of a transform pipeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "StepFields")]
 pub enum Step {
     /// Keep only these attributes.
@@ -244,14 +254,20 @@ pub enum Step {
     Jq(String),
 }
 
-/// A step as it is written.
-#[derive(Default, Deserialize)]
+/// One step of a transform pipeline.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("minProperties" = 1))]
 struct StepFields {
+    /// Keep only these attributes.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(schema_with = "schema::pointers")]
     select_attributes: Option<Vec<Pointer>>,
+    /// Remove these attributes.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(schema_with = "schema::pointers")]
     exclude_attributes: Option<Vec<Pointer>>,
+    /// Replace the payload with the result of this jq expression.
     jq_expression: Option<String>,
 }
 
@@ -269,17 +285,19 @@ impl TryFrom<StepFields> for Step {
     }
 }
 
-/// `operations.<name>.validate`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The validation of a request body.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ValidateSection {
-    /// The attributes that the body must have.
+    /// Attributes that the body must have.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(schema_with = "schema::pointers")]
     pub required_attributes: Option<Vec<Pointer>>,
-    /// The schema of the body.
+    /// The schema of the body: openapi:request-body, or openapi:# and a JSON Pointer into the OpenAPI document.
     #[serde(deserialize_with = "unless_blank")]
+    #[schemars(with = "String")]
     pub schema_ref: Option<SchemaRef>,
-    /// The conditions on the body.
+    /// Conditions that the body must meet.
     pub assertions: Option<Vec<Assertion>>,
 }
 
@@ -329,8 +347,8 @@ impl fmt::Display for SchemaRef {
     }
 }
 
-/// A condition on a request body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A condition on the request body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Assertion {
     /// A jq expression that must return true.

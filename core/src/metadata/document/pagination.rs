@@ -1,5 +1,6 @@
 //! `operations.list.pagination`: how the pages of a list are requested.
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
@@ -54,7 +55,7 @@ impl Numbered {
 }
 
 /// The `style` of a pagination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PaginationStyle {
     /// [`Pagination::Link`].
@@ -71,18 +72,27 @@ pub enum PaginationStyle {
     None,
 }
 
-/// `operations.list.pagination` as it is written.
-#[derive(Deserialize)]
+/// How the pages after the first one are requested. By default, this is taken from the responses.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct PaginationFields {
+    /// How the next page is found. none: the list has only one page.
     style: PaginationStyle,
+    /// The pointer of the URL (style next) or of the cursor of the next page in a response.
     pointer: Option<Pointer>,
+    /// The query parameter for the cursor, the offset or the number of the page.
     parameter: Option<String>,
+    /// The query parameter for the size, unless the server has a fixed size.
     size_parameter: Option<String>,
+    /// The number of entries on a full page.
     #[serde(default, deserialize_with = "size")]
+    #[schemars(range(min = 1, max = Numbered::MAX_SIZE))]
     size: Option<u32>,
+    /// The first offset (default 0) or page (default 1).
     #[serde(default, deserialize_with = "start")]
+    #[schemars(range(min = 0, max = u32::MAX))]
     start: Option<u32>,
+    /// The pointer of the entries in a response, if it is not a common list.
     items: Option<Pointer>,
 }
 
