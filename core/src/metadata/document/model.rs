@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::headers::headers;
@@ -58,7 +58,7 @@ pub struct ResourceSection {
     pub remote_collection_path: Option<String>,
     /// The format of payloads.
     #[serde(deserialize_with = "unless_blank")]
-    #[schemars(schema_with = "schema::formats")]
+    #[schemars(schema_with = "formats")]
     pub format: Option<Format>,
     /// Attributes that a payload must have.
     pub required_attributes: Option<Vec<Pointer>>,
@@ -79,6 +79,13 @@ pub enum Format {
     Any,
     /// All payloads have this format.
     Concrete(PayloadType),
+}
+
+/// Returns the JSON Schema of the names of formats, also those that are only read. A blank one is absent.
+fn formats(_: &mut SchemaGenerator) -> Schema {
+    let names = PayloadType::ALL.map(|known| Format::Concrete(known).name());
+    let names: Vec<_> = names.into_iter().chain([Format::Any.name(), "binary", "txt", ""]).collect();
+    json_schema!({"enum": names})
 }
 
 impl Format {

@@ -2,16 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use super::Format;
-use crate::payload::PayloadType;
 use crate::payload::pointer::Pointer;
-
-/// The names of formats, also those that are only read. A blank one is absent.
-pub(super) fn formats(_: &mut SchemaGenerator) -> Schema {
-    let names = PayloadType::ALL.map(|known| Format::Concrete(known).name());
-    let names: Vec<_> = names.into_iter().chain([Format::Any.name(), "binary", "txt", ""]).collect();
-    json_schema!({"enum": names})
-}
 
 /// A list of pointers, or one of them.
 pub(super) fn pointers(generator: &mut SchemaGenerator) -> Schema {
