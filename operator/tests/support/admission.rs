@@ -66,7 +66,13 @@ pub async fn check_defaults(client: &Client, namespace: &str) {
                 "git": {"url": "https://git.test/repo.git", "branch": "main"}
             }),
         ),
-        ("ManagedServer", json!({"http": {"baseURL": "https://api.test"}, "pollInterval": "10m"})),
+        (
+            "ManagedServer",
+            json!({
+                "http": {"baseURL": "https://api.test", "allowCrossOriginRedirects": false},
+                "pollInterval": "10m"
+            }),
+        ),
         (
             "SecretStore",
             json!({"file": {"path": "store", "encryption": {"keyRef": {"name": "s", "key": "k"}}}}),
