@@ -40,13 +40,15 @@ async fn the_time_of_the_last_success_outlives_the_process_and_counts_empty_runs
     world.create_server(json!({"baseURL": server.url()})).await;
     world.create_policy(json!({"source": {"path": "/items"}})).await;
     let at = last_success(&world.applied(&first).await);
-    let gauge = r#"syncpolicy_last_success_timestamp_seconds{name="policy",namespace="team"}"#;
-    series(&world, gauge, |value| value >= at && value < at + 1.0).await;
+    let namespace = &world.namespace;
+    let gauge =
+        format!(r#"syncpolicy_last_success_timestamp_seconds{{name="policy",namespace="{namespace}"}}"#);
+    series(&world, &gauge, |value| value >= at && value < at + 1.0).await;
 
     world.kill();
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     world.launch().await;
-    series(&world, gauge, |value| value >= at && value < at + 1.0).await;
+    series(&world, &gauge, |value| value >= at && value < at + 1.0).await;
 
     git.write("elsewhere/e1/resource.json", "{}");
     let second = git.commit("not in scope");
@@ -54,7 +56,7 @@ async fn the_time_of_the_last_success_outlives_the_process_and_counts_empty_runs
     world.notify().await;
     let later = last_success(&world.applied(&second).await);
     assert!(later > at);
-    series(&world, gauge, |value| value >= later && value < later + 1.0).await;
+    series(&world, &gauge, |value| value >= later && value < later + 1.0).await;
 }
 
 #[tokio::test]
@@ -63,8 +65,10 @@ async fn a_poll_that_fails_before_its_fetch_is_counted() {
     let token = json!({"tokenRef": {"name": "absent", "key": "token"}});
     world.create_repository("https://git.example.test/desired.git", token).await;
     world.repository_reason("DependencyInvalid").await;
-    let counter = r#"resource_repository_poll_total{name="repo",namespace="team",result="failure"}"#;
-    series(&world, counter, |value| value >= 1.0).await;
+    let namespace = &world.namespace;
+    let counter =
+        format!(r#"resource_repository_poll_total{{name="repo",namespace="{namespace}",result="failure"}}"#);
+    series(&world, &counter, |value| value >= 1.0).await;
 }
 
 #[tokio::test]
