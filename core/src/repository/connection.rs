@@ -115,17 +115,11 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// Stores `error` for [`Self::outcome`] and returns an error that stops libgit2.
-    pub fn fail(&self, error: RepositoryError) -> git2::Error {
-        let stop = git2::Error::new(ErrorCode::User, ErrorClass::Callback, "stopped");
-        self.failure.borrow_mut().get_or_insert(error);
-        stop
-    }
-
+    /// Whether the deadline has not passed. If it has, [`Self::outcome`] returns the error for that.
     pub fn in_time(&self) -> bool {
         let in_time = Instant::now() < self.deadline;
         if !in_time {
-            self.fail(timeout(self.remote, self.purpose));
+            self.failure.replace(Some(timeout(self.remote, self.purpose)));
         }
         in_time
     }

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::super::{Remote, RemoteAuth, RepositoryError};
 use super::failure::Way;
-use super::{Session, stopped};
+use super::{Session, stopped, take};
 use crate::error::with_causes;
 use crate::transport::{client_builder, destinations};
 
@@ -304,9 +304,7 @@ impl Read for HttpStream {
                 Ok(next.unwrap_or_default())
             })?;
         }
-        let length = part.len().min(buffer.len());
-        buffer[..length].copy_from_slice(&part.split_to(length));
-        Ok(length)
+        Ok(take(part, buffer))
     }
 }
 

@@ -13,9 +13,10 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
+use bytes::Bytes;
 use git2::transport::Transport;
 use tokio::runtime::{Builder, Runtime};
 
@@ -28,7 +29,7 @@ use super::{Remote, RepositoryError};
 const SCHEME: &str = "declarest";
 
 /// The sessions that libgit2 may connect to. The transports of libgit2 are global, so they find a session by number.
-static SESSIONS: Mutex<Option<HashMap<u64, Weak<Session>>>> = Mutex::new(None);
+static SESSIONS: LazyLock<Mutex<HashMap<u64, Weak<Session>>>> = LazyLock::new(Mutex::default);
 
 /// One fetch from a remote, or one push to it.
 pub(super) struct Session {
@@ -64,8 +65,7 @@ impl Session {
             runtime: Some(runtime),
             failure: Mutex::default(),
         });
-        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.get_or_insert_default().insert(session.number, Arc::downgrade(&session));
+        sessions().insert(session.number, Arc::downgrade(&session));
         Ok(session)
     }
 
@@ -95,10 +95,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sessions) = sessions.as_mut() {
-            sessions.remove(&self.number);
-        }
+        sessions().remove(&self.number);
         // Does not wait for running DNS lookups.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -134,8 +131,18 @@ fn transport(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
 
 fn session_at(address: &str) -> Option<Arc<Session>> {
     let number = address.strip_prefix(SCHEME)?.strip_prefix("://")?.trim_end_matches('/').parse().ok()?;
-    let sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    sessions.as_ref()?.get(&number)?.upgrade()
+    sessions().get(&number)?.upgrade()
+}
+
+fn sessions() -> MutexGuard<'static, HashMap<u64, Weak<Session>>> {
+    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Moves the beginning of `part` to `buffer`, and returns its length.
+fn take(part: &mut Bytes, buffer: &mut [u8]) -> usize {
+    let length = part.len().min(buffer.len());
+    buffer[..length].copy_from_slice(&part.split_to(length));
+    length
 }
 
 /// Converts an error for libgit2. The session has the real one.

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use super::super::known_hosts::host_and_port;
 use super::super::{HostKey, HostKeyError, KnownHosts, Remote, RemoteAuth, RepositoryError};
 use super::http::program;
-use super::{Session, stopped};
+use super::{Session, stopped, take};
 use crate::error::with_causes;
 use crate::secrets::Secret;
 use crate::transport::{CONNECT_TIMEOUT, denial, destinations};
@@ -281,9 +281,7 @@ impl Read for SshStream {
             let Self { session, channel, error_output, .. } = self;
             self.part = session.run(Self::receive(&session.remote, channel, error_output))?;
         }
-        let length = self.part.len().min(buffer.len());
-        buffer[..length].copy_from_slice(&self.part.split_to(length));
-        Ok(length)
+        Ok(take(&mut self.part, buffer))
     }
 }
 
