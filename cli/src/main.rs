@@ -24,6 +24,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // Fails only if a provider is already installed, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    #[cfg(unix)]
+    forbid_core_dumps();
     match args::read() {
         Ok(args::Request::Run(args, invocation)) => args.run(&invocation),
         Ok(args::Request::Done) => ExitCode::SUCCESS,
@@ -32,4 +34,11 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// Prevents core dumps of this process (`setrlimit(2)`), because its memory holds secrets. A failure has no other effect.
+#[cfg(unix)]
+fn forbid_core_dumps() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }

@@ -12,13 +12,16 @@ use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::repository::{DirTree, EmptyTree, Store, Tree};
 use declarest_core::secrets::SecretReader;
 use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
-use declarest_core::sync::{Remote, Session};
+use declarest_core::sync::{Remote, Session, WrittenValues};
 
 use crate::context::{MetadataSource, ProxiedComponent, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::Messages;
 use crate::repository::{Contact, Repository};
+
+/// The directory of the state of earlier commands, below the home directory.
+const STATE: &str = ".declarest/state";
 
 /// The workspace of one command.
 pub struct Workspace<'a> {
@@ -29,6 +32,8 @@ pub struct Workspace<'a> {
     /// The metadata. It includes the server's `OpenAPI` document if the workspace is connected.
     pub metadata: Arc<Metadata>,
     root: Option<PathBuf>,
+    /// The directory of the state of earlier commands.
+    state: Option<PathBuf>,
     client: Option<Client>,
     /// The messages on standard error.
     pub messages: &'a Messages,
@@ -68,7 +73,8 @@ impl<'a> Workspace<'a> {
             metadata = metadata.with_api(Arc::new(Api::new(document, client.base_path())));
         }
         let (metadata, messages) = (Arc::new(metadata), &invocation.messages);
-        Ok(Self { context, tree, metadata, root, client, messages })
+        let state = invocation.environment.home().map(|home| home.join(STATE));
+        Ok(Self { context, tree, metadata, root, state, client, messages })
     }
 
     /// Returns the store of the repository, for writes.
@@ -101,7 +107,9 @@ impl<'a> Workspace<'a> {
         };
         let secrets = SecretReader::new(store);
         self.messages.hide_read(&secrets);
-        Ok(Session { secrets, ..self.session_without_secrets()? })
+        let session = self.session_without_secrets()?;
+        let written = self.state.as_ref().map(|state| WrittenValues::open(state, session.client.address()));
+        Ok(Session { secrets, written: written.map(Arc::new), ..session })
     }
 
     /// Returns a session for commands that show or delete resources, which do not need secrets.

@@ -87,6 +87,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 descriptor: Some(descriptor.clone()),
                 secrets: Arc::default(),
                 seeded: false,
+                held: declarest_core::memory::Share::default(),
             };
             let observed = Observed::new(desired.clone(), Some(subject.observed.clone()));
             decide(&desired, &observed, false).unwrap().step == Step::Update

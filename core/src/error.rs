@@ -24,6 +24,18 @@ pub enum Category {
 }
 
 impl Category {
+    /// Returns its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Validation => "validation",
+            Self::NotFound => "not_found",
+            Self::Auth => "auth",
+            Self::Conflict => "conflict",
+            Self::Transport => "transport",
+            Self::Internal => "internal",
+        }
+    }
+
     /// Returns the exit code of a command that fails with this category.
     pub const fn exit_code(self) -> u8 {
         match self {

@@ -1,7 +1,8 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
 //! Each module uses only the modules before it in this order:
-//! [`error`] → [`control`] → [`digest`] → `atomic` → [`secret`] → [`path`] → [`payload`] → [`proxy`] → [`transport`] →
+//! [`error`] → [`control`] → [`digest`] → [`memory`] → `atomic` → [`confined`] → [`secret`] → [`path`] → [`spans`] →
+//! [`payload`] → [`proxy`] → [`transport`] →
 //! [`secrets`] → [`repository`] → [`language`] → [`metadata`] → [`bundle`] → [`server`] → [`sync`] → [`authoring`].
 //!
 //! The crate does not depend on Kubernetes or a terminal.
@@ -10,10 +11,13 @@
 mod atomic;
 pub mod authoring;
 pub mod bundle;
+#[cfg(target_os = "linux")]
+pub mod confined;
 pub mod control;
 pub mod digest;
 pub mod error;
 pub mod language;
+pub mod memory;
 pub mod metadata;
 pub mod path;
 pub mod payload;
@@ -22,5 +26,6 @@ pub mod repository;
 pub mod secret;
 pub mod secrets;
 pub mod server;
+pub mod spans;
 pub mod sync;
 pub mod transport;

@@ -116,7 +116,7 @@ fn list(fixture: &Path) -> Vec<String> {
     };
     let paths = entries.named.iter().filter_map(|entry| entry.path(&shops).err());
     let mut errors: Vec<String> = paths.map(|error| shown(&error)).collect();
-    let list = ListAnswer::Listed { listing: Listing::new(entries.named), doubt: None };
+    let list = ListAnswer::Listed { listing: Listing::new(entries.named), doubt: None, held: Vec::new() };
     let wanted = Wanted { name: "rio", one_name: true, by_members: true, ..Wanted::default() };
     let question = Question { wanted, ..Question::default() };
     if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list) {

@@ -186,7 +186,8 @@ impl Reader {
             (rendered, None)
         } else {
             let resource = self.desired(path).unwrap();
-            let evaluation = resource.evaluation().unwrap();
+            let observed = (!self.observed.is_null()).then_some(&self.observed);
+            let evaluation = resource.evaluation().unwrap().observing(observed);
             let rendered = evaluation.render(operation).unwrap();
             let body = evaluation.body(operation, &rendered, &resource.payload).unwrap();
             (rendered, body)

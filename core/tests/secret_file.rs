@@ -19,7 +19,7 @@ const TASK: &str = "DECLAREST_TEST_SECRET_WRITER";
 
 fn store(file: &Path) -> FileStore {
     let key = KeyMaterial::key(&Secret::from("0123456789abcdef0123456789abcdef".to_owned())).unwrap();
-    FileStore::new(FileStoreSettings { path: file.to_owned(), key, kdf: Kdf::default() })
+    FileStore::new(FileStoreSettings { beneath: None, path: file.to_owned(), key, kdf: Kdf::default() })
 }
 
 fn key(name: &str, number: usize) -> SecretKey {

@@ -149,7 +149,7 @@ impl Tree for OneDocument {
         Ok(found.map(|name| vec![Entry { name: (*name).to_owned(), kind }]))
     }
 
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+    fn read_within(&self, file: &str, _: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         Ok((file == Self::PLACE.join("/")).then(|| self.0.clone()))
     }
 

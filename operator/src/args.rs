@@ -1,5 +1,7 @@
 //! The command line: flags and their defaults.
 
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -75,6 +77,22 @@ pub struct RunOptions {
     #[command(flatten)]
     pub admission: AdmissionOptions,
 
+    /// Reconcile only in namespaces whose labels match: the operator is a shard, and needs --leader-elect
+    #[arg(long, value_name = "SELECTOR", conflicts_with = "watch_namespace")]
+    pub watch_namespace_selector: Option<String>,
+
+    /// Name of the shard, which is a part of the name of its Lease; by default, a digest of its namespaces or selector
+    #[arg(long, value_name = "NAME", value_parser = parse_shard_name)]
+    pub shard_name: Option<String>,
+
+    /// Average number of requests per second that the controllers send to the Kubernetes API
+    #[arg(long, value_name = "N", default_value = "200")]
+    pub kube_api_qps: NonZeroU32,
+
+    /// Number of requests that the controllers may send to the Kubernetes API at once
+    #[arg(long, value_name = "N", default_value = "200")]
+    pub kube_api_burst: NonZeroU32,
+
     #[command(flatten)]
     pub manager: ManagerOptions,
 }
@@ -136,21 +154,31 @@ pub struct StandaloneOptions {
 /// The options that `run` and `standalone` share.
 #[derive(Clone, Debug, Group)]
 pub struct ManagerOptions {
-    /// Watch only this namespace; if empty, all namespaces
-    #[arg(long, value_name = "NAMESPACE", default_value = "")]
-    pub watch_namespace: String,
+    /// Watch only these namespaces; if empty, all namespaces
+    #[arg(long, value_name = "NAMESPACE,...", value_delimiter = ',')]
+    pub watch_namespace: Vec<String>,
 
-    /// Number of objects that each controller reconciles at the same time
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
-    pub max_concurrent_reconciles: u16,
+    /// Maximum number of objects that each controller reconciles at the same time; only lowers the number that the
+    /// memory limit of the process allows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_concurrent_reconciles: Option<u16>,
 
     /// Maximum duration of a sync; a longer one is aborted
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
     pub sync_timeout: Duration,
 
-    /// Names of environment variables that `${NAME}` in a spec may use; `*` matches any characters
-    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', default_value = "*")]
+    /// Names of environment variables that `${NAME}` in a spec may use; `*` matches any characters. Every namespace can
+    /// read their values
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', default_value = "DECLAREST_VAR_*")]
     pub env_expand_allow: Vec<String>,
+
+    /// The most that one fetch of a repository receives, such as 512Mi
+    #[arg(long, value_name = "SIZE", default_value = "512Mi", value_parser = parse_size)]
+    pub max_fetch_size: u64,
+
+    /// The most that the mirror of one repository occupies on disk; a fetch that exceeds it fails
+    #[arg(long, value_name = "SIZE", default_value = "2Gi", value_parser = parse_size)]
+    pub max_mirror_size: u64,
 
     #[command(flatten)]
     pub destinations: DestinationOptions,
@@ -165,9 +193,10 @@ pub struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// Returns the namespace to watch, or `None` for all.
-    pub fn namespace(&self) -> Option<&str> {
-        Some(self.watch_namespace.trim()).filter(|namespace| !namespace.is_empty())
+    /// Returns the namespaces to watch, sorted and distinct; none means all.
+    pub fn namespaces(&self) -> Vec<String> {
+        let names = self.watch_namespace.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
@@ -248,6 +277,26 @@ fn parse_port(text: &str) -> Result<BindAddress, InvalidBindAddress> {
     text.parse().map_or_else(|_| text.parse(), |port| Ok(BindAddress::EveryInterface(port)))
 }
 
+/// A name that can be a part of the name of a Lease (RFC 1123).
+fn parse_shard_name(text: &str) -> Result<String, String> {
+    let is_inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    let is_name = !text.is_empty() && text.len() <= 63 && text.chars().all(is_inner);
+    let is_edge_valid = !text.starts_with('-') && !text.ends_with('-');
+    (is_name && is_edge_valid)
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("expected lower-case letters, digits and inner hyphens, not {text:?}"))
+}
+
+/// Parses a number of bytes with an optional binary suffix, as Kubernetes writes quantities.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("", 0)];
+    let parsed = units.iter().find_map(|(suffix, shift)| {
+        let number: u64 = text.strip_suffix(suffix)?.parse().ok()?;
+        number.checked_mul(1 << shift).filter(|size| *size > 0)
+    });
+    parsed.ok_or_else(|| format!("expected a size such as 512Mi or 2Gi, not {text:?}"))
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration: jiff::SignedDuration =
         text.parse().map_err(|error| format!("expected a duration such as 30m or 1h30m: {error}"))?;
@@ -294,20 +343,44 @@ mod tests {
         assert_eq!(options.repository_webhook_bind_address, BindAddress::EveryInterface(8082));
         assert_eq!(options.admission.address, BindAddress::EveryInterface(9443));
         assert!(!options.enable_admission_webhooks);
-        assert_eq!(options.manager.max_concurrent_reconciles, 2);
+        assert_eq!((options.kube_api_qps.get(), options.kube_api_burst.get()), (200, 200));
+        assert_eq!(options.manager.max_concurrent_reconciles, None);
         assert_eq!(options.manager.sync_timeout, Duration::from_mins(30));
-        assert_eq!(options.manager.env_expand_allow, ["*"]);
-        assert_eq!(options.manager.namespace(), None);
+        assert_eq!(options.manager.env_expand_allow, ["DECLAREST_VAR_*"]);
+        assert!(options.manager.namespaces().is_empty());
+    }
+
+    #[rstest]
+    #[case("--watch-namespace=", &[])]
+    #[case("--watch-namespace=team", &["team"])]
+    #[case("--watch-namespace=b, a,,b", &["a", "b"])]
+    fn namespaces_are_a_list(#[case] argument: &str, #[case] expected: &[&str]) {
+        assert_eq!(run_options(&[argument]).manager.namespaces(), expected);
     }
 
     #[rstest]
     #[case(&["--no-such-flag"])]
     #[case(&["--sync-timeout=0s"])]
     #[case(&["--max-concurrent-reconciles=0"])]
+    #[case(&["--shard-name=A"])]
+    #[case(&["--shard-name=a-"])]
+    #[case(&["--watch-namespace=a", "--watch-namespace-selector=shard=a"])]
+    #[case(&["--kube-api-qps=0"])]
     #[case(&["standalone", "--manifests=m"])]
     fn invalid_arguments_exit_with_2(#[case] args: &[&str]) {
         let all = std::iter::once("declarest-operator").chain(args.iter().copied());
         assert_eq!(Args::try_parse_from(all).unwrap_err().exit_code(), 2);
+    }
+
+    #[rstest]
+    #[case("100", Ok(100))]
+    #[case("512Mi", Ok(512 << 20))]
+    #[case("2Gi", Ok(2 << 30))]
+    #[case("0", Err(()))]
+    #[case("1G", Err(()))]
+    #[case("99999999999Ti", Err(()))]
+    fn sizes(#[case] text: &str, #[case] expected: Result<u64, ()>) {
+        assert_eq!(parse_size(text).map_err(drop), expected);
     }
 
     #[rstest]

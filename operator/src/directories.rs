@@ -36,11 +36,15 @@ impl Owner {
     }
 }
 
+/// The directory of downloaded bundles in the cache directory.
+const BUNDLES: &str = "bundles";
+
 /// The base directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directories {
     repositories: PathBuf,
     cache: PathBuf,
+    bundle_cache: PathBuf,
     secrets: PathBuf,
     volumes: PathBuf,
     bundles: PathBuf,
@@ -54,9 +58,12 @@ impl Directories {
                 .filter(|value| !value.is_empty())
                 .map_or_else(|| PathBuf::from(default), PathBuf::from)
         };
+        let cache = directory("DECLAREST_OPERATOR_CACHE_BASE_DIR", "/tmp/declarest-operator/cache");
+        let in_cache = cache.join(BUNDLES).to_string_lossy().into_owned();
         Self {
+            bundle_cache: directory("DECLAREST_BUNDLE_CACHE_DIR", &in_cache),
+            cache,
             repositories: directory("DECLAREST_OPERATOR_REPO_BASE_DIR", "/tmp/declarest-operator/repos"),
-            cache: directory("DECLAREST_OPERATOR_CACHE_BASE_DIR", "/tmp/declarest-operator/cache"),
             secrets: directory("DECLAREST_OPERATOR_SECRETS_BASE_DIR", "/tmp/declarest-operator/secrets"),
             volumes: directory("DECLAREST_OPERATOR_VOLUMES_DIR", "/var/lib/declarest/volumes"),
             bundles: directory("DECLAREST_OPERATOR_BUNDLE_DIR", "/var/lib/declarest/bundles"),
@@ -68,6 +75,7 @@ impl Directories {
         Self {
             repositories: state.join("repos"),
             cache: state.join("cache"),
+            bundle_cache: state.join("cache").join(BUNDLES),
             secrets: state.join("secrets"),
             volumes: state.join("volumes"),
             bundles: state.join("bundles"),
@@ -82,6 +90,11 @@ impl Directories {
     /// Returns the directory of an object's files that can be fetched or computed again.
     pub fn cache(&self, owner: &Owner) -> PathBuf {
         owner.below(&self.cache)
+    }
+
+    /// Returns the directory of the bundles that an object downloaded.
+    pub fn bundle_cache(&self, owner: &Owner) -> PathBuf {
+        owner.below(&self.bundle_cache)
     }
 
     /// Returns the mount point of a claim, if the administrator mounted it.
@@ -101,7 +114,9 @@ impl Directories {
 
     /// Creates the base directories that the operator writes to, so that a read-only file system fails at startup.
     pub fn prepare(&self) -> Result<(), DirectoryError> {
-        [&self.repositories, &self.cache, &self.secrets].into_iter().try_for_each(|base| ensure_private(base))
+        [&self.repositories, &self.cache, &self.bundle_cache, &self.secrets]
+            .into_iter()
+            .try_for_each(|base| ensure_private(base))
     }
 
     /// Removes the directories of objects that no longer exist, and returns them. File stores are kept, because
@@ -110,8 +125,11 @@ impl Directories {
     /// Call it only after leadership has started and before the controllers run: they use the same directories.
     pub fn sweep(&self, alive: &HashSet<Owner>) -> Result<Vec<PathBuf>, DirectoryError> {
         let mut removed = Vec::new();
-        for base in [&self.repositories, &self.cache] {
+        for base in [&self.repositories, &self.cache, &self.bundle_cache] {
             for kind in subdirectories(base)? {
+                if kind == self.bundle_cache {
+                    continue;
+                }
                 for namespace in subdirectories(&kind)? {
                     for object in subdirectories(&namespace)? {
                         let owner = Owner::new(&last(&kind), &last(&namespace), &last(&object));

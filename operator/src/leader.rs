@@ -1,6 +1,7 @@
 //! Leader election with a Lease, by the rules of client-go. A replica takes over a lease that has not changed for
 //! its whole duration, measured on the replica's own clock. Replicas therefore need no synchronized clocks.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,8 +12,13 @@ use kube::api::PostParams;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The Lease that all replicas compete for.
-pub const LEASE_NAME: &str = "declarest-operator.declarest.io";
+/// Returns the name of the Lease that the replicas of a shard compete for; `None` is the operator of all namespaces.
+pub fn lease_name(shard: Option<&str>) -> String {
+    match shard {
+        None => "declarest-operator.declarest.io".to_owned(),
+        Some(shard) => format!("declarest-operator-{shard}.declarest.io"),
+    }
+}
 
 /// The duration of a lease, the deadline for its holder to renew it, and the period of attempts to get or renew it.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +26,17 @@ pub struct Timing {
     pub duration: Duration,
     pub renew_deadline: Duration,
     pub retry_period: Duration,
+}
+
+/// The time that the release of the lease has at shutdown.
+const RELEASE: Duration = Duration::from_secs(3);
+
+impl Timing {
+    /// Returns the limit of one attempt. It is below the retry period, so that an attempt that hangs does not delay the
+    /// next one.
+    fn attempt(&self) -> Duration {
+        self.retry_period * 3 / 4
+    }
 }
 
 impl Default for Timing {
@@ -34,12 +51,48 @@ impl Default for Timing {
 
 /// The lease could not be renewed in time, or another replica holds it. The work must stop at once.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("lost the lease {LEASE_NAME}: {0}")]
-pub struct LeaseLost(String);
+#[error("lost the lease {lease}: {cause}")]
+pub struct LeaseLost {
+    lease: String,
+    cause: String,
+}
+
+/// An attempt to get or renew the lease that failed.
+#[derive(Debug, thiserror::Error)]
+enum AttemptError {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error("no response within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+}
+
+/// Whether this replica may act as the leader now. Clones share the answer.
+///
+/// A process that was suspended may run again before it learns that another replica leads. So the answer depends on
+/// the time of the last renewal, and becomes false at the renew deadline, before another replica can take the lease.
+#[derive(Clone, Debug, Default)]
+pub struct Leadership(Option<Arc<Mutex<Option<Instant>>>>);
+
+impl Leadership {
+    /// Returns true without an election.
+    pub fn is_held(&self) -> bool {
+        let Some(until) = &self.0 else { return true };
+        let until = *until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn set(&self, to: Option<Instant>) {
+        if let Some(until) = &self.0 {
+            *until.lock().unwrap_or_else(PoisonError::into_inner) = to;
+        }
+    }
+}
 
 /// A replica that takes part in the election.
 pub struct Candidate {
+    leadership: Leadership,
     leases: Api<Lease>,
+    name: String,
     identity: String,
     timing: Timing,
     seen: Option<Sighting>,
@@ -58,35 +111,47 @@ enum Standing {
     Free,
     /// This replica holds it.
     Ours,
-    /// Another replica holds it, and may still be alive.
-    Held,
+    /// Another replica holds it, and may be alive until this time.
+    Held(Instant),
 }
 
 impl Candidate {
-    /// Creates a candidate. `identity` must differ between replicas and between runs of one replica.
-    pub fn new(leases: Api<Lease>, identity: String, timing: Timing) -> Self {
-        Self { leases, identity, timing, seen: None }
+    /// Creates a candidate for the lease `name`. `identity` must differ between replicas and between runs of one replica.
+    pub fn new(leases: Api<Lease>, name: String, identity: String, timing: Timing) -> Self {
+        let leadership = Leadership(Some(Arc::default()));
+        Self { leadership, leases, name, identity, timing, seen: None }
+    }
+
+    /// Returns the leadership of this replica.
+    pub fn leadership(&self) -> Leadership {
+        self.leadership.clone()
+    }
+
+    fn lost(&self, cause: impl Into<String>) -> LeaseLost {
+        LeaseLost { lease: self.name.clone(), cause: cause.into() }
     }
 
     /// Waits until this replica holds the lease. Returns `false` if `stop` is cancelled first.
     pub async fn acquire(&mut self, stop: &CancellationToken) -> bool {
-        tracing::info!(identity = %self.identity, "waiting for the lease {LEASE_NAME}");
+        tracing::info!(identity = %self.identity, "waiting for the lease {}", self.name);
         loop {
             let attempt = tokio::select! {
                 () = stop.cancelled() => return false,
                 attempt = self.attempt() => attempt,
             };
+            let mut next = Instant::now() + self.timing.retry_period;
             match attempt {
                 Ok(Standing::Ours) => {
                     tracing::info!(identity = %self.identity, "became leader");
                     return true;
                 }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "cannot take the lease {LEASE_NAME}"),
+                Ok(Standing::Held(until)) => next = next.min(until),
+                Ok(Standing::Free) => {}
+                Err(error) => tracing::warn!(%error, "cannot take the lease {}", self.name),
             }
             tokio::select! {
                 () = stop.cancelled() => return false,
-                () = tokio::time::sleep(self.timing.retry_period) => {}
+                () = tokio::time::sleep_until(next) => {}
             }
         }
     }
@@ -102,21 +167,26 @@ impl Candidate {
                 () = stop.cancelled() => return Ok(()),
                 () = tokio::time::sleep(self.timing.retry_period) => {}
             }
-            let deadline = renewed + self.timing.renew_deadline;
+            let (started, deadline) = (Instant::now(), renewed + self.timing.renew_deadline);
+            // The process may have been suspended.
+            if started >= deadline {
+                return Err(self.lost("it was not renewed within the renew deadline"));
+            }
             match tokio::time::timeout_at(deadline, self.attempt()).await {
-                Ok(Ok(Standing::Ours)) => renewed = Instant::now(),
-                Ok(Ok(_)) => return Err(LeaseLost("another replica holds it".to_owned())),
-                Ok(Err(error)) if Instant::now() >= deadline => return Err(LeaseLost(error.to_string())),
-                Ok(Err(error)) => tracing::warn!(%error, "cannot renew the lease {LEASE_NAME}"),
-                Err(_) => return Err(LeaseLost("no response within the renew deadline".to_owned())),
+                Ok(Ok(Standing::Ours)) => renewed = started,
+                Ok(Ok(_)) => return Err(self.lost("another replica holds it")),
+                Ok(Err(error)) if Instant::now() >= deadline => return Err(self.lost(error.to_string())),
+                Ok(Err(error)) => tracing::warn!(%error, "cannot renew the lease {}", self.name),
+                Err(_) => return Err(self.lost("no response within the renew deadline")),
             }
         }
     }
 
-    /// Releases the lease, so that another replica need not wait for its end.
+    /// Releases the lease if this replica holds it, so that another one need not wait for its end. Takes at most 3 s.
     pub async fn release(&mut self) {
+        self.leadership.set(None);
         let released = async {
-            let Some(mut lease) = self.leases.get_opt(LEASE_NAME).await? else { return Ok(()) };
+            let Some(mut lease) = self.leases.get_opt(&self.name).await? else { return Ok(()) };
             let spec = lease.spec.get_or_insert_default();
             if spec.holder_identity.as_deref() != Some(&self.identity) {
                 return Ok(());
@@ -124,39 +194,53 @@ impl Candidate {
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
             spec.renew_time = Some(MicroTime(Timestamp::now()));
-            self.leases.replace(LEASE_NAME, &PostParams::default(), &lease).await.map(drop)
+            self.leases.replace(&self.name, &PostParams::default(), &lease).await.map(drop)?;
+            Ok::<(), AttemptError>(())
         };
-        if let Err::<(), kube::Error>(error) = released.await {
-            tracing::warn!(%error, "cannot release the lease {LEASE_NAME}");
+        let released = tokio::time::timeout(RELEASE, released).await;
+        let released = released.unwrap_or(Err(AttemptError::TimedOut(RELEASE)));
+        if let Err(error) = released {
+            tracing::warn!(%error, "cannot release the lease {}", self.name);
         }
     }
 
+    /// Tries to get or renew the lease.
+    async fn attempt(&mut self) -> Result<Standing, AttemptError> {
+        let (started, limit) = (Instant::now(), self.timing.attempt());
+        let standing = tokio::time::timeout(limit, self.take()).await;
+        let standing = standing.map_err(|_| AttemptError::TimedOut(limit))??;
+        // Other replicas measure from a later time.
+        let held = standing == Standing::Ours;
+        self.leadership.set(held.then(|| started + self.timing.renew_deadline));
+        Ok(standing)
+    }
+
     /// Reads the lease. If this replica may hold it, also writes it, guarded by its resourceVersion.
-    async fn attempt(&mut self) -> Result<Standing, kube::Error> {
-        let Some(mut lease) = self.leases.get_opt(LEASE_NAME).await? else {
+    async fn take(&mut self) -> Result<Standing, kube::Error> {
+        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
             return self.create().await;
         };
         let spec = lease.spec.clone().unwrap_or_default();
         let standing = self.judge(&spec, Instant::now());
-        if standing == Standing::Held {
+        if matches!(standing, Standing::Held(_)) {
             return Ok(standing);
         }
         let renewed = self.renewal(&spec, Timestamp::now());
         lease.spec = Some(renewed);
-        match self.leases.replace(LEASE_NAME, &PostParams::default(), &lease).await {
+        match self.leases.replace(&self.name, &PostParams::default(), &lease).await {
             Ok(stored) => {
                 self.saw(stored.spec.unwrap_or_default(), Instant::now());
                 Ok(Standing::Ours)
             }
             // Another replica was faster. The next attempt reads the lease again.
-            Err(error) if is_conflict(&error) && standing == Standing::Free => Ok(Standing::Held),
+            Err(error) if is_conflict(&error) && standing == Standing::Free => Ok(self.held_again()),
             Err(error) => Err(error),
         }
     }
 
     async fn create(&mut self) -> Result<Standing, kube::Error> {
         let lease = Lease {
-            metadata: ObjectMeta { name: Some(LEASE_NAME.to_owned()), ..ObjectMeta::default() },
+            metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
             spec: Some(self.renewal(&LeaseSpec::default(), Timestamp::now())),
         };
         match self.leases.create(&PostParams::default(), &lease).await {
@@ -164,7 +248,7 @@ impl Candidate {
                 self.saw(stored.spec.unwrap_or_default(), Instant::now());
                 Ok(Standing::Ours)
             }
-            Err(error) if is_conflict(&error) => Ok(Standing::Held),
+            Err(error) if is_conflict(&error) => Ok(self.held_again()),
             Err(error) => Err(error),
         }
     }
@@ -182,7 +266,13 @@ impl Candidate {
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
             .map_or(self.timing.duration, Duration::from_secs);
-        if now.duration_since(seen_at) >= duration { Standing::Free } else { Standing::Held }
+        let until = seen_at + duration;
+        if now >= until { Standing::Free } else { Standing::Held(until) }
+    }
+
+    /// Returns the standing after another replica got the lease.
+    fn held_again(&self) -> Standing {
+        Standing::Held(Instant::now() + self.timing.duration)
     }
 
     /// Records a state of the lease. Returns when this state was first seen.
@@ -233,6 +323,8 @@ mod tests {
     #[derive(Clone, Default)]
     struct LeaseServer {
         state: Arc<Mutex<(Option<Value>, u64, bool)>>,
+        /// How many of the next requests are not answered.
+        silent: Arc<Mutex<u32>>,
     }
 
     impl LeaseServer {
@@ -243,6 +335,14 @@ mod tests {
                 async move {
                     let method = request.method().clone();
                     let body = request.into_body().collect_bytes().await.unwrap();
+                    let silent = {
+                        let mut left = server.silent.lock().unwrap();
+                        *left = left.saturating_sub(1);
+                        *left > 0
+                    };
+                    if silent {
+                        std::future::pending::<()>().await;
+                    }
                     Ok::<_, std::convert::Infallible>(server.answer(&method, &body))
                 }
             });
@@ -252,7 +352,7 @@ mod tests {
                 renew_deadline: Duration::from_secs(10),
                 retry_period: Duration::from_secs(2),
             };
-            Candidate::new(Api::default_namespaced(client), identity.to_owned(), timing)
+            Candidate::new(Api::default_namespaced(client), lease_name(None), identity.to_owned(), timing)
         }
 
         fn set_down(&self, down: bool) {
@@ -369,6 +469,70 @@ mod tests {
         let mut holder = server.candidate("holder");
         assert!(holder.acquire(&never()).await);
         server.state.lock().unwrap().0.as_mut().unwrap()["spec"]["holderIdentity"] = json!("usurper");
-        assert_eq!(holder.hold(&never()).await, Err(LeaseLost("another replica holds it".to_owned())));
+        let lost = holder.hold(&never()).await.unwrap_err();
+        assert_eq!(
+            lost.to_string(),
+            "lost the lease declarest-operator.declarest.io: another replica holds it"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_hangs_does_not_delay_the_next_ones() {
+        let server = LeaseServer::default();
+        let mut holder = server.candidate("holder");
+        assert!(holder.acquire(&never()).await);
+        // The first of them is silent no more.
+        *server.silent.lock().unwrap() = 3;
+        let (stop, started) = (never(), Instant::now());
+        let leadership = holder.leadership();
+        let holding = tokio::spawn({
+            let stop = stop.clone();
+            async move { holder.hold(&stop).await }
+        });
+        while *server.silent.lock().unwrap() > 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert!(leadership.is_held());
+        stop.cancel();
+        assert_eq!(holding.await.unwrap(), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn leadership_ends_at_the_renew_deadline_although_nothing_notices() {
+        let server = LeaseServer::default();
+        let mut suspended = server.candidate("suspended");
+        let leadership = suspended.leadership();
+        assert!(!leadership.is_held());
+        assert!(suspended.acquire(&never()).await);
+        assert!(leadership.is_held());
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(!leadership.is_held());
+        assert!(Leadership::default().is_held());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_that_was_suspended_does_not_renew() {
+        let server = LeaseServer::default();
+        let mut suspended = server.candidate("suspended");
+        assert!(suspended.acquire(&never()).await);
+        let stop = never();
+        let mut holding = Box::pin(suspended.hold(&stop));
+        assert!(futures::poll!(&mut holding).is_pending());
+        tokio::time::advance(Duration::from_secs(12)).await;
+        let lost = holding.await.unwrap_err().to_string();
+        assert!(lost.ends_with(": it was not renewed within the renew deadline"), "{lost}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_release_that_is_not_answered_ends_in_time() {
+        let server = LeaseServer::default();
+        let mut holder = server.candidate("holder");
+        assert!(holder.acquire(&never()).await);
+        *server.silent.lock().unwrap() = u32::MAX;
+        let started = Instant::now();
+        holder.release().await;
+        assert_eq!(started.elapsed(), RELEASE);
     }
 }

@@ -1,7 +1,7 @@
 //! The DeclaREST operator: its custom resources and their controllers.
 //!
 //! A module uses only the modules before it, in this order: [`crd`] → [`directories`] → [`args`] → [`crds`] → [`leader`]
-//! → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
+//! → [`shard`] → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
 #![forbid(unsafe_code)]
 
 pub mod admission;
@@ -13,6 +13,7 @@ pub mod directories;
 pub mod http_server;
 pub mod leader;
 pub mod runtime;
+pub mod shard;
 pub mod standalone;
 pub mod telemetry;
 pub mod webhooks;

@@ -59,7 +59,7 @@ async fn the_default_manifests_install_the_operator_without_a_namespace_of_their
 }
 
 /// Verb, group, resource, subresource, namespace and whether the operator may.
-const RIGHTS: [(&str, &str, &str, &str, &str, bool); 17] = [
+const RIGHTS: [(&str, &str, &str, &str, &str, bool); 19] = [
     ("list", "declarest.io", "syncpolicies", "", "default", true),
     ("watch", "declarest.io", "managedservers", "", "default", true),
     ("patch", "declarest.io", "resourcerepositories", "", "default", true),
@@ -67,6 +67,8 @@ const RIGHTS: [(&str, &str, &str, &str, &str, bool); 17] = [
     ("update", "declarest.io", "syncpolicies", "finalizers", "default", true),
     ("create", "declarest.io", "syncpolicies", "", "default", false),
     ("delete", "declarest.io", "managedservers", "", "default", false),
+    ("watch", "", "namespaces", "", "", true),
+    ("patch", "", "namespaces", "", "", false),
     ("get", "", "secrets", "", "default", true),
     ("create", "", "secrets", "", "default", false),
     ("create", "", "persistentvolumeclaims", "", "default", true),

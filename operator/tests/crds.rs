@@ -106,6 +106,12 @@ fn samples_are_valid(#[case] outcome: Result<(), FieldErrors>) {
 }
 
 #[test]
+fn the_sample_repository_uses_a_webhook() {
+    let git = sample::<ResourceRepository>("resourcerepository.yaml").spec.git.unwrap();
+    assert_eq!(git.webhook.unwrap().secret_ref.name, "desired-state-webhook");
+}
+
+#[test]
 fn counters_are_written_even_when_they_are_zero() {
     let status = crd::SyncPolicyStatus {
         resource_stats: Some(crd::sync_policy::ResourceStats::default()),

@@ -29,6 +29,7 @@ impl ResolvedContext {
         };
         warn_if_open(Path::new(&file.path.0), messages);
         let settings = FileStoreSettings {
+            beneath: None,
             path: (&*file.path.0).into(),
             key: key_material(&self.name, file)?,
             kdf: argon2(file.kdf.as_ref())?,

@@ -22,6 +22,7 @@ mod globals;
 mod masked_lists;
 mod openapi;
 mod plan;
+mod products;
 mod prompts;
 mod repository_discard;
 mod repository_filesystem;

@@ -10,13 +10,13 @@ use crate::api_server::{Answer, ApiServer, Ids};
 use crate::environment::{Home, Run};
 
 /// A repository in `repo`, and a scripted server.
-struct Place {
-    server: ApiServer,
-    home: Home,
+pub struct Place {
+    pub server: ApiServer,
+    pub home: Home,
 }
 
 impl Place {
-    fn new(server: ApiServer, files: &[(&str, &str)]) -> Self {
+    pub fn new(server: ApiServer, files: &[(&str, &str)]) -> Self {
         Self::with_openapi(server, "", files)
     }
 
@@ -35,7 +35,7 @@ impl Place {
         Self { server, home }
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    pub fn run(&self, args: &[&str]) -> Run {
         self.run_with(args, "")
     }
 

@@ -6,6 +6,7 @@ use semver::Version;
 use sha2::{Digest, Sha256};
 use url::Url;
 
+use super::archive::MAX_FILE;
 use super::manifest::{Manifest, OpenApiSource};
 use super::{Build, BundleError};
 use crate::digest::sha256;
@@ -15,8 +16,6 @@ use crate::repository::{DirTree, EntryKind, RepositoryError, Tree};
 
 /// The file name of the manifest.
 pub const MANIFEST: &str = "bundle.yaml";
-/// The maximum size of a manifest, in bytes.
-const MANIFEST_LIMIT: usize = 1 << 20;
 
 const DOCUMENTS: [(&str, PayloadType); 2] =
     [("metadata.yaml", PayloadType::Yaml), ("metadata.json", PayloadType::Json)];
@@ -61,9 +60,6 @@ impl Content {
         let tree = DirTree::open(root).map_err(files)?;
         let bytes = tree.read(MANIFEST).map_err(files)?;
         let bytes = bytes.ok_or_else(|| BundleError::NoManifest { bundle: expected.bundle.clone() })?;
-        if bytes.len() > MANIFEST_LIMIT {
-            return Err(expected.refuse(format!("{MANIFEST} is larger than {} KiB", MANIFEST_LIMIT >> 10)));
-        }
         let manifest = Manifest::decode(&bytes).map_err(|source| BundleError::Manifest {
             bundle: expected.bundle.clone(),
             source: source.into(),
@@ -121,7 +117,7 @@ impl Content {
         let own = [Ok(MANIFEST.to_owned())].into_iter();
         for file in own.chain(Walk::new(&self.tree, &self.manifest.metadata_root)) {
             let file = expected.readable(file)?;
-            add(&file, &expected.readable(self.tree.read(&file))?.unwrap_or_default());
+            add(&file, &expected.readable(self.tree.read_within(&file, MAX_FILE))?.unwrap_or_default());
         }
         if let Some(OpenApiHint::File(file)) = &self.openapi {
             add("openapi", &std::fs::read(file).map_err(BundleError::io("read", file))?);

@@ -1,8 +1,12 @@
 //! Request bodies: the payload after its transforms, in the format of its media type.
 
-use super::document::{OperationName, ResolvedValidation};
+use std::borrow::Cow;
+
+use super::document::{OperationMode, OperationName, ResolvedValidation};
+use super::overlay::{Relation, json_patch, merge_patch};
 use super::{Evaluation, MetadataError, Rendered};
 use crate::language::jq::Context;
+use crate::language::template::{Kind, Template};
 use crate::payload::{Class, Descriptor, Value, encode};
 
 /// An encoded request body.
@@ -17,8 +21,10 @@ pub struct Body {
 impl Evaluation<'_> {
     /// Returns the body of `operation`, whose request is `rendered`; `None` if the operation sends none.
     ///
-    /// A body that metadata states is sent literally. Otherwise create and update send `payload`. A structured payload
-    /// is transformed, and it is an error if a required attribute is missing. Text and bytes are sent unchanged.
+    /// A body that metadata states is sent, with the templates in its texts rendered. Otherwise create and update send `payload`; by its mode, an
+    /// update sends the merge of both, or a patch. A structured payload is transformed, and it is an error if a required
+    /// attribute is missing. Text and bytes are sent unchanged. A delete sends the payload of its resource if it has
+    /// transforms of its own.
     pub fn body(
         &self,
         operation: OperationName,
@@ -26,9 +32,15 @@ impl Evaluation<'_> {
         payload: &Value,
     ) -> Result<Option<Body>, MetadataError> {
         let stated = self.rules.resolved.operation(operation).body.as_ref();
-        let writes = matches!(operation, OperationName::Create | OperationName::Update);
+        let transforms_delete = operation == OperationName::Delete
+            && !self.rules.resolved.operation(operation).transforms.is_empty();
+        let writes = matches!(operation, OperationName::Create | OperationName::Update) || transforms_delete;
+        let payload = self.subject.payload.filter(|_| transforms_delete).unwrap_or(payload);
         let body = match stated {
-            Some(stated) => self.encode(rendered, stated, false)?,
+            Some(stated) => {
+                let field = || format!("operations.{operation}.body");
+                self.encode(rendered, &self.filled(stated.clone(), &field)?, false)?
+            }
             None if !writes || payload.is_null() => return Ok(None),
             None if self.class() != Class::Structured => {
                 self.validate(operation, rendered, &Value::Bytes(Vec::new()))?;
@@ -37,7 +49,9 @@ impl Evaluation<'_> {
             None => {
                 self.require(operation, payload)?;
                 let steps = !self.rules.operation(operation).steps.is_empty();
-                let value = self.transform(operation, payload.clone(), Context::default())?;
+                let content = self.content(operation, payload)?.into_owned();
+                let context = Context { observed: self.observed, ..Context::default() };
+                let value = self.transform(operation, content, context)?;
                 self.validate(operation, rendered, &value)?;
                 if value.is_null() {
                     return Ok(None);
@@ -46,6 +60,50 @@ impl Evaluation<'_> {
             }
         };
         Ok(Some(body))
+    }
+
+    /// Returns `stated` with the templates in its texts rendered.
+    fn filled(&self, stated: Value, field: &dyn Fn() -> String) -> Result<Value, MetadataError> {
+        Ok(match stated {
+            Value::String(text) if text.contains("{{") => match Template::parse(&text, Kind::Query) {
+                Ok(template) => Value::String(self.text(&template, field)?),
+                // A text that is not a template is sent unchanged, because bodies were literal before.
+                Err(_) => Value::String(text),
+            },
+            Value::Array(items) => Value::Array(
+                items.into_iter().map(|item| self.filled(item, field)).collect::<Result<_, _>>()?,
+            ),
+            Value::Object(members) => {
+                let filled = members.into_iter().map(|(key, member)| Ok((key, self.filled(member, field)?)));
+                Value::Object(filled.collect::<Result<_, MetadataError>>()?)
+            }
+            other => other,
+        })
+    }
+
+    /// Returns the content that `operation` sends for `payload`, before its transforms.
+    fn content<'v>(
+        &self,
+        operation: OperationName,
+        payload: &'v Value,
+    ) -> Result<Cow<'v, Value>, MetadataError> {
+        static ABSENT: Value = Value::Null;
+        let mode =
+            self.rules.resolved.operation(operation).mode.filter(|_| operation == OperationName::Update);
+        let observed = self.observed.unwrap_or(&ABSENT);
+        let relation = Relation::of(&self.rules.resolved);
+        Ok(Cow::Owned(match mode {
+            Some(OperationMode::Merge) => relation.overlay(payload.clone(), observed.clone()),
+            Some(OperationMode::MergePatch) => {
+                let (desired, observed) = self.patched(payload, observed)?;
+                merge_patch(desired, &observed)
+            }
+            Some(OperationMode::JsonPatch) => {
+                let (desired, observed) = self.patched(payload, observed)?;
+                json_patch(&desired, &observed)
+            }
+            _ => return Ok(Cow::Borrowed(payload)),
+        }))
     }
 
     /// Checks the body against the `validate` rules of the operation.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::document::OperationName;
+use super::overlay::Relation;
 use super::transform::TransformError;
 use super::{Evaluation, MetadataError};
 use crate::language::jq::Context;
@@ -22,6 +23,14 @@ pub struct Difference {
     pub desired: Value,
     /// The observed value; null if there is none.
     pub observed: Value,
+}
+
+impl Difference {
+    /// Returns the difference of a write-only attribute. It does not show the value.
+    pub fn write_only(pointer: &Pointer) -> Self {
+        let (desired, observed) = (Value::Null, Value::Null);
+        Self { path: pointer.to_string(), change: Change::Replace, desired, observed }
+    }
 }
 
 /// The kind of a difference.
@@ -47,6 +56,9 @@ pub struct Comparison {
     /// The differences. For an absent resource, it is one difference of the whole payload.
     pub differences: Vec<Difference>,
 }
+
+/// The desired and the observed payload.
+type Sides<'v> = (Cow<'v, Value>, Option<Cow<'v, Value>>);
 
 /// Returns all differences, sorted by path. Objects are compared by member, and arrays by index: surplus elements
 /// are added or removed. Other values are compared as a whole.
@@ -99,6 +111,33 @@ impl Evaluation<'_> {
         Ok(Comparison { desired, observed, differences })
     }
 
+    /// Returns the values between which a patch of an update changes the resource: the compared sides, but with
+    /// everything that a comparison ignores.
+    pub(super) fn patched(&self, payload: &Value, observed: &Value) -> Result<(Value, Value), MetadataError> {
+        let (desired, observed) = self.transformed(payload, Some(observed))?;
+        let (mut desired, mut observed) =
+            (desired.into_owned(), observed.map(Cow::into_owned).unwrap_or_default());
+        if let Some(id) = self.rules.identity.id().simple().filter(|id| id.get(&desired).is_none()) {
+            observed = id.remove(observed);
+        }
+        let relation = Relation::of(&self.rules.resolved);
+        let is_equal = relation.align(&desired, observed.clone()) == desired;
+        if is_equal && self.rules.resolved.write_only_attributes.is_empty() {
+            return Ok((observed.clone(), observed));
+        }
+        if relation.ignores_undeclared() {
+            desired = relation.overlay(desired, observed.clone());
+        }
+        // The server does not show whether write-only attributes differ, so a patch always sets them.
+        for pointer in &self.rules.resolved.write_only_attributes {
+            if let Some(value) = pointer.get(payload) {
+                observed = pointer.remove(observed);
+                desired = pointer.put(desired, value.clone());
+            }
+        }
+        Ok((desired, observed))
+    }
+
     /// Returns the pointer of the id if the desired payload leaves the id to the server. Steps of compare that select
     /// the id make it null in `desired`; if they set it to a value, the value is compared.
     fn given_id(&self, desired: &Value) -> Option<&Pointer> {
@@ -112,12 +151,52 @@ impl Evaluation<'_> {
         self.subject.payload.unwrap_or(&ABSENT)
     }
 
-    /// Returns the desired and the observed payload after the steps of compare.
-    fn sides<'v>(
+    /// Returns the desired and the observed payload after the steps of compare, the observed one in the form of the
+    /// desired one.
+    fn sides<'v>(&'v self, observed: Option<&'v Value>) -> Result<Sides<'v>, MetadataError> {
+        let (desired, observed) = self.transformed(self.wanted(), observed)?;
+        let (desired, observed) = (self.shown(desired), observed.map(|observed| self.shown(observed)));
+        let relation = Relation::of(&self.rules.resolved);
+        if relation.is_exact() {
+            return Ok((desired, observed));
+        }
+        let observed = observed.map(|observed| {
+            let mut aligned = relation.align(&desired, observed.into_owned());
+            if let (Value::Object(members), true) = (&mut aligned, relation.ignores_undeclared()) {
+                self.add_path_names(&desired, members);
+            }
+            Cow::Owned(aligned)
+        });
+        Ok((desired, observed))
+    }
+
+    /// Returns `side` without write-only attributes.
+    fn shown<'v>(&self, side: Cow<'v, Value>) -> Cow<'v, Value> {
+        let write_only = &self.rules.resolved.write_only_attributes;
+        if write_only.is_empty() {
+            return side;
+        }
+        Cow::Owned(write_only.iter().fold(side.into_owned(), |side, pointer| pointer.remove(side)))
+    }
+
+    /// Adds the names that `desired` states only for templates: a name from the path is not a part of the content.
+    fn add_path_names(&self, desired: &Value, observed: &mut Object) {
+        let identity = self.identity();
+        let ids = [("id", &identity.remote_id), ("alias", &identity.alias)];
+        let ids = ids.map(|(name, value)| (name.to_owned(), Value::from(value.as_str())));
+        for (name, value) in self.path_fields().into_iter().chain(ids) {
+            if desired.get(&name) == Some(&value) {
+                observed.entry(name).or_insert(value);
+            }
+        }
+    }
+
+    /// Returns both payloads after the steps of compare.
+    fn transformed<'v>(
         &'v self,
+        desired: &'v Value,
         observed: Option<&'v Value>,
-    ) -> Result<(Cow<'v, Value>, Option<Cow<'v, Value>>), MetadataError> {
-        let desired = self.wanted();
+    ) -> Result<Sides<'v>, MetadataError> {
         if self.rules.operation(OperationName::Compare).steps.is_empty() {
             return Ok((Cow::Borrowed(desired), observed.map(Cow::Borrowed)));
         }

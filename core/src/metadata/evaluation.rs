@@ -54,6 +54,8 @@ pub struct Evaluation<'a> {
     descendants: Option<Descendants>,
     derived: DerivedFields,
     remote_collection: String,
+    /// The content of the resource on the server, which bodies of updates may be based on.
+    pub(super) observed: Option<&'a Value>,
 }
 
 impl Rules {
@@ -85,10 +87,17 @@ impl<'a> Evaluation<'a> {
             descendants,
             derived: DerivedFields::default(),
             remote_collection: String::new(),
+            observed: None,
         };
         evaluation.derived = derive_fields(&evaluation.target(), &rules.patterns);
         evaluation.remote_collection = evaluation.render_collection()?;
         Ok(evaluation)
+    }
+
+    /// Returns the evaluation for a resource with this content on the server.
+    #[must_use]
+    pub fn observing(self, observed: Option<&'a Value>) -> Self {
+        Self { observed, ..self }
     }
 
     /// The rules.
@@ -152,6 +161,11 @@ impl<'a> Evaluation<'a> {
             let described = described.and_then(|described| described.response_media_type(format));
             described.unwrap_or(own.media_type).clone_into(&mut rendered.accept);
         }
+        if let Some(patch_type) =
+            self.rules.patch_type(operation).filter(|_| rendered.content_type.is_empty())
+        {
+            patch_type.clone_into(&mut rendered.content_type);
+        }
         if rendered.content_type.is_empty() {
             let stated = self.rules.resolved.operation(operation).body.is_some();
             let described = described.and_then(|described| described.request_media_type(format));
@@ -183,6 +197,17 @@ impl<'a> Evaluation<'a> {
     /// The path of the collection on the server.
     pub fn remote_collection(&self) -> &str {
         &self.remote_collection
+    }
+
+    /// Returns the paths of the resources and collections that are written before the resource.
+    pub fn dependencies(&self) -> Result<Vec<LogicalPath>, MetadataError> {
+        let path = |(index, template): (usize, &Template)| {
+            let field = || format!("resource.dependsOn[{index}]");
+            let text = self.text(template, &field)?;
+            LogicalPath::parse(&text)
+                .map_err(|_| self.unusable(field(), &text, "is not a path of the repository"))
+        };
+        self.rules.depends_on.iter().enumerate().map(path).collect()
     }
 
     /// Returns the class of the payload: that of its descriptor, otherwise of its concrete format, otherwise of its
@@ -283,7 +308,11 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn text(&self, template: &Template, field: &dyn Fn() -> String) -> Result<String, MetadataError> {
+    pub(super) fn text(
+        &self,
+        template: &Template,
+        field: &dyn Fn() -> String,
+    ) -> Result<String, MetadataError> {
         if let Some(text) = template.static_text() {
             return Ok(text.to_owned());
         }
@@ -324,6 +353,9 @@ impl<'a> Evaluation<'a> {
         item: Option<&PathItem>,
     ) -> Result<Method, MetadataError> {
         let default = || {
+            if self.rules.patch_type(operation).is_some() {
+                return Method::PATCH;
+            }
             let described = item.and_then(|item| item.default_method(operation));
             described.cloned().unwrap_or_else(|| default_method(operation))
         };

@@ -192,7 +192,7 @@ fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
     "operations: {update: {body: {do: \"{{/a}}\"}}}",
     Some("json"),
     "{a: x}",
-    "application/json|application/json||{\"do\":\"{{/a}}\"}"
+    "application/json|application/json||{\"do\":\"x\"}"
 )]
 #[case::shared_steps_come_first(
     "operations: {defaults: {transforms: [{excludeAttributes: /a}]}, update: {transforms: [{jqExpression: \"{b, a}\"}]}}",

@@ -50,7 +50,7 @@ const DESCRIPTIVE: [&str; 15] = [
 ];
 
 /// One member of a collection, as returned by its list.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Entry {
     /// The alias; the remote id if the entry has no alias.
     pub alias: String,
@@ -63,7 +63,7 @@ pub struct Entry {
 }
 
 /// Which of alias and id a payload states itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stated {
     /// The id template finds a value.
     pub id: bool,
@@ -300,6 +300,15 @@ impl Listing {
         self.with_id(remote_id).nth(1).is_none() && self.with_alias(alias).nth(1).is_none()
     }
 
+    /// Whether no other entry has the id, the alias or a usual member of `entry`, or `name`, as one of its names.
+    pub fn is_alone(&self, entry: &Entry, name: &str) -> bool {
+        let others = |name: &str| {
+            let mut named = self.with_id(name).chain(self.with_alias(name)).chain(self.with_member(name));
+            named.any(|named| !std::ptr::eq(named, entry))
+        };
+        ![entry.remote_id.as_str(), entry.alias.as_str(), name].into_iter().any(others)
+    }
+
     /// The number of entries that do not state their alias.
     pub fn without_alias(&self) -> usize {
         self.without_alias
@@ -411,5 +420,17 @@ mod tests {
         assert_eq!(ids(listing.with_alias("blue").collect()), ["blue"]);
         assert_eq!(ids(listing.with_member("7").collect()), ["7", "8"]);
         assert_eq!(ids(listing.with_id("9").collect()), [] as [&str; 0]);
+    }
+    #[rstest]
+    #[case::alone(0, "7", true)]
+    #[case::name_of_another(0, "blue", false)]
+    #[case::id_in_a_member_of_another(1, "red", false)]
+    fn an_entry_may_be_alone_with_its_names(#[case] entry: usize, #[case] name: &str, #[case] alone: bool) {
+        let listing = Listing::new(
+            found(r#"[{"id":7,"name":"red"},{"id":8,"name":"green"},{"id":9,"name":"8"},{"name":"blue"}]"#)
+                .unwrap()
+                .named,
+        );
+        assert_eq!(listing.is_alone(&listing.entries()[entry], name), alone);
     }
 }

@@ -22,6 +22,7 @@ pub mod inference;
 mod list;
 pub mod openapi;
 mod origin;
+mod overlay;
 mod page_members;
 mod pagination;
 mod rendered;

@@ -33,6 +33,10 @@ impl Evaluation<'_> {
         resource.id = named(&self.subject.identity.remote_id).or(resource.id);
         resource.alias = named(&self.subject.identity.alias).or(resource.alias);
         resource.remote_collection_path = Some(self.remote_collection().to_owned());
+        let depends_on = self.dependencies().unwrap_or_default();
+        if !depends_on.is_empty() {
+            resource.depends_on = Some(depends_on.iter().map(ToString::to_string).collect());
+        }
         let operations = OperationName::ALL.into_iter().map(|operation| {
             let stated = || self.rules.resolved.operation(operation).section();
             (operation, self.section(operation).unwrap_or_else(|_| stated()))

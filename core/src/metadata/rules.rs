@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use http::{HeaderName, Method};
+use http::{HeaderName, Method, StatusCode};
 use sha2::{Digest as _, Sha256};
 
 use super::document::{
-    Document, DocumentError, Format, NO_HEADER_NAME, OperationName, Pagination, Resolved, Step,
+    Document, DocumentError, Format, NO_HEADER_NAME, OperationMode, OperationName, Pagination, ReadFrom,
+    Resolved, Step,
 };
 use super::identity::{Identity, IdentityRules};
 use super::openapi::PathItem;
-use super::transform::{self, Pipeline};
+use super::transform::{self, Condition, Pipeline};
 use super::{Api, Entries, MetadataError, Origin, Validation, ValidationError, list, origin};
 use crate::language::jq::ProgramCache;
 use crate::language::template::IdentityTemplate;
@@ -33,6 +34,9 @@ pub struct Rules {
     pub(super) resolved: Resolved,
     pub(super) identity: IdentityRules,
     pub(super) remote_collection: Option<Template>,
+    pub(super) depends_on: Vec<Template>,
+    /// The condition of `get.absent`.
+    absent: Option<Condition>,
     operations: Vec<OperationRules>,
     pub(super) patterns: Vec<PathPattern>,
     /// The number of segments of the deepest collection whose document also applies to descendants.
@@ -84,6 +88,8 @@ impl Rules {
             resolved: Resolved::default(),
             identity: IdentityRules::default(),
             remote_collection: None,
+            depends_on: Vec::new(),
+            absent: None,
             operations: operations.collect(),
             patterns: Vec::new(),
             descendants: None,
@@ -110,19 +116,27 @@ impl Rules {
         let (identity, remote_collection, operations) = compiled.map_err(|source| {
             MetadataError::Document { file: documents.join(", "), source: Arc::new(source) }
         })?;
+        // Each document was checked when it was read.
+        let depends_on = resolved.depends_on.iter().filter_map(|text| Template::parse(text, Kind::Path).ok());
+        let depends_on = depends_on.collect();
+        let absent = resolved.operation(OperationName::Get).absent.as_ref();
+        let absent = absent.and_then(|absent| Condition::compile(absent.jq.as_deref()?).ok());
         let patterns = patterns(&resolved, remote_collection.as_ref(), &operations);
         let format = match resolved.format {
             Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),
             Some(Format::Any) | None => None,
         };
         let is_jq = |step: &Step| matches!(step, Step::Jq(_));
-        let runs_jq = OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(is_jq));
+        let runs_jq = absent.is_some()
+            || OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(is_jq));
         Ok(Self {
             documents,
             stated,
             resolved,
             identity,
             remote_collection,
+            depends_on,
+            absent,
             operations,
             patterns,
             descendants,
@@ -250,6 +264,43 @@ impl Rules {
         self.resolved.operation(OperationName::List).pagination.as_ref()
     }
 
+    /// The status codes by which `get.absent` recognises absence.
+    pub fn absent_statuses(&self) -> &[u16] {
+        let absent = self.resolved.operation(OperationName::Get).absent.as_ref();
+        absent.and_then(|absent| absent.status.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether an answer to `get` means that the resource does not exist, according to `get.absent`. An expression
+    /// that fails is not true. Blocks while it runs.
+    pub fn means_absent(&self, status: StatusCode, answer: &Value) -> bool {
+        let Some(absent) = &self.resolved.operation(OperationName::Get).absent else { return false };
+        let has_status = match &absent.status {
+            Some(statuses) => statuses.contains(&status.as_u16()),
+            None => status.is_success(),
+        };
+        let holds = || self.absent.as_ref().is_none_or(|condition| condition.holds(answer).unwrap_or(false));
+        has_status && holds()
+    }
+
+    /// Whether a resource is read in the list of its collection.
+    pub fn reads_from_list(&self) -> bool {
+        self.resolved.operation(OperationName::Get).from == Some(ReadFrom::List)
+    }
+
+    /// Returns whether an update depends on the content of the resource on the server.
+    pub fn updates_observed(&self) -> bool {
+        let mode = self.resolved.operation(OperationName::Update).mode;
+        let reads = |step: &Step| matches!(step, Step::Jq(text) if text.contains("$observed"));
+        mode.is_some_and(|mode| mode != OperationMode::Replace)
+            || self.resolved.steps(OperationName::Update).any(reads)
+    }
+
+    /// The media type of the patch that `operation` sends; `None` if it sends a whole payload.
+    pub(super) fn patch_type(&self, operation: OperationName) -> Option<&'static str> {
+        let mode = self.resolved.operation(operation).mode.filter(|_| operation == OperationName::Update);
+        mode.and_then(OperationMode::patch_type)
+    }
+
     /// Returns whether an entry of a list may be used instead of a read of the member: no rule makes the two differ,
     /// and no jq runs when they are compared. With jq, a partial entry could look complete, because `//` replaces
     /// missing values.
@@ -259,6 +310,8 @@ impl Rules {
         unchanged(OperationName::Get)
             && unchanged(OperationName::List)
             && self.resolved.operation(OperationName::Get).path.is_none()
+            && self.absent.is_none()
+            && self.resolved.write_only_attributes.is_empty()
             && !self.resolved.steps(OperationName::Compare).any(jq)
     }
 

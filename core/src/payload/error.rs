@@ -8,6 +8,9 @@ use super::pointer::Pointer;
 use crate::error::{Categorized, Category};
 
 pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit signed range; write it as a string";
+/// The decoder stops at the limit, so the size of the whole value is not known.
+pub(crate) const TOO_HEAVY: &str =
+    "the document has too many values: decoded, it exceeds the limit of memory";
 pub(super) const NOT_FINITE: &str = "a number that is not finite as a 64-bit float";
 
 /// A failure to describe, decode or encode a payload.
@@ -61,6 +64,11 @@ impl PayloadError {
 
     pub(super) fn encode(payload_type: PayloadType, reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Encode { payload_type, at: Pointer::default(), reason: reason.into() }
+    }
+
+    /// Whether the document was not decoded because its value needs too much memory.
+    pub fn is_too_heavy(&self) -> bool {
+        matches!(self, Self::Decode { reason, .. } if reason == TOO_HEAVY)
     }
 
     /// Whether the cause is a number outside of the value model. Decoding the payload as text would not correct it.

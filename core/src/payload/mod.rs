@@ -19,9 +19,14 @@ pub mod fields;
 pub mod pointer;
 mod registry;
 mod value;
+mod weight;
 
-pub use codec::{Located, Part, decode, decode_located, encode};
+pub use codec::{
+    Located, Part, decode, decode_leniently, decode_located, decode_located_within, decode_within, encode,
+};
 pub use descriptor::Descriptor;
+pub(crate) use error::TOO_HEAVY;
 pub use error::{PayloadError, Position};
 pub use registry::{Class, PayloadType};
 pub use value::{MAX_DEPTH, Object, Value};
+pub use weight::MAX_WEIGHT;

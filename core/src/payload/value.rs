@@ -1,6 +1,7 @@
 //! The value model shared by all payload formats.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -126,6 +127,25 @@ impl PartialEq for Value {
             (Self::Object(a), Self::Object(b)) => a == b,
             (Self::Bytes(a), Self::Bytes(b)) => a == b,
             _ => false,
+        }
+    }
+}
+
+impl Hash for Value {
+    /// Equal values have equal hashes.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Null => 0_u8.hash(state),
+            Self::Bool(value) => (1_u8, value).hash(state),
+            Self::Int(value) => (2_u8, value).hash(state),
+            Self::Float(value) => match exact_integer(*value) {
+                Some(integer) => Self::Int(integer).hash(state),
+                None => (3_u8, value.to_bits()).hash(state),
+            },
+            Self::String(value) => (4_u8, value).hash(state),
+            Self::Array(items) => (5_u8, items).hash(state),
+            Self::Object(members) => (6_u8, members).hash(state),
+            Self::Bytes(bytes) => (7_u8, bytes).hash(state),
         }
     }
 }

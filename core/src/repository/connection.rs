@@ -45,6 +45,12 @@ pub(super) fn on_thread<T: Send>(
     })
 }
 
+/// The bytes that a fetch may receive, and the error if it receives more.
+pub struct Left {
+    pub bytes: u64,
+    pub exceeded: RepositoryError,
+}
+
 /// One attempt to connect to a remote.
 pub(super) struct Connection<'a> {
     pub remote: &'a Remote,
@@ -53,12 +59,14 @@ pub(super) struct Connection<'a> {
     /// The connection to a remote that is not on the local disk.
     session: Option<Arc<Session>>,
     failure: RefCell<Option<RepositoryError>>,
+    left: Option<Left>,
 }
 
 impl<'a> Connection<'a> {
     /// Checks the configuration without network access.
     pub fn new(remote: &'a Remote, purpose: Purpose, deadline: Instant) -> Result<Self, RepositoryError> {
-        let mut connection = Self { remote, purpose, deadline, session: None, failure: RefCell::default() };
+        let mut connection =
+            Self { remote, purpose, deadline, session: None, failure: RefCell::default(), left: None };
         connection.check_configuration()?;
         network::register()?;
         if remote.url.kind != RemoteKind::Local {
@@ -97,7 +105,7 @@ impl<'a> Connection<'a> {
     pub fn callbacks(&self) -> RemoteCallbacks<'_> {
         let mut callbacks = RemoteCallbacks::new();
         callbacks
-            .transfer_progress(|_| self.in_time())
+            .transfer_progress(|progress| self.in_time() && self.in_quota(progress.received_bytes() as u64))
             .sideband_progress(|_| self.in_time())
             .update_tips(|_, _, _| self.in_time());
         callbacks
@@ -122,6 +130,21 @@ impl<'a> Connection<'a> {
             self.failure.replace(Some(timeout(self.remote, self.purpose)));
         }
         in_time
+    }
+
+    /// Returns the connection, which receives only what is left of a quota.
+    pub fn within(self, left: Left) -> Self {
+        Self { left: Some(left), ..self }
+    }
+
+    fn in_quota(&self, received: u64) -> bool {
+        match &self.left {
+            Some(left) if received > left.bytes => {
+                self.failure.replace(Some(left.exceeded.clone()));
+                false
+            }
+            _ => true,
+        }
     }
 
     fn missing(&self, configured: &'static str) -> RepositoryError {

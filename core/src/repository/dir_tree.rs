@@ -1,10 +1,10 @@
 //! A directory on disk as a tree.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::tree::segments;
+use super::tree::{check_size, segments};
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
 /// A directory as a [`Tree`], for the CLI.
@@ -109,13 +109,21 @@ impl Tree for DirTree {
         Ok(Some(entries))
     }
 
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+    fn read_within(&self, file: &str, limit: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         let Some(place) = self.resolve(file)? else { return Ok(None) };
         if !place.is_file() {
             return Ok(None);
         }
-        match fs::read(&place) {
-            Ok(content) => Ok(Some(content)),
+        let read = || {
+            let opened = fs::File::open(&place)?;
+            let size = opened.metadata()?.len();
+            // The file may grow while it is read.
+            let mut content = Vec::with_capacity(usize::try_from(size.min(limit)).unwrap_or_default());
+            opened.take(limit + 1).read_to_end(&mut content)?;
+            Ok((size.max(content.len() as u64), content))
+        };
+        match read() {
+            Ok((size, content)) => check_size(file, size, limit).map(|()| Some(content)),
             Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(RepositoryError::io("read", &place)(error)),
         }

@@ -80,6 +80,31 @@ pub enum RepositoryError {
         /// The file relative to the root.
         file: String,
     },
+    /// A file exceeds the size limit.
+    #[error("\"{file}\" has {size} bytes, more than the limit of {}", binary(*.limit))]
+    TooLarge {
+        /// The file relative to the root.
+        file: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// A fetch or the mirror exceeds its quota.
+    #[error(
+        "repository {url}: {what} exceeds its limit of {}; make the repository smaller, or raise {flag} of the operator",
+        binary(*.limit)
+    )]
+    Quota {
+        /// The remote.
+        url: String,
+        /// The counted object.
+        what: &'static str,
+        /// The limit in bytes.
+        limit: u64,
+        /// The flag that sets the limit.
+        flag: &'static str,
+    },
     /// A payload file cannot be decoded, or a value cannot be encoded for it.
     #[error("\"{file}\": {source}")]
     Payload {
@@ -386,6 +411,15 @@ pub enum RepositoryError {
 }
 
 impl RepositoryError {
+    /// Whether a payload was not read because of its size, or of the memory that its value needs.
+    pub fn is_too_heavy(&self) -> bool {
+        match self {
+            Self::TooLarge { .. } => true,
+            Self::Payload { source, .. } => source.is_too_heavy(),
+            _ => false,
+        }
+    }
+
     /// Returns a converter for a failure of Git during `action`.
     pub(super) fn git(action: impl Into<String>) -> impl FnOnce(git2::Error) -> Self {
         |error| Self::Git { action: action.into(), reason: error.message().to_owned() }
@@ -410,6 +444,15 @@ impl RepositoryError {
     }
 }
 
+/// Returns a number of bytes in the largest binary unit that fits.
+fn binary(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 /// Returns the first few of many names.
 fn shortened(files: &[String]) -> String {
     const SHOWN: usize = 5;
@@ -426,6 +469,7 @@ impl Categorized for RepositoryError {
             | Self::NameNotUtf8 { .. }
             | Self::DirectoryName { .. }
             | Self::Hidden { .. }
+            | Self::TooLarge { .. }
             | Self::Payload { .. }
             | Self::RootResource
             | Self::SidecarName { .. }
@@ -464,7 +508,7 @@ impl Categorized for RepositoryError {
             | Self::ClientCertificateMissing { .. }
             | Self::PrivateKey { .. }
             | Self::HostKey { .. } => Category::Auth,
-            Self::Timeout { .. } | Self::Network { .. } => Category::Transport,
+            Self::Timeout { .. } | Self::Network { .. } | Self::Quota { .. } => Category::Transport,
             Self::Git { .. } | Self::Damaged { .. } | Self::Io { .. } => Category::Internal,
         }
     }

@@ -39,7 +39,7 @@ impl Tree for MemoryTree<'_> {
         Ok((!entries.is_empty() || directory.is_empty()).then_some(entries))
     }
 
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+    fn read_within(&self, file: &str, _: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         Ok(self.0.get(file).map(|text| text.as_bytes().to_vec()))
     }
 

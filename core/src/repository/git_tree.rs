@@ -1,12 +1,13 @@
 //! A commit as a tree.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use git2::{Oid, Repository};
+use git2::{ErrorClass, ErrorCode, Oid, Repository};
 
 use super::directories::{Directories, Directory, Found};
 use super::handles::Handles;
-use super::tree::segments;
+use super::tree::{MAX_PAYLOAD, check_size, segments};
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
 /// One commit of a [`Mirror`](super::Mirror) as a [`Tree`]. Nothing is checked out, and each call reads only the
@@ -40,8 +41,7 @@ impl GitTree {
             if found.kind != EntryKind::Directory {
                 return Ok(None);
             }
-            let directory = self.directory(repository, found.id);
-            let directory = directory.map_err(self.failed(repository, "find", file))?;
+            let directory = self.directory(repository, found.id, "find", file)?;
             match directory.get(segment.as_bytes()) {
                 Some(child) => found = child,
                 None => return Ok(None),
@@ -51,11 +51,20 @@ impl GitTree {
     }
 
     /// Reads a directory. If the commit names it but the mirror lacks it, that is damage and not absence.
-    fn directory(&self, repository: &Repository, id: Oid) -> Result<Arc<Directory>, git2::Error> {
+    fn directory(
+        &self,
+        repository: &Repository,
+        id: Oid,
+        action: &str,
+        file: &str,
+    ) -> Result<Arc<Directory>, RepositoryError> {
         if let Some(directory) = self.directories.get(id) {
             return Ok(directory);
         }
-        let directory = Arc::new(Directory::of(&repository.find_tree(id)?));
+        let failed = || self.failed(repository, action, file);
+        check_size(file, size_of(repository, id).map_err(failed())?, MAX_PAYLOAD)?;
+        let tree = repository.find_tree(id).map_err(failed())?;
+        let directory = Arc::new(Directory::of(&tree));
         self.directories.keep(id, Arc::clone(&directory));
         Ok(directory)
     }
@@ -71,6 +80,16 @@ impl GitTree {
             RepositoryError::damaged(repository, action)(error)
         }
     }
+}
+
+/// Returns the size of an object from its header.
+fn size_of(repository: &Repository, id: Oid) -> Result<u64, git2::Error> {
+    let odb = repository.odb()?;
+    // git2 panics if the type in the header of a damaged object is unknown.
+    let header = catch_unwind(AssertUnwindSafe(|| odb.read_header(id)));
+    let damaged =
+        || git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, "the type of the object is unknown");
+    Ok(header.unwrap_or_else(|_| Err(damaged()))?.0 as u64)
 }
 
 /// Returns the root tree of a commit. Only an absent commit is missing; a failure to read it is another error,
@@ -102,17 +121,19 @@ impl Tree for GitTree {
             let Some(Found { id, kind: EntryKind::Directory }) = self.find(repository, directory)? else {
                 return Ok(None);
             };
-            let listed = self.directory(repository, id);
-            let listed = listed.map_err(self.failed(repository, "list", directory))?;
+            let listed = self.directory(repository, id, "list", directory)?;
             let entries = listed.iter().map(|(name, found)| Entry::new(name, found.kind)).collect();
             Ok(Some(entries))
         })
     }
 
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+    fn read_within(&self, file: &str, limit: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         self.handles.with(|repository| match self.find(repository, file)? {
             Some(Found { id, kind: EntryKind::File }) => {
-                let blob = repository.find_blob(id).map_err(self.failed(repository, "read", file))?;
+                let failed = || self.failed(repository, "read", file);
+                // Look at the header first: a small object may be inflated to any size.
+                check_size(file, size_of(repository, id).map_err(failed())?, limit)?;
+                let blob = repository.find_blob(id).map_err(failed())?;
                 Ok(Some(blob.content().to_vec()))
             }
             _ => Ok(None),

@@ -1,11 +1,11 @@
 //! Finds payloads: the regular file `resource.*` in the directory of a logical path.
 
 use super::payload_name::{extension, is_payload, is_reserved_directory};
-use super::tree::join;
+use super::tree::{MAX_PAYLOAD, join};
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::path::LogicalPath;
-use crate::payload::{Descriptor, Value};
-use crate::secrets::decode_file;
+use crate::payload::{Descriptor, MAX_WEIGHT, Value};
+use crate::secrets::decode_file_within;
 
 /// The payload file of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,11 +86,20 @@ pub fn declares_at_least(
 
 /// Reads and decodes a payload.
 pub fn read_payload(tree: &dyn Tree, file: &ResourceFile) -> Result<Value, RepositoryError> {
-    let content = tree.read(&file.file)?.ok_or_else(|| RepositoryError::PayloadMissing {
-        path: file.path.clone(),
-        file: file.file.clone(),
+    read_payload_within(tree, file, MAX_WEIGHT)
+}
+
+/// Like [`read_payload`], but fails with an error that [is too heavy](RepositoryError::is_too_heavy) if the payload
+/// needs more than `limit` bytes of memory.
+pub fn read_payload_within(
+    tree: &dyn Tree,
+    file: &ResourceFile,
+    limit: usize,
+) -> Result<Value, RepositoryError> {
+    let content = tree.read_within(&file.file, MAX_PAYLOAD.min(limit as u64))?.ok_or_else(|| {
+        RepositoryError::PayloadMissing { path: file.path.clone(), file: file.file.clone() }
     })?;
-    decode_file(file.descriptor.payload_type, &content)
+    decode_file_within(file.descriptor.payload_type, &content, limit)
         .map_err(|source| RepositoryError::Payload { file: file.file.clone(), source })
 }
 

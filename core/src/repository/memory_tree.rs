@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::tree::{join, segments};
+use super::tree::{check_size, join, segments};
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
 /// A copy of another tree, independent of later changes to the original.
@@ -13,11 +13,16 @@ pub struct MemoryTree {
 }
 
 impl MemoryTree {
+    /// Returns the number of bytes of all files.
+    pub fn size(&self) -> usize {
+        self.files.values().map(Vec::len).sum()
+    }
+
     /// Copies the directories of `tree`, and the files whose names `keep` accepts. A tree without a root is copied as
-    /// an empty one.
-    pub fn copy(tree: &dyn Tree, keep: impl Fn(&str) -> bool) -> Result<Self, RepositoryError> {
+    /// an empty one. Fails if the files have more than `limit` bytes together.
+    pub fn copy(tree: &dyn Tree, keep: impl Fn(&str) -> bool, limit: u64) -> Result<Self, RepositoryError> {
         let mut copy = Self::default();
-        let mut pending = vec![String::new()];
+        let (mut pending, mut size) = (vec![String::new()], 0);
         while let Some(directory) = pending.pop() {
             let mut entries = tree.entries(&directory)?.unwrap_or_default();
             entries.retain(|entry| entry.kind != EntryKind::File || keep(&entry.name));
@@ -26,7 +31,10 @@ impl MemoryTree {
                 match entry.kind {
                     EntryKind::Directory => pending.push(name),
                     EntryKind::File => {
-                        copy.files.insert(name.clone(), tree.read(&name)?.unwrap_or_default());
+                        let content = tree.read(&name)?.unwrap_or_default();
+                        size += content.len() as u64;
+                        check_size("(all metadata documents)", size, limit)?;
+                        copy.files.insert(name, content);
                     }
                     EntryKind::Other | EntryKind::NotUtf8 { .. } => {}
                 }
@@ -43,9 +51,11 @@ impl Tree for MemoryTree {
         Ok(self.directories.get(directory).cloned())
     }
 
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+    fn read_within(&self, file: &str, limit: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         segments(file)?;
-        Ok(self.files.get(file).cloned())
+        let Some(content) = self.files.get(file) else { return Ok(None) };
+        check_size(file, content.len() as u64, limit)?;
+        Ok(Some(content.clone()))
     }
 
     fn revision(&self) -> Option<&Revision> {
@@ -61,7 +71,7 @@ mod tests {
     #[test]
     fn a_copy_does_not_depend_on_its_original() {
         let (root, tree) = dir(&[("a/_/metadata.yaml", "x"), ("a/b/resource.json", "{}"), ("c.txt", "")]);
-        let copy = MemoryTree::copy(&tree, |name| name.starts_with("metadata.")).unwrap();
+        let copy = MemoryTree::copy(&tree, |name| name.starts_with("metadata."), 1 << 20).unwrap();
         drop(root);
         assert_eq!(copy.read("a/_/metadata.yaml").unwrap().as_deref(), Some(b"x".as_slice()));
         assert_eq!(copy.read("a/b/resource.json").unwrap(), None);

@@ -12,10 +12,12 @@ use git2::{ErrorCode, Repository, RepositoryInitOptions};
 use sha2::{Digest, Sha256};
 
 use super::connection::{self, Purpose};
+use super::fetch::Quota;
 use super::git_tree::root_of;
 use super::handles::{Handles, open};
 use super::history::{self, Undeclared};
 use super::{FileChange, GitTree, Remote, RepositoryError, Revision, diff, fetch};
+use crate::atomic::{Mode, write_atomically};
 use crate::path::LogicalPath;
 
 /// The commit of the branch at the last successful fetch. The ref is the same for every branch name, so a change of
@@ -119,9 +121,19 @@ impl Mirror {
     /// One fetch runs at a time. A failed fetch does not change the mirror. Rejected credentials are sent only once.
     /// At `deadline` the fetch fails, even if the remote is silent.
     pub fn fetch(&self, remote: &Remote, deadline: Instant) -> Result<Revision, RepositoryError> {
+        self.fetch_within(remote, deadline, Quota::default())
+    }
+
+    /// Like [`Mirror::fetch`], with limits of what is received and stored.
+    pub fn fetch_within(
+        &self,
+        remote: &Remote,
+        deadline: Instant,
+        quota: Quota,
+    ) -> Result<Revision, RepositoryError> {
         let _only = self.inner.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         connection::on_thread(remote, Purpose::Fetch, || {
-            self.with(|repository| fetch::fetch(repository, remote, TIP, deadline))
+            self.with(|repository| fetch::fetch(repository, remote, TIP, deadline, quota))
         })
     }
 
@@ -199,6 +211,7 @@ impl Place {
     fn is_sound(&self) -> bool {
         fs::read_to_string(&self.binding).is_ok_and(|text| text == self.bound_to)
             && remove_leftovers(&self.repository).is_ok()
+            && distrust(&self.repository).is_ok()
             && open(&self.repository).is_ok_and(|repository| refs_are_readable(&repository))
     }
 
@@ -223,6 +236,35 @@ impl Place {
         Repository::init_opts(&self.repository, &options)
             .map_err(RepositoryError::git(format!("create the mirror {}", self.repository.display())))?;
         fs::write(&self.binding, &self.bound_to).map_err(RepositoryError::io("write", &self.binding))
+    }
+}
+
+/// The configuration of every mirror.
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
+
+/// Removes the effect of files that other writers of a volume may have changed: the configuration is written again, and
+/// hooks and references to objects of other repositories are removed. Fails if the repository or a directory in it that
+/// is written is a symbolic link.
+fn distrust(repository: &Path) -> std::io::Result<()> {
+    for directory in ["", "objects", "objects/pack", "objects/info", "refs"] {
+        match fs::symlink_metadata(repository.join(directory)) {
+            Ok(metadata) if metadata.is_dir() => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Ok(_) => return Err(std::io::Error::other("a directory of the mirror is not a directory")),
+            Err(error) => return Err(error),
+        }
+    }
+    write_atomically(&repository.join("config"), CONFIG.as_bytes(), Mode::Private)?;
+    for file in ["objects/info/alternates", "objects/info/http-alternates", "commondir", "info/grafts"] {
+        match fs::remove_file(repository.join(file)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    match fs::symlink_metadata(repository.join("hooks")) {
+        Ok(hooks) if hooks.is_dir() => fs::remove_dir_all(repository.join("hooks")),
+        Ok(_) => fs::remove_file(repository.join("hooks")),
+        Err(_) => Ok(()),
     }
 }
 

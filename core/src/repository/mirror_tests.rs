@@ -232,7 +232,6 @@ fn another_binding_discards_the_mirror() {
 #[case::no_objects(&["git/objects"], None)]
 #[case::empty_ref(&[], Some(("git/refs/declarest/tip", "")))]
 #[case::ref_to_nothing(&[], Some(("git/refs/declarest/tip", "1111111111111111111111111111111111111111\n")))]
-#[case::config(&[], Some(("git/config", "[core\n")))]
 fn a_damaged_mirror_is_recreated(#[case] removed: &[&str], #[case] written: Option<(&str, &str)>) {
     let f = Fixture::new();
     f.origin.branch("main", &f.origin.commit(&[], &[("a", "")]));
@@ -423,4 +422,31 @@ fn a_silent_remote_fails_the_fetch_at_its_deadline() {
     let remote = Remote::new(url, "main", RemoteAuth::None);
     let timed_out = f.mirror.fetch(&remote, Instant::now());
     assert!(matches!(timed_out, Err(RepositoryError::Timeout { .. })), "{timed_out:?}");
+}
+
+/// Another user may write to the volume of a mirror.
+#[test]
+fn a_mirror_that_others_can_write_is_not_trusted() {
+    let f = Fixture::new();
+    let first = f.origin.commit(&[], &[("a", "1")]);
+    f.origin.branch("main", &first);
+    f.fetch();
+    let git = f.directory.path().join("mirror/git");
+    let stolen = f.directory.path().join("stolen");
+    fs::create_dir_all(&stolen).unwrap();
+    fs::write(git.join("config"), "[core]\nbare = true\nworktree = /\n[include]\npath = /etc/gitconfig\n")
+        .unwrap();
+    fs::write(git.join("objects/info/alternates"), format!("{}\n", stolen.display())).unwrap();
+    fs::create_dir_all(git.join("hooks")).unwrap();
+    fs::write(git.join("hooks/post-update"), "#!/bin/sh\ntouch /tmp/owned\n").unwrap();
+    let mirror = f.reopen("binding");
+    assert_eq!(mirror.tip().unwrap(), Some(first), "the objects are used");
+    assert_eq!(fs::read_to_string(git.join("config")).unwrap(), CONFIG);
+    assert!(!git.join("objects/info/alternates").exists() && !git.join("hooks").exists());
+
+    // A link to another repository: the mirror is fetched again.
+    fs::rename(git.join("objects"), stolen.join("objects")).unwrap();
+    std::os::unix::fs::symlink(stolen.join("objects"), git.join("objects")).unwrap();
+    assert_eq!(f.reopen("binding").tip().unwrap(), None);
+    assert!(stolen.join("objects").exists());
 }

@@ -40,10 +40,14 @@ pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
 pub use error::RepositoryError;
+pub use fetch::Quota;
 pub use git_tree::GitTree;
 pub use history::Undeclared;
 pub use known_hosts::{HostKey, HostKeyError, KnownHosts};
-pub use layout::{Listing, ResourceFile, declares_at_least, members, read_payload, resource_file, resources};
+pub use layout::{
+    Listing, ResourceFile, declares_at_least, members, read_payload, read_payload_within, resource_file,
+    resources,
+};
 pub use memory_tree::MemoryTree;
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach};
 pub use mirror::Mirror;
@@ -52,7 +56,7 @@ pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};
-pub use tree::{EmptyTree, Entry, EntryKind, Tree};
+pub use tree::{EmptyTree, Entry, EntryKind, MAX_DOCUMENT, MAX_PAYLOAD, Tree};
 pub use unused::{Includes, Unused, UnusedFile, unused_files};
 pub use worktree::{
     Author, FileState, FileStatus, HistoryFilter, Kept, LoggedCommit, Pushed, Refreshed, SyncState, Worktree,

@@ -2,6 +2,12 @@
 
 use super::{RepositoryError, Revision};
 
+/// The largest payload that is read, in bytes.
+pub const MAX_PAYLOAD: u64 = 32 << 20;
+
+/// The largest metadata document, defaults file or sidecar that is read, in bytes.
+pub const MAX_DOCUMENT: u64 = 1 << 20;
+
 /// An immutable view of desired state.
 ///
 /// Names are relative to the root of the view, separated by `/`; the root itself is the empty string.
@@ -10,8 +16,14 @@ pub trait Tree: Send + Sync {
     /// Returns the entries of `directory`, sorted by name bytes; `None` if it is absent or not a directory.
     fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError>;
 
-    /// Returns the content of a regular file; `None` if it is absent or not a regular file.
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError>;
+    /// Returns the content of a regular file; `None` if it is absent or not a regular file. A file of more than `limit`
+    /// bytes is not read, and is [`RepositoryError::TooLarge`].
+    fn read_within(&self, file: &str, limit: u64) -> Result<Option<Vec<u8>>, RepositoryError>;
+
+    /// Like [`Tree::read_within`], for a document.
+    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+        self.read_within(file, MAX_DOCUMENT)
+    }
 
     /// Returns the commit of this view; `None` if the view is not of a commit.
     fn revision(&self) -> Option<&Revision>;
@@ -26,7 +38,7 @@ impl Tree for EmptyTree {
         Ok(segments(directory)?.is_empty().then(Vec::new))
     }
 
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
+    fn read_within(&self, file: &str, _: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         segments(file).map(|_| None)
     }
 
@@ -72,6 +84,11 @@ impl Entry {
         };
         Self { name: String::from_utf8_lossy(name).into_owned(), kind }
     }
+}
+
+/// Fails if a file of this size must not be read.
+pub(super) fn check_size(file: &str, size: u64, limit: u64) -> Result<(), RepositoryError> {
+    if size <= limit { Ok(()) } else { Err(RepositoryError::TooLarge { file: file.to_owned(), size, limit }) }
 }
 
 /// Checks a name for a tree and returns its segments.

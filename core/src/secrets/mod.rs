@@ -33,7 +33,7 @@ pub use store::{SecretStore, StoreError};
 pub use walk::{
     MAX_NESTING, WalkError, find_placeholder, normalize, placeholder_places, with_placeholders_of,
 };
-pub use whole::{WholeError, decode_file, encode_file, whole_placeholder, whole_secret};
+pub use whole::{WholeError, decode_file, decode_file_within, encode_file, whole_placeholder, whole_secret};
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::{PLACEHOLDER, Secret, is_placeholder};
 use crate::error::{Categorized, Category};
-use crate::payload::{PayloadError, PayloadType, Value, decode, encode};
+use crate::payload::{MAX_WEIGHT, PayloadError, PayloadType, Value, decode, decode_within, encode};
 
 /// The prefix of a stored text that is base64.
 const MARKER: &str = "declarest:whole-resource:v1:base64:";
@@ -58,13 +58,22 @@ pub fn whole_placeholder(payload_type: PayloadType) -> Value {
 
 /// Decodes a payload file. A file of a format without plain strings may be a placeholder instead.
 pub fn decode_file(payload_type: PayloadType, content: &[u8]) -> Result<Value, PayloadError> {
+    decode_file_within(payload_type, content, MAX_WEIGHT)
+}
+
+/// Like [`decode_file`], with a limit of the memory that the value needs.
+pub fn decode_file_within(
+    payload_type: PayloadType,
+    content: &[u8],
+    limit: usize,
+) -> Result<Value, PayloadError> {
     if holds_no_text(payload_type)
         && let Ok(text) = std::str::from_utf8(content)
         && is_placeholder(text)
     {
         return Ok(Value::from(text.trim()));
     }
-    decode(payload_type, content)
+    decode_within(payload_type, content, limit)
 }
 
 /// Encodes a payload file, which [`decode_file`] reads.

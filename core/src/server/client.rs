@@ -189,6 +189,12 @@ impl Client {
         self.send_to(request, &target).await
     }
 
+    /// Returns `response` as an error, if its status is 400 or more and it is not the answer that the request allows.
+    pub fn rejection(&self, request: &Request, response: &Response) -> ServerError {
+        let error = self.wire().rejection(request, response.status, &response.body);
+        self.wire().redacted(request, error)
+    }
+
     /// Sends a request with credentials to the health check, or to the base URL if none is configured. Fails unless
     /// the status is below 400. The check is a path below the base URL or a URL of its origin.
     pub async fn health(&self) -> Result<(), ServerError> {

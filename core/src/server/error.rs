@@ -3,6 +3,7 @@
 use http::{Method, StatusCode};
 
 use crate::error::{Categorized, Category};
+use crate::memory::Shortage;
 use crate::transport::TransportError;
 
 /// A failed request, or settings that do not allow any request.
@@ -118,6 +119,24 @@ pub enum ServerError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The decoded answer needs too much memory.
+    #[error("{method} {path}: the answer has too many values: decoded, it exceeds the limit of memory")]
+    TooHeavy {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+    },
+    /// The answer was not read completely, because the memory for it is not available.
+    #[error("{method} {path}: the answer was not read: {shortage}")]
+    Memory {
+        /// The HTTP method.
+        method: Method,
+        /// The unencoded path.
+        path: String,
+        /// The cause.
+        shortage: Shortage,
+    },
     /// The answer cannot be decoded in its content type.
     #[error("{method} {path}: cannot decode the answer ({content_type}): {reason}")]
     Decode {
@@ -173,6 +192,8 @@ impl ServerError {
             Self::ProxyCredentials { path, .. }
             | Self::Cancelled { path, .. }
             | Self::TooLarge { path, .. }
+            | Self::TooHeavy { path, .. }
+            | Self::Memory { path, .. }
             | Self::QueueFull { path, .. } => *path = redact(path),
             Self::BaseUrl { .. }
             | Self::Setting { .. }
@@ -207,7 +228,7 @@ impl ServerError {
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::Transport { sent, .. } => *sent != Sent::No,
-            Self::TooLarge { .. } => true,
+            Self::TooLarge { .. } | Self::Memory { .. } => true,
             Self::Status { status, .. } => matches!(
                 *status,
                 StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
@@ -227,7 +248,7 @@ impl ServerError {
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504),
-            Self::TooLarge { .. } => false,
+            Self::TooLarge { .. } | Self::Memory { .. } => false,
             _ => self.category() == Category::Transport,
         }
     }
@@ -254,15 +275,18 @@ impl ServerError {
 impl Categorized for ServerError {
     fn category(&self) -> Category {
         match self {
-            Self::BaseUrl { .. } | Self::Setting { .. } | Self::Request { .. } | Self::Decode { .. } => {
-                Category::Validation
-            }
+            Self::BaseUrl { .. }
+            | Self::Setting { .. }
+            | Self::Request { .. }
+            | Self::TooHeavy { .. }
+            | Self::Decode { .. } => Category::Validation,
             Self::Connector(error) => error.category(),
             Self::Status { status, .. } => status_category(*status),
             Self::Transport { .. }
             | Self::NotContacted { .. }
             | Self::Cancelled { .. }
-            | Self::TooLarge { .. } => Category::Transport,
+            | Self::TooLarge { .. }
+            | Self::Memory { .. } => Category::Transport,
             Self::ProxyCredentials { .. } | Self::Token { .. } => Category::Auth,
             Self::TokenUnavailable { source, .. } => source.category(),
             Self::QueueFull { .. } => Category::Conflict,

@@ -11,6 +11,7 @@ use http::header::{AUTHORIZATION, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::Value;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -253,11 +254,12 @@ impl Tokens {
     /// Requests a token on a separate task, because a caller may be cancelled while the request holds a slot.
     fn ask(&self, need: TokenNeed, attempt_timeout: Duration) -> impl Future<Output = Outcome> + use<> {
         let (wire, endpoint) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint));
-        let asked = tokio::spawn(async move {
+        let asking = async move {
             let outcome = endpoint.ask(&wire, attempt_timeout).await;
             wire.observe(|observer| observer.token_asked(need, outcome.is_ok()));
             outcome
-        });
+        };
+        let asked = tokio::spawn(asking.in_current_span());
         let url = shown(&self.endpoint.url);
         async move {
             let interrupted =

@@ -1,8 +1,8 @@
-//! Observes the requests of a client, for metrics.
+//! Observes the requests of a client, for metrics and traces, and may stop them.
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 /// Observes every attempt, for metrics. It is called from request tasks and must not block.
 pub trait RequestObserver: Send + Sync {
@@ -10,6 +10,14 @@ pub trait RequestObserver: Send + Sync {
     fn completed(&self, method: &Method, status: Option<StatusCode>, elapsed: Duration);
     /// Called when a request waited at the gate, or when the server asked to slow down (429, 503).
     fn throttled(&self, by_server: bool);
+    /// Called just before a request is sent. If it returns false, the request is not sent, because this process may no
+    /// longer act.
+    fn may_send(&self) -> bool {
+        true
+    }
+    /// Adds the headers that connect a request to the server with the trace of the current span. Configured headers
+    /// replace them.
+    fn propagate(&self, _headers: &mut HeaderMap) {}
     /// Called after a request for an OAuth 2.0 token; `had` is whether it succeeded.
     fn token_asked(&self, _need: TokenNeed, _had: bool) {}
 }

@@ -45,6 +45,8 @@ pub struct Request {
     pub link: Option<Box<Url>>,
     /// Further secrets that errors must not contain, because the server may echo them.
     pub secrets: Arc<[Secret]>,
+    /// Status codes of 400 or more that are answers, not failures.
+    pub answers: Arc<[u16]>,
     /// Members of the body, and of that of a successful answer, that texts must not show.
     pub confidential: Confidential,
 }
@@ -76,6 +78,7 @@ impl Request {
             body: None,
             link: None,
             secrets: Arc::default(),
+            answers: Arc::default(),
             confidential: Confidential::default(),
         }
     }

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::ServerError;
 use super::link::{NextLink, next_link};
-use crate::payload::{self, Class, Descriptor, PayloadType, Value};
+use crate::payload::{self, Class, Descriptor, MAX_WEIGHT, PayloadType, Value};
 
 /// A successful, complete answer.
 #[derive(Clone, Debug)]
@@ -70,6 +70,22 @@ impl Response {
     /// plain text where structured data is expected, `expected` decides, or else the first character of the body. An
     /// HTML page is accepted only if text is expected.
     pub fn decode(&self, expected: Option<PayloadType>) -> Result<Value, ServerError> {
+        self.decode_within(expected, MAX_WEIGHT)
+    }
+
+    /// Like [`Response::decode`], for the answer to a write, of which only a part is used. Returns null if it cannot be
+    /// decoded, or if its value needs more than 4 MiB of memory.
+    pub(crate) fn decode_briefly(&self, expected: Option<PayloadType>) -> Value {
+        self.decode_within(expected, 4 << 20).unwrap_or_default()
+    }
+
+    /// Like [`Response::decode`], but fails with [`ServerError::TooHeavy`] if the value needs more than `limit` bytes of
+    /// memory.
+    pub(crate) fn decode_within(
+        &self,
+        expected: Option<PayloadType>,
+        limit: usize,
+    ) -> Result<Value, ServerError> {
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
@@ -80,8 +96,14 @@ impl Response {
         }
         let mut first_error = None;
         for candidate in candidates {
-            match payload::decode(candidate, &self.body) {
+            match payload::decode_within(candidate, &self.body, limit) {
                 Ok(value) => return Ok(value),
+                Err(error) if error.is_too_heavy() => {
+                    return Err(ServerError::TooHeavy {
+                        method: self.method.clone(),
+                        path: self.path.clone(),
+                    });
+                }
                 // Later candidates would accept the number as text or bytes, which cannot be compared.
                 Err(error) if error.is_number_out_of_range() => {
                     first_error = Some(error);

@@ -29,7 +29,7 @@ pub use model::{
     Action, Address, Answers, Candidate, Doubt, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
     ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Proof, PruneLimit, PruneRefused, Question,
     Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop, SyncError,
-    Unsettled, Verdict, Version, Wanted, judge,
+    Unsettled, Verdict, Version, Wanted, WrittenValues, judge,
 };
 pub use observe::{Found, Members, Remote, desired, lookup, recheck};
 pub use plan::Plan;
@@ -86,29 +86,37 @@ async fn run_parts(
         selection.resources.rotate_left(next);
     }
     let mut plan = surveyor.begin(&mut selection).await;
-    let mut execution = Execution::new(session, &plan, stop);
+    let mut execution = Execution::new(session, &plan, selection.former.clone(), stop);
     // The prune limit counts the deletions of the whole plan, so the whole plan is made before it is applied.
     let deletes = plan.actions.iter().any(|action| action.step == Step::Delete);
     let mut declared = surveyor.declared(selection);
-    let (mut had_work, mut stopped_at) = (false, None);
+    // Actions with dependencies wait for the end, because what they depend on may be in any part.
+    let (mut had_work, mut stopped_at, mut held) = (false, None, Vec::new());
     loop {
         let end = (!deletes).then(|| Instant::now() + PART_TIME);
         let first = surveyor.look_at_all(declared.as_mut(), end, &mut plan).await;
         let next = Plan { whole_scope, declared: plan.declared, ..Plan::default() };
-        let part = std::mem::replace(&mut plan, next).finished(options);
+        let mut part = std::mem::replace(&mut plan, next).finished(options);
         had_work |= part.has_work();
+        let is_last = first.is_none() || deletes;
+        if is_last {
+            part.actions.append(&mut held);
+        } else {
+            part.take_dependents(&mut held);
+        }
         execution.apply(part).await;
         if stop.reason().is_some() {
             stopped_at = stopped_at.or(first.clone());
         }
-        if first.is_none() || deletes {
+        if is_last {
             break;
         }
     }
+    execution.repeat().await;
     if whole_scope {
         session.knowledge.stopped_at(stopped_at);
     }
-    (execution.finish(), had_work)
+    (execution.finish().await, had_work)
 }
 
 /// Reads the server and returns the plan for `selection`. Writes nothing.
@@ -120,7 +128,8 @@ pub async fn plan(session: &Session, selection: Selection, options: &Options, st
 /// Applies `plan` and reports the results. `stop` is checked before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let session = &session.until(stop);
-    let mut execution = Execution::new(session, &plan, stop);
+    let mut execution = Execution::new(session, &plan, None, stop);
     execution.apply(plan).await;
-    execution.finish()
+    execution.repeat().await;
+    execution.finish().await
 }

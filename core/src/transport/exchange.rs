@@ -12,6 +12,7 @@ use reqwest::Response;
 use url::Url;
 
 use super::destinations;
+use crate::memory::{Pool, Reservation, Shortage};
 
 /// The maximum number of redirects in one exchange.
 const REDIRECTS: usize = 10;
@@ -94,6 +95,8 @@ pub(crate) enum Collected {
     Whole(Bytes),
     /// The beginning of a body that is longer than the limit.
     Cut(Bytes),
+    /// The memory for the body is not available.
+    Short(Shortage),
 }
 
 /// Reads a body up to `limit`. A body of a single chunk is not copied.
@@ -105,7 +108,12 @@ pub(crate) async fn collect(answer: &mut Response, limit: usize) -> Result<Colle
         return Ok(Collected::Cut(first.slice(..limit)));
     }
     let Some(second) = answer.chunk().await? else { return Ok(Collected::Whole(first)) };
-    let mut body = BytesMut::with_capacity(expected.max(first.len() + second.len()).min(limit));
+    let first_part = expected.max(first.len() + second.len()).min(limit);
+    let mut held = match Reservation::of(Pool::Answers, first_part).await {
+        Ok(held) => held,
+        Err(shortage) => return Ok(Collected::Short(shortage)),
+    };
+    let mut body = BytesMut::with_capacity(first_part);
     body.extend_from_slice(&first);
     let mut next = Some(second);
     while let Some(chunk) = next {
@@ -114,10 +122,13 @@ pub(crate) async fn collect(answer: &mut Response, limit: usize) -> Result<Colle
             body.extend_from_slice(&chunk[..room]);
             return Ok(Collected::Cut(body.freeze()));
         }
+        if let Err(shortage) = held.cover(body.len() + chunk.len()).await {
+            return Ok(Collected::Short(shortage));
+        }
         body.extend_from_slice(&chunk);
         next = answer.chunk().await?;
     }
-    Ok(Collected::Whole(body.freeze()))
+    Ok(Collected::Whole(held.share().keep(body.freeze())))
 }
 
 #[cfg(test)]

@@ -60,6 +60,16 @@ impl Categorized for TransportError {
 /// that use it, and [`CONNECT_TIMEOUT`]. Its clients connect to allowed [`Destinations`] only. They do not check IP
 /// addresses in URLs; call [`destinations::check`] before a request to another host.
 pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder {
+    let builder = unrestricted_client_builder(tls, proxy);
+    match destinations::resolver() {
+        Some(resolver) => builder.dns_resolver(resolver),
+        None => builder,
+    }
+}
+
+/// Returns the same without the restriction to [`Destinations`], for a host that the administrator of the process
+/// chose.
+pub fn unrestricted_client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder {
     // Fails if the process has already chosen a provider, which is then used.
     let _ = ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
@@ -67,10 +77,6 @@ pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder 
         .no_proxy()
         .tls_version_min(reqwest::tls::Version::TLS_1_2)
         .connect_timeout(CONNECT_TIMEOUT);
-    let builder = match destinations::resolver() {
-        Some(resolver) => builder.dns_resolver(resolver),
-        None => builder,
-    };
     let builder = tls.apply(builder);
     if proxy.has_url() { builder.proxy(through(proxy.clone())) } else { builder }
 }

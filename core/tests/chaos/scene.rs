@@ -162,7 +162,7 @@ impl Scene {
 
     pub fn tree(&self) -> (Arc<dyn Tree>, Arc<Metadata>) {
         let files = Arc::new(DirTree::open(self.directory.path()).unwrap());
-        let tree = Commit::numbered(files, 1);
+        let tree = Commit::numbered(files, 1, Arc::default());
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
         (tree, metadata)
     }

@@ -96,6 +96,35 @@ async fn what_differs_is_read_by_itself_and_the_list_is_not_asked_for_again() {
 }
 
 #[tokio::test]
+async fn members_with_unchanged_entries_are_not_read_from_git() {
+    let scene = settled(30, Config::default()).await;
+    assert_eq!(scene.read_from_git(), 30);
+    scene.server().put_by_hand("/widgets/w7", json!({"id": "w7", "size": 0}));
+    scene.server().put_by_hand("/widgets/w9", json!({"id": "w9", "size": 9, "note": "by hand"}));
+    let report = scene.interval().await;
+    assert_eq!((report.stats.updated, report.stats.unchanged), (2, 28), "{report:?}");
+    // The first check compared one more member with a single read and not with its entry.
+    assert_eq!(scene.read_from_git(), 3);
+    assert_eq!((report.stats.targeted, report.stats.applied), (30, 30));
+}
+
+#[tokio::test]
+async fn a_new_entry_with_the_name_of_a_member_has_it_compared_again() {
+    let scene = settled(30, Config::default()).await;
+    scene.server().put_by_hand("/widgets/x", json!({"id": "x", "name": "w7"}));
+    assert_eq!(unchanged(&scene.interval().await), 30);
+    assert_eq!(scene.read_from_git(), 2);
+}
+
+#[tokio::test]
+async fn a_new_revision_is_read_from_git() {
+    let mut scene = settled(30, Config::default()).await;
+    scene.declare("/widgets/w7", &json!({"id": "w7", "size": 70}));
+    scene.interval().await;
+    assert_eq!(scene.read_from_git(), 30);
+}
+
+#[tokio::test]
 async fn the_first_that_is_missing_is_looked_for_by_itself() {
     let scene = settled(31, Config::default()).await;
     for index in 0..4 {

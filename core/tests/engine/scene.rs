@@ -1,6 +1,7 @@
 //! A world whose repository has revisions, and what runs learn about its server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
@@ -16,12 +17,14 @@ pub struct Scene {
     world: World,
     knowledge: Arc<Knowledge>,
     revision: u32,
+    /// The number of payloads that the last run read from Git.
+    read: Arc<AtomicUsize>,
 }
 
 impl Scene {
     /// A scene in which nothing is declared and the server is empty.
     pub fn new(config: Config) -> Self {
-        Self { world: World::new(config, &[]), knowledge: Arc::default(), revision: 0 }
+        Self { world: World::new(config, &[]), knowledge: Arc::default(), revision: 0, read: Arc::default() }
     }
 
     /// The same scene with an encrypted file of these secrets.
@@ -46,7 +49,7 @@ impl Scene {
 
     fn session(&self) -> Session {
         let Session { tree: files, client, secrets, .. } = self.world.session();
-        let tree = Commit::numbered(files, self.revision);
+        let tree = Commit::numbered(files, self.revision, Arc::clone(&self.read));
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
         let knowledge = Arc::clone(&self.knowledge);
         Session { knowledge, secrets, ..Session::new(tree, metadata, client) }
@@ -99,6 +102,12 @@ impl Scene {
 
     fn forget(&self) {
         self.server().reset_counts();
+        self.read.store(0, Ordering::Relaxed);
+    }
+
+    /// The number of payloads that were read from Git since the last run began.
+    pub fn read_from_git(&self) -> usize {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// What was asked since the last run began, in the order of paths.

@@ -41,6 +41,7 @@ impl World {
     pub async fn with_secrets(mut self, secrets: &[(&str, &str)]) -> Self {
         self.store = Some(
             FileStore::new(FileStoreSettings {
+                beneath: None,
                 path: self.secrets.path().join("secrets.json"),
                 key: KeyMaterial::key(&Secret::from("42".repeat(32))).unwrap(),
                 kdf: Kdf::default(),

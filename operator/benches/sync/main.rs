@@ -87,14 +87,20 @@ async fn measure(rows: &Rows) {
             table.add(operator::memory(&many, 256.0));
         }
     }
-    if rows.want("f") {
+    if rows.want("f") && on_cluster() {
+        for repositories in [1, 20] {
+            for figure in operator::policies_on_cluster(repositories).await {
+                table.add(figure);
+            }
+        }
+    } else if rows.want("f") {
         table.add(operator::policies().await);
     }
     if rows.want("g") {
         table.add(operator::settled_check().await);
     }
     if rows.want("h") {
-        engine::with_secrets().await.into_iter().for_each(|figure| table.add(figure));
+        Box::pin(engine::with_secrets()).await.into_iter().for_each(|figure| table.add(figure));
     }
     if rows.want("j") {
         table.add(webhook::push_to_request(100.0).await);

@@ -231,6 +231,68 @@ async fn cold_start(git: &GitRemote) -> Duration {
     all - started
 }
 
+/// Managed servers of the policies on a real API server.
+const SERVERS: usize = 20;
+/// How long the operator is observed when it has nothing to do.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// Many policies on a real API server: time and CPU time until all are ready, and CPU time when nothing is due.
+pub async fn policies_on_cluster(repositories: usize) -> Vec<Figure> {
+    let git = GitRemote::new();
+    desired::commit(&git.bare(), desired::spread(POLICIES * OF_EACH, OF_EACH));
+    let remote = GitHttp::start(git.root(), None);
+    let collections = desired::collections(POLICIES * OF_EACH, OF_EACH);
+    let servers: Vec<Rest> = (0..SERVERS).map(|_| Rest::start(&collections, 0)).collect();
+    let mut world = World::cold_on_cluster(&["--log-level", "info"]).await;
+    world.patience = PATIENCE;
+    let repository = json!({"type": "git", "git": {"url": remote.url("desired.git")}});
+    for index in 0..repositories {
+        world.create(declarest("ResourceRepository", &format!("repo-{index}"), &repository)).await;
+    }
+    for (index, server) in servers.iter().enumerate() {
+        let spec = json!({"http": {"baseURL": server.url}});
+        world.create(declarest("ManagedServer", &format!("server-{index}"), &spec)).await;
+    }
+    for (index, path) in collections.iter().enumerate() {
+        let spec = json!({
+            "resourceRepositoryRef": {"name": format!("repo-{}", index % repositories)},
+            "managedServerRef": {"name": format!("server-{}", index % SERVERS)},
+            "source": {"path": path}, "sync": {"prune": true},
+        });
+        world.create(declarest("SyncPolicy", &format!("policy-{index}"), &spec)).await;
+    }
+    let started = Instant::now();
+    world.launch().await;
+    let mut ready = HashSet::new();
+    let all = when(&world, |policy: &SyncPolicy| {
+        if policy.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready")) {
+            ready.insert(policy.name_any());
+        }
+        ready.len() == POLICIES
+    });
+    let (time, cpu) = (all.await - started, world.cpu_time());
+    tokio::time::sleep(IDLE / 6).await;
+    let before = world.cpu_time();
+    tokio::time::sleep(IDLE).await;
+    let idle = world.cpu_time().saturating_sub(before).as_secs_f64() / IDLE.as_secs_f64() * 100.0;
+    let what =
+        |what: &str| format!("1,000 policies, {SERVERS} servers, repositories: {repositories}; {what}");
+    let figure = |what, target, measured, unit: &'static str, raw: String| Figure {
+        row: "f",
+        what,
+        target: Some(target),
+        measured,
+        unit,
+        raw,
+    };
+    let peak = format!("peak memory {} MiB", world.peak_memory());
+    vec![
+        figure(what("all ready"), 30.0, time.as_secs_f64(), "s", "kube-apiserver".to_owned()),
+        figure(what("CPU time"), 15.0, cpu.as_secs_f64(), "s", peak),
+        figure(what("settled, share of a core"), 1.0, idle, "%", format!("{} s", IDLE.as_secs())),
+    ]
+}
+
 /// What a drift check asks the server when all is as it should be.
 pub async fn settled_check() -> Figure {
     let settled = Settled::new(10_000, 1_000, &[("syncInterval", json!("10s"))]).await;

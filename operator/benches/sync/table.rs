@@ -75,6 +75,7 @@ fn number(value: f64, unit: &str) -> String {
     match unit {
         "" => format!("{value:.2}"),
         "s" => format!("{value:.1} s"),
+        "%" => format!("{value:.1} %"),
         unit => format!("{value:.0} {unit}").trim_end().to_owned(),
     }
 }

@@ -150,7 +150,7 @@ impl Reviewer {
         before: Option<&Claim>,
         namespace: Option<&str>,
     ) -> Result<(), Denial> {
-        if before.is_some_and(|before| before.scope == own.scope) {
+        if before.is_some_and(|before| (&before.scope, &before.server) == (&own.scope, &own.server)) {
             return Ok(());
         }
         let others = self.policies(namespace.unwrap_or_default()).await?;

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use declarest_core::bundle::{
     Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference,
 };
 use declarest_core::error::with_causes;
+use declarest_core::memory::{self, Pool, Share, Shortage};
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};
@@ -22,10 +23,24 @@ use super::references::SecretReader;
 use crate::crd::ManagedServer;
 use crate::crd::managed_server::{ArtifactDigests, local_bundle};
 
+/// The memory of metadata documents with their rules, as a multiple of their text.
+const PARSED: u64 = 4;
+
 /// The artifacts of all servers that were fetched last.
 #[derive(Default)]
 pub struct Artifacts {
     known: Mutex<HashMap<Key, Known>>,
+    /// The documents of bundles in use, by the digests of the bundles.
+    bundles: Bundles,
+}
+
+type Bundles = Mutex<HashMap<String, Weak<Documents>>>;
+
+/// The documents of a bundle. Servers with the same bundle share them.
+struct Documents {
+    source: Arc<Source>,
+    #[expect(dead_code, reason = "held until the documents are dropped")]
+    held: Share,
 }
 
 struct Known {
@@ -37,7 +52,7 @@ struct Known {
 /// The artifacts of one server. They do not change while they are in use.
 #[derive(Default)]
 pub struct ArtifactSet {
-    bundle: Option<(Bundle, Arc<Source>)>,
+    bundle: Option<(Bundle, Arc<Documents>)>,
     api: Option<Arc<Api>>,
     openapi: Option<FetchedOpenApi>,
     /// Warnings for the user.
@@ -75,7 +90,7 @@ impl Artifacts {
         client: &Client,
     ) -> Result<Arc<ArtifactSet>, Failure> {
         let known = self.last(server).and_then(|known| known.openapi.clone());
-        let artifacts = Arc::new(fetch(context, server, client, known).await?);
+        let artifacts = Arc::new(fetch(&self.bundles, context, server, client, known).await?);
         let known = Known { generation: server.metadata.generation, artifacts: Arc::clone(&artifacts) };
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(server.key(), known);
         Ok(artifacts)
@@ -90,7 +105,7 @@ impl Artifacts {
 impl ArtifactSet {
     /// Returns the metadata of `tree`, layered over that of the bundle and the API document.
     pub fn metadata(&self, tree: Arc<dyn Tree>) -> Metadata {
-        let shared = self.bundle.iter().map(|(_, source)| Arc::clone(source));
+        let shared = self.bundle.iter().map(|(_, documents)| Arc::clone(&documents.source));
         let metadata = Metadata::layered(shared.chain([Arc::new(Source::repository(tree))]).collect());
         match &self.api {
             Some(api) => metadata.with_api(Arc::clone(api)),
@@ -120,6 +135,7 @@ impl ArtifactSet {
 }
 
 async fn fetch(
+    bundles: &Bundles,
     context: &Context,
     server: &ManagedServer,
     client: &Client,
@@ -130,14 +146,15 @@ async fn fetch(
     let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
     let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
     if let Some((field, reference)) = reference(context, server).await? {
-        let opened = open(context, server, client, proxy, field, &reference).await?;
-        for warning in &opened.0.warnings {
+        let bundle = open(context, server, client, proxy, field, &reference).await?;
+        for warning in &bundle.warnings {
             match warning {
                 BundleWarning::Stale { .. } => artifacts.stale.push(format!("{field}: {warning}")),
                 BundleWarning::Deprecated { .. } => artifacts.warnings.push(warning.to_string()),
             }
         }
-        artifacts.bundle = Some(opened);
+        let documents = documents(bundles, field, &bundle).await?;
+        artifacts.bundle = Some((bundle, documents));
     }
     // Find the OpenAPI document: the spec takes precedence over the bundle.
     let configured = server.spec.openapi.as_ref().map(|openapi| OpenApiSource::url(&openapi.url));
@@ -218,7 +235,7 @@ async fn local(directory: &Path, path: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Opens the bundle and copies its documents, because the cache may be replaced while a run reads them.
+/// Opens the bundle.
 async fn open(
     context: &Context,
     server: &ManagedServer,
@@ -226,9 +243,8 @@ async fn open(
     proxy: Proxy,
     field: &str,
     reference: &Reference,
-) -> Result<(Bundle, Arc<Source>), Failure> {
-    // Open the bundle.
-    let cache = context.directories.cache(&ManagedServer::owner(&server.key())).join("bundles");
+) -> Result<Bundle, Failure> {
+    let cache = context.directories.bundle_cache(&ManagedServer::owner(&server.key()));
     let options = Options { revalidates: true, ..Options::new(cache).through(proxy) };
     let opened = if matches!(reference, Reference::Url(url) if client.serves(url)) {
         open_at_server(client, options, field, reference).await?
@@ -236,20 +252,37 @@ async fn open(
         // A source caches the tags that it resolved, so each fetch needs a new one.
         BundleSource::new(options).open(reference).await
     };
-    let bundle = opened.map_err(|error| bundle_failure(field, &error))?;
-    // Copy its documents.
-    let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
+    opened.map_err(|error| bundle_failure(field, &error))
+}
+
+/// Returns a copy of the documents of a bundle, because its cache may be replaced while a run reads them. A bundle in use
+/// is not copied again.
+async fn documents(bundles: &Bundles, field: &str, bundle: &Bundle) -> Result<Arc<Documents>, Failure> {
+    let known = || bundles.lock().unwrap_or_else(PoisonError::into_inner).get(&bundle.digest)?.upgrade();
+    if let Some(known) = known() {
+        return Ok(known);
+    }
+    let short = |shortage: Shortage| unavailable(format!("{field}: {shortage}"));
+    // Documents that are parsed need more memory than their text.
+    let most = memory::capacity(Pool::Artifacts).map_or(u64::MAX, |capacity| capacity as u64 / PARSED);
     let files = bundle.clone();
     let copied = tokio::task::spawn_blocking(move || -> Result<MemoryTree, BundleError> {
         let is_read = |name: &str| name.starts_with("metadata.") || name.starts_with("defaults");
-        let copy = MemoryTree::copy(&files.tree()?, is_read);
+        let copy = MemoryTree::copy(&files.tree()?, is_read, most);
         copy.map_err(|source| BundleError::Files { bundle: files.manifest.name.clone(), source })
     });
     let tree = copied
         .await
         .map_err(|error| Failure::new(Reason::ReconcileFailed, format!("{field}: {error}")))?
         .map_err(|error| bundle_failure(field, &error))?;
-    Ok((bundle, Arc::new(Source::shared(Arc::new(tree), label))))
+    let weight = tree.size().saturating_mul(usize::try_from(PARSED).unwrap_or(usize::MAX));
+    let held = memory::reserve_now(Pool::Artifacts, weight).map_err(short)?;
+    let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
+    let documents = Arc::new(Documents { source: Arc::new(Source::shared(Arc::new(tree), label)), held });
+    let mut bundles = bundles.lock().unwrap_or_else(PoisonError::into_inner);
+    bundles.retain(|_, documents| documents.strong_count() > 0);
+    bundles.insert(bundle.digest.clone(), Arc::downgrade(&documents));
+    Ok(documents)
 }
 
 /// Opens a bundle on the managed server itself, with the server's credentials. If they are not available, the bundle

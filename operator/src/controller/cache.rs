@@ -1,13 +1,14 @@
 //! Caches of watched collections: the current objects, and a stream of changes for every subscriber. All controllers
 //! share one watch. Standby replicas also watch, so that they can take over at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use declarest_core::error::with_causes;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
+use futures::stream::select_all;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, pin_mut};
 use kube::api::ObjectMeta;
 use kube::core::DeserializeGuard;
@@ -24,8 +25,8 @@ impl<T: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Cach
 pub enum Change<T: Cached> {
     /// It was created or changed, or it existed when the subscription began.
     Present(Arc<T>),
-    /// It was deleted.
-    Gone(ObjectRef<T>),
+    /// It was deleted. This is its last known state.
+    Gone(Arc<T>),
 }
 
 /// Read access to a watched collection.
@@ -79,6 +80,12 @@ impl<T: Cached> Cache<T> {
         receiver
     }
 
+    /// Returns the names of the objects of a namespace.
+    pub fn names(&self, namespace: &str) -> Vec<String> {
+        let all = self.store.state_filter(|object| object.meta().namespace.as_deref() == Some(namespace));
+        all.iter().map(|object| object.name_any()).collect()
+    }
+
     /// Returns the last known state of the object.
     pub fn object(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
         self.store.get(&ObjectRef::new(name).within(namespace))
@@ -94,10 +101,10 @@ where
         self.object(namespace, name).and_then(|guard| guard.0.as_ref().ok().cloned())
     }
 
-    /// Returns all objects of a namespace that can be decoded.
-    pub fn list(&self, namespace: &str) -> Vec<K> {
-        let all = self.store.state_filter(|guard| guard.namespace().as_deref() == Some(namespace));
-        all.iter().filter_map(|guard| guard.0.as_ref().ok().cloned()).collect()
+    /// Returns what `choose` takes of the objects of a namespace that can be decoded.
+    pub fn select<T>(&self, namespace: &str, choose: impl Fn(&K) -> Option<T>) -> Vec<T> {
+        let all = self.store.state_filter(|guard| guard.meta().namespace.as_deref() == Some(namespace));
+        all.iter().filter_map(|guard| choose(guard.0.as_ref().ok()?)).collect()
     }
 }
 
@@ -115,13 +122,82 @@ impl<T: Cached> Filler<T> {
         }
     }
 
+    /// Follows one watch of each namespace. The cache is synced when all of them have listed their objects.
+    pub async fn follow_each<S>(mut self, watches: Vec<(String, S)>)
+    where
+        S: Stream<Item = watcher::Result<Event<T>>> + Send,
+    {
+        let kind = T::kind(&()).into_owned();
+        let mut parts: HashMap<String, HashSet<String>> = HashMap::new();
+        let mut unlisted: HashSet<String> = watches.iter().map(|(namespace, _)| namespace.clone()).collect();
+        // Changes of namespaces that are already listed, while others are not.
+        let mut early = Vec::new();
+        let mut events = select_all(
+            watches
+                .into_iter()
+                .map(|(namespace, watch)| Box::pin(watch.map(move |event| (namespace.clone(), event)))),
+        );
+        self.apply(Event::Init);
+        while let Some((namespace, event)) = events.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    tracing::warn!(kind, namespace, error = with_causes(&error), "watch interrupted");
+                    continue;
+                }
+            };
+            let known = parts.entry(namespace.clone()).or_default();
+            let change = match event {
+                Event::Init => {
+                    known.clear();
+                    continue;
+                }
+                Event::InitApply(object) if !unlisted.is_empty() => {
+                    known.insert(object.name_any());
+                    self.apply(Event::InitApply(object));
+                    continue;
+                }
+                Event::InitApply(object) | Event::Apply(object) => {
+                    known.insert(object.name_any());
+                    Event::Apply(object)
+                }
+                Event::Delete(object) => {
+                    known.remove(&object.name_any());
+                    Event::Delete(object)
+                }
+                Event::InitDone => {
+                    if unlisted.remove(&namespace) && unlisted.is_empty() {
+                        self.apply(Event::InitDone);
+                        early.drain(..).for_each(|change| self.apply(change));
+                    }
+                    if unlisted.is_empty() {
+                        self.keep_only(&parts);
+                    }
+                    continue;
+                }
+            };
+            if unlisted.is_empty() { self.apply(change) } else { early.push(change) }
+        }
+    }
+
+    /// Removes objects that are not in the latest list of their namespace.
+    fn keep_only(&mut self, parts: &HashMap<String, HashSet<String>>) {
+        let is_gone = |object: &T| {
+            let known = parts.get(&object.namespace().unwrap_or_default());
+            known.is_some_and(|known| !known.contains(&object.name_any()))
+        };
+        for object in self.cache.store.state_filter(is_gone) {
+            self.apply(Event::Delete(Arc::unwrap_or_clone(object)));
+        }
+    }
+
     fn apply(&mut self, event: Event<T>) {
         let mut subscribers = self.cache.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         let before = matches!(event, Event::InitDone).then(|| self.cache.store.state());
         self.writer.apply_watcher_event(&event);
         let changes = match event {
             Event::Apply(object) => vec![Change::Present(Arc::new(object))],
-            Event::Delete(object) => vec![Change::Gone(ObjectRef::from_obj(&object))],
+            Event::Delete(object) => vec![Change::Gone(Arc::new(object))],
             Event::Init | Event::InitApply(_) => Vec::new(),
             Event::InitDone => differences(&before.unwrap_or_default(), &self.cache.store.state()),
         };
@@ -132,7 +208,8 @@ impl<T: Cached> Filler<T> {
     }
 }
 
-/// Returns the changes between two lists, because an interrupted watch misses changes.
+/// Returns the changes between two lists, because an interrupted watch misses changes. An object that was deleted and
+/// created again is gone, and then present.
 fn differences<T: Cached>(before: &[Arc<T>], after: &[Arc<T>]) -> Vec<Change<T>> {
     let versions = |objects: &[Arc<T>]| -> HashMap<ObjectRef<T>, (Option<String>, Option<String>)> {
         objects
@@ -141,12 +218,15 @@ fn differences<T: Cached>(before: &[Arc<T>], after: &[Arc<T>]) -> Vec<Change<T>>
             .collect()
     };
     let (old, new) = (versions(before), versions(after));
-    let gone = old.keys().filter(|key| !new.contains_key(key)).cloned().map(Change::Gone);
+    let gone = before.iter().filter(|object| {
+        let current = new.get(&ObjectRef::from_obj(object.as_ref()));
+        current.is_none_or(|(uid, _)| *uid != object.uid())
+    });
     let changed = after.iter().filter(|object| {
         let key = ObjectRef::from_obj(object.as_ref());
         old.get(&key) != new.get(&key)
     });
-    gone.chain(changed.cloned().map(Change::Present)).collect()
+    gone.cloned().map(Change::Gone).chain(changed.cloned().map(Change::Present)).collect()
 }
 
 /// Returns a filter of relevant changes: the object is new or deleted, its spec changed, its deletion began, or one of
@@ -154,8 +234,8 @@ fn differences<T: Cached>(before: &[Arc<T>], after: &[Arc<T>]) -> Vec<Change<T>>
 pub fn relevant<T: Cached>(annotations: &'static [&'static str]) -> impl FnMut(&Change<T>) -> bool + Send {
     let mut seen: HashMap<ObjectRef<T>, u64> = HashMap::new();
     move |change| match change {
-        Change::Gone(key) => {
-            seen.remove(key);
+        Change::Gone(object) => {
+            seen.remove(&ObjectRef::from_obj(object.as_ref()));
             true
         }
         Change::Present(object) => {
@@ -210,7 +290,7 @@ mod tests {
         while let Some(Some(change)) = stream.next().now_or_never() {
             seen.push(match change {
                 Change::Present(object) => format!("+{}", object.name_any()),
-                Change::Gone(key) => format!("-{}", key.name),
+                Change::Gone(object) => format!("-{}", object.name_any()),
             });
         }
         seen.sort();
@@ -238,6 +318,42 @@ mod tests {
         drain(&mut stream);
         list(&mut filler, &[object("same", "1"), object("changed", "2"), object("new", "3")]);
         assert_eq!(drain(&mut stream), ["+changed", "+new", "-gone"]);
+    }
+
+    #[tokio::test]
+    async fn namespaces_are_listed_together_and_again_by_themselves() {
+        let of = |namespace: &str, name: &str, version: &str| {
+            let mut object = object(name, version);
+            object.metadata.namespace = Some(namespace.to_owned());
+            object
+        };
+        let (cache, filler) = cache();
+        let [(team, team_watch), (other, other_watch)] = [unbounded(), unbounded()];
+        let send = |watch: &UnboundedSender<_>, event| watch.unbounded_send(Ok(event)).unwrap();
+        let mut following = Box::pin(
+            filler.follow_each(vec![("team".to_owned(), team_watch), ("other".to_owned(), other_watch)]),
+        );
+        let mut run = || assert!((&mut following).now_or_never().is_none());
+        send(&team, Event::Init);
+        send(&team, Event::InitApply(of("team", "a", "1")));
+        send(&team, Event::InitDone);
+        send(&team, Event::Apply(of("team", "early", "2")));
+        run();
+        assert!(cache.synced().now_or_never().is_none(), "the other namespace is not listed");
+        send(&other, Event::Init);
+        send(&other, Event::InitApply(of("other", "a", "3")));
+        send(&other, Event::InitDone);
+        run();
+        assert_eq!(cache.synced().now_or_never(), Some(true));
+        let mut stream = Box::pin(cache.subscribe());
+        assert_eq!(drain(&mut stream), ["+a", "+a", "+early"]);
+        // The watch of one namespace is interrupted.
+        send(&team, Event::Init);
+        send(&team, Event::InitApply(of("team", "new", "5")));
+        send(&team, Event::InitDone);
+        run();
+        assert_eq!(drain(&mut stream), ["+new", "-a", "-early"]);
+        assert!(cache.object("other", "a").is_some());
     }
 
     #[test]
@@ -273,7 +389,7 @@ mod tests {
         let mut relevant = relevant(&[]);
         let object = object("a", "1");
         assert!(relevant(&Change::Present(Arc::new(object.clone()))));
-        assert!(relevant(&Change::Gone(ObjectRef::from_obj(&object))));
+        assert!(relevant(&Change::Gone(Arc::new(object.clone()))));
         assert!(relevant(&Change::Present(Arc::new(object))));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use declarest_core::repository::Quota;
 use futures::future::join_all;
 use futures::{FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream};
 use k8s_openapi::NamespaceResourceScope;
@@ -21,7 +22,9 @@ use super::expand::Expansion;
 use super::kind::{Key, Kind};
 use crate::crd::{Limits, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 use crate::directories::Directories;
-use crate::telemetry::Metrics;
+use crate::leader::Leadership;
+use crate::shard::Namespaces;
+use crate::telemetry::{self, Metrics};
 
 /// A cached object of one of the four kinds: decoded, or with the error of decoding.
 pub type Guarded<K> = DeserializeGuard<K>;
@@ -35,6 +38,10 @@ pub struct Context {
     pub settings: Settings,
     pub events: Events,
     pub dependencies: Dependencies,
+    /// The namespaces that this process may reconcile in.
+    pub namespaces: Namespaces,
+    /// Requests to managed servers are sent only while it is held.
+    pub leadership: Leadership,
     /// Cancelled when this process must stop reconciling: it shuts down, or no longer leads.
     pub stop: CancellationToken,
 }
@@ -42,10 +49,12 @@ pub struct Context {
 /// The settings of the controllers from the command line.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Number of objects that each controller reconciles at the same time.
-    pub concurrency: u16,
+    /// Maximum number of objects that each controller reconciles at the same time.
+    pub workers: usize,
     /// Maximum duration of a sync.
     pub sync_timeout: Duration,
+    /// Limits of fetches and mirrors.
+    pub quota: Quota,
     /// Limits for the validation of specs.
     pub limits: Limits,
     /// The environment variables that specs may use.
@@ -75,7 +84,11 @@ impl Settings {
         let invalid = |error: serde_json::Error| Failure::spec_invalid(format!("spec: {error}"));
         let mut spec = serde_json::to_value(object.spec()).map_err(invalid)?;
         self.expansion
-            .expand("spec", &mut spec, &|name| std::env::var(name).ok())
+            .expand("spec", &mut spec, &|name| {
+                let value = std::env::var(name).ok()?;
+                telemetry::remember(&object.key().namespace, name, &value);
+                Some(value)
+            })
             .map_err(|error| Failure::spec_invalid(error.to_string()))?;
         let mut expanded = object.clone();
         *expanded.spec_mut() = serde_json::from_value(spec).map_err(invalid)?;
@@ -116,16 +129,17 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// Creates empty caches of one namespace or all, and the watches that fill them, which end with the client.
-    pub fn open(client: &Client, namespace: Option<&str>) -> (Self, Vec<Watch>) {
+    /// Creates empty caches of these namespaces, or of all if there are none, and the watches that fill them, which end
+    /// with the client.
+    pub fn open(client: &Client, namespaces: &[String]) -> (Self, Vec<Watch>) {
         let mut watches = Vec::new();
         let caches = Self {
-            repositories: watched(client, namespace, &mut watches),
-            servers: watched(client, namespace, &mut watches),
-            stores: watched(client, namespace, &mut watches),
-            policies: watched(client, namespace, &mut watches),
-            secrets: watched(client, namespace, &mut watches),
-            claims: watched(client, namespace, &mut watches),
+            repositories: watched(client, namespaces, &mut watches),
+            servers: watched(client, namespaces, &mut watches),
+            stores: watched(client, namespaces, &mut watches),
+            policies: watched(client, namespaces, &mut watches),
+            secrets: watched(client, namespaces, &mut watches),
+            claims: watched(client, namespaces, &mut watches),
         };
         (caches, watches)
     }
@@ -144,23 +158,21 @@ impl Caches {
     }
 }
 
-fn api<K>(client: &Client, namespace: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
-}
-
-fn watched<T>(client: &Client, namespace: Option<&str>, watches: &mut Vec<Watch>) -> Cache<T>
+fn watched<T>(client: &Client, namespaces: &[String], watches: &mut Vec<Watch>) -> Cache<T>
 where
     T: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Cached + DeserializeOwned,
 {
     let (cache, filler) = cache::cache();
-    let events = watcher(api::<T>(client, namespace), watcher::Config::default());
-    watches.push((T::kind(&()).into_owned(), filler.follow(lean(events)).boxed()));
+    let events = |api: Api<T>| lean(watcher(api, watcher::Config::default()));
+    let filling = if namespaces.is_empty() {
+        filler.follow(events(Api::all(client.clone()))).boxed()
+    } else {
+        let each = namespaces
+            .iter()
+            .map(|namespace| (namespace.clone(), events(Api::namespaced(client.clone(), namespace))));
+        filler.follow_each(each.collect()).boxed()
+    };
+    watches.push((T::kind(&()).into_owned(), filling));
     cache
 }
 
@@ -180,8 +192,7 @@ where
 {
     cache.subscribe().map(move |change| {
         let (namespace, name) = match change {
-            Change::Present(object) => (object.namespace(), object.name_any()),
-            Change::Gone(key) => (key.namespace, key.name),
+            Change::Present(object) | Change::Gone(object) => (object.namespace(), object.name_any()),
         };
         (namespace.unwrap_or_default(), dependency(name))
     })

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::outcome::Notice;
 use super::status::FIELD_MANAGER;
+use crate::telemetry;
 
 /// An identical event is not published again within this time.
 const QUIET: Duration = Duration::from_mins(10);
@@ -37,10 +38,11 @@ impl Events {
         if !self.is_news(object, notice, Instant::now()) {
             return;
         }
+        let note = telemetry::conceal(object.namespace.as_deref().unwrap_or_default(), &notice.note);
         let event = Event {
             type_: if notice.warning { EventType::Warning } else { EventType::Normal },
             reason: notice.reason.to_owned(),
-            note: Some(truncate(&notice.note).to_owned()),
+            note: Some(truncate(&note).to_owned()),
             action: "Reconcile".to_owned(),
             secondary: None,
         };

@@ -1,15 +1,17 @@
-//! The reconcile loop of every controller: read the current object, finish a deletion, add the finalizer, expand
-//! and validate the spec, do the work of the kind, write the status. A [`Reconciler`] is the part that differs
-//! between kinds.
+//! The reconcile loop of every controller: read the current object, expand and validate the spec, do the work of the
+//! kind, write the status, and clean up after a deleted object. A [`Reconciler`] is the part that differs between kinds.
+//!
+//! Objects have no finalizer: everything that an object leaves behind is in the operator's own directories, which are
+//! also swept at the next start. So objects can be deleted while the operator does not run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::{FutureExt as _, Stream, StreamExt as _};
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
 use kube::core::error_boundary::InvalidObject;
@@ -19,6 +21,8 @@ use kube::runtime::controller::{self, Action};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use super::backoff::{self, Backoff};
@@ -27,15 +31,16 @@ use super::conditions::{self, Verdict};
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
 use super::error::Failure;
+use super::identity::Turns;
 use super::kind::{Key, Kind};
-use super::outcome::{Notice, Outcome, Reason, Retry, Standing};
+use super::outcome::{Fact, Notice, Outcome, Reason, Retry, Standing};
 use super::status;
+use super::workers::{Demand, Workers};
+use crate::crd::insecure_settings;
+use crate::telemetry;
 
-/// The finalizer that keeps an object until its files and pins are removed.
-pub const FINALIZER: &str = "declarest.io/cleanup";
-
-/// After this number of failed cleanups, the finalizer is removed anyway, so that the object can be deleted.
-const CLEANUP_TRIES: u32 = 5;
+/// The finalizer that earlier versions added to objects. It is removed.
+const FORMER_FINALIZER: &str = "declarest.io/cleanup";
 
 /// The part of a controller that differs between kinds.
 pub trait Reconciler: Send + Sync + 'static {
@@ -50,10 +55,16 @@ pub trait Reconciler: Send + Sync + 'static {
         object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone())).collect()
     }
 
+    /// Returns what a round of work on `object`, which is not expanded, needs.
+    fn demand(&self, context: &Context, object: &Self::Kind) -> Demand {
+        let _ = (context, object);
+        Demand::Worker
+    }
+
     /// Does one round of work on a validated object. Must be idempotent: it may be repeated at any time.
     fn reconcile(&self, round: &mut Round<'_, Self::Kind>) -> impl Future<Output = Outcome> + Send;
 
-    /// Removes the files and pins of an object that is being deleted. Must be idempotent.
+    /// Removes the files and pins of a deleted object. No round of the object runs meanwhile.
     fn cleanup(
         &self,
         context: &Context,
@@ -79,6 +90,8 @@ pub struct Round<'a, K: Kind> {
     /// The status of the object, which the round changes.
     pub status: K::Status,
     stored: Option<Value>,
+    /// The version of the object that the last write of its status returned.
+    written: Option<String>,
 }
 
 impl<K: Kind> Round<'_, K> {
@@ -92,12 +105,21 @@ impl<K: Kind> Round<'_, K> {
 
     /// Writes the status with the conditions of `outcome` after `failures` consecutive failures. This is done at
     /// the end of each round; long work may also do it in between.
-    pub async fn publish(&mut self, outcome: &Outcome, failures: u32) -> Result<bool, kube::Error> {
+    pub async fn publish(&mut self, outcome: &Outcome, failures: u32) -> Result<(), kube::Error> {
+        // Values of placeholders are not shown.
+        let namespace = self.key().namespace;
+        let shown = |text: &str| telemetry::conceal(&namespace, text).into_owned();
+        let message = shown(&outcome.message);
+        let facts: Vec<Fact> = outcome
+            .conditions
+            .iter()
+            .map(|fact| Fact { message: shown(&fact.message), ..fact.clone() })
+            .collect();
         let verdict = Verdict {
             reason: outcome.reason,
-            message: &outcome.message,
+            message: &message,
             failures,
-            facts: &outcome.conditions,
+            facts: &facts,
             generation: self.generation(),
         };
         let conditions = conditions::compute(K::conditions_of(&self.status), &verdict, Timestamp::now());
@@ -106,13 +128,37 @@ impl<K: Kind> Round<'_, K> {
             self.context.metrics.condition(K::NAME, key.subject(), &condition.type_, &condition.status);
         }
         K::observe(&mut self.status, verdict.generation, conditions);
-        let status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
+        let mut status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
+        conceal_status(&mut status, &shown);
         let resource = ApiResource::erase::<K>(&());
         let written =
             status::apply(&self.context.client, &resource, self.object.meta(), self.stored.as_ref(), &status)
                 .await?;
         self.stored = Some(status);
-        Ok(written)
+        self.written = written.or(self.written.take());
+        Ok(())
+    }
+}
+
+/// Returns a note about the insecure settings of the spec, if there are any.
+fn insecure_note<K: Kind>(object: &K) -> Result<Option<String>, kube::Error> {
+    let spec = serde_json::to_value(object.spec()).map_err(kube::Error::SerdeError)?;
+    let found = insecure_settings(&spec);
+    let settings: Vec<String> =
+        found.iter().map(|found| format!("{}: {}", found.field, found.consequence)).collect();
+    Ok((!settings.is_empty()).then(|| format!("insecure: {}", settings.join(", "))))
+}
+
+/// Hides values of placeholders in the parts of a status that quote the spec or errors. Other parts, such as paths of
+/// resources, are input of later rounds.
+fn conceal_status(status: &mut Value, shown: &impl Fn(&str) -> String) {
+    let failed = status.get_mut("failedResources").and_then(Value::as_array_mut);
+    let messages = failed.into_iter().flatten().filter_map(|failed| failed.get_mut("message"));
+    for message in messages {
+        *message = json!(shown(message.as_str().unwrap_or_default()));
+    }
+    if let Some(path) = status.get_mut("resolvedPath").filter(|path| path.is_string()) {
+        *path = json!(shown(path.as_str().unwrap_or_default()));
     }
 }
 
@@ -126,16 +172,23 @@ pub async fn run<R: Reconciler>(
 ) {
     let frame = Arc::new(Frame {
         reconciler,
+        workers: Workers::new(context.settings.workers),
+        objects: objects.clone(),
+        versions: Mutex::default(),
         context: Arc::clone(&context),
+        turns: Turns::default(),
+        deleted: Mutex::default(),
         failures: Backoff::default(),
         unanswered: Backoff::default(),
     });
     let metrics = Arc::clone(&context.metrics);
     metrics.open_queue(R::Kind::NAME);
     let changes = frame.changes(objects);
-    let config = controller::Config::default().concurrency(context.settings.concurrency);
+    let wakeups = stream::select(wakeups, frame.gained());
+    // Every round starts at once, and waits for a worker. It is a task, because all of them would be polled at each
+    // wake-up of one of them.
     Controller::for_stream(changes, objects.store())
-        .with_config(config)
+        .with_config(controller::Config::default().concurrency(0))
         .reconcile_on(wakeups.map({
             let metrics = Arc::clone(&metrics);
             move |key| {
@@ -144,7 +197,19 @@ pub async fn run<R: Reconciler>(
             }
         }))
         .graceful_shutdown_on(context.stop.clone().cancelled_owned())
-        .run(Frame::round, |_, error: &Infallible, _| match *error {}, frame)
+        .run(
+            |object, frame| {
+                let round = tokio::spawn(Frame::round(object, frame).in_current_span());
+                AbortOnDropHandle::new(round).map(|ended| {
+                    Ok(ended.unwrap_or_else(|error| {
+                        tracing::error!(controller = R::Kind::NAME, %error, "a round failed");
+                        Action::requeue(backoff::delay(u32::MAX, None))
+                    }))
+                })
+            },
+            |_, error: &Infallible, _| match *error {},
+            frame,
+        )
         .for_each(|result| {
             // Failures are handled in the round. This error is an object that was deleted while it was queued.
             if let Err(error) = result {
@@ -159,10 +224,21 @@ pub async fn run<R: Reconciler>(
         .await;
 }
 
-struct Frame<R> {
+/// Objects by name: several of one name if it was used again.
+type Deleted<K> = HashMap<Key, Vec<Arc<Guarded<K>>>>;
+
+struct Frame<R: Reconciler> {
     reconciler: R,
     context: Arc<Context>,
-    /// Failed rounds and failed cleanups.
+    workers: Arc<Workers>,
+    objects: Cache<Guarded<R::Kind>>,
+    /// The version of each object that this process wrote or read last.
+    versions: Mutex<HashMap<Key, String>>,
+    /// A round and a cleanup of the same object exclude each other.
+    turns: Turns,
+    /// Deleted objects that are not cleaned up yet.
+    deleted: Mutex<Deleted<R::Kind>>,
+    /// Failed rounds.
     failures: Backoff<Key>,
     /// Failed requests to the Kubernetes API.
     unanswered: Backoff<Key>,
@@ -182,22 +258,63 @@ impl<R: Reconciler> Frame<R> {
                 Change::Present(object) if wakes => {
                     let key = Key::of(object.meta());
                     frame.context.metrics.queued(R::Kind::NAME, key.subject(), Duration::ZERO);
+                    frame.workers.revise(&key, &frame.demand(&object));
                     Some(Ok(object.as_ref().clone()))
                 }
                 Change::Present(_) => None,
                 Change::Gone(object) => {
-                    frame.forget(&Key::new(object.namespace.unwrap_or_default(), object.name));
+                    let key = Key::of(object.meta());
+                    frame.deleted().entry(key.clone()).or_default().push(object);
+                    let frame = Arc::clone(&frame);
+                    tokio::spawn(async move {
+                        drop(frame.turn(&key).await);
+                        frame.turns.forget(&key);
+                    });
                     None
                 }
             })
         })
     }
 
-    async fn round(seen: Arc<Guarded<R::Kind>>, frame: Arc<Self>) -> Result<Action, Infallible> {
-        if frame.context.stop.is_cancelled() {
-            return Ok(Action::await_change());
+    /// Returns the objects of namespaces that this process gains. They may have changed since it had them.
+    fn gained(self: &Arc<Self>) -> impl Stream<Item = Key> + Send + use<R> {
+        let frame = Arc::clone(self);
+        self.context.namespaces.gained().flat_map(move |namespace| {
+            let names = frame.objects.names(&namespace);
+            let keys: Vec<Key> = names.into_iter().map(|name| Key::new(namespace.clone(), name)).collect();
+            for key in &keys {
+                frame.forget(key);
+            }
+            stream::iter(keys)
+        })
+    }
+
+    fn demand(&self, object: &Guarded<R::Kind>) -> Demand {
+        match &object.0 {
+            Ok(object) if object.meta().deletion_timestamp.is_none() => {
+                self.reconciler.demand(&self.context, object)
+            }
+            _ => Demand::Nothing,
         }
+    }
+
+    async fn round(seen: Arc<Guarded<R::Kind>>, frame: Arc<Self>) -> Action {
         let key = Key::of(seen.meta());
+        let metrics = &frame.context.metrics;
+        if frame.context.namespaces.left(&key.namespace).is_cancelled() {
+            metrics.dequeued(R::Kind::NAME, key.subject());
+            return Action::await_change();
+        }
+        let _worker = tokio::select! {
+            biased;
+            () = frame.context.stop.cancelled() => return Action::await_change(),
+            worker = frame.workers.enter(&key, frame.demand(&seen)) => worker,
+        };
+        metrics.dequeued(R::Kind::NAME, key.subject());
+        // Another shard may have the namespace, or get it. Then this round ends before the other shard begins.
+        let Some(_stay) = frame.context.namespaces.enter(&key.namespace) else {
+            return Action::await_change();
+        };
         let span = tracing::info_span!(
             "reconcile",
             controller = R::Kind::NAME,
@@ -205,13 +322,35 @@ impl<R: Reconciler> Frame<R> {
             name = key.name,
             reconcile_id = format!("{:08x}", fastrand::u32(..)),
         );
-        let metrics = &frame.context.metrics;
-        metrics.dequeued(R::Kind::NAME, key.subject());
-        let next = frame.answered(&key).instrument(span).await;
+        let next = async {
+            let _turn = frame.turn(&key).await;
+            frame.answered(&key).await
+        };
+        let next = next.instrument(span).await;
         if let Some(wait) = next {
             metrics.queued(R::Kind::NAME, key.subject(), wait);
         }
-        Ok(next.map_or_else(Action::await_change, Action::requeue))
+        next.map_or_else(Action::await_change, Action::requeue)
+    }
+
+    fn deleted(&self) -> MutexGuard<'_, Deleted<R::Kind>> {
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other round or cleanup of the object runs, and cleans up after deleted objects of this name. If
+    /// this fails, the next start of the operator repeats it.
+    async fn turn(&self, key: &Key) -> OwnedMutexGuard<()> {
+        let turn = self.turns.wait(key).await;
+        let deleted = self.deleted().remove(key).unwrap_or_default();
+        for object in &deleted {
+            if let Err(failure) = self.reconciler.cleanup(&self.context, object).await {
+                tracing::warn!(controller = R::Kind::NAME, object = %key, %failure, "cleanup failed");
+            }
+        }
+        if !deleted.is_empty() {
+            self.forget(key);
+        }
+        turn
     }
 
     /// Runs a round. If a request to the Kubernetes API fails, the round is repeated later. Returns the wait before the
@@ -237,25 +376,41 @@ impl<R: Reconciler> Frame<R> {
     }
 
     async fn advance(&self, key: &Key) -> Result<Option<Duration>, kube::Error> {
-        let api: Api<Guarded<R::Kind>> = Api::namespaced(self.context.client.clone(), &key.namespace);
-        // Read the current object, because the cache may not contain the operator's last write yet.
-        let Some(current) = api.get_opt(&key.name).await? else {
+        let Some(current) = self.current(key).await? else {
             self.forget(key);
             return Ok(None);
         };
-        if current.meta().deletion_timestamp.is_some() {
-            return self.finish_deletion(key, &current).await;
+        if let Some(finalizers) = without_former_finalizer(current.meta()) {
+            self.set_finalizers(current.meta(), &finalizers).await?;
         }
-        // Add the finalizer before anything is created that it protects.
+        // Another finalizer holds the object.
+        if current.meta().deletion_timestamp.is_some() {
+            return Ok(None);
+        }
         match current.0 {
-            Ok(mut object) => {
-                if let Some(finalizers) = with_finalizer(object.meta()) {
-                    let stored = self.set_finalizers(object.meta(), &finalizers).await?;
-                    *object.meta_mut() = stored;
-                }
-                self.work(key, object).await
-            }
+            Ok(object) => self.work(key, object).await,
             Err(invalid) => self.report_undecodable(key, &invalid).await,
+        }
+    }
+
+    /// Returns the current object; `None` if it does not exist. The cache is used if it contains the last write of this
+    /// process.
+    async fn current(&self, key: &Key) -> Result<Option<Guarded<R::Kind>>, kube::Error> {
+        let Some(cached) = self.objects.object(&key.namespace, &key.name) else { return Ok(None) };
+        let known = self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        if known.is_none() || known == cached.meta().resource_version {
+            return Ok(Some(cached.as_ref().clone()));
+        }
+        let api: Api<Guarded<R::Kind>> = Api::namespaced(self.context.client.clone(), &key.namespace);
+        let read = api.get_opt(&key.name).await?;
+        self.knows(key, read.as_ref().and_then(|object| object.meta().resource_version.clone()));
+        Ok(read)
+    }
+
+    /// Records the version of an object that this process wrote or read.
+    fn knows(&self, key: &Key, version: Option<String>) {
+        if let Some(version) = version {
+            self.versions.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), version);
         }
     }
 
@@ -267,10 +422,13 @@ impl<R: Reconciler> Frame<R> {
             status.as_ref().map(serde_json::to_value).transpose().map_err(kube::Error::SerdeError)?;
         let status = status.unwrap_or_default();
         // Expand and validate the spec, then do the work of the kind.
+        let insecure = insecure_note(&object)?;
+        let before_message =
+            conditions::find(object.conditions(), "Ready").map(|ready| ready.message.clone());
         let expanded = self.context.settings.parsed(&object);
         let parsed = <R::Kind as Kind>::Parsed::default();
-        let mut round = Round { context: &self.context, object, parsed, status, stored };
-        let outcome = match expanded {
+        let mut round = Round { context: &self.context, object, parsed, status, stored, written: None };
+        let mut outcome = match expanded {
             Ok((expanded, parsed)) => {
                 let uses = self.reconciler.dependencies(&self.context, &expanded);
                 self.context.dependencies.set(R::Kind::NAME, key, uses);
@@ -279,6 +437,12 @@ impl<R: Reconciler> Frame<R> {
             }
             Err(failure) => failure.into(),
         };
+        if let Some(note) = insecure.filter(|_| outcome.reason == Reason::Ready) {
+            if !before_message.is_some_and(|message| message.ends_with(&note)) {
+                outcome.notices.push(Notice::warning("Insecure", note.clone()));
+            }
+            outcome.message = format!("{}; {note}", outcome.message);
+        }
         // Record the outcome: metrics, status, events, and the time of the next round.
         self.reconciler.concluded(&round, &outcome, started.elapsed());
         self.conclude(key, round, outcome, before.as_deref()).await
@@ -303,6 +467,10 @@ impl<R: Reconciler> Frame<R> {
         outcome: Outcome,
         reason_before: Option<&str>,
     ) -> Result<Option<Duration>, kube::Error> {
+        if outcome.quiet {
+            self.knows(key, round.written);
+            return Ok(next_look(&outcome, 0, round.object.interval()));
+        }
         let counted = self.count(key, round.generation(), outcome.reason);
         let failures = outcome.failures.unwrap_or(counted);
         let reason = outcome.reason.as_str();
@@ -313,7 +481,9 @@ impl<R: Reconciler> Frame<R> {
         } else {
             tracing::debug!(reason, detail = outcome.message, "reconciled");
         }
+        telemetry::conclude_span(reason, outcome.reason.is_failure());
         let written = round.publish(&outcome, failures).await;
+        self.knows(key, round.written.take());
         self.announce(&round.object, &outcome, reason_before).await;
         written?;
         Ok(next_look(&outcome, failures, round.object.interval()))
@@ -337,8 +507,10 @@ impl<R: Reconciler> Frame<R> {
             self.context.events.publish(&reference, notice).await;
         }
         let reason = outcome.reason.as_str();
-        if outcome.reason != Reason::Reconciling && reason_before != Some(reason) {
-            let warning = outcome.reason.is_failure();
+        let warning = outcome.reason.is_failure();
+        // The event of a success states more than the event of its reason.
+        let is_announced = !warning && outcome.notices.iter().any(|notice| !notice.warning);
+        if outcome.reason != Reason::Reconciling && reason_before != Some(reason) && !is_announced {
             for reason in [Some(reason), outcome.event].into_iter().flatten() {
                 let notice = Notice { warning, reason, note: outcome.message.clone() };
                 self.context.events.publish(&reference, &notice).await;
@@ -372,45 +544,14 @@ impl<R: Reconciler> Frame<R> {
         let mut status = current.cloned().unwrap_or_else(|| json!({}));
         status["observedGeneration"] = json!(generation);
         status["conditions"] = serde_json::to_value(conditions).map_err(kube::Error::SerdeError)?;
-        status::apply(&self.context.client, &resource, &object.metadata, current, &status).await?;
-        Ok(None)
-    }
-
-    async fn finish_deletion(
-        &self,
-        key: &Key,
-        object: &Guarded<R::Kind>,
-    ) -> Result<Option<Duration>, kube::Error> {
-        // Without the finalizer, the operator has nothing to clean up, or has done it.
-        let Some(remaining) = without_finalizer(object.meta()) else {
-            self.forget(key);
-            return Ok(None);
-        };
-        // Clean up. After several failures, release the object nevertheless.
-        if let Err(failure) = self.reconciler.cleanup(&self.context, object).await {
-            let tries = self.failures.failed(key, i64::MIN);
-            let released = tries >= CLEANUP_TRIES;
-            tracing::warn!(%failure, tries, released, "cleanup failed");
-            let after = if released { "; giving up" } else { "" };
-            let note = format!("try {tries} of {CLEANUP_TRIES}: {failure}{after}");
-            let notice = Notice::warning("CleanupFailed", note);
-            self.context.events.publish(&object.object_ref(&()), &notice).await;
-            if !released {
-                return Ok(Some(backoff::jitter(backoff::delay(tries, None))));
-            }
-        }
-        // Release the object.
-        self.set_finalizers(object.meta(), &remaining).await?;
-        self.forget(key);
+        let written =
+            status::apply(&self.context.client, &resource, &object.metadata, current, &status).await?;
+        self.knows(key, written.or(object.metadata.resource_version));
         Ok(None)
     }
 
     /// Replaces the finalizers of the version that was read, so that no concurrent change is lost.
-    async fn set_finalizers(
-        &self,
-        object: &ObjectMeta,
-        finalizers: &[String],
-    ) -> Result<ObjectMeta, kube::Error> {
+    async fn set_finalizers(&self, object: &ObjectMeta, finalizers: &[String]) -> Result<(), kube::Error> {
         let key = Key::of(object);
         let resource = ApiResource::erase::<R::Kind>(&());
         let api: Api<DynamicObject> =
@@ -422,10 +563,13 @@ impl<R: Reconciler> Frame<R> {
                 "finalizers": finalizers,
             }
         });
-        Ok(api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await?.metadata)
+        let stored = api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await?.metadata;
+        self.knows(&key, stored.resource_version);
+        Ok(())
     }
 
     fn forget(&self, key: &Key) {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.failures.reset(key);
         self.unanswered.reset(key);
         self.context.dependencies.set(R::Kind::NAME, key, BTreeSet::new());
@@ -444,20 +588,12 @@ fn next_look(outcome: &Outcome, failures: u32, interval: Option<Duration>) -> Op
     })
 }
 
-/// Returns the finalizers with the operator's, or `None` if it is already there.
-fn with_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
-    let present = object.finalizers.clone().unwrap_or_default();
-    (!present.iter().any(|finalizer| finalizer == FINALIZER))
-        .then(|| present.into_iter().chain([FINALIZER.to_owned()]).collect())
-}
-
-/// Returns the finalizers without the operator's, or `None` if it is not there.
-fn without_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
+/// Returns the finalizers without that of earlier versions, or `None` if it is not there.
+fn without_former_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
     let present = object.finalizers.as_deref().unwrap_or_default();
-    present
-        .iter()
-        .any(|finalizer| finalizer == FINALIZER)
-        .then(|| present.iter().filter(|finalizer| *finalizer != FINALIZER).cloned().collect())
+    let is_kept = |finalizer: &&String| *finalizer != FORMER_FINALIZER;
+    let kept: Vec<String> = present.iter().filter(is_kept).cloned().collect();
+    (kept.len() < present.len()).then_some(kept)
 }
 
 #[cfg(test)]

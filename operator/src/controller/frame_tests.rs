@@ -17,6 +17,7 @@ use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
 use crate::crd::{self, Limits, ManagedServer};
 use crate::directories::Directories;
+use crate::shard::Namespaces;
 use crate::standalone;
 use crate::telemetry::Metrics;
 
@@ -42,7 +43,7 @@ impl Reconciler for PanicsFor {
 }
 
 fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
-    let (caches, watches) = Caches::open(client, None);
+    let (caches, watches) = Caches::open(client, &[]);
     for (_, watch) in watches {
         tokio::spawn(watch);
     }
@@ -52,13 +53,16 @@ fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
         metrics: Arc::new(Metrics::new().unwrap()),
         directories: Directories::below(std::path::Path::new("/nonexistent")),
         settings: Settings {
-            concurrency: 2,
+            workers: 2,
+            quota: declarest_core::repository::Quota::default(),
             sync_timeout: Duration::from_mins(1),
             limits: Limits::default(),
             expansion: Expansion::new(&["*"]).unwrap(),
         },
         events: Events::new(client.clone(), "test".to_owned()),
         dependencies: Dependencies::default(),
+        namespaces: Namespaces::all(),
+        leadership: crate::leader::Leadership::default(),
         stop,
     })
 }

@@ -51,8 +51,11 @@ impl Turns {
         turn.lock_owned().await
     }
 
-    /// Forgets a deleted object.
+    /// Forgets a deleted object, unless a task holds its turn or waits for it.
     pub fn forget(&self, key: &Key) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.get(key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(key);
+        }
     }
 }

@@ -60,9 +60,12 @@ impl Reconciler for ManagedServers {
 
     async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
         let owner = ManagedServer::owner(&Key::of(kube::Resource::meta(object)));
-        directories::remove_in_background(context.directories.cache(&owner))
-            .await
-            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
+        for directory in [context.directories.cache(&owner), context.directories.bundle_cache(&owner)] {
+            directories::remove_in_background(directory)
+                .await
+                .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
+        }
+        Ok(())
     }
 
     fn forget(&self, _: &Context, key: &Key) {

@@ -5,6 +5,7 @@
 //! kind, expand, references         the four kinds, their placeholders, the Secrets that they refer to
 //! cache, dependencies, events      the watched objects, who uses what, what users are shown
 //! context                          what all rounds share
+//! workers                          which rounds run at the same time
 //! identity, volumes, seeds         what clients and stores are built from
 //! servers, artifacts, stores, mirrors
 //!                                  the clients, documents, stores and mirrors in use, together in pools
@@ -41,6 +42,7 @@ pub mod status;
 pub mod stores;
 pub mod sync_policy;
 pub mod volumes;
+pub mod workers;
 
 use std::sync::Arc;
 

@@ -148,6 +148,8 @@ pub struct Outcome {
     pub requeue: Option<Duration>,
     /// Consecutive failures, if the object counts them itself; otherwise failed rounds are counted.
     pub failures: Option<u32>,
+    /// Whether nothing is written, because the object is about to change.
+    pub quiet: bool,
 }
 
 /// An additional condition.
@@ -210,6 +212,7 @@ impl Outcome {
             event: None,
             requeue: None,
             failures: None,
+            quiet: false,
         }
     }
 
@@ -232,6 +235,13 @@ impl Outcome {
     #[must_use]
     pub fn with_failures(mut self, failures: u32) -> Self {
         self.failures = Some(failures);
+        self
+    }
+
+    /// Leaves the status as it is, and publishes no events.
+    #[must_use]
+    pub fn quietly(mut self) -> Self {
+        self.quiet = true;
         self
     }
 

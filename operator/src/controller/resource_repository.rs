@@ -1,18 +1,21 @@
 //! ResourceRepository: mirrors a branch, polls it and publishes its current revision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
+use declarest_core::spans;
 use futures::stream;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt as _};
+use tokio_util::sync::CancellationToken;
 
 use super::backoff;
+use super::cache::Cache;
 use super::connections;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
@@ -25,7 +28,7 @@ use super::pools::Pools;
 use super::references::SecretReader;
 use super::volumes::{self, Naming};
 use crate::crd::resource_repository::{GitAuth, GitSource, WebhookStatus};
-use crate::crd::{ResourceRepository, ResourceRepositoryStatus};
+use crate::crd::{ResourceRepository, ResourceRepositoryStatus, SyncPolicy};
 use crate::directories;
 
 /// The annotation with the time of the last delivery (RFC 3339). The receiver of webhooks sets it.
@@ -121,8 +124,9 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
     }
     let wait = if held == Some(Held::Tip) { wait(&object, interval) } else { Duration::ZERO };
     let unusable = webhook_problem(context, &object, git);
+    let left = context.namespaces.left(&object.key().namespace);
     let unusable = if wait.is_zero() {
-        let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote), unusable);
+        let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote, left), unusable);
         // A cancelled fetch has not failed. The status stays as it was, so the next operator fetches.
         let Some(fetched) = fetched else {
             return Ok(Outcome::new(Reason::Reconciling, "the operator is stopping"));
@@ -137,7 +141,7 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
             // The outcome keeps its events, although the fetch failed.
             Err(failure) => {
                 outcome.reason = failure.reason;
-                outcome.message = failure.message;
+                outcome.message = with_secret(failure, git);
                 return Ok(outcome);
             }
         }
@@ -192,6 +196,7 @@ async fn open_mirror(
     // Open the mirror, when no other task does.
     let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
     let (pools, turn) = (Arc::clone(pools), pools.mirrors.turn(&key).await);
+    let policies = context.caches.policies.clone();
     // The turn is moved into the blocking work, which cannot be cancelled: the turn must not end before it.
     let opened = blocking(move || {
         directories::ensure_private(&place.directory)
@@ -201,9 +206,23 @@ async fn open_mirror(
         {
             tracing::warn!(%error, "cannot move the mirror of an earlier version; it is fetched again");
         }
-        pools.mirrors.open(&turn, &key, &place).map_err(|error| failure(&error))
+        let mirror = pools.mirrors.open(&turn, &key, &place).map_err(|error| failure(&error))?;
+        if let Err(error) = unpin_deleted(&mirror, &policies) {
+            tracing::warn!(%error, "cannot remove the pins of deleted policies");
+        }
+        Ok(mirror)
     });
     Ok((opened.await?, settled.note))
+}
+
+/// Removes the pins of policies that were deleted while the operator was not running. A policy pins below its uid.
+fn unpin_deleted(mirror: &Mirror, policies: &Cache<Guarded<SyncPolicy>>) -> Result<(), RepositoryError> {
+    let pins = mirror.pins()?;
+    // Read after the pins: a policy that is pinned was in the cache before.
+    let policies = policies.store().state();
+    let alive: HashSet<&str> = policies.iter().filter_map(|policy| policy.meta().uid.as_deref()).collect();
+    let is_orphan = |name: &str| name.split('/').next().is_some_and(|uid| !alive.contains(uid));
+    pins.iter().filter(|(name, _)| is_orphan(name)).try_for_each(|(name, _)| mirror.unpin(name))
 }
 
 /// Where the mirror has a revision.
@@ -291,11 +310,17 @@ fn record(round: &mut Round<'_, ResourceRepository>, revision: &Revision, outcom
     }
 }
 
-/// Fetches the branch. Returns `None` if the operator stops before the end.
-async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Option<Result<Revision, Failure>> {
-    let mirror = mirror.clone();
+/// Fetches the branch. Returns `None` if the operator stops before the end, or the namespace has `left`.
+async fn fetch(
+    context: &Context,
+    mirror: &Mirror,
+    remote: Remote,
+    left: CancellationToken,
+) -> Option<Result<Revision, Failure>> {
+    let span = spans::fetch();
+    let (mirror, quota) = (mirror.clone(), context.settings.quota);
     let fetched = blocking(move || {
-        let fetched = mirror.fetch(&remote, Instant::now() + FETCH_LIMIT);
+        let fetched = mirror.fetch_within(&remote, Instant::now() + FETCH_LIMIT, quota);
         fetched.map_err(|error| {
             // Only this finds an old Git object that cannot be read. The next round then discards the mirror.
             let damage = if is_local(&error) { mirror.examine().err() } else { None };
@@ -303,8 +328,14 @@ async fn fetch(context: &Context, mirror: &Mirror, remote: Remote) -> Option<Res
         })
     });
     tokio::select! {
-        fetched = fetched => Some(fetched),
+        fetched = fetched => {
+            if let Err(failure) = &fetched {
+                spans::failed(&span, failure.reason.as_str());
+            }
+            Some(fetched)
+        }
         () = context.stop.cancelled() => None,
+        () = left.cancelled() => None,
     }
 }
 
@@ -315,6 +346,15 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(call)
         .await
         .unwrap_or_else(|error| Err(Failure::new(Reason::ReconcileFailed, error.to_string())))
+}
+
+/// Returns the message of `failure`, with the Secret if the remote refused the credentials.
+fn with_secret(failure: Failure, git: &GitSource) -> String {
+    let first = git.auth.as_ref().and_then(|auth| auth.secret_refs().into_iter().next());
+    match first.filter(|_| failure.reason == Reason::AuthFailed) {
+        Some((field, key)) => format!("{}; check {field}: Secret {}", failure.message, key.name),
+        None => failure.message,
+    }
 }
 
 /// Returns whether the cause may be the mirror, and not the network or the remote.

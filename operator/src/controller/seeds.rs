@@ -1,13 +1,15 @@
 //! The files of encrypted secret stores: their places, and their creation from seeds.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use declarest_core::confined;
 use declarest_core::digest::hex;
 use declarest_core::secrets::Secret;
 use declarest_core::secrets::file::{FileStore, FileStoreError, FileStoreSettings, Kdf, KeyMaterial};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::context::Context;
@@ -15,9 +17,8 @@ use super::error::Failure;
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
-use super::volumes::{self, Naming, Place};
+use super::volumes::{self, Naming};
 use crate::crd::{SecretStore, secret_store};
-use crate::directories;
 
 /// The names of the claims of stores.
 pub const CLAIMS: Naming = Naming { suffix: "secrets", label: "declarest.io/secret-store" };
@@ -48,28 +49,84 @@ pub async fn open(
     let relative = spec
         .relative_path(&context.settings.limits)
         .map_err(|reason| Failure::spec_invalid(format!("spec.file.path: {reason}")))?;
-    let directory = directory_of(&place, &relative).await;
-    let file = PlacedFile { path: directory.join(relative), note: place.note };
     // Read the key and the seed.
     let key = key(secrets, &spec.encryption).await?;
     let seed = secrets.optional("spec.file.seedRef", spec.seed_ref.as_ref()).await?;
-    // Create the directory, and replace the file if the seed is new.
-    let path = file.path.clone();
-    blocking(move || prepare(&path, &directory)).await?;
+    // Create the directory, move the file of an earlier version there, and replace it if the seed is new.
+    let directories = Directories::of(context, &object.key(), place.mounted);
+    let file = directories.file(&relative);
+    let placed = PlacedFile { path: file.path(), note: place.note };
+    let target = file.clone();
+    blocking(move || prepare(&target, &directories, &relative)).await?;
     if let Some(seed) = seed {
-        plant(&file.path, seed, &key).await?;
+        plant(&file, seed, &key).await?;
     }
-    Ok((FileStore::new(settings(file.path.clone(), key)), file))
+    Ok((FileStore::new(settings(&file, key)), placed))
 }
 
-/// Returns the directory of a store. A file that an earlier version stored on the claim is not moved, because it may
-/// be the only copy.
-async fn directory_of(place: &Place, relative: &Path) -> PathBuf {
-    let exists =
-        async |directory: &Path| tokio::fs::try_exists(directory.join(relative)).await.unwrap_or_default();
-    match &place.earlier {
-        Some(earlier) if exists(earlier).await && !exists(&place.directory).await => earlier.clone(),
-        _ => place.directory.clone(),
+/// A file below a directory that other users may write to. Symbolic links below it are not followed.
+#[derive(Clone)]
+struct Confined {
+    root: PathBuf,
+    relative: PathBuf,
+}
+
+impl Confined {
+    fn path(&self) -> PathBuf {
+        self.root.join(&self.relative)
+    }
+
+    fn sibling(&self, suffix: &str) -> Self {
+        let mut relative = self.relative.clone().into_os_string();
+        relative.push(format!(".{suffix}"));
+        Self { root: self.root.clone(), relative: relative.into() }
+    }
+
+    fn open(&self, flags: OFlags) -> io::Result<File> {
+        confined::open(&self.root, &self.relative, flags)
+    }
+
+    fn exists(&self) -> bool {
+        self.open(OFlags::PATH).is_ok()
+    }
+
+    fn failed(&self, action: &str) -> impl Fn(io::Error) -> Failure {
+        let path = self.path();
+        let action = action.to_owned();
+        move |error| {
+            let link = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => "; symbolic links are not followed here",
+                _ => "",
+            };
+            let message = format!("cannot {action} {}: {error}{link}", path.display());
+            Failure::new(Reason::StoreUnavailable, message)
+        }
+    }
+}
+
+/// The directories of a store: `<namespace>/<name>` on its claim or in the state directory, and those of earlier
+/// versions.
+struct Directories {
+    root: PathBuf,
+    current: PathBuf,
+    earlier: Vec<PathBuf>,
+}
+
+impl Directories {
+    fn of(context: &Context, key: &Key, mounted: Option<PathBuf>) -> Self {
+        let current = Path::new(&key.namespace).join(&key.name);
+        let (root, earlier) = match mounted {
+            Some(mounted) => {
+                let by_kind = SecretStore::owner(key).below(Path::new(""));
+                (mounted, vec![by_kind, PathBuf::from(&key.name)])
+            }
+            None => (context.directories.secrets().to_owned(), Vec::new()),
+        };
+        Self { root, current, earlier }
+    }
+
+    fn file(&self, relative: &Path) -> Confined {
+        Confined { root: self.root.clone(), relative: self.current.join(relative) }
     }
 }
 
@@ -91,74 +148,68 @@ async fn key(
     }
 }
 
-fn settings(path: PathBuf, key: KeyMaterial) -> FileStoreSettings {
-    FileStoreSettings { path, key, kdf: Kdf::default() }
+fn settings(file: &Confined, key: KeyMaterial) -> FileStoreSettings {
+    FileStoreSettings { path: file.path(), key, kdf: Kdf::default(), beneath: Some(file.root.clone()) }
 }
 
-/// Creates the directory of the file. Rejects a symbolic link to the outside of the store's directory.
-fn prepare(file: &Path, directory: &Path) -> Result<(), Failure> {
-    let unavailable = |message: String| Failure::new(Reason::StoreUnavailable, message);
-    let parent = file.parent().unwrap_or(directory);
-    directories::ensure_private(directory).map_err(|error| unavailable(error.to_string()))?;
-    directories::ensure_private(parent).map_err(|error| unavailable(error.to_string()))?;
-    let real = |path: &Path| {
-        path.canonicalize()
-            .map_err(|error| unavailable(format!("cannot resolve {}: {error}", path.display())))
-    };
-    if real(parent)?.starts_with(real(directory)?) {
+/// Creates the directory of the file. If there is no file, moves that of an earlier version here, with the digest of its
+/// seed.
+fn prepare(file: &Confined, directories: &Directories, relative: &Path) -> Result<(), Failure> {
+    let parent = file.relative.parent().unwrap_or(Path::new(""));
+    confined::create_directories(&file.root, parent).map_err(file.failed("create the directory of"))?;
+    if file.exists() {
         return Ok(());
     }
-    Err(Failure::spec_invalid(format!(
-        "spec.file.path: {} is outside of the store's directory because of a symbolic link; remove the link",
-        parent.display()
-    )))
+    let earlier = directories.earlier.iter().map(|directory| directory.join(relative));
+    for old in earlier.map(|relative| Confined { root: file.root.clone(), relative }) {
+        if !old.exists() {
+            continue;
+        }
+        // The digest is moved first: without it, the seed would replace the file.
+        for (from, to) in [(old.sibling("seed"), file.sibling("seed")), (old, file.clone())] {
+            if from.exists() {
+                confined::rename(&file.root, &from.relative, &to.relative).map_err(from.failed("move"))?;
+            }
+        }
+        tracing::info!(file = %file.path().display(), "moved the file of an earlier version");
+        return Ok(());
+    }
+    Ok(())
 }
 
 /// Replaces the file with `seed`, unless the same seed was already used: later changes of the file are then kept. A
 /// seed that cannot be decrypted changes nothing.
-async fn plant(file: &Path, seed: Secret, key: &KeyMaterial) -> Result<(), Failure> {
-    let [candidate, marker] = ["seeding", "seed"].map(|suffix| sibling(file, suffix));
+async fn plant(file: &Confined, seed: Secret, key: &KeyMaterial) -> Result<(), Failure> {
+    let [candidate, marker] = ["seeding", "seed"].map(|suffix| file.sibling(suffix));
     let digest = hex(&Sha256::digest(seed.expose()));
-    let planted = file.exists() && fs::read_to_string(&marker).is_ok_and(|planted| planted == digest);
-    if planted {
+    let planted = marker.open(OFlags::RDONLY).and_then(io::read_to_string);
+    if file.exists() && planted.is_ok_and(|planted| planted == digest) {
         return Ok(());
     }
     let at = candidate.clone();
     blocking(move || write(&at, seed.expose().as_bytes())).await?;
-    let proven = FileStore::new(settings(candidate.clone(), key.clone())).list().await;
+    let proven = FileStore::new(settings(&candidate, key.clone())).list().await;
     if let Err(error) = proven {
-        let _ = fs::remove_file(&candidate);
+        let _ = confined::remove(&candidate.root, &candidate.relative);
         let Failure { reason, message, .. } = failure(&error);
         return Err(Failure::new(reason, format!("spec.file.seedRef: {message}")));
     }
-    let file = file.to_owned();
+    let file = file.clone();
     blocking(move || {
-        let failed = |error| unwritten(&file, &error);
-        fs::rename(&candidate, &file).map_err(failed)?;
-        write(&marker, digest.as_bytes())?;
-        file.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all()).map_err(failed)
+        let replaced = confined::rename(&file.root, &candidate.relative, &file.relative);
+        replaced.map_err(file.failed("write"))?;
+        write(&marker, digest.as_bytes())
     })
     .await
 }
 
-fn sibling(file: &Path, suffix: &str) -> PathBuf {
-    let mut path = file.to_owned().into_os_string();
-    path.push(format!(".{suffix}"));
-    path.into()
-}
-
-fn write(file: &Path, content: &[u8]) -> Result<(), Failure> {
-    let written = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(file).and_then(
-        |mut opened| {
-            opened.write_all(content)?;
-            opened.sync_all()
-        },
-    );
-    written.map_err(|error| unwritten(file, &error))
-}
-
-fn unwritten(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(Reason::StoreUnavailable, format!("cannot write {}: {error}", file.display()))
+fn write(file: &Confined, content: &[u8]) -> Result<(), Failure> {
+    let opened = file.open(OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NONBLOCK);
+    let written = opened.and_then(|mut opened| {
+        opened.write_all(content)?;
+        opened.sync_all()
+    });
+    written.map_err(file.failed("write"))
 }
 
 /// Returns the failure of a file that cannot be used.

@@ -9,7 +9,7 @@ use declarest_core::server::{
     Throttling, TokenNeed,
 };
 use declarest_core::transport::TransportError;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 use super::connections;
 use super::context::Context;
@@ -20,7 +20,8 @@ use super::outcome::Reason;
 use super::references::SecretReader;
 use crate::crd::ManagedServer;
 use crate::crd::managed_server::{self, GrantType, HttpAuth, RequestThrottling};
-use crate::telemetry::Metrics;
+use crate::leader::Leadership;
+use crate::telemetry::{Metrics, propagate_trace};
 
 /// The gates and clients in use.
 #[derive(Default)]
@@ -56,7 +57,8 @@ impl Servers {
         let throttling = throttling(server.spec.http.request_throttling.as_ref());
         let gate = self.gate(&key, throttling)?;
         context.metrics.show_gate(key.subject(), &gate);
-        let observer = Arc::new(Observer { metrics: Arc::clone(&context.metrics), server: key.clone() });
+        let (metrics, leadership) = (Arc::clone(&context.metrics), context.leadership.clone());
+        let observer = Arc::new(Observer { metrics, leadership, server: key.clone() });
         let client = Client::new(settings, gate, Some(observer)).map_err(|error| invalid(&error))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get_mut(&key) {
@@ -174,9 +176,10 @@ fn invalid(error: &ServerError) -> Failure {
     Failure::new(reason, format!("spec.http: {error}"))
 }
 
-/// Records the request metrics of one server.
+/// Records the request metrics of one server, and continues traces in its requests.
 struct Observer {
     metrics: Arc<Metrics>,
+    leadership: Leadership,
     server: Key,
 }
 
@@ -188,6 +191,14 @@ impl RequestObserver for Observer {
 
     fn throttled(&self, by_server: bool) {
         self.metrics.throttled(self.server.subject(), by_server);
+    }
+
+    fn may_send(&self) -> bool {
+        self.leadership.is_held()
+    }
+
+    fn propagate(&self, headers: &mut HeaderMap) {
+        propagate_trace(headers);
     }
 
     fn token_asked(&self, need: TokenNeed, had: bool) {

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 pub const FIELD_MANAGER: &str = "declarest-operator";
 
 /// Writes `status` with server-side apply on the status subresource. If it equals `current`, the status of the
-/// object, nothing is sent. Returns whether it was written.
+/// object, nothing is sent. Returns the new version of the object if it was written.
 pub async fn apply(
     client: &Client,
     resource: &ApiResource,
     object: &ObjectMeta,
     current: Option<&Value>,
     status: &Value,
-) -> Result<bool, kube::Error> {
+) -> Result<Option<String>, kube::Error> {
     if current == Some(status) {
-        return Ok(false);
+        return Ok(None);
     }
     let name = object.name.as_deref().unwrap_or_default();
     let patch = json!({
@@ -29,6 +29,7 @@ pub async fn apply(
     });
     let namespace = object.namespace.as_deref().unwrap_or_default();
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
-    api.patch_status(name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await?;
-    Ok(true)
+    let written =
+        api.patch_status(name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await?;
+    Ok(written.metadata.resource_version)
 }

@@ -30,6 +30,8 @@ pub struct Naming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub directory: PathBuf,
+    /// The mount point, if the data is on a claim.
+    pub mounted: Option<PathBuf>,
     /// The place on the claim that earlier versions used, which objects of other kinds could share.
     pub earlier: Option<PathBuf>,
     /// A note for the user about the place.
@@ -56,7 +58,9 @@ pub async fn settle<K: Kind>(
     naming: Naming,
     state: PathBuf,
 ) -> Result<Place, Failure> {
-    let Some(storage) = storage else { return Ok(Place { directory: state, earlier: None, note: None }) };
+    let Some(storage) = storage else {
+        return Ok(Place { directory: state, mounted: None, earlier: None, note: None });
+    };
     let key = object.key();
     let claim = claim_name(storage, &key.name, naming);
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -90,13 +94,13 @@ pub async fn settle<K: Kind>(
     let mounted = context.directories.claim(&key.namespace, &claim);
     if tokio::fs::metadata(&mounted).await.is_ok_and(|found| found.is_dir()) {
         let (directory, earlier) = (K::owner(&key).below(&mounted), Some(mounted.join(&key.name)));
-        return Ok(Place { directory, earlier, note: None });
+        return Ok(Place { directory, mounted: Some(mounted), earlier, note: None });
     }
     let note = format!(
         "PersistentVolumeClaim {claim} is not mounted at {}; data is stored in the operator's state directory",
         mounted.display()
     );
-    Ok(Place { directory: state, earlier: None, note: Some(note) })
+    Ok(Place { directory: state, mounted: None, earlier: None, note: Some(note) })
 }
 
 fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim) -> Result<(), Failure> {

@@ -8,6 +8,7 @@
 #![allow(clippy::doc_markdown)]
 
 pub mod generate;
+mod insecure;
 mod interval;
 pub mod managed_server;
 mod prune_limit;
@@ -27,6 +28,7 @@ use kube::{CustomResourceExt, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+pub use insecure::{Insecure, insecure_settings};
 pub use interval::Interval;
 pub use managed_server::{ManagedServer, ManagedServerSpec, ManagedServerStatus};
 pub use prune_limit::{Limit, PruneLimit};

@@ -283,7 +283,7 @@ impl ResourceRepositorySpec {
         let mut refs = SecretRefs::new();
         let Some(git) = &self.git else { return refs };
         if let Some(auth) = &git.auth {
-            auth.secret_refs(&mut refs);
+            refs.extend(auth.secret_refs());
         }
         if let Some(webhook) = &git.webhook {
             refs.push(("spec.git.webhook.secretRef".to_owned(), &webhook.secret_ref));
@@ -351,11 +351,13 @@ fn scp_like(text: &str) -> Result<GitTransport, String> {
 }
 
 impl GitAuth {
-    fn secret_refs<'a>(&'a self, refs: &mut SecretRefs<'a>) {
+    /// Returns the references to Secrets with their fields.
+    pub fn secret_refs(&self) -> SecretRefs<'_> {
+        let mut refs = SecretRefs::new();
         if let Some(token) = &self.token_ref {
             refs.push(("spec.git.auth.tokenRef".to_owned(), token));
         }
-        let Some(ssh) = &self.ssh_secret_ref else { return };
+        let Some(ssh) = &self.ssh_secret_ref else { return refs };
         let named = [
             ("privateKeyRef", Some(&ssh.private_key_ref)),
             ("knownHostsRef", ssh.known_hosts_ref.as_ref()),
@@ -364,6 +366,7 @@ impl GitAuth {
         refs.extend(named.into_iter().filter_map(|(name, reference)| {
             Some((format!("spec.git.auth.sshSecretRef.{name}"), reference?))
         }));
+        refs
     }
 
     fn check(&self, transport: Option<GitTransport>, errors: &mut FieldErrors) {

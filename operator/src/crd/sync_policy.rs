@@ -70,7 +70,7 @@ pub struct SyncPolicySpec {
 #[serde(rename_all = "camelCase")]
 pub struct Source {
     /// Logical path of a resource or collection; `/` is the whole repository. Policies of a namespace must not
-    /// overlap.
+    /// overlap if they refer to the same server.
     #[schemars(length(min = 1))]
     pub path: String,
     /// If true, all resources below path are included; otherwise path itself and the resources directly in it.

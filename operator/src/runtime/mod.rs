@@ -12,13 +12,15 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tokio::runtime::Runtime;
+
 use crate::args::{ManagerOptions, RunOptions, StandaloneOptions};
 use crate::controller::expand::InvalidPattern;
 use crate::directories::DirectoryError;
 use crate::http_server::ListenError;
 use crate::leader::LeaseLost;
 use crate::standalone::{ApiError, ManifestsError};
-use crate::telemetry;
+use crate::telemetry::{self, Exporters, MetricsExporter, OtlpError};
 
 pub use operate::{Platform, operate};
 
@@ -41,8 +43,14 @@ pub enum RuntimeError {
     Tls(#[source] rustls::Error),
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    #[error("cannot export telemetry: {0}")]
+    Otlp(#[from] OtlpError),
     #[error(transparent)]
     Expansion(#[from] InvalidPattern),
+    #[error(
+        "--watch-namespace-selector needs --leader-elect, because shards use leases to divide the namespaces"
+    )]
+    ShardWithoutElection,
     #[error("a task ended too early: {0}")]
     TaskEnded(String),
     #[error(transparent)]
@@ -59,30 +67,34 @@ pub enum RuntimeError {
 pub fn cluster(options: RunOptions) -> ExitCode {
     let manager = options.manager.clone();
     manager.destinations.destinations(false).restrict_process();
-    run(&manager, cluster::run(options))
+    run(&manager, |exporter| cluster::run(options, exporter))
 }
 
 /// Runs without a cluster until a signal ends the process.
 pub fn standalone(options: StandaloneOptions) -> ExitCode {
     let manager = options.manager.clone();
     manager.destinations.destinations(true).restrict_process();
-    run(&manager, standalone::run(options))
+    run(&manager, |exporter| standalone::run(options, exporter))
 }
 
-fn run(options: &ManagerOptions, work: impl Future<Output = Result<(), RuntimeError>>) -> ExitCode {
-    telemetry::install_logs(options.log_level, options.log_format);
+fn run<W>(options: &ManagerOptions, work: impl FnOnce(Option<MetricsExporter>) -> W) -> ExitCode
+where
+    W: Future<Output = Result<(), RuntimeError>>,
+{
+    let started = start();
+    let spans = started.as_ref().ok().and_then(|(_, exporters)| exporters.layer());
+    telemetry::install_logs(options.log_level, options.log_format, spans);
     if let Err(error) = memory::keep_private() {
         tracing::warn!(%error, "core dumps cannot be disabled; they may contain secrets");
     }
-    let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => {
-            let result = runtime.block_on(work);
-            // A fetch may still be blocked on an idle connection. It has no state to save, so do not wait for it.
-            runtime.shutdown_background();
-            result
-        }
-        Err(error) => Err(RuntimeError::Threads(error)),
-    };
+    memory::budget();
+    let result = started.and_then(|(runtime, exporters)| {
+        let result = runtime.block_on(work(exporters.metrics()));
+        runtime.block_on(exporters.flush());
+        // A fetch may still be blocked on an idle connection. It has no state to save, so do not wait for it.
+        runtime.shutdown_background();
+        result
+    });
     match result {
         Ok(()) => {
             tracing::info!("ended");
@@ -93,4 +105,12 @@ fn run(options: &ManagerOptions, work: impl Future<Output = Result<(), RuntimeEr
             ExitCode::FAILURE
         }
     }
+}
+
+/// Starts the threads and the exporters of telemetry, which send on them.
+fn start() -> Result<(Runtime, Exporters), RuntimeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(RuntimeError::Threads)?;
+    let exporters = Exporters::from_environment(runtime.handle())?;
+    Ok((runtime, exporters))
 }

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use declarest_core::repository::Quota;
 use kube::{Client, Resource, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::RuntimeError;
 use super::client::install_crypto_provider;
+use super::memory;
 use super::tasks::Tasks;
 use crate::admission::{self, Certificates, Reviewer};
 use crate::args::{AdmissionOptions, BindAddress, ManagerOptions};
@@ -17,11 +19,13 @@ use crate::controller::cache::{Cache, Cached};
 use crate::controller::context::{Caches, Context, Settings};
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
+use crate::controller::workers;
 use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
 use crate::http_server;
 use crate::leader::Candidate;
-use crate::telemetry::{self, Health, Metrics};
+use crate::shard::{Keeper, Namespaces};
+use crate::telemetry::{self, Health, Metrics, MetricsExporter};
 use crate::webhooks::Receiver;
 
 /// The time that work in flight has to end.
@@ -33,8 +37,12 @@ pub struct Platform {
     pub directories: Directories,
     /// Unique to this run of this replica.
     pub identity: String,
+    /// Present if metrics are exported.
+    pub metrics_exporter: Option<MetricsExporter>,
     /// Present if there may be other replicas.
     pub election: Option<Candidate>,
+    /// Present if other operators have other namespaces.
+    pub keeper: Option<Keeper>,
     pub allow_file_repositories: bool,
     pub metrics_address: BindAddress,
     pub probe_address: BindAddress,
@@ -56,7 +64,7 @@ pub async fn operate(
 ) -> Result<(), RuntimeError> {
     // Prepare directories, and serve metrics and probes.
     install_crypto_provider();
-    let Platform { client, directories, identity, election, .. } = platform;
+    let Platform { client, directories, identity, election, keeper, .. } = platform;
     directories.prepare()?;
     let metrics = Arc::new(Metrics::new()?);
     let health = Arc::new(Health::default());
@@ -72,9 +80,13 @@ pub async fn operate(
             background.spawn(server.name(), server.serve(listener, close.clone()));
         }
     }
+    if let Some(exporter) = platform.metrics_exporter {
+        background.spawn("export of metrics", exporter.run(Arc::clone(&metrics)));
+    }
     let settings = settings(options, &directories, platform.allow_file_repositories)?;
     // Fill the caches. Standby replicas do so too.
-    let (caches, watches) = Caches::open(&client, options.namespace());
+    let namespaces = options.namespaces();
+    let (caches, watches) = Caches::open(&client, &namespaces);
     for (kind, watch) in watches {
         background.spawn(format!("watch of {kind}"), watch);
     }
@@ -87,7 +99,7 @@ pub async fn operate(
         caches.clone(),
         settings.clone(),
         Arc::clone(&metrics),
-        options.namespace(),
+        namespaces,
     );
     if let Some(listener) = http_server::listen(&platform.webhook_address, "webhooks").await? {
         let server = receiver.server();
@@ -101,12 +113,14 @@ pub async fn operate(
         directories,
         settings,
         dependencies: controller::dependencies::Dependencies::default(),
+        namespaces: keeper.as_ref().map_or_else(Namespaces::all, Keeper::namespaces),
+        leadership: election.as_ref().map(Candidate::leadership).unwrap_or_default(),
         stop: stop.child_token(),
     });
     // Become leader, reconcile and drain. Without one of its tasks, the process would miss changes, so it ends. Work in
     // flight is then dropped, and the lease expires.
     let result = tokio::select! {
-        result = lead(election, &context, &health, &stop) => result,
+        result = Box::pin(lead(election, keeper, &context, &health, &stop)) => result,
         error = background.ended_early(&close) => Err(error),
     };
     health.drain();
@@ -141,8 +155,9 @@ fn settings(
     allow_file_repositories: bool,
 ) -> Result<Settings, RuntimeError> {
     Ok(Settings {
-        concurrency: options.max_concurrent_reconciles,
+        workers: workers::number(memory::limit(), options.max_concurrent_reconciles),
         sync_timeout: options.sync_timeout,
+        quota: Quota { fetch: options.max_fetch_size, mirror: options.max_mirror_size },
         limits: Limits {
             allow_file_repositories,
             bundle_dir: directories.bundles().to_owned(),
@@ -155,6 +170,7 @@ fn settings(
 /// Waits for the caches and for leadership. Then holds the lease and reconciles until `stop` is cancelled.
 async fn lead(
     mut election: Option<Candidate>,
+    keeper: Option<Keeper>,
     context: &Arc<Context>,
     health: &Health,
     stop: &CancellationToken,
@@ -169,6 +185,8 @@ async fn lead(
     if let Some(candidate) = &mut election
         && !candidate.acquire(stop).await
     {
+        // An attempt may have succeeded although its answer was not awaited.
+        candidate.release().await;
         return Ok(());
     }
     context.metrics.leads(true);
@@ -178,10 +196,10 @@ async fn lead(
             let work_ended = CancellationToken::new();
             tokio::select! {
                 lost = candidate.hold(&work_ended) => lost.map_err(RuntimeError::from),
-                result = reconcile(context, health, stop) => result,
+                result = reconcile(keeper, context, health, stop) => result,
             }
         }
-        None => reconcile(context, health, stop).await,
+        None => reconcile(keeper, context, health, stop).await,
     };
     context.metrics.leads(false);
     if let Some(candidate) = &mut election
@@ -194,6 +212,7 @@ async fn lead(
 
 /// Runs the controllers. When `stop` is cancelled, they have [`DRAIN`] to end their work.
 async fn reconcile(
+    keeper: Option<Keeper>,
     context: &Arc<Context>,
     health: &Health,
     stop: &CancellationToken,
@@ -205,8 +224,15 @@ async fn reconcile(
         health.drain();
         tokio::time::sleep(DRAIN).await;
     };
+    let keep = async {
+        match keeper {
+            Some(keeper) => Box::pin(keeper.run()).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = controllers => {}
+        () = keep => {}
         () = deadline => tracing::warn!("work in flight did not end in time and is aborted"),
     }
     Ok(())

@@ -11,12 +11,16 @@ use crate::args::{BindAddress, StandaloneOptions};
 use crate::directories::{self, Directories};
 use crate::leader;
 use crate::standalone::{Api, LoadReport, Manifests};
+use crate::telemetry::MetricsExporter;
 use crate::{crd, http_server};
 
 /// The file in the state directory with the address of the API.
 const API_ADDRESS: &str = "api-address";
 
-pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
+pub async fn run(
+    options: StandaloneOptions,
+    metrics_exporter: Option<MetricsExporter>,
+) -> Result<(), RuntimeError> {
     let stop = signals::stop_on_signal()?;
     directories::ensure_private(&options.state_dir)?;
     let api = Api::restore(crd::all(), &options.state_dir)?;
@@ -33,7 +37,9 @@ pub async fn run(options: StandaloneOptions) -> Result<(), RuntimeError> {
         client: api.client(),
         directories: Directories::below(&options.state_dir),
         identity: leader::identity(),
+        metrics_exporter,
         election: None,
+        keeper: None,
         allow_file_repositories: options.allow_file_repositories,
         metrics_address: options.metrics_bind_address,
         probe_address: options.health_probe_bind_address,

@@ -8,33 +8,43 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
+use super::concealed::LogWriter;
 use crate::args::{LogFormat, LogLevel};
 
-/// Starts logging for the whole process; a second call has no effect.
+/// A layer that exports spans.
+pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Starts logging for the whole process, and `spans` with it; a second call has no effect.
 ///
 /// Only the crates of DeclaREST use `level`. Other libraries always log warnings and errors only, because some of
 /// them print headers and URLs at debug level, which may contain credentials.
-pub fn install(level: LogLevel, format: LogFormat) {
+pub fn install(level: LogLevel, format: LogFormat, spans: Option<SpanLayer>) {
+    // Fails only if logging has already started.
+    let _ = subscriber(level, format, spans).try_init();
+}
+
+fn subscriber(level: LogLevel, format: LogFormat, spans: Option<SpanLayer>) -> impl Subscriber + Send + Sync {
     let level = level_filter(level);
     let filter = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("declarest_operator", level)
         .with_target("declarest_core", level);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = tracing_subscriber::fmt::layer().with_writer(|| LogWriter);
     let layer = match format {
         LogFormat::Json => layer.fmt_fields(JsonFields::new()).event_format(JsonLines).boxed(),
         LogFormat::Text => layer.with_ansi(false).boxed(),
     };
-    // Fails only if logging has already started.
-    let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
+    let logs = layer.with_filter(filter).boxed();
+    let layers: Vec<SpanLayer> = [Some(logs), spans].into_iter().flatten().collect();
+    tracing_subscriber::registry().with(layers)
 }
 
 fn level_filter(level: LogLevel) -> LevelFilter {
@@ -150,6 +160,22 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn spans_of_traces_are_disabled_unless_they_are_exported() {
+        let spans = || {
+            let trace = tracing::span!(target: declarest_core::spans::TARGET, tracing::Level::INFO, "plan");
+            (trace.is_disabled(), tracing::info_span!("reconcile").is_disabled())
+        };
+        let off = subscriber(LogLevel::Trace, LogFormat::Json, None);
+        assert_eq!(tracing::subscriber::with_default(off, spans), (true, false));
+        let exporting = subscriber(
+            LogLevel::Error,
+            LogFormat::Json,
+            Some(tracing_subscriber::layer::Identity::new().boxed()),
+        );
+        assert_eq!(tracing::subscriber::with_default(exporting, spans), (false, false));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use declarest_core::server::Gate;
+use prometheus::proto::MetricFamily;
 use prometheus::{
     Encoder as _, GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
@@ -209,10 +210,15 @@ impl Metrics {
         }
     }
 
+    /// Returns all series.
+    pub fn gather(&self) -> Vec<MetricFamily> {
+        self.registry.gather()
+    }
+
     /// Returns all series in the text exposition format.
     pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
         let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        TextEncoder::new().encode(&self.gather(), &mut text)?;
         Ok(text)
     }
 }

@@ -1,15 +1,21 @@
-//! Log lines, metrics and probes.
+//! Log lines, metrics, traces and probes.
 
+mod concealed;
 mod gates;
 mod health;
 mod logs;
 mod metrics;
+mod otlp;
 mod queues;
 mod series;
 mod server;
 
+pub use concealed::{conceal, remember};
 pub use health::{Health, probes};
 pub use logs::install as install_logs;
 pub use metrics::{Metrics, SyncCounts, scrape};
+pub use otlp::{
+    Exporters, MetricsExporter, OtlpError, conclude as conclude_span, propagate as propagate_trace,
+};
 pub use series::Subject;
 pub use server::server;

@@ -50,8 +50,8 @@ pub struct Receiver {
     caches: Caches,
     settings: Settings,
     metrics: Arc<Metrics>,
-    /// The only watched namespace, if there is one.
-    namespace: Option<String>,
+    /// The watched namespaces; none means all.
+    namespaces: Vec<String>,
     announcer: Announcer,
     recent: Recent,
     secrets: Mutex<HashMap<(Key, String), Known>>,
@@ -135,7 +135,7 @@ impl Receiver {
         caches: Caches,
         settings: Settings,
         metrics: Arc<Metrics>,
-        namespace: Option<&str>,
+        namespaces: Vec<String>,
     ) -> Arc<Self> {
         Arc::new(Self {
             announcer: Announcer::new(client.clone()),
@@ -143,7 +143,7 @@ impl Receiver {
             caches,
             settings,
             metrics,
-            namespace: namespace.map(str::to_owned),
+            namespaces,
             recent: Recent::default(),
             secrets: Mutex::default(),
         })
@@ -159,9 +159,9 @@ impl Receiver {
         let router = Router::new()
             .route("/healthz", get(async || "ok\n"))
             .route("/webhooks/repository/{namespace}/{name}", post(receive));
-        let router = match &self.namespace {
-            Some(_) => router.route("/webhooks/repository/{name}", post(receive_watched)),
-            None => router,
+        let router = match self.namespaces.as_slice() {
+            [_] => router.route("/webhooks/repository/{name}", post(receive_watched)),
+            _ => router,
         };
         router.with_state(self)
     }
@@ -184,7 +184,7 @@ impl Receiver {
         if !is_label(&namespace) || !is_subdomain(&name) {
             return Err(Answer::InvalidName);
         }
-        if self.namespace.as_ref().is_some_and(|watched| *watched != namespace) {
+        if !self.namespaces.is_empty() && !self.namespaces.contains(&namespace) {
             return Err(Answer::OtherNamespace);
         }
         let object = self.caches.repositories.get(&namespace, &name).ok_or(Answer::NotFound)?;
@@ -303,7 +303,7 @@ async fn receive_watched(
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    let namespace = receiver.namespace.clone().unwrap_or_default();
+    let namespace = receiver.namespaces.first().cloned().unwrap_or_default();
     receiver.respond(namespace, name, request).await
 }
 

@@ -50,7 +50,12 @@ impl Host {
 
     async fn with(authority: Authority, directory: TempDir, arguments: &[&str]) -> Self {
         let certificates = format!("--admission-webhook-cert-dir={}", directory.path().display());
-        let ours = ["--enable-admission-webhooks", "--admission-webhook-port=127.0.0.1:0", &certificates];
+        let ours = [
+            "--enable-admission-webhooks",
+            "--admission-webhook-port=127.0.0.1:0",
+            "--env-expand-allow=*",
+            &certificates,
+        ];
         let arguments: Vec<&str> = ours.into_iter().chain(arguments.iter().copied()).collect();
         let world = World::start_clustered(&arguments).await;
         let address = world.listener("listening for admission reviews").await;
@@ -170,6 +175,8 @@ async fn a_policy_must_not_begin_to_overlap_another_one() {
     let expected = "spec.source.path overlaps that of the SyncPolicy \"senior\"";
     assert!(message.starts_with(expected), "{message}");
     assert_eq!(create(policy("junior", "/users")).await, "");
+    let elsewhere = with(policy("junior", "/shops/rio"), "/spec/managedServerRef/name", json!("production"));
+    assert_eq!(create(elsewhere).await, "", "the paths of another server do not overlap");
     assert_eq!(create(policy("senior", "/shops/rio")).await, "", "a policy does not overlap itself");
     assert_eq!(create(with(policy("junior", "/shops"), "/spec/suspend", json!(true))).await, "");
     // A policy that overlaps already can be changed, but not into another overlap.

@@ -1,28 +1,41 @@
 //! Several replicas, one leader.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex as StdMutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::response::IntoResponse as _;
 
 use declarest_operator::crd::ManagedServer;
-use declarest_operator::leader::{LEASE_NAME, Timing};
+use declarest_operator::leader::{Timing, lease_name};
+use declarest_operator::shard::{self, Members};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use crate::support::cluster::OPERATOR_NAMESPACE;
+use crate::support::git_remote::GitRemote;
 use crate::support::world::{World, declarest, is_true};
 
-/// One test, because all replicas of a cluster compete for the same lease.
+/// One test at a time, because all replicas of a cluster compete for the same lease.
+static TURN: Mutex<()> = Mutex::const_new(());
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_replica_leads_until_it_hands_over_or_loses_the_lease() {
-    let mut first = World::start_elected().await;
+    let _turn = TURN.lock().await;
+    let mut first = World::start_elected(&[], &[]).await;
     first.create_server(json!({"baseURL": "https://api.example.test"})).await;
     first.server_reason("Ready").await;
     let leases: Api<Lease> = Api::namespaced(first.client.clone(), OPERATOR_NAMESPACE);
-    let lease = async || -> LeaseSpec { leases.get(LEASE_NAME).await.unwrap().spec.unwrap() };
+    let name = lease_name(Some(&shard::name(&Members::Listed(vec![first.namespace.clone()]))));
+    let lease = async || -> LeaseSpec { leases.get(&name).await.unwrap().spec.unwrap() };
     let leader = lease().await.holder_identity.unwrap();
 
-    let mut second = first.start_replica().await;
+    let mut second = first.start_replica(&[]).await;
     let stands = "waiting for the lease";
     second.eventually("the second stands", || async { second.log().contains(stands).then_some(()) }).await;
     assert!(!second.log().contains("became leader"));
@@ -42,7 +55,7 @@ async fn one_replica_leads_until_it_hands_over_or_loses_the_lease() {
     assert!(waited < jiff::SignedDuration::try_from(handover()).unwrap(), "not handed over: {waited}");
 
     let usurper = Patch::Merge(json!({"spec": {"holderIdentity": "usurper"}}));
-    leases.patch(LEASE_NAME, &PatchParams::default(), &usurper).await.unwrap();
+    leases.patch(&name, &PatchParams::default(), &usurper).await.unwrap();
     assert!(!second.ended().await.success());
     assert!(second.log().contains("lost the lease"), "{}", second.log());
 }
@@ -51,4 +64,147 @@ async fn one_replica_leads_until_it_hands_over_or_loses_the_lease() {
 fn handover() -> Duration {
     let timing = Timing::default();
     timing.duration.saturating_sub(timing.retry_period)
+}
+
+/// The time when a replica became the leader.
+async fn leads(world: &World) -> Timestamp {
+    world
+        .eventually("the replica leads", || async {
+            let log = world.log();
+            let line = log.lines().rev().find(|line| line.contains("became leader"))?;
+            let line: Value = serde_json::from_str(line).ok()?;
+            line["timestamp"].as_str()?.parse().ok()
+        })
+        .await
+}
+
+async fn stands(world: &World) {
+    let stands = || async { world.log().contains("waiting for the lease").then_some(()) };
+    world.eventually("the replica stands", stands).await;
+    // It has seen the lease of the leader.
+    tokio::time::sleep(Timing::default().retry_period).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_takes_over_soon_after_a_crash_and_at_once_after_a_stop() {
+    let _turn = TURN.lock().await;
+    let mut first = World::start_elected(&[], &[]).await;
+    leads(&first).await;
+    let mut second = first.start_replica(&[]).await;
+    stands(&second).await;
+    let killed = Timestamp::now();
+    first.kill();
+    let after_crash = leads(&second).await.duration_since(killed);
+    assert!(after_crash < jiff::SignedDuration::from_secs(20), "{after_crash}");
+
+    let third = second.start_replica(&[]).await;
+    stands(&third).await;
+    let stopped = Timestamp::now();
+    assert!(tokio::task::block_in_place(|| second.terminate()).success(), "{}", second.log_tail());
+    let after_stop = leads(&third).await.duration_since(stopped);
+    assert!(after_stop < jiff::SignedDuration::from_secs(3), "{after_stop}");
+}
+
+/// The limit of one request per second delays the first look at all objects by more than the renew deadline.
+#[tokio::test(flavor = "multi_thread")]
+async fn renewals_do_not_wait_for_requests_of_the_controllers() {
+    let _turn = TURN.lock().await;
+    let mut world = World::start_elected(&[], &["--kube-api-qps=1", "--kube-api-burst=1"]).await;
+    for number in 0..15 {
+        let spec = json!({"http": {"baseURL": "https://api.example.test"}});
+        world.create(declarest("ManagedServer", &format!("s{number}"), &spec)).await;
+    }
+    leads(&world).await;
+    let timing = Timing::default();
+    tokio::time::sleep(timing.duration + timing.retry_period).await;
+    assert!(!world.log().contains("cannot renew"), "{}", world.log_tail());
+    let servers = world.api::<ManagedServer>();
+    let ready = async || {
+        let all = servers.list(&kube::api::ListParams::default()).await.unwrap().items;
+        all.iter().filter(|server| server.status.is_some()).count()
+    };
+    assert!(ready().await < 15, "the limit did not delay the controllers");
+    assert!(tokio::task::block_in_place(|| world.terminate()).success(), "{}", world.log_tail());
+}
+
+/// A managed server that has none of its resources, so every run writes all of them. It records which replica sent each
+/// write, and when.
+#[derive(Clone, Default)]
+struct Forgetful(Arc<StdMutex<Vec<(String, Instant)>>>);
+
+impl Forgetful {
+    async fn start(&self) -> String {
+        let server = self.clone();
+        let router = Router::new().fallback(move |request: Request| {
+            let server = server.clone();
+            async move {
+                if request.method() == Method::GET {
+                    let is_list = request.uri().path() == "/items";
+                    return if is_list {
+                        axum::Json(json!([])).into_response()
+                    } else {
+                        StatusCode::NOT_FOUND.into_response()
+                    };
+                }
+                let replica = request.headers()["x-replica"].to_str().unwrap().to_owned();
+                server.0.lock().unwrap().push((replica, Instant::now()));
+                // So that requests wait for each other.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                StatusCode::NO_CONTENT.into_response()
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async { axum::serve(listener, router).await });
+        url
+    }
+
+    /// The times of the writes of a replica.
+    fn writes(&self, replica: &str) -> Vec<Instant> {
+        let writes = self.0.lock().unwrap();
+        writes.iter().filter(|(writer, _)| writer == replica).map(|(_, at)| *at).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_was_suspended_does_not_write_beside_its_successor() {
+    let _turn = TURN.lock().await;
+    let git = GitRemote::new();
+    for number in 0..300 {
+        git.write(&format!("items/i{number}/resource.json"), json!({"id": format!("i{number}")}).to_string());
+    }
+    git.commit("first");
+    git.push();
+    let mut first = World::start_elected(&[("DECLAREST_VAR_REPLICA", "first")], &[]).await;
+    let server = Forgetful::default();
+    first.create_repository(&git.file_url(), Value::Null).await;
+    let http = json!({
+        "baseURL": server.start().await, "defaultHeaders": {"X-Replica": "${DECLAREST_VAR_REPLICA}"},
+        "requestThrottling": {"maxConcurrentRequests": 4, "queueSize": 400},
+    });
+    first.create_server(http).await;
+    first.create_policy(json!({"source": {"path": "/items"}})).await;
+    first
+        .eventually("the first writes", || async { (server.writes("first").len() > 20).then_some(()) })
+        .await;
+    let second = first.start_replica(&[("DECLAREST_VAR_REPLICA", "second")]).await;
+    stands(&second).await;
+    first.request_sync().await;
+    let before = server.writes("first").len();
+    first
+        .eventually("it writes again", || async { (server.writes("first").len() > before + 5).then_some(()) })
+        .await;
+
+    first.signal("-STOP");
+    let suspended = Instant::now();
+    second
+        .eventually("the second writes", || async { (server.writes("second").len() > 5).then_some(()) })
+        .await;
+    tokio::time::sleep(Duration::from_secs(20).saturating_sub(suspended.elapsed())).await;
+    first.signal("-CONT");
+    assert!(!first.ended().await.success());
+    assert!(first.log().contains("lost the lease"), "{}", first.log_tail());
+    let last = *server.writes("first").last().unwrap();
+    assert!(last < server.writes("second")[0], "both replicas wrote");
+    assert!(last < suspended + Duration::from_secs(1), "the suspended replica wrote again");
 }

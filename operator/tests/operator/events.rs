@@ -1,5 +1,6 @@
 //! Events and log lines of artifacts, probes and proxies.
 
+use declarest_operator::crd::ManagedServer;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use serde_json::json;
@@ -59,4 +60,25 @@ async fn a_proxy_that_cannot_be_used_is_reported() {
     world.create_server(json!({"baseURL": "https://api.example.test", "proxy": proxy})).await;
     let (type_, note) = event(&world, "ProxyConfigFailed").await;
     assert!(type_ == "Warning" && note.contains("spec.http.proxy.auth.usernameRef"), "{type_}: {note}");
+}
+
+#[tokio::test]
+async fn insecure_settings_are_reported_once() {
+    let published = Published::start("ours", None).await;
+    let world = World::start().await;
+    let http = json!({"baseURL": published.url, "tls": {"insecureSkipVerify": true}});
+    world.create_server(http).await;
+    let message = world.server_reason("Ready").await;
+    let insecure = "insecure: spec.http.tls.insecureSkipVerify: any certificate is accepted";
+    assert!(message.ends_with(insecure), "{message}");
+    assert_eq!(event(&world, "Insecure").await, ("Warning".to_owned(), insecure.to_owned()));
+    world.patch::<ManagedServer>("server", json!({"spec": {"pollInterval": "11m"}})).await;
+    let look = || async {
+        let server = world.api::<ManagedServer>().get("server").await.ok()?;
+        (server.status?.observed_generation == server.metadata.generation).then_some(())
+    };
+    world.eventually("the change is observed", look).await;
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let insecure = events.iter().filter(|event| event.reason.as_deref() == Some("Insecure"));
+    assert_eq!(insecure.count(), 1);
 }

@@ -7,14 +7,20 @@ use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::world::World;
 
-const METRICS: &str = "--metrics-bind-address=127.0.0.1:0";
+pub const METRICS: &str = "--metrics-bind-address=127.0.0.1:0";
+
+/// Returns all series.
+pub async fn scrape(world: &World) -> String {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let address = world.listener("listening for metrics").await;
+    let answer = client.get(format!("http://{address}/metrics")).send().await.unwrap();
+    answer.text().await.unwrap()
+}
 
 /// Waits until a series has this value.
-async fn series(world: &World, series: &str, wanted: impl Fn(f64) -> bool) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+pub async fn series(world: &World, series: &str, wanted: impl Fn(f64) -> bool) {
     let look = async || {
-        let address = world.listener("listening for metrics").await;
-        let text = client.get(format!("http://{address}/metrics")).send().await.ok()?.text().await.ok()?;
+        let text = scrape(world).await;
         let value =
             text.lines().find_map(|line| line.strip_prefix("declarest_operator_")?.strip_prefix(series));
         wanted(value?.trim().parse().ok()?).then_some(())

@@ -5,8 +5,9 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use declarest_operator::crd::SyncPolicyStatus;
 use declarest_operator::crd::sync_policy::RunOutcome;
+use declarest_operator::crd::{SyncPolicy, SyncPolicyStatus};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
@@ -214,4 +215,28 @@ async fn drift_is_corrected_after_a_restart_without_git() {
     world.request_sync().await;
     world.finished("ManualRequest").await;
     assert!(server.get("/items/i1").is_some());
+}
+
+/// Returns whether the policy with this uid keeps revisions in the mirror.
+fn has_pins(world: &World, uid: &str) -> bool {
+    let mirror = git2::Repository::open(world.mirror("repo").join("git")).unwrap();
+    mirror.references_glob(&format!("refs/declarest/pins/{uid}/*")).unwrap().count() > 0
+}
+
+#[tokio::test]
+async fn a_policy_that_was_deleted_while_the_operator_was_down_keeps_no_revisions() {
+    let mut scene = Scene::start().await;
+    let world = &mut scene.world;
+    let uid = world.api::<SyncPolicy>().get("policy").await.unwrap().metadata.uid.unwrap();
+    assert!(has_pins(world, &uid));
+    world.kill();
+    // In standalone mode, the API ends with the operator, and its objects are files. The manifest creates a new policy.
+    let stored = world.state().join("api/syncpolicies").join(&world.namespace).join("policy.json");
+    if stored.exists() {
+        fs::remove_file(stored).unwrap();
+    } else {
+        world.api::<SyncPolicy>().delete("policy", &DeleteParams::default()).await.unwrap();
+    }
+    world.launch().await;
+    world.eventually("its pins are removed", || async { (!has_pins(world, &uid)).then_some(()) }).await;
 }

@@ -4,6 +4,7 @@ use declarest_operator::crd::{ManagedServer, SecretStore};
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 
+use crate::support::git_remote::GitRemote;
 use crate::support::world::{World, declarest, ready};
 
 const CANARY: &str = "canary-51c0de";
@@ -39,6 +40,38 @@ async fn a_variable_that_specs_must_not_use_is_refused() {
     );
     let object = world.api::<ManagedServer>().get("server").await.unwrap();
     assert_eq!(object.spec.http.base_url, "${KUBERNETES_SERVICE_HOST}");
+}
+
+/// The tests set `DECLAREST_VAR_HIDDEN` to `concealed-value` for every operator.
+#[tokio::test]
+async fn the_value_of_a_variable_is_used_but_not_shown() {
+    let (world, git) = (World::start().await, GitRemote::new());
+    git.commit("first");
+    git.push();
+    let placeholder = "${DECLAREST_VAR_HIDDEN}";
+    let spec = json!({"type": "git", "git": {"url": git.file_url(), "branch": placeholder}});
+    world.create(declarest("ResourceRepository", "repo", &spec)).await;
+    let message = world.repository_reason("FetchFailed").await;
+    assert!(message.contains("has no branch \"${DECLAREST_VAR_HIDDEN}\""), "{message}");
+
+    world
+        .create_secret("k", &[("k", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")])
+        .await;
+    let spec = json!({"file": {"path": placeholder, "encryption": {"keyRef": {"name": "k", "key": "k"}}}});
+    world.create(declarest("SecretStore", "store", &spec)).await;
+    let api = world.api::<SecretStore>();
+    let path = async || api.get("store").await.ok()?.status?.resolved_path;
+    let path = world.eventually("the path of the store is shown", &path).await;
+    assert!(path.ends_with("/store/${DECLAREST_VAR_HIDDEN}"), "{path}");
+    assert!(!world.log().contains("concealed-value"), "the value is in the log");
+}
+
+#[tokio::test]
+async fn other_variables_are_not_allowed_by_default() {
+    let world = World::start().await;
+    world.create_server(json!({"baseURL": "${HOME}"})).await;
+    let message = world.server_reason("SpecInvalid").await;
+    assert!(message.starts_with("spec.http.baseURL: environment variable HOME is not allowed"), "{message}");
 }
 
 #[tokio::test]

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use declarest_operator::controller::frame::FINALIZER;
 use declarest_operator::controller::resource_repository::{DELIVERY_ID, RECEIVED_AT};
-use declarest_operator::crd::ResourceRepository;
+use declarest_operator::crd::{ResourceRepository, SyncPolicy};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt as _;
@@ -52,7 +51,7 @@ async fn the_revision_of_the_branch_is_published() {
     let mirror = world.mirror("repo");
     assert_eq!(status.local_path.as_deref(), mirror.to_str());
     assert!(mirror.is_dir());
-    assert!(object.finalizers().iter().any(|finalizer| finalizer == FINALIZER));
+    assert_eq!(object.finalizers(), [] as [&str; 0]);
 }
 
 #[tokio::test]
@@ -139,7 +138,7 @@ async fn directories_go_with_their_objects() {
     let mirror = world.mirror("repo");
     assert!(mirror.exists());
     world.delete::<ResourceRepository>("repo").await;
-    assert!(!mirror.exists());
+    world.removed(&mirror).await;
 }
 
 #[tokio::test]
@@ -187,7 +186,10 @@ async fn a_mirror_that_an_earlier_version_put_on_a_claim_is_moved() {
     spec["storage"] = json!({"existingPVC": {"name": "data"}});
     create(&world, &spec).await;
     let place = PathBuf::from(world.fetched(&revision).await.status.unwrap().local_path.unwrap());
-    git(&place.join("git"), &["update-ref", "refs/declarest/pins/policy/base", &revision]);
+    world.create_policy(json!({})).await;
+    let policy = world.api::<SyncPolicy>().get("policy").await.unwrap();
+    let pin = format!("refs/declarest/pins/{}/base", policy.uid().unwrap());
+    git(&place.join("git"), &["update-ref", &pin, &revision]);
     world.kill();
     let old = mounted.join("repo");
     std::fs::create_dir_all(&old).unwrap();
@@ -198,8 +200,8 @@ async fn a_mirror_that_an_earlier_version_put_on_a_claim_is_moved() {
     world.launch().await;
     world.eventually("the mirror is back", async || place.join("binding").exists().then_some(())).await;
     world.fetched(&revision).await;
-    let pin = git(&place.join("git"), &["rev-parse", "refs/declarest/pins/policy/base"]);
-    assert_eq!(pin, revision, "what policies pinned is kept");
+    let pinned = git(&place.join("git"), &["rev-parse", &pin]);
+    assert_eq!(pinned, revision, "what policies pinned is kept");
     assert!(!old.join("git").exists() && old.join("notes.txt").exists());
 }
 

@@ -6,6 +6,7 @@ use declarest_operator::crd::SyncPolicy;
 use k8s_openapi::api::core::v1;
 use serde_json::{Value, json};
 
+use crate::support::api_server::{Answer, ApiServer, Ids, Request, Store};
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::vault::FakeVault;
@@ -24,7 +25,8 @@ pub async fn seed_with(key: &str, value: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("secrets.json");
     let key = KeyMaterial::key(&Secret::from(key.to_owned())).unwrap();
-    let store = FileStore::new(FileStoreSettings { path: path.clone(), key, kdf: Kdf::default() });
+    let store =
+        FileStore::new(FileStoreSettings { beneath: None, path: path.clone(), key, kdf: Kdf::default() });
     let (key, value) = (SecretKey::parse("apps/billing:/pw").unwrap(), Secret::from(value.to_owned()));
     store.set(&key, &value).await.unwrap();
     std::fs::read_to_string(path).unwrap()
@@ -87,6 +89,38 @@ async fn a_new_seed_is_applied_by_a_full_run() {
     live(&world, &server, CANARY).await;
     let status = world.finished("SecretChanged").await;
     assert_eq!(status.resource_stats.unwrap().failed, 0);
+}
+
+/// Never shows a password.
+fn hiding(request: &Request, store: &mut Store) -> Answer {
+    match (request.method.as_str(), store.get(&request.path)) {
+        ("GET", Some(app)) => Answer::json(200, &json!({"id": app["id"], "tier": app["tier"]})),
+        _ => request.rest(store, Ids::Stated("id")),
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_secret_that_the_server_never_shows_is_written_once() {
+    let (world, git) = (World::start().await, GitRemote::new());
+    let server = ApiServer::start(&["/apps"], hiding);
+    git.write("apps/_/metadata.yaml", "resource: {writeOnlyAttributes: [/pw]}\n");
+    git.write("apps/billing/resource.json", r#"{"id":"billing","pw":"{{secret .}}","tier":1}"#);
+    git.commit("apps");
+    git.push();
+    world.create_secret("store", &[("key", KEY), ("seed", &seed("old value").await)]).await;
+    world.create(file_store()).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"secretStoreRef": {"name": "store"}})).await;
+    world.applied(&git.head()).await;
+    assert_eq!(server.writes(), ["POST /apps 201"]);
+    let change = json!({"stringData": {"seed": seed(CANARY).await}});
+    world.patch::<v1::Secret>("store", change).await;
+    let status = world.finished("SecretChanged").await;
+    assert_eq!(status.resource_stats.as_ref().unwrap().failed, 0);
+    assert_eq!(server.writes(), ["POST /apps 201", "PUT /apps/billing 200"]);
+    assert_eq!(server.get("/apps/billing").unwrap()["pw"], CANARY);
+    assert!(!serde_json::to_string(&status).unwrap().contains(CANARY));
 }
 
 #[tokio::test]

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy};
+use futures::StreamExt as _;
+use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt as _;
+use kube::api::{ListParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 
 use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
-use crate::support::world::{Object, World};
+use crate::support::world::{Object, World, is_true};
 
 /// Long enough for every reaction of a write upon a write to show.
 const WATCHED: Duration = Duration::from_secs(4);
@@ -53,6 +56,49 @@ async fn a_settled_world_is_left_in_peace() {
     world.launch().await;
     tokio::time::sleep(WATCHED).await;
     assert_eq!(server.counts().total(), 0, "{:?}", server.log());
+}
+
+/// How each write of the policy's status left it: the trigger, and whether a run was in progress.
+async fn status_writes(world: &World, until: impl Fn(&[(String, bool)]) -> bool) -> Vec<(String, bool)> {
+    let policies = world.api::<SyncPolicy>();
+    let events = policies.watch(&WatchParams::default().timeout(120), "0").await.unwrap();
+    let mut events = std::pin::pin!(events);
+    let mut writes = Vec::new();
+    while !until(&writes) {
+        if let WatchEvent::Added(policy) | WatchEvent::Modified(policy) =
+            events.next().await.unwrap().unwrap()
+            && let Some(status) = policy.status
+        {
+            writes.push((status.last_trigger.unwrap(), is_true(&status.conditions, "Reconciling")));
+        }
+    }
+    writes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_writes_twice_and_a_check_that_finds_nothing_once() {
+    let (world, git) = (World::start().await, GitRemote::new());
+    git.write("shops/rio/resource.yaml", "id: rio\n");
+    git.commit("shops");
+    git.push();
+    let server = RestServer::start(Config { upsert: true, ..Config::default() }).unwrap();
+    let writes = status_writes(&world, |writes| writes.len() == 6);
+    let create = async {
+        world.create_repository(&git.file_url(), Value::Null).await;
+        world.create_server(json!({"baseURL": server.url()})).await;
+        world.create_policy(json!({"syncInterval": "10s"})).await;
+    };
+    let (writes, ()) = tokio::join!(writes, create);
+    let expected = [("InitialSync", true), ("InitialSync", false), ("DriftDue", true), ("DriftDue", false)];
+    let again = [("DriftDue", false), ("DriftDue", false)];
+    let expected = expected.into_iter().chain(again).map(|(trigger, runs)| (trigger.to_owned(), runs));
+    assert_eq!(writes, expected.collect::<Vec<_>>());
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let of_policy = events.items.iter().filter(|event| {
+        event.regarding.as_ref().is_some_and(|object| object.kind.as_deref() == Some("SyncPolicy"))
+    });
+    let reasons: Vec<_> = of_policy.filter_map(|event| event.reason.as_deref()).collect();
+    assert_eq!(reasons, ["SyncSucceeded"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

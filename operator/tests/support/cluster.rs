@@ -74,15 +74,15 @@ impl Cluster {
             operator_kubeconfig: PathBuf::new(),
             namespaces: AtomicU32::new(0),
         };
-        cluster.install(&admin).await?;
+        create_namespace(&admin, OPERATOR_NAMESPACE).await?;
+        cluster.install(&config_dir("default")).await?;
         cluster.operator_kubeconfig = cluster.log_in_operator(&admin).await?;
         Ok(cluster)
     }
 
     /// Installs the operator as the documentation describes.
-    async fn install(&self, admin: &Client) -> Result<(), String> {
-        create_namespace(admin, OPERATOR_NAMESPACE).await?;
-        self.kubectl(&["apply", "-k", &config_dir("default")])?;
+    pub async fn install(&self, kustomization: &str) -> Result<(), String> {
+        self.kubectl(&["apply", "-k", kustomization])?;
         // Established definitions reach discovery and the OpenAPI document a moment later, kind by kind.
         let documented = || async {
             crd::all().iter().all(|crd| self.kubectl(&["explain", &crd.spec.names.plural]).is_ok())
@@ -90,8 +90,8 @@ impl Cluster {
         self.control_plane.wait_until(documented).await
     }
 
-    /// Gets a token for the operator's service account, as a kubelet would.
-    async fn log_in_operator(&self, admin: &Client) -> Result<PathBuf, String> {
+    /// Writes a token for the operator's service account to its kubeconfig, as a kubelet would.
+    pub async fn log_in_operator(&self, admin: &Client) -> Result<PathBuf, String> {
         let accounts = Api::<ServiceAccount>::namespaced(admin.clone(), OPERATOR_NAMESPACE);
         let request = TokenRequest {
             spec: TokenRequestSpec { expiration_seconds: Some(7200), ..Default::default() },
@@ -134,17 +134,25 @@ impl Cluster {
 
     /// Runs kubectl as admin and returns what it printed.
     pub fn kubectl(&self, args: &[&str]) -> Result<String, String> {
-        let output = Command::new(self.assets.join("kubectl"))
-            .args(args)
+        self.run(Command::new(self.kubectl_path()).args(args))
+    }
+
+    pub fn kubectl_path(&self) -> PathBuf {
+        self.assets.join("kubectl")
+    }
+
+    /// Runs a program that uses kubectl as admin, and returns what it printed.
+    pub fn run(&self, command: &mut Command) -> Result<String, String> {
+        let output = command
             .env("KUBECONFIG", &self.admin_kubeconfig)
             // kubectl caches what it discovers below HOME.
             .env("HOME", &self.control_plane.dir)
             .output()
-            .map_err(|error| format!("cannot run {}/kubectl: {error}", self.assets.display()))?;
+            .map_err(|error| format!("cannot run {command:?}: {error}"))?;
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
-            Err(format!("kubectl {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr)))
+            Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr)))
         }
     }
 }

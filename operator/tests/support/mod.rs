@@ -8,17 +8,22 @@ pub mod admission;
 pub mod api_server;
 pub mod authority;
 pub mod bearer;
+pub mod cgroup;
 pub mod cluster;
 mod control_plane;
+pub mod faulty_api;
 pub mod git_http;
 pub mod git_remote;
+pub mod manifests;
 #[path = "../../../core/tests/support/network.rs"]
 pub mod network;
+pub mod otlp;
 pub mod published;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
 mod served;
 pub mod signature;
+pub mod simulated_clock;
 pub mod sshd;
 pub mod vault;
 pub mod widgets;

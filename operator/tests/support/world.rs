@@ -24,7 +24,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::cgroup::Cgroup;
 use super::cluster::{Cluster, OPERATOR_NAMESPACE};
+use super::faulty_api::FaultyApi;
 use super::served::Served;
 
 /// How long anything that a test waits for may take, unless it says otherwise.
@@ -47,6 +49,8 @@ impl<K> Object for K where
 /// An operator with a namespace of its own.
 pub struct World {
     pub namespace: String,
+    /// Further namespaces that the operator watches.
+    pub others: Vec<String>,
     pub client: Client,
     /// How long anything that is waited for may take.
     pub patience: Duration,
@@ -57,6 +61,10 @@ pub struct World {
     /// The API of the kubeconfig, if it is ours to keep alive.
     served: Option<Arc<Served>>,
     arguments: Vec<String>,
+    /// Further variables of the operator's environment.
+    pub environment: Vec<(String, String)>,
+    /// Limits the memory of the operator.
+    cgroup: Option<Cgroup>,
 }
 
 impl World {
@@ -67,12 +75,58 @@ impl World {
 
     /// The same with further flags.
     pub async fn start_with(arguments: &[&str]) -> Self {
-        if on_cluster() {
-            return Self::start_on_cluster(arguments).await;
-        }
-        let mut world = Self::prepare("team".to_owned(), nowhere(), None, arguments);
+        Self::start_in(&[], arguments).await
+    }
+
+    /// The same with further variables of the environment.
+    pub async fn start_in(environment: &[(&str, &str)], arguments: &[&str]) -> Self {
+        let mut world = if on_cluster() {
+            Self::cold_on_cluster(arguments).await
+        } else {
+            Self::prepare("team".to_owned(), nowhere(), None, arguments)
+        };
+        world.environment = owned(environment);
         world.launch().await;
         world
+    }
+
+    /// The same with a further namespace, and with further flags.
+    pub async fn start_with_neighbour(arguments: &[&str]) -> Self {
+        let mut world = if on_cluster() {
+            let mut world = Self::cold_on_cluster(arguments).await;
+            world.others.push(Cluster::shared().create_namespace().await);
+            world
+        } else {
+            let mut world = Self::prepare("team".to_owned(), nowhere(), None, arguments);
+            world.others.push("neighbour".to_owned());
+            world
+        };
+        world.launch().await;
+        world
+    }
+
+    /// Starts an operator in `cgroup`.
+    pub async fn start_within(cgroup: Cgroup) -> Self {
+        let mut world = if on_cluster() {
+            let cluster = Cluster::shared();
+            let (namespace, client) = (cluster.create_namespace().await, cluster.admin().await);
+            Self::prepare(namespace, client, Some(cluster.operator_kubeconfig.clone()), &[])
+        } else {
+            Self::prepare("team".to_owned(), nowhere(), None, &[])
+        };
+        world.cgroup = Some(cgroup);
+        world.launch().await;
+        world
+    }
+
+    /// Makes the other methods work on the further namespace, and again on the first one.
+    pub fn swap_namespaces(&mut self) {
+        std::mem::swap(&mut self.namespace, &mut self.others[0]);
+    }
+
+    /// The most memory that the cgroup used, in MiB.
+    pub fn cgroup_peak(&self) -> Option<u64> {
+        self.cgroup.as_ref()?.peak()
     }
 
     /// Prepares a standalone operator that finds these objects when it is launched.
@@ -85,39 +139,77 @@ impl World {
         world
     }
 
-    /// Starts an operator that runs as in a cluster, whatever the API, and stands for election.
-    pub async fn start_elected() -> Self {
-        Self::start_clustered(&["--leader-elect"]).await
+    /// Starts an operator that runs as in a cluster and stands for election.
+    pub async fn start_elected(environment: &[(&str, &str)], arguments: &[&str]) -> Self {
+        let mut world = Self::prepare_clustered(&[&["--leader-elect"], arguments].concat()).await;
+        world.environment = owned(environment);
+        world.launch().await;
+        world
     }
 
     /// Starts an operator that runs as in a cluster, whatever the API.
     pub async fn start_clustered(arguments: &[&str]) -> Self {
+        let mut world = Self::prepare_clustered(arguments).await;
+        world.launch().await;
+        world
+    }
+
+    async fn prepare_clustered(arguments: &[&str]) -> Self {
         if on_cluster() {
-            return Self::start_on_cluster(arguments).await;
+            return Self::cold_on_cluster(arguments).await;
         }
         let served = Arc::new(Served::start().await);
         let (client, kubeconfig) = (served.client.clone(), served.kubeconfig.clone());
         let mut world = Self::prepare("team".to_owned(), client, Some(kubeconfig), arguments);
         world.served = Some(served);
-        world.launch().await;
         world
     }
 
-    async fn start_on_cluster(arguments: &[&str]) -> Self {
+    /// Starts an operator that runs as in a cluster, behind a proxy to its API server.
+    pub async fn start_behind(arguments: &[&str]) -> (Self, FaultyApi) {
+        let mut world = if on_cluster() {
+            Self::cold_on_cluster(arguments).await
+        } else {
+            let served = Arc::new(Served::start().await);
+            let (client, kubeconfig) = (served.client.clone(), served.kubeconfig.clone());
+            let mut world = Self::prepare("team".to_owned(), client, Some(kubeconfig), arguments);
+            world.served = Some(served);
+            world
+        };
+        let api = FaultyApi::start(world.kubeconfig.as_ref().unwrap()).await;
+        world.kubeconfig = Some(api.kubeconfig.clone());
+        world.launch().await;
+        (world, api)
+    }
+
+    /// Prepares an operator of the real API server, with a namespace, to be launched later.
+    pub async fn cold_on_cluster(arguments: &[&str]) -> Self {
         let cluster = Cluster::shared();
         let (namespace, client) = (cluster.create_namespace().await, cluster.admin().await);
-        let kubeconfig = cluster.operator_kubeconfig.clone();
-        let mut world = Self::prepare(namespace, client, Some(kubeconfig), arguments);
+        Self::prepare(namespace, client, Some(cluster.operator_kubeconfig.clone()), arguments)
+    }
+
+    async fn start_on_cluster(arguments: &[&str]) -> Self {
+        let mut world = Self::cold_on_cluster(arguments).await;
         world.launch().await;
         world
     }
 
     /// Starts a further replica of an elected operator.
-    pub async fn start_replica(&self) -> Self {
+    pub async fn start_replica(&self, environment: &[(&str, &str)]) -> Self {
         let mut world =
             Self::prepare(self.namespace.clone(), self.client.clone(), self.kubeconfig.clone(), &[]);
         world.served.clone_from(&self.served);
         world.arguments.clone_from(&self.arguments);
+        world.environment = owned(environment);
+        world.launch().await;
+        world
+    }
+
+    /// Starts another operator on the same API, with a namespace for its objects.
+    pub async fn start_beside(&self, namespace: String, arguments: &[&str]) -> Self {
+        let mut world = Self::prepare(namespace, self.client.clone(), self.kubeconfig.clone(), arguments);
+        world.served.clone_from(&self.served);
         world.launch().await;
         world
     }
@@ -128,6 +220,7 @@ impl World {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         Self {
             namespace,
+            others: Vec::new(),
             client,
             patience: PATIENCE,
             directory,
@@ -135,6 +228,8 @@ impl World {
             kubeconfig,
             served: None,
             arguments,
+            environment: Vec::new(),
+            cgroup: None,
         }
     }
 
@@ -144,7 +239,15 @@ impl World {
         let address = self.state().join("api-address");
         let _ = fs::remove_file(&address);
         let log = fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
+        let mut command = match &self.cgroup {
+            None => Command::new(env!("CARGO_BIN_EXE_declarest-operator")),
+            Some(cgroup) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", r#"echo $$ >"$1" && shift && exec "$@""#, "sh"]).arg(cgroup.members());
+                shell.arg(env!("CARGO_BIN_EXE_declarest-operator"));
+                shell
+            }
+        };
         if let Some(kubeconfig) = &self.kubeconfig {
             command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", OPERATOR_NAMESPACE);
             command.args(["--allow-file-repositories", "--allow-cidr=127.0.0.0/8,::1/128"]);
@@ -157,7 +260,11 @@ impl World {
             if !self.is_given("--repository-webhook-bind-address") {
                 command.arg("--repository-webhook-bind-address=0");
             }
-            command.arg(format!("--watch-namespace={}", self.namespace));
+            let watched: Vec<&str> =
+                std::iter::once(&self.namespace).chain(&self.others).map(String::as_str).collect();
+            if !self.is_given("--watch-namespace-selector") {
+                command.arg(format!("--watch-namespace={}", watched.join(",")));
+            }
             for (variable, directory) in [
                 ("REPO_BASE_DIR", "repos"),
                 ("CACHE_BASE_DIR", "cache"),
@@ -174,7 +281,8 @@ impl World {
         if !self.is_given("--log-level") {
             command.args(["--log-level", "debug"]);
         }
-        command.args(&self.arguments);
+        command.env("DECLAREST_VAR_HIDDEN", "concealed-value");
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.operator = Some(command.spawn().unwrap());
         if self.kubeconfig.is_none() {
@@ -196,10 +304,14 @@ impl World {
 
     /// Asks the operator to stop, as Kubernetes does, and waits for it.
     pub fn terminate(&mut self) -> ExitStatus {
-        let mut operator = self.operator.take().unwrap();
-        let pid = operator.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        operator.wait().unwrap()
+        self.signal("-TERM");
+        self.operator.take().unwrap().wait().unwrap()
+    }
+
+    /// Sends a signal to the operator.
+    pub fn signal(&self, signal: &str) {
+        let pid = self.operator.as_ref().unwrap().id();
+        assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
     }
 
     /// Waits for the operator to end by itself.
@@ -225,10 +337,25 @@ impl World {
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
     }
 
+    /// CPU time of the running operator so far.
+    pub fn cpu_time(&self) -> Duration {
+        // Clock ticks in user and system mode, of which Linux shows 100 a second (`proc(5)`).
+        let stat = self.process("stat");
+        let fields = stat.rsplit_once(") ").unwrap().1.split(' ');
+        let ticks: u64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
     /// What the system reports about the operator's process (`proc(5)`).
     pub fn process(&self, file: &str) -> String {
         let pid = self.operator.as_ref().unwrap().id();
         fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap()
+    }
+
+    /// The number of entries in a directory about the operator's process (`proc(5)`).
+    pub fn process_entries(&self, directory: &str) -> usize {
+        let pid = self.operator.as_ref().unwrap().id();
+        fs::read_dir(format!("/proc/{pid}/{directory}")).unwrap().count()
     }
 
     /// What the operator logged so far, all its lives together.
@@ -276,8 +403,11 @@ impl World {
 
     fn write_manifest(&self, object: &Value) {
         let (kind, name) = (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
-        let file = self.manifests().join(format!("{kind}-{name}.json").to_lowercase());
-        fs::write(file, object.to_string()).unwrap();
+        fs::write(self.manifest(kind, name), object.to_string()).unwrap();
+    }
+
+    fn manifest(&self, kind: &str, name: &str) -> PathBuf {
+        self.manifests().join(format!("{}-{kind}-{name}.json", self.namespace).to_lowercase())
     }
 
     fn collection(&self, kind: &str) -> String {
@@ -345,8 +475,7 @@ impl World {
 
     /// Deletes an object and its manifest and waits until it is gone.
     pub async fn delete<K: Object>(&self, name: &str) {
-        let file = self.manifests().join(format!("{}-{name}.json", K::kind(&())).to_lowercase());
-        let _ = fs::remove_file(file);
+        let _ = fs::remove_file(self.manifest(&K::kind(&()), name));
         let api = self.api::<K>();
         let _ = api.delete(name, &DeleteParams::default()).await;
         self.eventually(&format!("{name} is gone"), || async {
@@ -488,6 +617,12 @@ impl World {
         }
     }
 
+    /// Waits until the operator has removed a file or directory, which it does after the object is gone.
+    pub async fn removed(&self, path: &Path) {
+        let what = format!("{} is removed", path.display());
+        self.eventually(&what, || async { (!path.exists()).then_some(()) }).await;
+    }
+
     async fn wait_for_file(&self, file: &Path) -> String {
         self.eventually(&format!("{} is written", file.display()), || async {
             fs::read_to_string(file).ok().filter(|text| !text.is_empty())
@@ -529,6 +664,10 @@ impl Drop for World {
             let _ = operator.wait();
         }
     }
+}
+
+fn owned(environment: &[(&str, &str)]) -> Vec<(String, String)> {
+    environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// Whether the tests run against a real API server.

@@ -224,6 +224,7 @@ async fn read(mut answer: Response, url: &Url, limit: usize) -> Result<Bytes, Bu
     match collect(&mut answer, limit).await.map_err(|error| broken(url, error))? {
         Collected::Whole(body) => Ok(body),
         Collected::Cut(_) => Err(too_large(url, limit as u64)),
+        Collected::Short(shortage) => Err(failed(url, shortage.to_string())),
     }
 }
 

@@ -18,6 +18,9 @@ const BASE_STACK: usize = 16 << 20;
 /// The additional stack for each byte of the text, because each byte may nest one level deeper.
 const STACK_PER_BYTE: usize = 16 << 10;
 
+/// The variable of [`Context::observed`](super::Context::observed).
+const OBSERVED: &str = "$observed";
+
 /// The name of the definition that contains the expression.
 const MAIN: &str = "transform";
 
@@ -95,6 +98,7 @@ fn parse_and_compile(text: &str) -> Result<Filter<Machine>, ExpressionError> {
         .load(&arena, File { code: MAIN, path: () })
         .map_err(|_| syntax(text, text, "an expression"))?;
     jaq_core::Compiler::default()
+        .with_global_vars([OBSERVED])
         .with_funs(natives::public().chain(natives::tolls()))
         .compile(modules)
         .map_err(|errors| unknown(text, errors.iter().flat_map(|(_, errors)| errors)))

@@ -103,13 +103,18 @@ impl Program {
     /// Returns the result for `input`: null if there is no output, the output if there is one, otherwise an array of
     /// the outputs. Must run on the stack of [`on_large_stack`].
     pub(crate) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, Failure> {
-        self.run_metered(input, &Meter::start(context.resources, TIME_LIMIT))
+        self.run_metered(input, context.observed, &Meter::start(context.resources, TIME_LIMIT))
     }
 
-    fn run_metered(&self, input: &Value, meter: &Meter<'_>) -> Result<Value, Failure> {
+    fn run_metered(
+        &self,
+        input: &Value,
+        observed: Option<&Value>,
+        meter: &Meter<'_>,
+    ) -> Result<Value, Failure> {
         let mut budget = OUTPUT_LIMIT;
         let mut outputs = Vec::new();
-        self.each_output(input, meter, |output| {
+        self.each_output(input, observed, meter, |output| {
             outputs.push(convert::from_jq(output, &mut budget)?);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -124,7 +129,7 @@ impl Program {
     /// the stack of [`on_large_stack`].
     pub(crate) fn holds(&self, input: &Value) -> Result<bool, Failure> {
         let mut holds = false;
-        self.each_output(input, &Meter::start(None, TIME_LIMIT), |output| {
+        self.each_output(input, None, &Meter::start(None, TIME_LIMIT), |output| {
             holds = !matches!(output, Val::Null | Val::Bool(false));
             Ok(if holds { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
@@ -134,11 +139,13 @@ impl Program {
     fn each_output(
         &self,
         input: &Value,
+        observed: Option<&Value>,
         meter: &Meter<'_>,
         mut take: impl FnMut(&Val) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
-        let input = convert::to_jq(input).map_err(|reason| Failure::Evaluation(reason.to_owned()))?;
-        let context = Ctx::new(Run { lut: &self.filter.lut, meter }, Vars::new([]));
+        let to_jq = |value| convert::to_jq(value).map_err(|reason| Failure::Evaluation(reason.to_owned()));
+        let (input, observed) = (to_jq(input)?, observed.map_or(Ok(Val::Null), to_jq)?);
+        let context = Ctx::new(Run { lut: &self.filter.lut, meter }, Vars::new([observed]));
         for output in self.filter.id.run::<Machine>((context, input)) {
             let output = output.map_err(|exception| match exception.get_err() {
                 Ok(error) => Failure::Evaluation(describe::error(error, self.source.as_deref())),

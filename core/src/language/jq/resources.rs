@@ -23,4 +23,6 @@ pub trait ResourceReader: Sync {
 pub struct Context<'a> {
     /// The reader for `resource("path")`. It is set for lists only; without it, the function is an error.
     pub resources: Option<&'a dyn ResourceReader>,
+    /// The value of the variable `$observed`; null if it is not set.
+    pub observed: Option<&'a Value>,
 }

@@ -17,7 +17,7 @@ fn json(text: &str) -> Value {
 /// Evaluates with the time limit `time`.
 fn within(time: Duration, text: &str, input: &Value) -> Result<Value, Failure> {
     let program = Program::compile(text, Origin::Metadata).unwrap();
-    on_large_stack(|| program.run_metered(input, &Meter::start(None, time))).unwrap()
+    on_large_stack(|| program.run_metered(input, None, &Meter::start(None, time))).unwrap()
 }
 
 fn evaluate(text: &str, input: &str) -> Result<Value, Failure> {

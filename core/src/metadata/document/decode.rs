@@ -1,6 +1,6 @@
 //! Decodes metadata documents from YAML and JSON. The types derive it, except for the rules here.
 
-use super::{DefaultsSource, Document, DocumentError, Headers, PaginationStyle};
+use super::{DefaultsSource, Document, DocumentError, Headers, OperationName, PaginationStyle};
 use crate::payload::PayloadType;
 use crate::payload::fields::{Field, FieldError, read_document};
 
@@ -21,17 +21,67 @@ impl Document {
     }
 }
 
-/// The keys of operations that are not a list.
-const OPERATION: &[&str] = &["method", "path", "query", "headers", "body", "transforms", "validate"];
+impl OperationName {
+    /// The values of `mode` in documents.
+    pub(super) const fn modes(self) -> &'static [&'static str] {
+        match self {
+            Self::Compare => &["exact", "declared"],
+            Self::Update => &["replace", "merge", "merge-patch", "json-patch"],
+            _ => &[],
+        }
+    }
+
+    /// The keys of the operation in documents.
+    pub(super) const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::List => {
+                &["method", "path", "query", "headers", "body", "transforms", "validate", "pagination"]
+            }
+            Self::Update => &["method", "path", "query", "headers", "body", "transforms", "validate", "mode"],
+            Self::Compare => {
+                &["method", "path", "query", "headers", "body", "transforms", "validate", "mode", "arrays"]
+            }
+            Self::Get => {
+                &["method", "path", "query", "headers", "body", "transforms", "validate", "from", "absent"]
+            }
+            Self::Create | Self::Delete => {
+                &["method", "path", "query", "headers", "body", "transforms", "validate"]
+            }
+        }
+    }
+}
 
 /// Checks keys, and the rules that concern several of them.
 fn rules(section: &str, object: &Field, known: &'static [&'static str]) -> Result<(), FieldError> {
-    let has_pages = section != "OperationSection" || object.name() == "operations.list";
-    object.check_keys(if has_pages { known } else { OPERATION })?;
+    let is_operation = |name: &OperationName| {
+        section == "OperationSection" && object.name().strip_prefix("operations.") == Some(name.key())
+    };
+    let operation = OperationName::ALL.into_iter().find(is_operation);
+    object.check_keys(operation.map_or(known, OperationName::keys))?;
+    if let Some(operation) = operation {
+        mode(object, operation)?;
+    }
     match section {
         "OperationSection" => headers(object),
+        "AbsentSection" if object.member("status").is_none() && object.member("jq").is_none() => {
+            Err(object.fail("needs status or jq"))
+        }
         "DefaultsSection" => includes(object),
         "PaginationFields" => keys_of_style(object),
+        _ => Ok(()),
+    }
+}
+
+/// Rejects a mode of another operation.
+fn mode(object: &Field, operation: OperationName) -> Result<(), FieldError> {
+    let words = operation.modes();
+    match object
+        .member("mode")
+        .and_then(|field| field.scalar_text().map(|text| (text.to_owned(), field.clone())))
+    {
+        Some((text, field)) if !words.contains(&text.trim()) => {
+            Err(field.fail(format!("\"{text}\" is not supported; use {}", words.join(" or "))))
+        }
         _ => Ok(()),
     }
 }

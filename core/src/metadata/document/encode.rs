@@ -55,7 +55,7 @@ fn without_absent(json: Json) -> Json {
         Json::Object(members) => {
             let present = members.into_iter().filter(|(_, member)| !member.is_null());
             let present = present.map(|(key, member)| match key.as_str() {
-                "body" | "value" | "profiles" => (key, member),
+                "body" | "value" | "profiles" | "onRemove" => (key, member),
                 _ => (key, without_absent(member)),
             });
             Json::Object(present.collect())

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::defaults::FoldedDefaults;
 use super::{
-    Assertion, Document, DocumentError, ExternalizedAttribute, Format, Headers, IncludeError, OperationName,
-    OperationSection, Pagination, ResourceSection, SchemaRef, Step, ValidateSection, merge,
+    AbsentSection, ArrayRule, Assertion, Document, DocumentError, ExternalizedAttribute, Format, Headers,
+    IncludeError, OnRemove, OperationMode, OperationName, OperationSection, Pagination, ReadFrom,
+    ResourceSection, SchemaRef, Step, ValidateSection, merge,
 };
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
@@ -34,6 +35,16 @@ pub struct Resolved {
     pub secret: bool,
     /// The attributes that are secret.
     pub secret_attributes: Vec<Pointer>,
+    /// Whether the resource always exists.
+    pub singleton: bool,
+    /// What happens to the resource if Git no longer declares it.
+    pub on_remove: Option<OnRemove>,
+    /// The attributes that the server never shows.
+    pub write_only_attributes: Vec<Pointer>,
+    /// The attributes that a create leaves out.
+    pub deferred_attributes: Vec<Pointer>,
+    /// The templates of the paths that are written before the resource.
+    pub depends_on: Vec<String>,
     /// The attributes that are kept in their own files.
     pub externalized_attributes: Vec<ExternalizedAttribute>,
     /// The default values of payloads: the baseline merged with the selected profiles.
@@ -54,6 +65,14 @@ pub struct ResolvedOperation {
     pub query: BTreeMap<String, String>,
     /// The templates of header values.
     pub headers: Headers,
+    /// How payloads are compared, or what an update sends.
+    pub mode: Option<OperationMode>,
+    /// How the entries of arrays are matched.
+    pub arrays: BTreeMap<Pointer, ArrayRule>,
+    /// Where a resource is read.
+    pub from: Option<ReadFrom>,
+    /// Which answers mean that the resource does not exist.
+    pub absent: Option<AbsentSection>,
     /// The request body that is sent instead of the payload.
     pub body: Option<Value>,
     /// The operation's own steps; [`Resolved::transforms`] run before them.
@@ -111,6 +130,12 @@ impl Resolved {
         &self.operations[name as usize]
     }
 
+    /// Returns what happens to the resource on the server if Git no longer declares it.
+    pub fn on_remove(&self) -> &OnRemove {
+        let default = if self.singleton { &OnRemove::Keep } else { &OnRemove::Delete };
+        self.on_remove.as_ref().unwrap_or(default)
+    }
+
     /// Returns all steps of one operation, in order.
     pub fn steps(&self, name: OperationName) -> impl Iterator<Item = &Step> {
         self.transforms.iter().chain(&self.operation(name).transforms)
@@ -139,6 +164,11 @@ impl Resolved {
         replace_text(&mut self.remote_collection_path, layer.remote_collection_path.as_ref());
         self.format = layer.format.or(self.format);
         replace(&mut self.required_attributes, layer.required_attributes.as_ref());
+        self.singleton = layer.singleton.unwrap_or(self.singleton);
+        self.on_remove = layer.on_remove.clone().or_else(|| self.on_remove.take());
+        replace(&mut self.write_only_attributes, layer.write_only_attributes.as_ref());
+        replace(&mut self.deferred_attributes, layer.deferred_attributes.as_ref());
+        replace(&mut self.depends_on, layer.depends_on.as_ref());
         replace(&mut self.externalized_attributes, layer.externalized_attributes.as_ref());
         self.push_secrecy(layer);
     }
@@ -169,6 +199,15 @@ impl ResolvedOperation {
         }
         if let Some(headers) = &layer.headers {
             self.headers.overlay(headers);
+        }
+        self.mode = layer.mode.or(self.mode);
+        self.from = layer.from.or(self.from);
+        self.absent = layer.absent.clone().or_else(|| self.absent.take());
+        if let Some(arrays) = &layer.arrays {
+            if arrays.is_empty() {
+                self.arrays.clear();
+            }
+            self.arrays.extend(arrays.iter().map(|(at, rule)| (at.clone(), rule.clone())));
         }
         if let Some(body) = &layer.body {
             self.body = Some(body.clone());

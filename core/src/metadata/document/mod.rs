@@ -29,7 +29,9 @@ mod externalized;
 mod headers;
 mod infer;
 mod layers;
+mod lifecycle;
 mod managed;
+mod mode;
 mod model;
 mod pagination;
 mod resolved;
@@ -43,6 +45,8 @@ pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, 
 pub use headers::Headers;
 pub use infer::infer_defaults;
 pub use layers::{Layers, Resolved, ResolvedOperation, ResolvedValidation};
+pub use lifecycle::{AbsentSection, OnRemove, ReadFrom};
+pub use mode::{ArrayRule, OperationMode};
 pub use model::{
     Assertion, Document, Format, OperationDefaultsSection, OperationName, OperationSection,
     OperationsSection, ResourceSection, SchemaRef, SelectorSection, Step, ValidateSection,

@@ -7,12 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::headers::headers;
+use super::lifecycle::on_remove;
 use super::pagination::PaginationFields;
 use super::schema_forms as schema;
-use super::{DefaultsSection, ExternalizedAttribute, Headers, Pagination};
+use super::{
+    AbsentSection, ArrayRule, DefaultsSection, ExternalizedAttribute, Headers, OnRemove, OperationMode,
+    Pagination, ReadFrom,
+};
 use crate::payload::fields::{members, one_or_many, unless_blank, value};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Class, PayloadType, Value};
@@ -66,6 +71,17 @@ pub struct ResourceSection {
     pub secret: Option<bool>,
     /// Attributes that are secret.
     pub secret_attributes: Option<Vec<Pointer>>,
+    /// Whether the resource always exists: it is only read and updated, never created or deleted.
+    pub singleton: Option<bool>,
+    /// What happens to the resource on the server if Git no longer declares it: delete, keep, or reset with a payload.
+    #[schemars(schema_with = "on_remove")]
+    pub on_remove: Option<OnRemove>,
+    /// Attributes that the server never shows. They are compared with what was written last.
+    pub write_only_attributes: Option<Vec<Pointer>>,
+    /// Attributes that a create leaves out. An update sets them after the rest of the run.
+    pub deferred_attributes: Option<Vec<Pointer>>,
+    /// Templates of the paths of resources or collections that are written before this resource.
+    pub depends_on: Option<Vec<String>>,
     /// Attributes that are kept in their own files.
     pub externalized_attributes: Option<Vec<ExternalizedAttribute>>,
     /// Default values of payloads.
@@ -233,6 +249,16 @@ pub struct OperationSection {
     #[serde(deserialize_with = "headers")]
     #[schemars(schema_with = "schema::headers")]
     pub headers: Option<Headers>,
+    /// How payloads are compared, or what an update sends.
+    pub mode: Option<OperationMode>,
+    /// How the entries of arrays are matched: the pointer of the array, with `*` for any member or entry, and "set",
+    /// "ordered", or the pointer of a key in the entries.
+    #[serde(deserialize_with = "array_rules")]
+    pub arrays: Option<BTreeMap<Pointer, ArrayRule>>,
+    /// Where a resource is read (default: address).
+    pub from: Option<ReadFrom>,
+    /// Which answers mean that the resource does not exist, in addition to 404 and 410.
+    pub absent: Option<AbsentSection>,
     /// The request body, sent literally instead of the payload.
     #[serde(deserialize_with = "value")]
     #[schemars(schema_with = "schema::any")]
@@ -244,6 +270,15 @@ pub struct OperationSection {
     /// How the pages after the first one are requested. By default, this is taken from the responses.
     #[schemars(with = "Option<PaginationFields>")]
     pub pagination: Option<Pagination>,
+}
+
+/// Reads the rules of arrays, by their pointers.
+fn array_rules<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BTreeMap<Pointer, ArrayRule>>, D::Error> {
+    let Some(rules) = members::<D, ArrayRule>(deserializer)? else { return Ok(None) };
+    let parsed = rules.into_iter().map(|(at, rule)| Ok((Pointer::try_from(at)?, rule)));
+    parsed.collect::<Result<_, String>>().map(Some).map_err(D::Error::custom)
 }
 
 /// One step of a transform pipeline.

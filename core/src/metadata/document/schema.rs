@@ -1,23 +1,38 @@
 //! The JSON Schema of a metadata document.
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
-use super::Document;
+use super::{Document, OperationName};
 use crate::payload::fields::json_schema_of;
 
 /// Returns the JSON Schema (draft 2020-12) for completion and checks in editors. It defines the keys and the types of
 /// values. Only [`Document::decode`] and validation check templates and combinations of fields.
 pub fn json_schema() -> Json {
     let mut schema = json_schema_of::<Document>("DeclaREST metadata");
-    // All operations have one type, but only the list has pages.
-    let mut operation = schema["$defs"]["OperationSection"].clone();
-    if let Some(keys) = operation["properties"].as_object_mut() {
-        keys.remove("pagination");
+    // All operations have one type, but some keys and modes belong to one operation.
+    let all = schema["$defs"]["OperationSection"].clone();
+    for (operation, name, description) in [
+        (OperationName::Create, "OperationSection", "One operation."),
+        (OperationName::Get, "GetSection", "The operation that reads a resource."),
+        (OperationName::Update, "UpdateSection", "The operation that updates a resource."),
+        (OperationName::List, "ListSection", "The operation that lists a collection."),
+        (OperationName::Compare, "CompareSection", "The comparison of the desired and the observed payload."),
+    ] {
+        let mut section = all.clone();
+        section["description"] = description.into();
+        if let Some(keys) = section["properties"].as_object_mut() {
+            keys.retain(|key, _| operation.keys().contains(&key.as_str()));
+            if let Some(mode) = keys.get_mut("mode") {
+                *mode = json!({"description": mode["description"], "enum": operation.modes()});
+            }
+        }
+        schema["$defs"][name] = section;
+        let reference = format!("#/$defs/{name}");
+        schema["$defs"]["OperationsFields"]["properties"][operation.key()]["$ref"] = reference.into();
     }
-    let list = std::mem::replace(&mut schema["$defs"]["OperationSection"], operation);
-    schema["$defs"]["ListSection"] = list;
-    schema["$defs"]["ListSection"]["description"] = "The operation that lists a collection.".into();
-    schema["$defs"]["OperationsFields"]["properties"]["list"]["$ref"] = "#/$defs/ListSection".into();
+    if let Some(definitions) = schema["$defs"].as_object_mut() {
+        definitions.remove("OperationMode");
+    }
     schema
 }
 
@@ -25,9 +40,7 @@ pub fn json_schema() -> Json {
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::json;
-
-    use super::super::{DocumentError, OperationName, PaginationStyle};
+    use super::super::{DocumentError, PaginationStyle};
     use super::*;
     use crate::payload::PayloadType;
     use crate::payload::fields::FieldError;
@@ -76,8 +89,8 @@ mod tests {
                 other => panic!("{document}: {other:?}"),
             }
         });
-        // Eight objects of the document, four of each operation, and the pagination of list.
-        assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 1);
+        // Eight objects of the document, four of each operation, the absence of get and the pagination of list.
+        assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 2);
     }
 
     /// An empty object is an error of the decoder if the schema requires a key.

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use http::HeaderName;
 
 use super::{
-    DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationName, OperationSection,
-    OperationsSection, Pagination, ResourceSection, Step,
+    AbsentSection, DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationName,
+    OperationSection, OperationsSection, Pagination, ResourceSection, Step,
 };
 use crate::payload::pointer::Pointer;
 use crate::repository::{is_profile_name, sidecar_file};
@@ -83,6 +83,8 @@ impl Document {
         let resource = self.resource.iter().filter_map(|resource| {
             let lists = [
                 ("requiredAttributes", is_filled(resource.required_attributes.as_ref())),
+                ("writeOnlyAttributes", is_filled(resource.write_only_attributes.as_ref())),
+                ("deferredAttributes", is_filled(resource.deferred_attributes.as_ref())),
                 ("secretAttributes", is_filled(resource.secret_attributes.as_ref())),
                 ("externalizedAttributes", is_filled(resource.externalized_attributes.as_ref())),
             ];
@@ -122,6 +124,15 @@ impl Checks<'_> {
             self.template(kind, &format!("resource.{key}"), text.as_ref())?;
         }
         pointers("resource.requiredAttributes", resource.required_attributes.as_ref())?;
+        pointers("resource.writeOnlyAttributes", resource.write_only_attributes.as_ref())?;
+        pointers("resource.deferredAttributes", resource.deferred_attributes.as_ref())?;
+        for (index, path) in resource.depends_on.iter().flatten().enumerate() {
+            let field = format!("resource.dependsOn[{index}]");
+            if !path.starts_with('/') {
+                return invalid(field, "a path of the repository must start with \"/\"");
+            }
+            self.template(TemplateField::Path, &field, Some(path))?;
+        }
         pointers("resource.secretAttributes", resource.secret_attributes.as_ref())?;
         if resource.secret == Some(true) && is_filled(resource.secret_attributes.as_ref()) {
             return invalid(
@@ -159,6 +170,9 @@ impl Checks<'_> {
             self.template(TemplateField::Header, &field, Some(&value.to_owned()))?;
         }
         self.transforms(field, operation.transforms.as_ref())?;
+        if let Some(absent) = &operation.absent {
+            self.absent(&format!("{field}.absent"), absent)?;
+        }
         if let Some(stated) = &operation.pagination {
             pagination(&format!("{field}.pagination"), stated)?;
         }
@@ -172,6 +186,19 @@ impl Checks<'_> {
             (self.jq)(&assertion.jq).or_else(|reason| invalid(field, reason))?;
         }
         Ok(())
+    }
+
+    fn absent(&self, field: &str, absent: &AbsentSection) -> Outcome {
+        let is_other =
+            |status: &&u16| !(400..500).contains(*status) || [401, 403, 408, 429].contains(*status);
+        if let Some(status) = absent.status.iter().flatten().find(is_other) {
+            let reason = format!("{status} is not allowed; use 4xx, except 401, 403, 408 and 429");
+            return invalid(format!("{field}.status"), reason);
+        }
+        match &absent.jq {
+            Some(jq) => (self.jq)(jq).or_else(|reason| invalid(format!("{field}.jq"), reason)),
+            None => Ok(()),
+        }
     }
 
     fn transforms(&self, field: &str, steps: Option<&Vec<Step>>) -> Outcome {

@@ -15,6 +15,9 @@ pub enum OpenApiError {
         /// The error of the JSON parser if the text starts like JSON, otherwise of the YAML parser.
         reason: String,
     },
+    /// The document needs too much memory.
+    #[error("the OpenAPI document has too many values: decoded, it exceeds the limit of memory")]
+    TooHeavy,
     /// The document is not an object.
     #[error("the OpenAPI document is {kind}, not an object")]
     NotAnObject {

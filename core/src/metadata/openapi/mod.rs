@@ -32,8 +32,9 @@ mod servers;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::sha256;
+use crate::memory::Share;
 use crate::payload::pointer::Pointer;
-use crate::payload::{Object, PayloadType, Value};
+use crate::payload::{MAX_WEIGHT, Object, PayloadType, Value};
 
 pub use error::OpenApiError;
 pub use operation::{ApiOperation, Media};
@@ -52,13 +53,21 @@ pub struct OpenApi {
     /// Whether keywords next to a `$ref` apply. They do since 3.1, which uses JSON Schema 2020-12.
     siblings_count: bool,
     digest: String,
+    #[expect(dead_code, reason = "held until the document is dropped")]
+    held: Share,
 }
 
 impl OpenApi {
     /// Parses a document as JSON, otherwise as YAML. Fails with [`OpenApiError::Syntax`] or
     /// [`OpenApiError::NotAnObject`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenApiError> {
-        let mut root = read::document(bytes)?;
+        Self::parse_within(bytes, MAX_WEIGHT)
+    }
+
+    /// Like [`OpenApi::parse`], but fails with [`OpenApiError::TooHeavy`] if the document needs more than `limit` bytes of
+    /// memory.
+    pub(crate) fn parse_within(bytes: &[u8], limit: usize) -> Result<Self, OpenApiError> {
+        let mut root = read::document(bytes, limit)?;
         let version_2 = convert::is_version_2(&root);
         if version_2 {
             root = convert::upgrade(root);
@@ -67,7 +76,17 @@ impl OpenApi {
         let root = Value::Object(root);
         let digest = sha256(Sha256::new_with_prefix(bytes));
         let (paths, prefixes) = (Paths::read(&root), servers::prefixes(&root));
-        Ok(Self { root, paths, prefixes, siblings_count, digest })
+        Ok(Self { root, paths, prefixes, siblings_count, digest, held: Share::default() })
+    }
+
+    /// Returns the approximate memory of the document in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        self.root.weight()
+    }
+
+    /// Returns the document, which holds a share of memory.
+    pub(crate) fn holding(self, held: Share) -> Self {
+        Self { held, ..self }
     }
 
     /// `sha256:` and the digest of the bytes of the document.

@@ -4,17 +4,20 @@
 //! floats, and YAML keys that are not strings (status codes) become strings.
 
 use super::OpenApiError;
-use crate::payload::{Located, Object, Part, PayloadType, Value, decode_located};
+use crate::payload::{
+    Located, Object, Part, PayloadType, TOO_HEAVY, Value, decode_leniently, decode_located_within,
+};
 
-/// Parses JSON, otherwise YAML.
-pub fn document(bytes: &[u8]) -> Result<Object, OpenApiError> {
+/// Parses JSON, otherwise YAML. The result needs at most `limit` bytes of memory.
+pub fn document(bytes: &[u8], limit: usize) -> Result<Object, OpenApiError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let json = serde_json::from_slice::<serde_json::Value>(bytes);
-    let value = match json {
-        Ok(json) => of_json(json),
-        Err(json_error) => match decode_located(PayloadType::Yaml, bytes) {
+    let value = match decode_leniently(bytes, limit) {
+        Ok(value) => value,
+        Err(error) if error.to_string().starts_with(TOO_HEAVY) => return Err(OpenApiError::TooHeavy),
+        Err(json_error) => match decode_located_within(PayloadType::Yaml, bytes, limit) {
             Ok(Some(root)) => of_yaml(root),
             Ok(None) => Value::Null,
+            Err(error) if error.is_too_heavy() => return Err(OpenApiError::TooHeavy),
             Err(yaml_error) => {
                 let like_json = bytes.trim_ascii_start().starts_with(b"{");
                 let reason = if like_json { json_error.to_string() } else { yaml_error.to_string() };
@@ -25,23 +28,6 @@ pub fn document(bytes: &[u8]) -> Result<Object, OpenApiError> {
     match value {
         Value::Object(root) => Ok(root),
         other => Err(OpenApiError::NotAnObject { kind: other.kind() }),
-    }
-}
-
-fn of_json(json: serde_json::Value) -> Value {
-    use serde_json::Value as Json;
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(value) => Value::Bool(value),
-        Json::String(text) => Value::String(text),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => Value::Int(integer),
-            None => number.as_f64().map_or(Value::Null, Value::Float),
-        },
-        Json::Array(items) => Value::Array(items.into_iter().map(of_json).collect()),
-        Json::Object(members) => {
-            Value::Object(members.into_iter().map(|(key, member)| (key, of_json(member))).collect())
-        }
     }
 }
 

@@ -108,7 +108,7 @@ impl ResourceReader for Shops {
 }
 
 fn list(text: &str, shops: &Shops) -> Result<Value, TransformError> {
-    jq(text).apply(json(r#"["rio","lima"]"#), Context { resources: Some(shops) })
+    jq(text).apply(json(r#"["rio","lima"]"#), Context { resources: Some(shops), ..Context::default() })
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use super::{flat_text, lines, utf8};
+use crate::payload::weight::Meter;
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
 /// It is a mark only at the beginning of a file, and an ordinary character elsewhere.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Decodes a file. All values are strings. The last of several equal keys applies.
-pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
+pub fn decode(bytes: &[u8], meter: &Meter) -> Result<Value, PayloadError> {
     let text = utf8(PayloadType::Ini, bytes)?;
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut root = Object::new();
@@ -21,6 +22,10 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
             Line::Section("") => return Err(fail("the section has no name".to_owned())),
             Line::Entry("", _) => return Err(fail("the key before the separator is empty".to_owned())),
             Line::Section(name) => {
+                meter
+                    .object()
+                    .and_then(|()| meter.member(name.len()))
+                    .map_err(|reason| fail(reason.to_owned()))?;
                 let opened = root.entry(name.to_owned()).or_insert_with(|| Value::Object(Object::new()));
                 if opened.as_object().is_none() {
                     return Err(fail(format!("the section \"{name}\" has the name of a key above")));
@@ -28,6 +33,8 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
                 section = Some(name.to_owned());
             }
             Line::Entry(key, value) => {
+                let counted = meter.member(key.len()).and_then(|()| meter.scalar(value.len()));
+                counted.map_err(|reason| fail(reason.to_owned()))?;
                 let members = match section.as_ref().and_then(|name| root.get_mut(name)) {
                     Some(Value::Object(members)) => members,
                     _ => &mut root,
@@ -143,7 +150,7 @@ mod tests {
     #[case::not_a_section("[a]b = 1", r#"{"[a]b":"1"}"#)]
     #[case::byte_order_mark("\u{feff}a=1", r#"{"a":"1"}"#)]
     fn decodes(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(decode(text.as_bytes()).unwrap(), json(expected));
+        assert_eq!(decode_as(PayloadType::Ini, text.as_bytes()).unwrap(), json(expected));
     }
 
     #[rstest]
@@ -152,7 +159,7 @@ mod tests {
     #[case("\n= s3cret", "cannot decode ini, line 2: the key before the separator is empty")]
     #[case("db=1\r\n\r\n[db]", "cannot decode ini, line 3: the section \"db\" has the name of a key above")]
     fn rejects(#[case] text: &str, #[case] message: &str) {
-        assert_eq!(decode(text.as_bytes()).unwrap_err().to_string(), message);
+        assert_eq!(decode_as(PayloadType::Ini, text.as_bytes()).unwrap_err().to_string(), message);
     }
 
     #[rstest]
@@ -178,8 +185,8 @@ mod tests {
     #[case("\u{feff}\u{feff}")]
     #[case("[s]\n\u{feff} \u{feff}")]
     fn byte_order_marks_survive(#[case] text: &str) {
-        let value = decode(text.as_bytes()).unwrap();
-        assert_eq!(decode(&encode(&value).unwrap()).unwrap(), value);
+        let value = decode_as(PayloadType::Ini, text.as_bytes()).unwrap();
+        assert_eq!(decode_as(PayloadType::Ini, &encode(&value).unwrap()).unwrap(), value);
     }
 
     #[rstest]

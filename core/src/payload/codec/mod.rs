@@ -10,11 +10,15 @@ mod text;
 mod yaml;
 
 use super::error::NOT_FINITE;
-use super::{MAX_DEPTH, PayloadError, PayloadType, Value};
+use super::weight::Meter;
+use super::{MAX_DEPTH, MAX_WEIGHT, PayloadError, PayloadType, Value};
 
 use compose::{Compose, Scalar};
-pub use json::AnyValue;
+pub use json::{AnyValue, decode_leniently};
 pub use located::{Located, Part};
+
+/// The most memory that a document with places may need without them.
+const MAX_DOCUMENT_WEIGHT: usize = 32 << 20;
 
 const TOO_DEEP: &str = "arrays and objects nested deeper than 127 levels";
 
@@ -22,24 +26,46 @@ const TOO_DEEP: &str = "arrays and objects nested deeper than 127 levels";
 ///
 /// Structured types return the value of their syntax. Text types return a string, or bytes if the content is not
 /// UTF-8, so that it is preserved. Binary types return bytes. Fails with [`PayloadError::Decode`], also for nesting
-/// beyond [`MAX_DEPTH`] and, in YAML, for aliases that expand to more than 64 MiB.
+/// beyond [`MAX_DEPTH`], for a value that needs more memory than [`MAX_WEIGHT`] and, in YAML, for aliases that expand to
+/// more than 64 MiB.
 pub fn decode(payload_type: PayloadType, bytes: &[u8]) -> Result<Value, PayloadError> {
+    decode_within(payload_type, bytes, MAX_WEIGHT)
+}
+
+/// Like [`decode`], but stops with an error that [is too heavy](PayloadError::is_too_heavy) when the value needs more
+/// than `limit` bytes of memory.
+pub fn decode_within(payload_type: PayloadType, bytes: &[u8], limit: usize) -> Result<Value, PayloadError> {
+    let meter = Meter::new(limit.min(MAX_WEIGHT));
     match payload_type {
-        PayloadType::Json => json::decode(bytes),
-        PayloadType::Yaml => yaml::decode(bytes),
-        PayloadType::Ini => ini::decode(bytes),
-        PayloadType::Properties => properties::decode(bytes),
-        PayloadType::Xml | PayloadType::Hcl | PayloadType::Text => Ok(text::decode(bytes)),
+        PayloadType::Json => return json::decode(bytes, &meter),
+        PayloadType::Yaml => return yaml::decode(bytes, &meter),
+        PayloadType::Ini => return ini::decode(bytes, &meter),
+        PayloadType::Properties => return properties::decode(bytes, &meter),
+        PayloadType::Xml | PayloadType::Hcl | PayloadType::Text | PayloadType::OctetStream => {}
+    }
+    meter.scalar(bytes.len()).map_err(|reason| PayloadError::decode(payload_type, 1, None, reason))?;
+    match payload_type {
         PayloadType::OctetStream => Ok(octet_stream::decode(bytes)),
+        _ => Ok(text::decode(bytes)),
     }
 }
 
 /// Decodes a YAML or JSON document with the place of each part; `None` for an empty document or another type.
 /// Duplicate keys are an error in both formats.
 pub fn decode_located(payload_type: PayloadType, bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
+    decode_located_within(payload_type, bytes, MAX_DOCUMENT_WEIGHT)
+}
+
+/// Like [`decode_located`], with another limit of memory than 32 MiB.
+pub fn decode_located_within(
+    payload_type: PayloadType,
+    bytes: &[u8],
+    limit: usize,
+) -> Result<Option<Located>, PayloadError> {
+    let meter = Meter::new(limit);
     match payload_type {
-        PayloadType::Json => json::decode_located(bytes),
-        PayloadType::Yaml => yaml::compose(bytes),
+        PayloadType::Json => json::decode_located(bytes, &meter),
+        PayloadType::Yaml => yaml::compose(bytes, &meter),
         _ => Ok(None),
     }
 }

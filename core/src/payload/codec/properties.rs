@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use super::{flat_text, lines, utf8};
+use crate::payload::weight::Meter;
 use crate::payload::{Object, PayloadError, PayloadType, Value};
 
 /// Decodes a flat map of strings. The last of several equal keys applies.
-pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
+pub fn decode(bytes: &[u8], meter: &Meter) -> Result<Value, PayloadError> {
     let text = utf8(PayloadType::Properties, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut members = Object::new();
@@ -25,6 +26,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
         let (key, value) = split(&logical);
         let fail = |reason| PayloadError::decode(PayloadType::Properties, index + 1, None, reason);
         let (key, value) = (unescape(key).map_err(fail)?, unescape(value).map_err(fail)?);
+        meter.member(key.len()).and_then(|()| meter.scalar(value.len())).map_err(fail)?;
         members.insert(key, Value::String(value));
     }
     Ok(Value::Object(members))
@@ -166,7 +168,7 @@ mod tests {
     #[case::byte_order_mark("\u{feff}a=1", r#"{"a":"1"}"#)]
     #[case::empty_key("=1", r#"{"":"1"}"#)]
     fn decodes(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(decode(text.as_bytes()).unwrap(), json(expected));
+        assert_eq!(decode_as(PayloadType::Properties, text.as_bytes()).unwrap(), json(expected));
     }
 
     #[rstest]
@@ -177,7 +179,7 @@ mod tests {
     #[case("a=1,\\\n2\nb=\\ude00", "line 3: a \\u escape is half of a surrogate pair")]
     fn rejects(#[case] text: &str, #[case] message: &str) {
         let expected = format!("cannot decode properties, {message}");
-        assert_eq!(decode(text.as_bytes()).unwrap_err().to_string(), expected);
+        assert_eq!(decode_as(PayloadType::Properties, text.as_bytes()).unwrap_err().to_string(), expected);
     }
 
     #[rstest]

@@ -182,3 +182,32 @@ fn text_is_verbatim() {
     assert_eq!(decode(PayloadType::Xml, xml.as_bytes()).unwrap(), Value::from(xml));
     assert_eq!(encode(PayloadType::Xml, &Value::from(xml)).unwrap(), xml.as_bytes());
 }
+
+/// Small documents with many values, which need much more memory than their text.
+#[rstest]
+#[case::items(PayloadType::Json, "[", "0,", "0]")]
+#[case::objects(PayloadType::Json, "[", "{\"a\":0},", "0]")]
+#[case::flow(PayloadType::Yaml, "[", "0,", "0]")]
+#[case::blocks(PayloadType::Yaml, "", "- a: 0\n", "")]
+#[case::sections(PayloadType::Ini, "", "[N]\n", "")]
+#[case::keys(PayloadType::Properties, "", "N=\n", "")]
+#[case::text(PayloadType::Text, "", "xxxxxxxxxx", "")]
+fn a_document_with_too_many_values_is_rejected(
+    #[case] payload_type: PayloadType,
+    #[case] start: &str,
+    #[case] item: &str,
+    #[case] end: &str,
+) {
+    let items: String = (0..20_000).map(|number| item.replace('N', &number.to_string())).collect();
+    let text = format!("{start}{items}{end}");
+    let weight = decode(payload_type, text.as_bytes()).unwrap().weight();
+    let error = decode_within(payload_type, text.as_bytes(), weight / 2).unwrap_err();
+    assert!(error.is_too_heavy(), "{error}");
+    decode_within(payload_type, text.as_bytes(), weight + weight / 2).unwrap();
+}
+
+#[test]
+fn aliases_count_with_their_content() {
+    let text = format!("a: &a [{}0]\nb: [*a, *a, *a, *a]", "0,".repeat(1000));
+    assert!(decode_within(PayloadType::Yaml, text.as_bytes(), 100 << 10).unwrap_err().is_too_heavy());
+}

@@ -4,6 +4,7 @@ use super::Store;
 use super::disk::{Pending, remove};
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, PayloadType, Value};
+use crate::repository::MAX_PAYLOAD;
 use crate::repository::payload_name::extension;
 use crate::repository::sidecar::beside;
 use crate::repository::tree::join;
@@ -94,7 +95,8 @@ impl Store {
         if existing.is_none_or(|old| old.file != stored.file) {
             return Ok(Some(content));
         }
-        let before = self.tree().read(&stored.file)?.and_then(|bytes| decode_file(payload_type, &bytes).ok());
+        let before = self.tree().read_within(&stored.file, MAX_PAYLOAD)?;
+        let before = before.and_then(|bytes| decode_file(payload_type, &bytes).ok());
         // Formats that hold only strings decode a number as its text.
         let same = before.is_some_and(|before| {
             before == *value || decode_file(payload_type, &content).is_ok_and(|after| before == after)

@@ -5,7 +5,7 @@ use std::time::Instant;
 use git2::{ErrorCode, Oid, Repository};
 
 use super::super::connection::{self, Purpose};
-use super::super::{Remote, RepositoryError, fetch, handles};
+use super::super::{Quota, Remote, RepositoryError, fetch, handles};
 use super::Worktree;
 
 const ORIGIN: &str = "origin";
@@ -42,7 +42,7 @@ impl Worktree {
         let directory = repository.commondir();
         let fetched = connection::on_thread(remote, Purpose::Fetch, || {
             // Opened without the user's configuration, which could redirect the fetch (`url.insteadOf`).
-            fetch::fetch(&handles::open(directory)?, remote, &tracking, deadline)
+            fetch::fetch(&handles::open(directory)?, remote, &tracking, deadline, Quota::default())
         });
         match fetched {
             Ok(revision) => revision.oid().map(Some),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine;
@@ -9,6 +10,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use zeroize::Zeroizing;
 
 use super::FileStoreError;
+use crate::memory;
 use crate::secrets::Secret;
 
 /// The length of AES-256 keys in bytes.
@@ -18,6 +20,12 @@ const KEY_BYTES: usize = 32;
 const MOST_TIME: i64 = 100;
 const MOST_MEMORY: i64 = 4 * 1024 * 1024;
 const MOST_THREADS: i64 = 255;
+
+/// The most memory of a derivation in a process with a [budget](memory::limit), in KiB.
+const MOST_MEMORY_WITHIN_BUDGET: u32 = 128 * 1024;
+
+/// Held during a derivation: the memory of several at once could exceed that of the process.
+static DERIVING: Mutex<()> = Mutex::new(());
 
 /// A key of AES-256. It is zeroed on drop.
 pub(in crate::secrets) type Key = Zeroizing<[u8; KEY_BYTES]>;
@@ -135,8 +143,19 @@ impl Kdf {
         })
     }
 
-    /// Derives the key of a passphrase. This is slow and needs `memory` KiB.
-    pub(super) fn derive(self, passphrase: &Secret, salt: &[u8]) -> Result<Key, argon2::Error> {
+    /// Derives the key of a passphrase, one at a time in this process. This is slow and needs `memory` KiB.
+    pub(super) fn derive(self, passphrase: &Secret, salt: &[u8]) -> Result<Key, String> {
+        if memory::is_limited() && self.memory > MOST_MEMORY_WITHIN_BUDGET {
+            let (asked, most) = (self.memory >> 10, MOST_MEMORY_WITHIN_BUDGET >> 10);
+            return Err(format!(
+                "its header asks for {asked} MiB of memory, more than {most} MiB; write the file with other parameters"
+            ));
+        }
+        let _only = DERIVING.lock().unwrap_or_else(PoisonError::into_inner);
+        self.derive_now(passphrase, salt).map_err(|error| error.to_string())
+    }
+
+    fn derive_now(self, passphrase: &Secret, salt: &[u8]) -> Result<Key, argon2::Error> {
         let params = Params::new(self.memory, self.time, self.threads, Some(KEY_BYTES))?;
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params).hash_password_into(

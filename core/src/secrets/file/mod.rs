@@ -30,6 +30,9 @@ pub struct FileStoreSettings {
     pub path: PathBuf,
     /// The key or passphrase.
     pub key: KeyMaterial,
+    /// The directory on a volume that other users can write, if the file is below it. Symbolic links between the two are
+    /// not followed. Such a file is only read.
+    pub beneath: Option<PathBuf>,
     /// The parameters to derive keys from a passphrase when the file is written. Reading uses those in the file.
     pub kdf: Kdf,
 }
@@ -147,7 +150,10 @@ impl Inner {
             return Ok(Some(Arc::clone(secrets)));
         }
         known.snapshot = None;
-        let Some(Content { bytes, snapshot }) = snapshot::read(file)? else { return Ok(None) };
+        let Some(Content { bytes, snapshot }) = snapshot::read(file, self.settings.beneath.as_deref())?
+        else {
+            return Ok(None);
+        };
         let envelope = Envelope::parse(file, &bytes)?;
         let secrets = Arc::new(match &self.settings.key.0 {
             Material::Key(key) => envelope.open(file, key)?,
@@ -203,9 +209,10 @@ impl Known {
     ) -> Result<&Key, FileStoreError> {
         let key = match self.derived.take() {
             Some((known, key)) if known == derivation => key,
-            _ => derivation.kdf.derive(passphrase, &derivation.salt).map_err(|error| {
-                FileStoreError::Derive { file: file.to_owned(), reason: error.to_string() }
-            })?,
+            _ => derivation
+                .kdf
+                .derive(passphrase, &derivation.salt)
+                .map_err(|error| FileStoreError::Derive { file: file.to_owned(), reason: error })?,
         };
         Ok(&self.derived.insert((derivation, key)).1)
     }

@@ -4,7 +4,12 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 
+#[cfg(target_os = "linux")]
+use rustix::fs::OFlags;
+
 use super::FileStoreError;
+#[cfg(target_os = "linux")]
+use crate::confined;
 
 /// The state of a file when it was read. The file stays open, so that a newer file cannot get its inode.
 pub(super) struct Snapshot {
@@ -32,10 +37,26 @@ impl Snapshot {
     }
 }
 
+/// The largest file that is read, in bytes.
+const MAX_SIZE: u64 = 32 << 20;
+
+#[cfg(target_os = "linux")]
+fn open(path: &Path, beneath: Option<&Path>) -> io::Result<File> {
+    let Some(root) = beneath else { return File::open(path) };
+    let relative = path.strip_prefix(root).map_err(io::Error::other)?;
+    // A pipe must not block.
+    confined::open(root, relative, OFlags::RDONLY | OFlags::NONBLOCK)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open(path: &Path, _: Option<&Path>) -> io::Result<File> {
+    File::open(path)
+}
+
 /// Reads the file at `path` and removes the access of other users; `None` if there is no file.
-pub(super) fn read(path: &Path) -> Result<Option<Content>, FileStoreError> {
+pub(super) fn read(path: &Path, beneath: Option<&Path>) -> Result<Option<Content>, FileStoreError> {
     let failed = |action| move |source| FileStoreError::Io { action, file: path.to_owned(), source };
-    let mut file = match File::open(path) {
+    let mut file = match open(path, beneath) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed("open")(error)),
@@ -43,7 +64,10 @@ pub(super) fn read(path: &Path) -> Result<Option<Content>, FileStoreError> {
     let metadata = file.metadata().map_err(failed("read"))?;
     tighten(path, &file, &metadata);
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed("read"))?;
+    if metadata.len() > MAX_SIZE {
+        return Err(failed("read")(io::Error::other("it is larger than 32 MiB")));
+    }
+    (&mut file).take(MAX_SIZE).read_to_end(&mut bytes).map_err(failed("read"))?;
     Ok(Some(Content { bytes, snapshot: Snapshot { file, stamp: stamp(&metadata) } }))
 }
 

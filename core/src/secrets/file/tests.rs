@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     fn store(&self, key: KeyMaterial) -> FileStore {
-        FileStore::new(FileStoreSettings { path: self.file(), key, kdf: quick() })
+        FileStore::new(FileStoreSettings { beneath: None, path: self.file(), key, kdf: quick() })
     }
 
     fn envelope(&self) -> serde_json::Value {
@@ -167,7 +167,12 @@ async fn a_change_creates_missing_directories_and_the_file() {
     let fixture = Fixture::new(None);
     let nested = fixture.directory.path().join("x/y/secrets.json");
     let key_material = KeyMaterial::key(&secret(KEY)).unwrap();
-    let store = FileStore::new(FileStoreSettings { path: nested.clone(), key: key_material, kdf: quick() });
+    let store = FileStore::new(FileStoreSettings {
+        beneath: None,
+        path: nested.clone(),
+        key: key_material,
+        kdf: quick(),
+    });
     store.delete(&key("a")).await.unwrap();
     assert_eq!(store.list().await.unwrap(), []);
     assert_eq!(fs::metadata(nested.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);

@@ -26,7 +26,8 @@ async fn fixture() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("secrets.json");
     let key = KeyMaterial::key(&Secret::from("k".repeat(32))).unwrap();
-    let store = FileStore::new(FileStoreSettings { path: file.clone(), key, kdf: Kdf::default() });
+    let store =
+        FileStore::new(FileStoreSettings { beneath: None, path: file.clone(), key, kdf: Kdf::default() });
     let stored = STORED.map(|(key, value)| (SecretKey::parse(key).unwrap(), Secret::from(value.to_owned())));
     store.set_all(stored.into()).await.unwrap();
     Fixture { _directory: directory, file, reader: SecretReader::new(Some(store.into())) }

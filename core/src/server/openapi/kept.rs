@@ -3,15 +3,15 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{FetchedOpenApi, OpenApiSource, Place};
+use super::super::header::Header;
+use super::{FetchedOpenApi, OpenApiSource, Place, shared};
 use crate::digest::sha256;
-use crate::metadata::openapi::OpenApi;
 use crate::repository::{Mode, write_atomically};
 
 /// The file of the document, as it was fetched.
@@ -30,26 +30,42 @@ struct Provenance {
     conditions: Vec<(String, String)>,
 }
 
-impl FetchedOpenApi {
-    /// Returns the document in `directory`, if it came from `source` and is complete. Blocks.
-    pub(super) fn restore(directory: &Path, source: &OpenApiSource) -> Option<Self> {
+/// A stored document that is not parsed yet.
+pub(super) struct Stored {
+    bytes: Bytes,
+    digest: String,
+    source: OpenApiSource,
+    conditions: Vec<Header>,
+    file: PathBuf,
+}
+
+impl Stored {
+    /// Returns the document in `directory`, if it came from `source`. Blocks.
+    pub fn read(directory: &Path, source: &OpenApiSource) -> Option<Self> {
         let provenance: Provenance =
             serde_json::from_slice(&fs::read(directory.join(PROVENANCE)).ok()?).ok()?;
         if provenance.source != digest_of(source)? {
             return None;
         }
         let file = directory.join(DOCUMENT);
-        let document = OpenApi::parse(&fs::read(&file).ok()?).ok()?;
-        if document.digest() != provenance.digest {
-            return None;
-        }
         let header = |(name, value): (String, String)| {
             Some((name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?))
         };
         let conditions = provenance.conditions.into_iter().filter_map(header).collect();
-        Some(Self { document: Arc::new(document), source: source.clone(), conditions, file: Some(file) })
+        let bytes = fs::read(&file).ok()?.into();
+        Some(Self { bytes, digest: provenance.digest, source: source.clone(), conditions, file })
     }
 
+    /// Returns the document if it is complete.
+    pub async fn restore(self) -> Option<FetchedOpenApi> {
+        let Self { bytes, digest, source, conditions, file } = self;
+        let document = shared::document(bytes).await.ok()?;
+        let is_whole = document.digest() == digest;
+        is_whole.then(|| FetchedOpenApi { document, source, conditions, file: Some(file) })
+    }
+}
+
+impl FetchedOpenApi {
     /// Stores the document, whose text is `bytes`, in `directory`. Blocks.
     pub(super) fn keep(&mut self, bytes: &[u8], directory: &Path) -> io::Result<()> {
         let Some(source) = digest_of(&self.source) else { return Ok(()) };

@@ -1,6 +1,7 @@
 //! Loads the `OpenAPI` document of a managed server.
 
 mod kept;
+mod shared;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,16 @@ use futures::future::{BoxFuture, Shared};
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use tokio::io::AsyncReadExt;
+use tracing::Instrument as _;
 use url::Url;
 
+use self::kept::Stored;
+use self::shared::Unshared;
 use super::header::Header;
 use super::wire::BODY_LIMIT;
 use super::{Client, Request, Response, ServerError};
 use crate::error::{Categorized, Category};
+use crate::memory::Shortage;
 use crate::metadata::openapi::{OpenApi, OpenApiError};
 use crate::transport::shown;
 
@@ -76,6 +81,14 @@ pub enum OpenApiLoadError {
         #[source]
         source: OpenApiError,
     },
+    /// The memory for the document is not available.
+    #[error("{place}: {shortage}")]
+    Memory {
+        /// The file or URL.
+        place: String,
+        /// The cause.
+        shortage: Shortage,
+    },
     /// The thread that reads the document failed.
     #[error("reading the OpenAPI document {place} was interrupted")]
     Interrupted {
@@ -98,6 +111,7 @@ impl Categorized for OpenApiLoadError {
                 None => source.category(),
             },
             Self::Document { source, .. } => source.category(),
+            Self::Memory { .. } => Category::Transport,
             Self::Interrupted { .. } => Category::Internal,
         }
     }
@@ -197,21 +211,15 @@ impl FetchedOpenApi {
     /// Returns the document that an [`OpenApiLoader::keeping`] loader stored in `directory`, if it came from
     /// `source`.
     pub async fn kept(directory: PathBuf, source: OpenApiSource) -> Option<Self> {
-        // Parsing a large document takes long.
-        let restored = tokio::task::spawn_blocking(move || Self::restore(&directory, &source)).await;
-        restored.ok().flatten()
+        let stored = tokio::task::spawn_blocking(move || Stored::read(&directory, &source)).await;
+        stored.ok()??.restore().await
     }
 
     /// Prefers the entity tag to the time, which is exact to the second only.
-    fn new(document: OpenApi, source: OpenApiSource, answer: Option<&Response>) -> Self {
+    fn new(document: Arc<OpenApi>, source: OpenApiSource, answer: Option<&Response>) -> Self {
         let tag = answer.and_then(|answer| Some((IF_NONE_MATCH, answer.etag.clone()?)));
         let time = answer.and_then(|answer| Some((IF_MODIFIED_SINCE, answer.last_modified.clone()?)));
-        Self {
-            document: Arc::new(document),
-            source,
-            conditions: tag.or(time).into_iter().collect(),
-            file: None,
-        }
+        Self { document, source, conditions: tag.or(time).into_iter().collect(), file: None }
     }
 }
 
@@ -286,7 +294,8 @@ impl OpenApiLoader {
         let (known, directory) = (self.shared.known.clone(), self.shared.directory.clone());
         // On a separate task, because a caller may be cancelled while the request holds a slot.
         let place = source.to_string();
-        let loading = tokio::spawn(async move { load(&client, &source, known, directory).await });
+        let loading =
+            tokio::spawn(async move { load(&client, &source, known, directory).await }.in_current_span());
         let flight =
             async move { loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted { place })) };
         let flight = flight.boxed().shared();
@@ -319,20 +328,22 @@ async fn load(
         }
     };
     let (place, of) = (source.to_string(), source.clone());
-    // Parsing a large document takes long.
-    let parsed = tokio::task::spawn_blocking(move || {
-        let mut fetched = FetchedOpenApi::new(OpenApi::parse(&bytes)?, of, answer.as_ref());
+    let document = shared::document(bytes.clone()).await.map_err(|error| match error {
+        Unshared::Document(source) => OpenApiLoadError::Document { place: place.clone(), source },
+        Unshared::Memory(shortage) => OpenApiLoadError::Memory { place: place.clone(), shortage },
+        Unshared::Interrupted => OpenApiLoadError::Interrupted { place: place.clone() },
+    })?;
+    // Writing a large document takes long.
+    let stored = tokio::task::spawn_blocking(move || {
+        let mut fetched = FetchedOpenApi::new(document, of, answer.as_ref());
         if let Some(directory) = directory
             && let Err(error) = fetched.keep(&bytes, &directory)
         {
             tracing::warn!(%error, directory = %directory.display(), "cannot store the OpenAPI document");
         }
-        Ok(fetched)
+        fetched
     });
-    match parsed.await {
-        Ok(parsed) => parsed.map_err(|source| OpenApiLoadError::Document { place, source }),
-        Err(_) => Err(OpenApiLoadError::Interrupted { place }),
-    }
+    stored.await.map_err(|_| OpenApiLoadError::Interrupted { place })
 }
 
 async fn read(file: &Path) -> Result<bytes::Bytes, OpenApiLoadError> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LAST_MODIFIED, LINK, LOCATION};
 use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Level, Span};
 use url::Url;
 
 use super::exchange_trace::ExchangeTrace;
@@ -19,7 +20,9 @@ use super::response::{Paging, strong_etag};
 use super::trace::Trace;
 use super::{BaseUrl, Gate, Request, Response, ServerError};
 use crate::control::one_line;
+use crate::error::Categorized as _;
 use crate::secrets::{Confidential, Secret, excerpt};
+use crate::spans;
 use crate::transport::exchange::{Collected, Exchange, collect, follow};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, denial, is_proxy_refusal, refusal};
@@ -116,7 +119,7 @@ impl Wire {
         // not sent.
         let mut received = None;
         loop {
-            let Failed { error, failure } = match self.attempt(call).await {
+            let Failed { error, failure } = match self.attempt(call, attempt).await {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
@@ -136,7 +139,7 @@ impl Wire {
     }
 
     /// Sends the request once.
-    async fn attempt(&self, call: Call<'_>) -> Result<Response, Failed> {
+    async fn attempt(&self, call: Call<'_>, attempt: u32) -> Result<Response, Failed> {
         let request = call.request;
         // Stage 1: pass the gate.
         let pass = match call.waited(self.gate.enter(call.caller())).await {
@@ -153,12 +156,15 @@ impl Wire {
         }
         // Stage 2: send the request, follow redirects, and read the answer.
         let started = Instant::now();
-        let outcome = tokio::time::timeout(call.attempt_timeout, self.exchange(call, started)).await;
+        let span = self.span(call, attempt);
+        let exchange = self.exchange(call, started).instrument(span.clone());
+        let outcome = tokio::time::timeout(call.attempt_timeout, exchange).await;
         let outcome = outcome.unwrap_or_else(|_| {
             let error = request.timed_out(call.attempt_timeout);
             Err(Failed { error, failure: Failure::Interrupted })
         });
         let outcome = outcome.map_err(|failed| self.redacted_failure(request, failed));
+        conclude(&span, &outcome);
         // Stage 3: return the slot. The outcome at another origin does not describe this server.
         if self.base_url.origin_is(call.target) {
             pass.settle(lesson(&outcome));
@@ -169,6 +175,27 @@ impl Wire {
             self.notify(&request.method, &outcome, started.elapsed());
         }
         outcome
+    }
+
+    /// Returns the span of an attempt. It has no query, and no secret in its path.
+    fn span(&self, call: Call<'_>, attempt: u32) -> Span {
+        let (request, target) = (call.request, call.target);
+        let path = || self.redaction.redact_with(&request.secrets, &request.path);
+        tracing::span!(
+            target: spans::TARGET,
+            Level::INFO,
+            "request",
+            otel.name = request.method.as_str(),
+            otel.kind = "client",
+            http.request.method = request.method.as_str(),
+            http.request.resend_count = attempt - 1,
+            server.address = target.host_str(),
+            server.port = target.port_or_known_default(),
+            url.path = %spans::bounded(&path()),
+            http.response.status_code = tracing::field::Empty,
+            error.type = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
+        )
     }
 
     /// Redacts the error of `failed`.
@@ -309,6 +336,7 @@ impl Wire {
         // After a redirect away from the base URL the request gets neither default headers nor credentials. The
         // credentials for a token endpoint are in the body.
         if call.purpose == Purpose::Resource && reach == Reach::Home {
+            self.observe(|observer| observer.propagate(headers));
             insert_all(headers, &self.default_headers);
             insert_all(headers, &request.headers);
             insert_all(headers, call.credentials);
@@ -328,7 +356,8 @@ impl Wire {
         let request = call.request;
         let status = answer.status();
         let url = answer.url().clone();
-        let failed = status.is_client_error() || status.is_server_error();
+        let is_answer = request.answers.contains(&status.as_u16());
+        let failed = (status.is_client_error() || status.is_server_error()) && !is_answer;
         let limit = match call.purpose {
             _ if failed => ERROR_BODY_LIMIT,
             Purpose::Resource => BODY_LIMIT,
@@ -345,6 +374,10 @@ impl Wire {
                     limit,
                 }));
             }
+            Ok(Collected::Short(shortage)) => {
+                let (method, path) = (request.method.clone(), request.path.clone());
+                return Err(Failed::finally(ServerError::Memory { method, path, shortage }));
+            }
             Err(error) => {
                 let reason = format!("the answer is incomplete: {}", causes(&error));
                 let error = request.failed(self.redaction.redact(&reason));
@@ -355,12 +388,7 @@ impl Wire {
             exchange_trace.answer(status, started.elapsed(), answer.headers(), &body);
         }
         if failed {
-            let error = ServerError::Status {
-                method: request.method.clone(),
-                path: request.path.clone(),
-                status,
-                excerpt: self.excerpt(request, &body),
-            };
+            let error = self.rejection(request, status, &body);
             let failure = Failure::Status(status, retry::asked_patience(answer.headers()));
             return Err(Failed { error, failure });
         }
@@ -388,6 +416,12 @@ impl Wire {
             return self.redaction.redact_with(&request.secrets, &request.path);
         }
         request.path.clone()
+    }
+
+    /// Returns the error of an answer with this status and body.
+    pub(super) fn rejection(&self, request: &Request, status: StatusCode, body: &[u8]) -> ServerError {
+        let (method, path) = (request.method.clone(), request.path.clone());
+        ServerError::Status { method, path, status, excerpt: self.excerpt(request, body) }
     }
 
     fn excerpt(&self, request: &Request, body: &[u8]) -> String {
@@ -439,6 +473,9 @@ impl Exchange for Sending<'_> {
             exchange_trace.request(prepared.method(), url, wire.auth, prepared.headers(), body);
         }
         let http = wire.http(reach)?;
+        if wire.observer.as_ref().is_some_and(|observer| !observer.may_send()) {
+            return Err(Failed::finally(call.request.unsent("this process no longer leads")));
+        }
         self.started = Instant::now();
         let sent = http.execute(prepared).await;
         let answer = sent.map_err(|error| wire.unanswered(call, url, reach, &error))?;
@@ -458,6 +495,21 @@ impl Exchange for Sending<'_> {
 
 fn lossy(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+/// Records the outcome of an attempt in its span.
+fn conclude(span: &Span, outcome: &Result<Response, Failed>) {
+    if span.is_disabled() {
+        return;
+    }
+    let status =
+        outcome.as_ref().map_or_else(|failed| failed.error.status(), |response| Some(response.status));
+    if let Some(status) = status {
+        span.record("http.response.status_code", status.as_u16());
+    }
+    if let Err(failed) = outcome {
+        spans::failed(span, status.as_ref().map_or(failed.error.category().as_str(), StatusCode::as_str));
+    }
 }
 
 /// Converts the outcome of an attempt for the gate.

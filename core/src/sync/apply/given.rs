@@ -15,7 +15,7 @@ impl GivenIds {
     /// Stores and returns the id in the answer to a create: the value of `resource.id`, else the end of `Location`.
     pub fn learn(&self, path: &LogicalPath, call: &Call, response: &Response) -> Option<String> {
         let rules = call.names.as_ref()?;
-        let answer = response.decode(rules.payload_type()).unwrap_or_default();
+        let answer = response.decode_briefly(rules.payload_type());
         let location = response.location.as_deref().filter(|_| !call.states_id);
         let location = || location?.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
         // An id that the client did not state was assigned by the server.

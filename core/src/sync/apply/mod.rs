@@ -10,20 +10,28 @@ mod given;
 mod order;
 mod write;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Method;
 use tokio::sync::{RwLock, Semaphore};
 
 use super::plan::Plan;
+use super::plan::survey::Surveyor;
+use super::tasks::blocking;
 use crate::path::LogicalPath;
-use crate::sync::model::{Action, Done, Report, Session, Step, Stop, SyncError, Tally, hide};
+use crate::repository::{self, ResourceFile, Tree};
+use crate::sync::model::{
+    Action, Done, Failure, Intent, Options, PRUNE, Report, Selection, Session, Step, Stop, SyncError, Tally,
+    Transcript, hide,
+};
 use order::{Order, execute};
 use write::Writer;
 
 /// The number of requests that are prepared while others are sent: reading the payload and its secrets takes time.
 const AHEAD: usize = 32;
+/// The maximum number of further passes of a run.
+const PASSES: usize = 3;
 
 /// The execution of the plans of one run.
 pub struct Execution {
@@ -32,17 +40,74 @@ pub struct Execution {
     report: Report,
     /// Creates that failed.
     missing: BTreeSet<LogicalPath>,
+    /// Created resources without their deferred attributes.
+    deferred: BTreeSet<LogicalPath>,
+    options: Options,
+    former: Option<Arc<dyn Tree>>,
 }
 
 impl Execution {
     /// Returns an execution for plans of the scope of `plan`.
-    pub fn new(session: &Session, plan: &Plan, stop: &Stop) -> Self {
-        let earlier = plan.recurrences.as_deref().cloned();
+    pub fn new(session: &Session, plan: &Plan, former: Option<Arc<dyn Tree>>, stop: &Stop) -> Self {
+        let options = plan.options.clone();
+        let earlier = options.recurrences.as_deref().cloned();
         let tally = Tally::new(earlier.unwrap_or_default(), plan.whole_scope);
         let (slots, stop) = (Semaphore::new(session.client.max_concurrency()), stop.clone());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
-        Self { sender, tally, report: Report::default(), missing: BTreeSet::new() }
+        let (report, missing, deferred) = Default::default();
+        Self { sender, tally, report, missing, deferred, options, former }
+    }
+
+    /// Tries the resources again that the server rejected before the run wrote others, which they may need, and sets
+    /// deferred attributes. Ends after a pass that writes nothing.
+    pub async fn repeat(&mut self) {
+        let mut written = 0;
+        for _ in 0..PASSES {
+            let progress = self.written() > written;
+            let again = self.take_again(progress);
+            if again.is_empty() || self.sender.stop.reason().is_some() {
+                self.report.failures.extend(again.into_values().flatten());
+                return;
+            }
+            written = self.written();
+            tracing::info!(resources = again.len(), "trying resources again after other writes");
+            self.report.stats.retried += again.len();
+            let session = self.sender.writer.session.clone();
+            let mut selection = Selection { former: self.former.clone(), ..Selection::default() };
+            for path in again.into_keys() {
+                match self.sender.writer.given.get(&path) {
+                    Some(given) => selection.given.push(given.clone()),
+                    None => selection.resources.extend(files(&session, path).await),
+                }
+            }
+            let (options, stop, transcript) = (&self.options, &self.sender.stop, Transcript::new(false));
+            let plan = Surveyor::new(&session, &selection, options, stop, transcript).survey(selection).await;
+            self.apply(Plan { targeted: 0, ..plan }).await;
+        }
+    }
+
+    fn written(&self) -> usize {
+        let stats = &self.report.stats;
+        stats.created + stats.updated + stats.pruned
+    }
+
+    /// Removes and returns the resources to try again, with their failures: after progress, those that may lack another
+    /// one, and always those with deferred attributes.
+    fn take_again(&mut self, progress: bool) -> BTreeMap<LogicalPath, Option<Failure>> {
+        let mut again: BTreeMap<_, _> = self.deferred.iter().map(|path| (path.clone(), None)).collect();
+        if self.options.intent != Intent::Converge || !progress {
+            return again;
+        }
+        for failure in std::mem::take(&mut self.report.failures) {
+            if failure.may_pass && failure.operation != PRUNE {
+                self.missing.remove(&failure.path);
+                again.insert(failure.path.clone(), Some(failure));
+            } else {
+                self.report.failures.push(failure);
+            }
+        }
+        again
     }
 
     /// Sends the requests of all actions of `plan`.
@@ -50,6 +115,7 @@ impl Execution {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, .. } = plan;
         for failure in &failures {
             self.tally.skipped(&failure.path);
+            self.report.stats.created -= usize::from(self.deferred.remove(&failure.path));
         }
         self.report.failures.extend(failures);
         self.report.kept.extend(kept);
@@ -60,6 +126,7 @@ impl Execution {
         for action in actions {
             match action.step {
                 Step::Skip if self.tally.done(&action, Done::NOTHING) => self.report.stats.failed += 1,
+                Step::Skip if self.deferred.remove(&action.path) => {}
                 Step::Skip => self.report.stats.unchanged += 1,
                 Step::Create | Step::Update => writes.push(Arc::new(action)),
                 Step::Delete => deletions.push(Arc::new(action)),
@@ -78,11 +145,17 @@ impl Execution {
         };
         let note = |action: &Action, outcome| match outcome {
             Ok(done) if self.tally.done(action, done) => self.report.stats.failed += 1,
-            Ok(Done { step: Step::Create, .. }) => self.report.stats.created += 1,
+            Ok(Done { step: Step::Create, deferred, .. }) => {
+                self.report.stats.created += 1;
+                self.deferred.extend(deferred.then(|| action.path.clone()));
+            }
+            // The create was counted.
+            Ok(_) if self.deferred.remove(&action.path) => {}
             Ok(Done { step: Step::Update, .. }) => self.report.stats.updated += 1,
             Ok(_) => self.report.stats.unchanged += 1,
             Err(error) => {
                 self.tally.skipped(&action.path);
+                self.report.stats.created -= usize::from(self.deferred.remove(&action.path));
                 if action.step == Step::Create {
                     self.missing.insert(action.path.clone());
                 }
@@ -120,8 +193,14 @@ impl Execution {
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
     }
 
-    /// Returns the report of all plans.
-    pub fn finish(self) -> Report {
+    /// Saves the record of write-only attributes. Returns the report of all plans.
+    pub async fn finish(self) -> Report {
+        if let Some(written) = self.sender.writer.session.written.clone() {
+            let saved = blocking(LogicalPath::root(), move || Ok(written.save())).await;
+            if let Ok(Err(error)) = saved {
+                tracing::warn!(%error, "cannot record write-only attributes; they are written again by the next run");
+            }
+        }
         let Self { sender, tally, mut report, .. } = self;
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
         let recurrences = sender.writer.recurrences.is_some().then_some(tally.seen);
@@ -129,6 +208,14 @@ impl Execution {
         hide(report.failures.iter_mut().chain(&mut report.unsettled), &sender.writer.session.secrets);
         report
     }
+}
+
+/// Returns the file that declares the resource at `path`.
+async fn files(session: &Session, path: LogicalPath) -> Option<ResourceFile> {
+    let tree = Arc::clone(&session.tree);
+    let file = blocking(path.clone(), move || Ok(repository::resource_file(tree.as_ref(), &path)?)).await;
+    // The file was read in an earlier pass.
+    file.ok().flatten()
 }
 
 /// Returns the failed create that may replace the resource at `path` below a renamed parent. The two paths differ only

@@ -16,15 +16,15 @@ use crate::sync::model::{
     Action, Call, Done, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
     Wanted,
 };
-use crate::sync::observe::{Remote, desired_at};
+use crate::sync::observe::{Remote, reserved_at};
 use crate::sync::plan::{Plan, decide};
-use crate::sync::tasks::{blocking, evaluated};
+use crate::sync::tasks::evaluated;
 
 /// Sends the actions of one plan.
 pub struct Writer {
     pub session: Session,
     /// Desired resources that the tree does not hold.
-    given: HashMap<LogicalPath, Resource>,
+    pub given: HashMap<LogicalPath, Resource>,
     ids: GivenIds,
     pub recurrences: Option<Arc<Recurrences>>,
 }
@@ -33,7 +33,7 @@ impl Writer {
     pub fn new(session: &Session, plan: &Plan) -> Self {
         // Answers from before the plan are stale here.
         let session = Session { answers: Arc::default(), ..session.clone() };
-        let (given, recurrences) = (plan.given.clone(), plan.recurrences.clone());
+        let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
         Self { session, given, ids: GivenIds::default(), recurrences }
     }
 
@@ -45,9 +45,11 @@ impl Writer {
         if action.step != Step::Create || moved.is_none() && !waited {
             return Ok(None);
         }
+        let requested = action.reason == Reason::Requested;
         let desired = self.desired(&action.path).await?;
         let at = self.at(&desired, moved).await?;
-        let call = evaluated(desired, move |desired| Call::create(desired, &at)).await?;
+        let create = if requested { Call::create } else { Call::create_first };
+        let call = evaluated(desired, move |desired| create(desired, &at)).await?;
         Ok(Some(Box::new(call)))
     }
 
@@ -61,8 +63,11 @@ impl Writer {
     /// Sends `call` for `action`. Returns the executed step, and whether it had no effect if the last run did the same.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
         let step = Attempt { writer: self, action, call }.send().await?;
+        if let Some(written) = self.session.written.as_ref().filter(|_| call.has_write_only) {
+            written.note(&self.desired(&action.path).await?);
+        }
         let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
-        Ok(Done { step, without_effect })
+        Ok(Done { step, without_effect, deferred: call.deferred && step == Step::Create })
     }
 
     /// Whether the resource differs after the write in the same way as before; `None` if the last run did not write it.
@@ -88,9 +93,8 @@ impl Writer {
         let desired = if let Some(given) = self.given.get(path) {
             given.clone()
         } else {
-            let (session, at) = (self.session.clone(), path.clone());
-            let missing = RepositoryError::ResourceMissing { path: path.clone() };
-            blocking(path.clone(), move || Ok(desired_at(&session, &at)?.ok_or(missing)?)).await?
+            let missing = || RepositoryError::ResourceMissing { path: path.clone() };
+            reserved_at(&self.session, path).await?.ok_or_else(missing)?
         };
         self.session.resolved(desired).await
     }
@@ -142,7 +146,8 @@ impl Attempt<'_> {
     /// Stores the id of the created resource, and completes the resource.
     async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let id = self.writer.ids.learn(&self.action.path, self.call, response);
-        if self.action.reason == Reason::Missing {
+        // A later update completes a resource with deferred attributes.
+        if self.action.reason == Reason::Missing && !self.call.deferred {
             self.complete(response, id).await?;
         }
         Ok(Step::Create)
@@ -170,7 +175,7 @@ impl Attempt<'_> {
         if desired.rules.resolved().secret {
             return Ok(());
         }
-        let answer = response.decode(desired.rules.payload_type()).unwrap_or_default();
+        let answer = response.decode_briefly(desired.rules.payload_type());
         let shows_all = move |desired: &Resource| {
             let evaluation = desired.evaluation()?;
             let shown = evaluation.transform(OperationName::Get, answer, Context::default())?;
@@ -237,10 +242,11 @@ impl Attempt<'_> {
     /// other names, nothing is written.
     async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired().await?;
-        let update = if Wanted::of(&desired).one_name {
+        let update = if Wanted::of(&desired).one_name && !desired.rules.updates_observed() {
             // The resource can only be at its own address. An update may need an id that only the server knows.
             let at = self.writer.at(&desired, self.call.at.clone()).await?;
-            let update = evaluated(desired, move |desired| Ok(Call::update_at(desired, &at).ok())).await?;
+            let update =
+                evaluated(desired, move |desired| Ok(Call::update_at(desired, &at, None).ok())).await?;
             Some(Box::new(update.ok_or(error)?))
         } else {
             let is_it = |observed: &Observed| {

@@ -13,6 +13,7 @@
 //! | its own address: found, and states another alias | the list decides | the list decides |
 
 use super::{Doubt, Match, Wanted};
+use crate::memory::Share;
 use crate::metadata::{Entry, Listing};
 
 /// The question whether the server has one resource.
@@ -53,6 +54,8 @@ pub enum ListAnswer {
         listing: Listing,
         /// Why other resources may exist in addition; `None` if the list is complete.
         doubt: Option<Doubt>,
+        /// The memory that the entries occupy.
+        held: Vec<Share>,
     },
     /// The list is unknown for this reason.
     Unknown(Doubt),
@@ -97,7 +100,7 @@ pub fn judge<'l>(question: &Question<'l>, address: Address<'_>, list: &'l ListAn
         (_, ListAnswer::Unknown(Doubt::Unlistable(_))) if at_nothing && wanted.id.is_some() => {
             Verdict::Absent(Proof::Unlistable)
         }
-        (_, ListAnswer::Listed { listing, doubt }) => look_up(question, listing, doubt.as_ref()),
+        (_, ListAnswer::Listed { listing, doubt, .. }) => look_up(question, listing, doubt.as_ref()),
         (_, ListAnswer::Unknown(doubt)) => Verdict::Unknown(doubt.clone()),
     }
 }

@@ -41,7 +41,7 @@ fn entry(id: &str, alias: Option<&str>) -> Entry {
 
 fn listed(entries: &[(&str, Option<&str>)], doubt: Option<Doubt>) -> ListAnswer {
     let entries = entries.iter().map(|(id, alias)| entry(id, *alias)).collect();
-    ListAnswer::Listed { listing: Listing::new(entries), doubt }
+    ListAnswer::Listed { listing: Listing::new(entries), doubt, held: Vec::new() }
 }
 
 fn whole(entries: &[(&str, Option<&str>)]) -> ListAnswer {
@@ -157,6 +157,7 @@ fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &
     let list = ListAnswer::Listed {
         listing: Listing::new(vec![Entry { payload, ..entry("u7", None) }]),
         doubt: None,
+        held: Vec::new(),
     };
     let question = Question { wanted: NO_RULES, doomed, ..Question::default() };
     assert_eq!(shown(&judge(&question, Address::NotFound, &list)), expected);

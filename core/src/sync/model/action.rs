@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Failure, PRUNE, SyncError};
+use super::{Call, Failure, PRUNE, Resource, SyncError};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 
@@ -19,6 +19,9 @@ pub struct Action {
     /// update.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
+    /// The resources and collections that are written before the resource, and deleted after it.
+    #[serde(rename = "dependsOn", skip_serializing_if = "Option::is_none")]
+    pub(crate) depends_on: Option<Box<Dependencies>>,
     /// The compared payloads, without declared secrets, if
     /// [`Options::keep_compared`](super::options::Options::keep_compared) asks for it.
     #[serde(skip)]
@@ -33,6 +36,21 @@ pub struct Action {
     /// it.
     #[serde(skip)]
     pub(crate) content: Option<Box<[u8; 32]>>,
+}
+
+/// The paths of resources and collections. Boxed in an action, because most have none.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Dependencies(pub Vec<LogicalPath>);
+
+impl Resource {
+    /// Returns the paths that the resource depends on, if metadata states some.
+    pub(crate) fn dependencies(&self) -> Result<Option<Box<Dependencies>>, SyncError> {
+        if self.rules.resolved().depends_on.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Dependencies(self.evaluation()?.dependencies()?))))
+    }
 }
 
 /// Identifies the difference of one resource, as [`Unsettled::digest`](super::Unsettled::digest) does.
@@ -88,7 +106,23 @@ pub enum Reason {
 impl Action {
     pub(crate) fn new(path: LogicalPath, step: Step, reason: Reason) -> Self {
         let (differences, sending) = (Vec::new(), Sending::Nothing);
-        Self { path, step, reason, differences, compared: None, sending, mark: None, content: None }
+        let depends_on = None;
+        Self {
+            path,
+            step,
+            reason,
+            differences,
+            depends_on,
+            compared: None,
+            sending,
+            mark: None,
+            content: None,
+        }
+    }
+
+    /// Returns the paths that the action depends on.
+    pub(crate) fn depends_on(&self) -> &[LogicalPath] {
+        self.depends_on.as_deref().map_or(&[], |dependencies| &dependencies.0)
     }
 
     /// Returns the action with `call` as its request, or with the error if the request cannot be made.

@@ -25,6 +25,10 @@ pub(crate) struct Call {
     /// Whether the payload states the id. Then the `Location` of the answer is ignored: some servers address a resource
     /// by one id, and by another one in the paths of its children.
     pub states_id: bool,
+    /// Whether a create leaves out attributes that an update sets later.
+    pub deferred: bool,
+    /// Whether a create or update sends write-only attributes.
+    pub has_write_only: bool,
     /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
     pub on_missing: Option<Box<Request>>,
     /// The version that the request requires, if it was taken from a read.
@@ -36,7 +40,22 @@ pub(crate) struct Call {
 impl Call {
     /// Returns the request that creates `desired` at `at`.
     pub fn create(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
-        let request = request(&at.evaluation()?, OperationName::Create, &desired.payload)?;
+        Self::create_with(desired, at, &desired.payload)
+    }
+
+    /// Like [`Self::create`], but without the deferred attributes.
+    pub fn create_first(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
+        let deferred = &desired.rules.resolved().deferred_attributes;
+        if !deferred.iter().any(|pointer| pointer.get(&desired.payload).is_some()) {
+            return Self::create(desired, at);
+        }
+        let payload = desired.payload.as_ref().clone();
+        let payload = deferred.iter().fold(payload, |payload, pointer| pointer.remove(payload));
+        Ok(Self { deferred: true, ..Self::create_with(desired, at, &payload)? })
+    }
+
+    fn create_with(desired: &Resource, at: &Resource, payload: &Value) -> Result<Self, SyncError> {
+        let request = request(&at.evaluation()?, OperationName::Create, payload)?;
         let states_id = at.rules.states_id(&desired.payload);
         let named = at.rules.identity().any_explicit() || !states_id;
         let names = named.then(|| Arc::clone(&at.rules));
@@ -46,12 +65,17 @@ impl Call {
     /// Returns the request that updates the `observed` resource to `desired`.
     pub fn update(desired: &Resource, observed: &Observed) -> Result<Self, SyncError> {
         let at = observed.addressed();
-        Ok(Self::update_at(desired, &at)?.of_observed(OperationName::Update, &at, observed))
+        Ok(Self::update_at(desired, &at, observed.payload.as_ref())?.of_observed(
+            OperationName::Update,
+            &at,
+            observed,
+        ))
     }
 
-    /// Returns the request that updates the resource that `at` addresses.
-    pub fn update_at(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
-        let request = request(&at.evaluation()?, OperationName::Update, &desired.payload)?;
+    /// Returns the request that updates the resource that `at` addresses, with the `observed` content.
+    pub fn update_at(desired: &Resource, at: &Resource, observed: Option<&Value>) -> Result<Self, SyncError> {
+        let request =
+            request(&at.evaluation()?.observing(observed), OperationName::Update, &desired.payload)?;
         Ok(Self::new(desired.guarding(request), desired, at))
     }
 
@@ -62,7 +86,7 @@ impl Call {
         }
         let at = observed.addressed();
         let at = at.with_remote_id(&at.identity.remote_id);
-        let evaluation = at.evaluation()?;
+        let evaluation = at.evaluation()?.observing(observed.payload.as_ref());
         let request = request(&evaluation, OperationName::Delete, &Value::Null).or_else(|error| {
             let scope = observed_scope(&at, observed);
             let known =
@@ -71,7 +95,7 @@ impl Call {
         })?;
         let call = Self::new(at.guarding(request), declared, &at);
         let call = call.of_observed(OperationName::Delete, &at, observed);
-        Ok(Some(Self { declared: Some(Box::new(declared.clone())), ..call }))
+        Ok(Some(Self { declared: Some(Box::new(declared.clone())), has_write_only: false, ..call }))
     }
 
     /// Addresses the write by the path of the successful read if no document states a path: the resource is there even
@@ -99,7 +123,19 @@ impl Call {
 
     fn new(request: Request, resource: &Resource, at: &Resource) -> Self {
         let at = (at.path != resource.path).then(|| at.path.clone());
-        Self { request, at, names: None, states_id: false, on_missing: None, guarded: None, declared: None }
+        let has_write_only = resource.write_only().next().is_some();
+        let (states_id, deferred, on_missing) = (false, false, None);
+        Self {
+            request,
+            at,
+            names: None,
+            states_id,
+            deferred,
+            has_write_only,
+            on_missing,
+            guarded: None,
+            declared: None,
+        }
     }
 
     /// Removes the required version from the request.

@@ -6,9 +6,10 @@ use http::StatusCode;
 use serde::Serialize;
 
 use crate::error::{Categorized, Category, with_causes};
+use crate::memory::Shortage;
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
-use crate::repository::RepositoryError;
+use crate::repository::{MAX_PAYLOAD, RepositoryError};
 use crate::secrets::ResolveError;
 use crate::server::ServerError;
 
@@ -79,19 +80,57 @@ pub enum SyncError {
     /// The resource was not created because its parent, the second path, could not be created.
     #[error("{0}: not created because its parent {1} could not be created")]
     ParentFailed(LogicalPath, LogicalPath),
+    /// The dependencies of the resource form a cycle of these paths, or lead to one.
+    #[error(
+        "{0}: not written because of a cycle of dependencies: {cycle}; correct resource.dependsOn, or defer attributes",
+        cycle = .1.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
+    )]
+    DependencyCycle(LogicalPath, Vec<LogicalPath>),
     /// The run ended before the resource, for this reason.
     #[error("{0}: not attempted: {1}")]
     NotAttempted(LogicalPath, String),
+    /// The memory for the resource is not available.
+    #[error("{0}: {1}")]
+    Memory(LogicalPath, Shortage),
     /// A task panicked or was cancelled. Holds the reason of the runtime.
     #[error("{0}: internal failure while working on it: {1}")]
     Task(LogicalPath, String),
 }
 
 impl SyncError {
+    /// Whether the declaration was not read because the resource needs too much memory.
+    pub(crate) fn is_too_heavy(&self) -> bool {
+        matches!(self, Self::Repository(error) if error.is_too_heavy())
+    }
+
+    /// Whether the declaration exceeds the limit of payload files, and not only a limit of memory.
+    pub(crate) fn exceeds_file_limit(&self) -> bool {
+        matches!(self, Self::Repository(RepositoryError::TooLarge { size, .. }) if *size > MAX_PAYLOAD)
+    }
+
     /// Whether the server does not show the resource, and only the proof of its absence is missing.
     pub(crate) fn is_lack_of_proof(&self) -> bool {
         let Self::Undecided(_, doubt) = self else { return false };
         !doubt.may_pass() && doubt.category() != Category::Conflict
+    }
+
+    /// Whether another resource may be missing that the run writes: the server rejects the request, but not the
+    /// credentials.
+    pub(crate) fn may_lack_another(&self) -> bool {
+        const OTHER_REASONS: [StatusCode; 4] = [
+            StatusCode::UNAUTHORIZED,
+            StatusCode::FORBIDDEN,
+            StatusCode::REQUEST_TIMEOUT,
+            StatusCode::TOO_MANY_REQUESTS,
+        ];
+        match self {
+            Self::ParentFailed(..) | Self::Undecided(_, Doubt::NoList) => true,
+            Self::Unsure(..) => false,
+            error => error
+                .of_server()
+                .and_then(ServerError::status)
+                .is_some_and(|status| status.is_client_error() && !OTHER_REASONS.contains(&status)),
+        }
     }
 
     /// Whether the resource cannot be read by itself: the server rejects the request, or its path cannot be rendered.
@@ -163,14 +202,20 @@ impl Categorized for SyncError {
                 category => category,
             },
             Self::Absent(_) => Category::NotFound,
-            Self::ListCycle(_) | Self::UnboundedList(..) => Category::Validation,
+            Self::ListCycle(_)
+            | Self::UnboundedList(..)
+            | Self::DependencyCycle(..)
+            | Self::Memory(_, Shortage::TooLarge { .. }) => Category::Validation,
             Self::AmbiguousName(..)
             | Self::Contended(_)
             | Self::NotDeleted(_)
             | Self::StillThere(..)
             | Self::Claimed(..)
             | Self::ParentFailed(..) => Category::Conflict,
-            Self::Unsure(..) | Self::UnderWay(..) | Self::NotAttempted(..) => Category::Transport,
+            Self::Unsure(..)
+            | Self::UnderWay(..)
+            | Self::NotAttempted(..)
+            | Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
             Self::Task(..) => Category::Internal,
         }
     }

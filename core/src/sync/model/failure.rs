@@ -20,6 +20,9 @@ pub struct Failure {
     pub reason: FailureReason,
     /// The fault and the correction; never holds a secret.
     pub message: String,
+    /// Whether something that the run writes later may be missing.
+    #[serde(skip)]
+    pub may_pass: bool,
 }
 
 /// The operation of a failed deletion. Retries distinguish it from a failed apply.
@@ -32,7 +35,7 @@ impl Failure {
     /// Returns a failure of `operation` on `path`.
     pub fn new(path: LogicalPath, operation: &'static str, error: &SyncError) -> Self {
         let message = visible(&error.to_string()).into_owned();
-        Self { path, operation, reason: error.reason(), message }
+        Self { path, operation, reason: error.reason(), message, may_pass: error.may_lack_another() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The knowledge about a server that runs pass to later runs.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::{Options, Reading, Stats};
-use crate::metadata::Rules;
+use crate::metadata::{Entry, Rules};
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::server::{Request, Response, ServerError};
@@ -44,7 +45,29 @@ struct Known {
 pub struct Settled {
     revision: Revision,
     pub(crate) stats: Stats,
+    pub(crate) seen: Seen,
+}
+
+/// The answers that a run read.
+#[derive(Debug, Default)]
+pub struct Seen {
     pub(crate) exchanges: Vec<Exchange>,
+    /// The hashes of list entries that proved resources equal, by the hashes of their paths. The server cannot know
+    /// the keys of the hashes, so it cannot cause a collision.
+    equal: HashMap<u64, u64>,
+    keys: RandomState,
+}
+
+impl Seen {
+    /// Returns the hash that identifies `entry` in this run.
+    pub(crate) fn hash(&self, entry: &Entry) -> u64 {
+        self.keys.hash_one(entry)
+    }
+
+    /// Returns the hash of the entry that proved that the resource at `path` is equal.
+    pub(crate) fn equal(&self, path: &LogicalPath) -> Option<u64> {
+        self.equal.get(&self.keys.hash_one(path)).copied()
+    }
 }
 
 /// A request, and the digest of the parts of its answer that a run reads.
@@ -88,6 +111,14 @@ impl Knowledge {
         self.known().whole.get(&(collection.clone(), *rules.digest())).copied()
     }
 
+    /// Whether the list of `collection` shows complete members under all rules for which this is known.
+    pub(crate) fn shows_only_whole(&self, collection: &LogicalPath) -> bool {
+        let known = self.known();
+        let mut lists =
+            known.whole.iter().filter(|((list, _), _)| list == collection).map(|(_, whole)| *whole);
+        lists.next().is_some_and(|first| first && lists.all(|whole| whole))
+    }
+
     /// Stores whether the list of `collection` shows complete members.
     pub(crate) fn judge(&self, collection: &LogicalPath, rules: &Rules, whole: bool) {
         self.known().whole.insert((collection.clone(), *rules.digest()), whole);
@@ -101,8 +132,7 @@ impl Knowledge {
     /// Stores a run of `revision` that had nothing to do. Without a revision, drops the earlier one.
     pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
         let settled = revision.cloned().zip(transcript.kept().take());
-        self.known().settled =
-            settled.map(|(revision, exchanges)| Arc::new(Settled { revision, stats, exchanges }));
+        self.known().settled = settled.map(|(revision, seen)| Arc::new(Settled { revision, stats, seen }));
     }
 
     /// Whether [`recheck`](crate::sync::recheck) is possible for this revision.
@@ -143,12 +173,12 @@ impl Knowledge {
 /// The requests of one run with the digests of their answers. `None` if a request had no answer, or if there are too
 /// many requests to repeat.
 #[derive(Debug)]
-pub struct Transcript(Mutex<Option<Vec<Exchange>>>);
+pub struct Transcript(Mutex<Option<Seen>>);
 
 impl Transcript {
     /// Returns an empty transcript. If it is not `open`, it keeps nothing.
     pub(crate) fn new(open: bool) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(open.then(Vec::new))))
+        Arc::new(Self(Mutex::new(open.then(Seen::default))))
     }
 
     /// Moves the requests of `other` to this transcript.
@@ -156,26 +186,36 @@ impl Transcript {
         let added = other.kept().take();
         let mut kept = self.kept();
         match (kept.as_mut(), added) {
-            (Some(kept), Some(added)) if kept.len() + added.len() <= MAX_EXCHANGES => kept.extend(added),
+            (Some(kept), Some(added)) if kept.exchanges.len() + added.exchanges.len() <= MAX_EXCHANGES => {
+                kept.exchanges.extend(added.exchanges);
+            }
             _ => *kept = None,
         }
     }
 
     pub(crate) fn note(&self, request: &Request, answer: &Result<Response, ServerError>) {
         let mut kept = self.kept();
-        let Some(exchanges) = kept.as_mut() else { return };
+        let Some(seen) = kept.as_mut() else { return };
         match digest(answer) {
-            Some(answer) if exchanges.len() < MAX_EXCHANGES => {
+            Some(answer) if seen.exchanges.len() < MAX_EXCHANGES => {
                 // A kept request must not hold secrets.
                 let request = Request { secrets: Arc::default(), ..request.clone() };
-                exchanges.push(Exchange { request, answer });
+                seen.exchanges.push(Exchange { request, answer });
             }
             _ => *kept = None,
         }
     }
 
-    /// Returns all requests, if they can be repeated.
-    fn kept(&self) -> MutexGuard<'_, Option<Vec<Exchange>>> {
+    /// Records that `entry` proved that the resource at `path` is equal.
+    pub(crate) fn note_equal(&self, path: &LogicalPath, entry: &Entry) {
+        if let Some(seen) = self.kept().as_mut() {
+            let (path, entry) = (seen.keys.hash_one(path), seen.keys.hash_one(entry));
+            seen.equal.insert(path, entry);
+        }
+    }
+
+    /// Returns all answers, if the requests can be repeated.
+    fn kept(&self) -> MutexGuard<'_, Option<Seen>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

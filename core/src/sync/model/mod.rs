@@ -14,9 +14,10 @@ mod resource;
 mod selection;
 mod session;
 mod stop;
+mod written;
 
 pub use self::{
     absence::*, action::*, error::*, failure::*, identity::*, knowledge::*, options::*, recurrence::*,
-    report::*, resource::*, selection::*, session::*, stop::*,
+    report::*, resource::*, selection::*, session::*, stop::*, written::*,
 };
 pub(super) use call::*;

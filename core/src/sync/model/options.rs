@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Recurrences;
+use super::{Recurrences, WrittenValues};
 
 /// Whether a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub struct Options {
     pub allow_empty: bool,
     /// Resources that did not converge in the last run; `None` watches nothing.
     pub recurrences: Option<Arc<Recurrences>>,
+    /// The record of write-only attributes, from the session.
+    pub written: Option<Arc<WrittenValues>>,
 }
 
 impl Options {

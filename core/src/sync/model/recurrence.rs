@@ -12,6 +12,7 @@ use super::{Action, Failure, FailureReason, Mark, Reason, Resource, Step};
 use crate::digest::hex;
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::payload::pointer::{Pointer, array_index};
 
 /// After this number of writes in a row without effect, a resource is no longer written.
 const WRITES: u32 = 3;
@@ -44,10 +45,12 @@ pub(crate) struct Done {
     pub step: Step,
     /// Whether the resource differs in the same way as before the write; `None` if it was not read again.
     pub without_effect: Option<bool>,
+    /// Whether the create left out attributes that an update sets later.
+    pub deferred: bool,
 }
 
 impl Done {
-    pub const NOTHING: Self = Self { step: Step::Skip, without_effect: None };
+    pub const NOTHING: Self = Self { step: Step::Skip, without_effect: None, deferred: false };
 }
 
 impl Unsettled {
@@ -60,7 +63,7 @@ impl Unsettled {
     pub fn message(&self, path: &LogicalPath) -> String {
         let mut places: Vec<&str> = self.pointers.iter().take(NAMED).map(String::as_str).collect();
         let whole = places.iter().any(|place| place.is_empty());
-        let excluded = places.join(", ");
+        let step = excluding(&places);
         if self.pointers.len() > NAMED {
             places.push("…");
         }
@@ -71,8 +74,7 @@ impl Unsettled {
             let advice = format!("make operations.compare.transforms in {file} drop what the server changes");
             ("as a whole".to_owned(), advice)
         } else {
-            let rule =
-                format!("add {{excludeAttributes: [{excluded}]}} to operations.compare.transforms in {file}");
+            let rule = format!("add {step} to operations.compare.transforms in {file}");
             (format!("at {}", places.join(", ")), rule)
         };
         format!(
@@ -80,6 +82,40 @@ impl Unsettled {
             self.writes
         )
     }
+}
+
+/// Returns the transform step that removes these places, with a pattern for the indices of arrays, which change.
+fn excluding(places: &[&str]) -> String {
+    let indexed = |place: &&str| place.split('/').any(|token| array_index(token).is_some());
+    if !places.iter().any(indexed) {
+        return format!("{{excludeAttributes: [{}]}}", places.join(", "));
+    }
+    let mut paths: Vec<String> = places.iter().map(|place| jq_path(place)).collect();
+    paths.sort();
+    paths.dedup();
+    format!("{{jqExpression: 'del({})'}}", paths.join(", "))
+}
+
+/// Returns the jq path of a pointer: `.hooks[]?.["run-at"]` for `/hooks/0/run-at`. An entry of an array stands for the
+/// array.
+fn jq_path(pointer: &str) -> String {
+    let pointer = Pointer::parse(pointer).unwrap_or_default();
+    let tokens = pointer.tokens();
+    let length = tokens.iter().rposition(|token| array_index(token).is_none()).map_or(0, |last| last + 1);
+    let mut path = String::new();
+    for token in &tokens[..length] {
+        let is_name = |token: &str| {
+            token.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                && !token.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let part = match token.as_str() {
+            token if array_index(token).is_some() => "[]?".to_owned(),
+            token if is_name(token) && !token.is_empty() => format!(".{token}"),
+            token => format!(".[{}]", serde_json::Value::from(token).to_string().replace('\'', "\\u0027")),
+        };
+        path.push_str(&part);
+    }
+    path
 }
 
 impl Recurrences {
@@ -144,7 +180,7 @@ impl Recurrences {
         let held = self.unsettled.iter().filter(|(_, unsettled)| unsettled.is_held());
         let failure = |(path, unsettled): (&LogicalPath, &Unsettled)| {
             let (reason, message) = (FailureReason::NeverConverges, unsettled.message(path));
-            Failure { path: path.clone(), operation: "update", reason, message }
+            Failure { path: path.clone(), operation: "update", reason, message, may_pass: false }
         };
         held.map(failure).collect()
     }
@@ -217,10 +253,18 @@ mod tests {
     #[rstest]
     #[case::one("/shops/rio", &["/updatedAt"], "/shops/rio: differs again at /updatedAt after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/updatedAt]} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::at_the_top("/rio", &["/a", "/b"], "/rio: differs again at /a, /b after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/a, /b]} to operations.compare.transforms in _/metadata.yaml")]
+    #[case::entries("/shops/rio", &["/hooks/0/run-at", "/hooks/1/run-at", "/tags/2"], "/shops/rio: differs again at /hooks/0/run-at, /hooks/1/run-at, /tags/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {jqExpression: 'del(.hooks[]?.[\"run-at\"], .tags)'} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::whole("/shops/rio", &[""], "/shops/rio: differs again as a whole after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, make operations.compare.transforms in shops/_/metadata.yaml drop what the server changes")]
     fn messages(#[case] path: &str, #[case] pointers: &[&str], #[case] expected: &str) {
         let path = LogicalPath::parse(path).unwrap();
         assert_eq!(unsettled(pointers).message(&path), expected);
+    }
+
+    #[test]
+    fn an_advice_is_a_valid_step() {
+        let advice = excluding(&["/hooks/0/run-at", "/o'neil/1/x", "/tags/2"]);
+        let document = format!("operations: {{compare: {{transforms: [{advice}]}}}}");
+        crate::metadata::read(crate::payload::PayloadType::Yaml, document.as_bytes(), true).unwrap();
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct Stats {
     pub drifted: usize,
     /// Remote resources deleted.
     pub pruned: usize,
+    /// Resources that were tried again, because the run wrote others after them.
+    pub retried: usize,
     /// Targeted resources that were not applied, plus failed deletions.
     pub failed: usize,
 }

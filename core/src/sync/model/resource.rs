@@ -7,6 +7,7 @@ use http::Method;
 use http::header::{HeaderValue, IF_MATCH};
 
 use super::SyncError;
+use crate::memory::Share;
 use crate::metadata::document::Resolved;
 use crate::metadata::{Evaluation, Identity, OperationName, Rendered, Rules, Subject};
 use crate::path::LogicalPath;
@@ -32,6 +33,8 @@ pub struct Resource {
     pub secrets: Arc<[Pointer]>,
     /// Whether only the path is known, so that names and payload are taken from it.
     pub seeded: bool,
+    /// The memory that the payload occupies.
+    pub held: Share,
 }
 
 /// The state of a resource on the server.
@@ -42,6 +45,9 @@ pub struct Observed {
     pub at: Resource,
     /// Its content; `None` if the server is proven not to have it.
     pub payload: Option<Value>,
+    /// The memory that the content occupies, until it is dropped.
+    #[allow(dead_code, reason = "held until it is dropped")]
+    pub(crate) held: Share,
     /// The version of the content, if the server states it.
     pub version: Option<Box<Version>>,
     /// The path at which it was read; `None` if only a list showed it.
@@ -51,7 +57,7 @@ pub struct Observed {
 impl Observed {
     /// Returns the observation of `payload` at `at`; `None` means that there is nothing.
     pub fn new(at: Resource, payload: Option<Value>) -> Self {
-        Self { at, payload, version: None, read_at: None }
+        Self { at, payload, held: Share::default(), version: None, read_at: None }
     }
 
     /// Returns the path of its read below the server's base URL, or the logical path if no path can be rendered.
@@ -82,8 +88,9 @@ impl Resource {
     /// Returns the resource at `path` with this payload, and names by its rules.
     pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
         let identity = rules.identify(&path, &payload)?;
-        let (payload, descriptor, secrets) = (Arc::new(payload), None, Arc::default());
-        Ok(Self { path, rules, identity, payload, descriptor, secrets, seeded: false })
+        let (payload, secrets) = (Arc::new(payload), Arc::default());
+        let (descriptor, seeded, held) = (None, false, Share::default());
+        Ok(Self { path, rules, identity, payload, descriptor, secrets, seeded, held })
     }
 
     /// Returns its rules, applied to it.
@@ -91,6 +98,12 @@ impl Resource {
         let Self { path, identity, payload, descriptor, .. } = self;
         let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
         Ok(self.rules.on_resource(subject)?)
+    }
+
+    /// Returns the write-only attributes that the payload states.
+    pub(crate) fn write_only(&self) -> impl Iterator<Item = (&Pointer, &Value)> {
+        let pointers = self.rules.resolved().write_only_attributes.iter();
+        pointers.filter_map(|pointer| Some((pointer, pointer.get(&self.payload)?)))
     }
 
     /// Returns the method, address and headers of `operation`.
@@ -147,7 +160,8 @@ impl Resource {
     /// Returns `request` with the secrets of this resource, which are redacted if the answer repeats them.
     pub(crate) fn guarding(&self, request: Request) -> Request {
         let confidential = confidential(self.rules.resolved(), &self.secrets);
-        Request { secrets: self.secret_texts().into(), confidential, ..request }
+        let body = request.body.map(|body| Body { bytes: self.held.keep(body.bytes), ..body });
+        Request { body, secrets: self.secret_texts().into(), confidential, ..request }
     }
 
     /// Returns the secrets in the payload: values of placeholders, and attributes that metadata declares secret.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answers, Knowledge, Stop};
+use super::{Answers, Knowledge, Stop, WrittenValues};
 use crate::metadata::Metadata;
 use crate::repository::Tree;
 use crate::secrets::SecretReader;
@@ -21,6 +21,8 @@ pub struct Session {
     pub knowledge: Arc<Knowledge>,
     /// Answers of the server to a recheck just before.
     pub answers: Arc<Answers>,
+    /// The record of write-only attributes. Without it, they are written only together with other differences.
+    pub written: Option<Arc<WrittenValues>>,
     /// The source of the values of placeholders. Without a store, a placeholder fails its resource.
     pub secrets: SecretReader,
 }
@@ -29,7 +31,7 @@ impl Session {
     /// Returns a session without knowledge of earlier runs and without a secret store.
     pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
         let (knowledge, answers) = Default::default();
-        Self { tree, metadata, client, knowledge, answers, secrets: SecretReader::new(None) }
+        Self { tree, metadata, client, knowledge, answers, written: None, secrets: SecretReader::new(None) }
     }
 
     /// Returns the session with a client that sends no further requests after the run is asked to end.

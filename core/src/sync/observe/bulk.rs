@@ -1,12 +1,14 @@
 //! Reads many resources by the lists of their collections, if these show the same as single reads.
 //!
 //! A list proves absence after a single read has confirmed the absence of one member. It proves equality after a single
-//! read of one equal member has shown the same payload as the list. A member that differs is always read by itself.
+//! read of one equal member has shown the same payload as the list. A member that differs is always read by itself. A
+//! member whose entry proved it equal to the same revision before is still equal if the entry is the same.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
+use futures::StreamExt as _;
 use tokio::sync::OnceCell;
 
 use super::server::{Remote, cell};
@@ -14,8 +16,8 @@ use crate::metadata::Entry;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{
-    Address, ListAnswer, Observed, Options, Question, Reading, Resource, Selection, SyncError, Transcript,
-    Verdict, Wanted, judge,
+    Address, ListAnswer, Observed, Options, Question, Reading, Resource, Seen, Selection, Session, SyncError,
+    Transcript, Verdict, Wanted, judge,
 };
 
 /// If a collection has fewer members than this, they are read by themselves: the list may show thousands of others.
@@ -61,6 +63,34 @@ impl Bulk {
         let compares = options.effective_reading() == Reading::Bulk;
         // In a first run many members may be missing, and each of them would need a search.
         Self { remote, collections, compares, lists_first: compares || options.first }
+    }
+
+    /// Removes the members of `selection` that are still equal, and returns their number. They are not read from Git,
+    /// so a drift check that finds few differences takes little more time than its lists.
+    pub async fn take_equal(&self, selection: &mut Selection, options: &Options) -> usize {
+        let Session { knowledge, tree, client, .. } = &self.remote.session;
+        let settled = tree.revision().and_then(|revision| knowledge.settled(revision, options));
+        let Some(settled) = settled else { return 0 };
+        let mut members: HashMap<LogicalPath, Vec<LogicalPath>> = HashMap::new();
+        for path in selection.resources.iter().map(|file| &file.path) {
+            if let Some(collection) = path.parent().filter(|path| self.collections.contains_key(path)) {
+                members.entry(collection).or_default().push(path.clone());
+            }
+        }
+        members.retain(|collection, _| knowledge.shows_only_whole(collection));
+        let seen = &settled.seen;
+        let still = members.into_iter().map(|(collection, members)| async move {
+            let list = self.remote.listed(&collection).await;
+            let still = still_equal(seen, &list, members);
+            for path in &still {
+                self.looked_at(path);
+            }
+            still
+        });
+        let still = futures::stream::iter(still).buffer_unordered(client.max_concurrency());
+        let still: HashSet<LogicalPath> = still.flat_map(futures::stream::iter).collect().await;
+        selection.resources.retain(|file| !still.contains(&file.path));
+        still.len()
     }
 
     /// Drops the list of a collection after the last of its members: lists need most of the memory of a run.
@@ -147,7 +177,11 @@ impl Bulk {
         };
         // Checked for each member: a later one may have refuted the first one.
         let is_proven = || knowledge.shows_whole(collection, &wanted.rules) == Some(true);
-        self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven).await
+        let read = self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven).await?;
+        if read.is_none() {
+            self.remote.transcript.note_equal(&wanted.path, entry);
+        }
+        Ok(read)
     }
 
     /// Reads a member by itself, unless the list is proven correct. The first member that is read `confirms` or refutes
@@ -177,6 +211,19 @@ impl Bulk {
             sample => Ok(sample),
         }
     }
+}
+
+/// Returns those `members` of a collection whose entry is the same as the one that proved them equal. No other entry may
+/// have one of their names.
+fn still_equal(seen: &Seen, list: &ListAnswer, members: Vec<LogicalPath>) -> Vec<LogicalPath> {
+    let ListAnswer::Listed { listing, .. } = list else { return Vec::new() };
+    let entries: HashMap<u64, &Entry> =
+        listing.entries().iter().map(|entry| (seen.hash(entry), entry)).collect();
+    let is_equal = |path: &LogicalPath| {
+        let entry = seen.equal(path).and_then(|hash| entries.get(&hash));
+        entry.is_some_and(|entry| listing.is_alone(entry, path.name()))
+    };
+    members.into_iter().filter(is_equal).collect()
 }
 
 /// Returns the verdict of the list alone about `wanted`.

@@ -6,9 +6,10 @@ use http::StatusCode;
 use tokio::runtime::Handle;
 
 use super::pages::{LIST_BOUNDS, Pages};
-use super::server::{Once, Remote, cell};
+use super::server::{Once, Remote, cell, decoded};
 use crate::error::{Categorized, Category};
 use crate::language::jq::{Context, ResourceError, ResourceReader};
+use crate::memory::Share;
 use crate::metadata::{
     Entries, Listing, MetadataError, NextPage, OperationName, Rules, Shape, replace_parameters,
 };
@@ -28,11 +29,8 @@ impl Remote {
         Arc::clone(cell(&self.lists, collection).get_or_init(ask).await)
     }
 
-    /// Reads the list of `collection`. Returns the entries of all pages, and the doubt if the list may be incomplete.
-    pub(super) async fn read_list(
-        &self,
-        collection: &LogicalPath,
-    ) -> Result<(Entries, Option<Doubt>), SyncError> {
+    /// Reads all pages of the list of `collection`.
+    pub(super) async fn read_list(&self, collection: &LogicalPath) -> Result<List, SyncError> {
         if self.within.contains(collection) || self.within.len() >= MAX_NESTING {
             return Err(SyncError::ListCycle(collection.clone()));
         }
@@ -46,11 +44,12 @@ impl Remote {
             known: Once::default(),
         });
         let mut pages = Pages::new(&rules, collection, LIST_BOUNDS);
-        let mut asked = Ok(request.clone());
+        let (mut asked, mut held) = (Ok(request.clone()), Vec::new());
         loop {
             let page = async {
-                let response = self.ask(&asked?).await?;
-                let answer = response.decode(rules.payload_type())?;
+                let mut response = self.ask(&asked?).await?;
+                let (answer, share) = decoded(collection, &mut response, rules.payload_type()).await?;
+                held.push(share);
                 let next = pages.next(&response, &answer);
                 // If the answer is not a list, this error is reported and not that of the pagination.
                 let entries = rules.entries(collection, transforms.run(answer).await?)?;
@@ -62,8 +61,8 @@ impl Remote {
                 _ => SyncError::Page(collection.clone(), pages.number, source.into()),
             })?;
             asked = match next {
-                NextPage::End => return Ok(pages.finish(false)),
-                NextPage::Unknown => return Ok(pages.finish(true)),
+                NextPage::End => return Ok(List::of(pages.finish(false), held)),
+                NextPage::Unknown => return Ok(List::of(pages.finish(true), held)),
                 NextPage::At(reference) => request.following(&url, &reference),
                 NextPage::With(parameters) => {
                     replace_parameters(&mut request.query, parameters);
@@ -74,15 +73,30 @@ impl Remote {
     }
 }
 
+/// The entries of all pages of a list.
+pub(super) struct List {
+    pub entries: Entries,
+    /// The doubt if the list may be incomplete.
+    pub doubt: Option<Doubt>,
+    /// The memory that the entries occupy.
+    held: Vec<Share>,
+}
+
+impl List {
+    fn of((entries, doubt): (Entries, Option<Doubt>), held: Vec<Share>) -> Self {
+        Self { entries, doubt, held }
+    }
+}
+
 /// Converts the result of reading a list to a [`ListAnswer`].
-fn answer(read: Result<(Entries, Option<Doubt>), SyncError>) -> ListAnswer {
+fn answer(read: Result<List, SyncError>) -> ListAnswer {
     let is_refusal = |status| [StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
     ListAnswer::Unknown(match read {
-        Ok((entries, _)) if entries.shape == Shape::Guessed => {
+        Ok(List { entries, .. }) if entries.shape == Shape::Guessed => {
             Doubt::NotAList("it is an object with one array among other members".to_owned())
         }
-        Ok((entries, doubt)) => {
-            return ListAnswer::Listed { listing: Listing::new(entries.named), doubt };
+        Ok(List { entries, doubt, held }) => {
+            return ListAnswer::Listed { listing: Listing::new(entries.named), doubt, held };
         }
         Err(
             SyncError::Metadata(MetadataError::ListShape { reason, .. })
@@ -114,7 +128,7 @@ impl Transforms {
     async fn run(self: &Arc<Self>, answer: Value) -> Result<Value, SyncError> {
         let list = Arc::clone(self);
         let transform = move || {
-            let context = Context { resources: Some(list.as_ref()) };
+            let context = Context { resources: Some(list.as_ref()), ..Context::default() };
             Ok(list.rules.on_collection(&list.collection)?.transform(OperationName::List, answer, context)?)
         };
         // The jq waits for the resources that it reads.

@@ -20,7 +20,7 @@ pub async fn recheck(session: &Session, options: &Options, stop: &Stop) -> Resul
         let (client, exchange) = (session.client.clone(), exchange.clone());
         async move { (client.send(&exchange.request).await, exchange) }
     };
-    let requests = futures::stream::iter(&settled.exchanges).map(ask);
+    let requests = futures::stream::iter(&settled.seen.exchanges).map(ask);
     let mut answers = requests.buffer_unordered(session.client.max_concurrency());
     let (mut at_hand, mut same) = (Answers::default(), true);
     while let Some((answer, exchange)) = answers.next().await {

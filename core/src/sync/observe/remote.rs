@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::lists::List;
 use super::server::Remote;
 use crate::error::{Categorized, Category};
 use crate::metadata::inference::is_collection;
@@ -17,6 +18,9 @@ use crate::sync::model::{
     Address, Doubt, ListAnswer, Observed, Question, Resource, SyncError, Verdict, Wanted, judge,
 };
 use crate::sync::tasks::blocking;
+
+/// The most memory that a former payload may need, which is read only for its id.
+const FORMER: usize = 4 << 20;
 
 /// The object at a path of the server.
 #[derive(Clone, Debug)]
@@ -121,7 +125,7 @@ impl Remote {
 
     /// Lists the collection at `path`. Two members with the same path are a conflict.
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
-        let (Entries { named, nameless, .. }, doubt) = self.read_list(path).await?;
+        let List { entries: Entries { named, nameless, .. }, doubt, .. } = self.read_list(path).await?;
         let mut entries = BTreeMap::new();
         for entry in named {
             let alias = entry.alias.clone();
@@ -146,6 +150,14 @@ impl Remote {
         // For most resources, the address of their names is sufficient.
         match self.read_at(wanted).await {
             Ok(observed) if Wanted::of(wanted).one_name => Ok(observed),
+            // A singleton needs no proof, because it is never created.
+            read if wanted.rules.resolved().singleton => {
+                if is_not_found(&read) {
+                    Ok(Observed::new(wanted.clone(), None))
+                } else {
+                    read
+                }
+            }
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) => Box::pin(self.search(wanted, read, doomed)).await,
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
@@ -244,7 +256,8 @@ impl Remote {
             }
             let Some(tree) = &former.tree else { return Ok(false) };
             let file = repository::resource_file(tree.as_ref(), &wanted.path)?;
-            let payload = file.map(|file| repository::read_payload(tree.as_ref(), &file)).transpose()?;
+            let payload =
+                file.map(|file| repository::read_payload_within(tree.as_ref(), &file, FORMER)).transpose()?;
             Ok(payload.as_ref().is_some_and(has_id))
         });
         known.await.unwrap_or(false)

@@ -3,16 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::OnceCell;
 
 use crate::language::jq::Context;
+use crate::memory::{self, LIGHT, Pool, Share, Shortage};
 use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
-use crate::payload::{PayloadType, Value};
+use crate::payload::{MAX_WEIGHT, PayloadType, Value};
 use crate::repository::Tree;
 use crate::server::{Request, Response, ServerError};
 use crate::sync::model::{
-    Doubt, ListAnswer, Observed, Resource, Session, SyncError, Transcript, Version, request,
+    Address, Doubt, ListAnswer, Observed, Question, Resource, Session, SyncError, Transcript, Verdict,
+    Version, Wanted, judge, request,
 };
 use crate::sync::tasks::{blocking, evaluated};
 
@@ -89,24 +92,89 @@ impl Remote {
 
     /// Reads the resource at the address that its rules state.
     pub(crate) async fn read_at(&self, at: &Resource) -> Result<Observed, SyncError> {
+        if at.rules.reads_from_list() {
+            return Box::pin(self.read_entry(at)).await;
+        }
         let evaluation = at.evaluation()?;
         let request = at.guarding(request(&evaluation, OperationName::Get, &Value::Null)?);
-        let response = self.ask(&request).await?;
+        let request = Request { answers: at.rules.absent_statuses().into(), ..request };
+        let mut response = self.ask(&request).await?;
         let version = Version::of(&request, &response);
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
         // Of a resource that is no longer declared, only the payload is known.
         let text = || at.payload.as_str().map(|_| PayloadType::Text);
-        let answer = response.decode(stored.or(at.rules.payload_type()).or_else(text))?;
+        let status = response.status;
+        let expected = stored.or(at.rules.payload_type()).or_else(text);
+        let (answer, held) = match decoded(&at.path, &mut response, expected).await {
+            Err(SyncError::Server(_)) if status.is_client_error() => (Value::Null, Share::default()),
+            answer => answer?,
+        };
         let was_null = answer.is_null();
         let transform = move |at: &Resource| {
-            Ok(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?)
+            if at.rules.means_absent(status, &answer) {
+                return Err(SyncError::Absent(at.path.clone()));
+            }
+            if status.is_client_error() {
+                return Ok(None);
+            }
+            Ok(Some(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?))
         };
-        let payload = evaluated(at.clone(), transform).await?;
+        let Some(payload) = evaluated(at.clone(), transform).await? else {
+            return Err(self.session.client.rejection(&request, &response).into());
+        };
         // If the transforms select nothing from an answer about several resources, the resource does not exist.
         if payload.is_null() && !was_null {
             return Err(SyncError::Absent(at.path.clone()));
         }
         let read_at = Some(request.path.into_boxed_str());
-        Ok(Observed { at: at.clone(), payload: Some(payload), version, read_at })
+        Ok(Observed { at: at.clone(), payload: Some(payload), held, version, read_at })
     }
+
+    /// Reads a resource that only the list of its collection shows.
+    async fn read_entry(&self, at: &Resource) -> Result<Observed, SyncError> {
+        let Some(collection) = at.path.parent() else { return Err(SyncError::Absent(at.path.clone())) };
+        let list = self.listed(&collection).await;
+        let question = Question { wanted: Wanted::of(at), ..Question::default() };
+        match judge(&question, Address::NotAsked, &list) {
+            Verdict::Present(entry) => {
+                let (found, payload) = (at.with_remote_id(&entry.remote_id), entry.payload.clone());
+                let transform = move |at: &Resource| {
+                    Ok(at.evaluation()?.transform(OperationName::Get, payload, Context::default())?)
+                };
+                let payload = evaluated(found.clone(), transform).await?;
+                Ok(Observed::new(found, Some(payload)))
+            }
+            // The address of its parents may be wrong.
+            Verdict::Unknown(Doubt::NoList) | Verdict::Absent(_) => Err(SyncError::Absent(at.path.clone())),
+            Verdict::Unknown(doubt) => Err(SyncError::Undecided(at.path.clone(), doubt)),
+            Verdict::Here => Err(SyncError::Undecided(at.path.clone(), Doubt::NotListed)),
+        }
+    }
+}
+
+/// Decodes the body of an answer about `path` and drops it. A value that needs much memory waits for its share.
+pub(super) async fn decoded(
+    path: &LogicalPath,
+    response: &mut Response,
+    expected: Option<PayloadType>,
+) -> Result<(Value, Share), SyncError> {
+    let Some(capacity) = memory::capacity(Pool::Answers) else {
+        return Ok((response.decode(expected)?, Share::default()));
+    };
+    match response.decode_within(expected, LIGHT) {
+        Err(ServerError::TooHeavy { .. }) => {}
+        light => return Ok((light?, Share::default())),
+    }
+    let shortage = |shortage| SyncError::Memory(path.clone(), shortage);
+    let _turn = memory::turn().await;
+    let value = match response.decode_within(expected, capacity) {
+        Err(ServerError::TooHeavy { .. }) if capacity < MAX_WEIGHT => {
+            return Err(shortage(Shortage::TooLarge { pool: Pool::Answers, capacity }));
+        }
+        decoded => decoded?,
+    };
+    // The body has a share of the same pool.
+    response.body = Bytes::new();
+    let held = memory::reserve(Pool::Answers, value.weight()).await.map_err(shortage)?;
+    Ok((value, held))
 }

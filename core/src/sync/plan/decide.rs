@@ -1,34 +1,49 @@
 //! Decides the action for one resource. Pure: same input, same action.
 
+use std::sync::Arc;
+
 use crate::metadata::Difference;
+use crate::metadata::document::OnRemove;
 use crate::payload::pointer::Pointer;
 use crate::secrets::DeclaredSecrets;
 use crate::sync::model::{
     Action, Call, Intent, Observed, Options, Reason, Resource, Sending, Step, SyncError, Wanted,
+    WrittenValues,
 };
 use crate::sync::plan::saved;
 
 /// Returns the action for one desired resource. Fails if metadata does not fit the payload, or if the payload cannot be
 /// encoded.
 pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
-    let action = converge(desired, observed, force)?;
+    let action = converge(desired, observed, force, None)?;
     match action.sending {
         Sending::Impossible(error) => Err(*error),
         _ => Ok(action),
     }
 }
 
-fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
+fn converge(
+    desired: &Resource,
+    observed: &Observed,
+    force: bool,
+    written: Option<&WrittenValues>,
+) -> Result<Action, SyncError> {
     let action = |step, reason| Action::new(desired.path.clone(), step, reason);
     let Some(payload) = &observed.payload else {
-        return Ok(action(Step::Create, Reason::Missing).sending(Call::create(desired, &observed.at)));
+        if desired.rules.resolved().singleton {
+            return Ok(action(Step::Update, Reason::Different).sending(Call::update(desired, observed)));
+        }
+        return Ok(action(Step::Create, Reason::Missing).sending(Call::create_first(desired, &observed.at)));
     };
     // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored.
     let found = &observed.at.identity.remote_id;
     let stale = Wanted::of(desired).id.is_some_and(|id| id != found);
     let renumbered = stale.then(|| desired.with_remote_id(found));
     let desired = renumbered.as_ref().unwrap_or(desired);
-    let differences = desired.evaluation()?.compare(payload)?;
+    let mut differences = desired.evaluation()?.compare(payload)?;
+    if written.is_some_and(|written| !written.are_current(desired)) {
+        differences.extend(desired.write_only().map(|(pointer, _)| Difference::write_only(pointer)));
+    }
     let reason = match (differences.is_empty(), force) {
         (true, false) => return Ok(action(Step::Skip, Reason::Equal)),
         (true, true) => Reason::Forced,
@@ -41,7 +56,7 @@ fn converge(desired: &Resource, observed: &Observed, force: bool) -> Result<Acti
 /// Returns the action for one resource according to `options`.
 pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) -> Result<Action, SyncError> {
     let mut action = match options.intent {
-        Intent::Converge => converge(desired, observed, options.force)?,
+        Intent::Converge => converge(desired, observed, options.force, options.written.as_deref())?,
         // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
         Intent::Update => requested(desired, Step::Update, Call::update(desired, observed)?),
@@ -115,6 +130,15 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
 /// Returns the deletion of a resource that is not declared now; `None` if the server does not have it.
 pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
     let action = Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared);
+    if let (OnRemove::Reset(payload), Some(shown)) =
+        (declared.rules.resolved().on_remove(), &observed.payload)
+    {
+        let reset = Resource { payload: Arc::new(payload.clone()), ..declared.clone() };
+        if reset.evaluation()?.compare(shown)?.is_empty() {
+            return Ok(None);
+        }
+        return Ok(Some(action.sending(Call::update(&reset, observed))));
+    }
     Ok(Call::delete(declared, observed)?.map(|call| action.sending(Ok(call))))
 }
 
@@ -144,7 +168,6 @@ mod tests {
     use crate::path::LogicalPath;
     use crate::payload::{Descriptor, PayloadType, Value, decode};
     use crate::sync::model::PruneLimit;
-    use std::sync::Arc;
 
     fn parse(json: &str) -> Value {
         decode(PayloadType::Json, json.as_bytes()).unwrap()
@@ -164,6 +187,7 @@ mod tests {
             rules,
             secrets: Arc::default(),
             seeded: false,
+            held: crate::memory::Share::default(),
         }
     }
 
@@ -264,8 +288,8 @@ mod tests {
     #[test]
     fn a_plan_of_very_many_actions_stays_small() {
         // 100,000 actions, most of which do nothing, have to fit into about ten MiB.
-        assert!(size_of::<Action>() <= 96, "{} bytes", size_of::<Action>());
-        assert!(size_of::<Call>() <= 304, "{} bytes", size_of::<Call>());
+        assert!(size_of::<Action>() <= 104, "{} bytes", size_of::<Action>());
+        assert!(size_of::<Call>() <= 320, "{} bytes", size_of::<Call>());
     }
 
     #[test]

@@ -14,15 +14,14 @@ pub(super) mod survey;
 mod undeclared;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Recurrences, Report, Resource, Stats, Step,
-    Stop, SyncError,
+    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Stats, Step, Stop,
+    SyncError,
 };
 use saved::Summary;
 
@@ -51,9 +50,9 @@ pub struct Plan {
     /// Selected resources that the tree does not contain, in case their desired state is needed again.
     #[serde(skip)]
     pub(super) given: HashMap<LogicalPath, Resource>,
-    /// The recurrences of earlier runs.
+    /// The options of the run.
     #[serde(skip)]
-    pub(super) recurrences: Option<Arc<Recurrences>>,
+    pub(super) options: Options,
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,
@@ -92,6 +91,16 @@ impl Plan {
             self.failures.push(Failure::new(action.path.clone(), PRUNE, &SyncError::NotDeleted(reason)));
             false
         });
+    }
+
+    /// Removes and returns the actions with dependencies, and those below them. `held` are earlier ones.
+    pub(super) fn take_dependents(&mut self, held: &mut Vec<Action>) {
+        let is_below =
+            |action: &Action, held: &[Action]| held.iter().any(|parent| action.path.is_within(&parent.path));
+        for action in std::mem::take(&mut self.actions) {
+            let waits = !action.depends_on().is_empty() || is_below(&action, held);
+            if waits && action.step != Step::Skip { held.push(action) } else { self.actions.push(action) }
+        }
     }
 
     /// Whether the plan has anything to write.

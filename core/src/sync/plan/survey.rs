@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
 use tokio::task::JoinSet;
+use tracing::{Instrument as _, Span};
 
 use super::Plan;
 use super::decide::decide_for;
@@ -16,6 +17,7 @@ use super::undeclared::{Candidates, Fate};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::spans;
 use crate::sync::model::{
     Action, Candidate, Doubt, Failure, Intent, Observed, Options, PRUNE, Reason, Resource, Selection,
     Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
@@ -95,7 +97,7 @@ impl Surveyor {
             session: session.clone(),
             candidates: Arc::new(Candidates::new(&remote)),
             bulk: Arc::new(Bulk::new(remote, selection, options)),
-            options: options.clone(),
+            options: Options { written: session.written.clone(), ..options.clone() },
             names: Arc::default(),
             counts_equal: selection.whole_scope && !keep_compared && !sealable,
             defers: false,
@@ -127,9 +129,12 @@ impl Surveyor {
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
             failures: std::mem::take(&mut selection.broken),
             given: given.collect(),
-            recurrences: self.options.recurrences.clone(),
+            options: self.options.clone(),
             ..Plan::default()
         };
+        if self.counts_equal && self.options.intent == Intent::Converge {
+            plan.unchanged = self.bulk.take_equal(selection, &self.options).await;
+        }
         let candidates = std::mem::take(&mut selection.prune).into_iter().map(Item::Undeclared);
         self.look_at_all(pin!(futures::stream::iter(candidates)), None, &mut plan).await;
         plan
@@ -156,18 +161,26 @@ impl Surveyor {
     ) -> Option<LogicalPath> {
         let at_once = self.session.client.max_concurrency();
         let shared = Arc::new(self.clone());
-        let (mut running, mut first) = (JoinSet::new(), None);
+        let (mut running, mut first, mut at_end) = (JoinSet::new(), None, false);
+        let mut span: Option<Span> = None;
         loop {
             let is_full =
                 |end| plan.actions.len() >= PART_ACTIONS || first.is_some() && Instant::now() >= end;
             let is_over = self.stop.reason().is_none() && end.is_some_and(is_full);
             tokio::select! {
-                Some(item) = items.next(), if running.len() < at_once && !is_over => {
+                item = items.next(), if !at_end && running.len() < at_once && !is_over => {
+                    let Some(item) = item else {
+                        at_end = true;
+                        continue;
+                    };
                     first = first.or_else(|| Some(item.subject().0.clone()));
                     let (surveyor, item) = (Arc::clone(&shared), self.named_once(item));
-                    running.spawn(async move { surveyor.look(item).await });
+                    let span = span.get_or_insert_with(spans::plan).clone();
+                    running.spawn(async move { surveyor.look(item).await }.instrument(span));
                 }
                 Some(looked) = tasks::next(&mut running) => self.add(looked, plan),
+                // The next item may wait for memory that the actions of this part hold.
+                () = until(end), if !at_end && running.is_empty() && first.is_some() && !is_over => {}
                 else => {
                     self.refuse_twins(plan);
                     hide(&mut plan.failures, &self.session.secrets);
@@ -252,9 +265,10 @@ impl Surveyor {
 
     async fn look_at(&self, desired: Resource) -> Result<Action, SyncError> {
         let under_way = self.session.knowledge.expected(&desired.path);
+        let depends_on = desired.dependencies()?;
         if self.defers && under_way.is_none() && self.bulk.is_known_absent(&desired) {
             let create = Action::new(desired.path, Step::Create, Reason::Missing);
-            return Ok(Action { sending: Sending::WhenSent, ..create });
+            return Ok(Action { depends_on, sending: Sending::WhenSent, ..create });
         }
         let converges = self.options.intent == Intent::Converge;
         let (desired, observed) = if self.options.intent == Intent::Delete {
@@ -277,7 +291,8 @@ impl Surveyor {
             return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
         }
         let options = self.options.clone();
-        evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await
+        let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
+        Ok(Action { depends_on, ..action })
     }
 
     /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared
@@ -313,6 +328,14 @@ impl Surveyor {
             self.candidates.check_sole(&desired, &observed, true).await?;
         }
         Ok((desired, observed))
+    }
+}
+
+/// Waits until `end`, or forever.
+async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
 use super::decide;
+use crate::metadata::document::OnRemove;
 use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Revision, Tree};
@@ -88,6 +89,9 @@ impl Candidates {
         if let Some(path) = self.claimant(&declared, &observed).await? {
             return kept(format!("Git declares the same resource at {path}"), true);
         }
+        if *declared.rules.resolved().on_remove() == OnRemove::Keep {
+            return kept("metadata states resource.onRemove: keep, or resource.singleton".to_owned(), false);
+        }
         check_alias(&declared, &observed)?;
         let (session, path) = (self.remote.session.clone(), declared.path.clone());
         // The server may delete the children together with their parent.
@@ -95,8 +99,8 @@ impl Candidates {
         if blocking(declared.path.clone(), is_parent).await? {
             return kept("Git declares resources below it".to_owned(), false);
         }
-        let deletion = decide::prune(&declared, &observed)?;
-        Ok(deletion.map_or(Fate::Gone, |action| Fate::Needs(Box::new(action))))
+        let Some(deletion) = decide::prune(&declared, &observed)? else { return Ok(Fate::Gone) };
+        Ok(Fate::Needs(Box::new(Action { depends_on: declared.dependencies()?, ..deletion })))
     }
 
     /// Fails if another declared resource than `declared` is the `observed` one, or if the resource is to be deleted

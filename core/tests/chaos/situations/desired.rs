@@ -114,6 +114,6 @@ impl Desired {
             write(format!("{path}/resource.json"), &declared.body.to_string());
         }
         let files = Arc::new(DirTree::open(directory.path()).unwrap());
-        (directory, Commit::numbered(files, number))
+        (directory, Commit::numbered(files, number, Arc::default()))
     }
 }

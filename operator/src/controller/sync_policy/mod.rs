@@ -19,7 +19,7 @@ mod wakeups;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use declarest_core::repository::Revision;
 use declarest_core::sync::{Knowledge, Recurrences};
@@ -31,9 +31,10 @@ use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
-use super::kind::Key;
+use super::kind::{Key, Kind as _};
 use super::outcome::{Outcome, Reason};
 use super::pools::Pools;
+use super::workers::{Demand, OF_A_SERVER};
 use crate::crd::sync_policy::SyncMode;
 use crate::crd::{SyncPolicy, SyncPolicyStatus};
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
@@ -45,6 +46,9 @@ use territory::Territories;
 /// The annotation that requests a full run. Every new value is a request.
 pub const SYNC_REQUEST: &str = "declarest.io/sync-requested-at";
 
+/// A new policy waits for its dependencies for this time before its status reports them.
+const EARLY: Duration = Duration::from_secs(5);
+
 /// The controller of all policies.
 #[derive(Default)]
 pub struct SyncPolicies {
@@ -55,6 +59,8 @@ pub struct SyncPolicies {
     learned: Mutex<HashMap<Key, (Configuration, Arc<Knowledge>)>>,
     /// The resources that do not converge, from the last run of each policy.
     recurrences: Mutex<HashMap<Key, Recurrences>>,
+    /// The new policies that wait for their dependencies, and since when.
+    waiting: Mutex<HashMap<Key, Instant>>,
     /// The scopes of the runs in progress.
     territories: Territories,
 }
@@ -79,6 +85,18 @@ impl Reconciler for SyncPolicies {
         inputs::secret_names(context, policy).into_iter().map(Dependency::Secret).collect()
     }
 
+    fn demand(&self, context: &Context, policy: &SyncPolicy) -> Demand {
+        if policy.spec.suspend {
+            return Demand::Nothing;
+        }
+        let name = policy.spec.managed_server_ref.name.clone();
+        let namespace = policy.key().namespace;
+        let server = context.caches.servers.get(&namespace, &name);
+        let limit = server.and_then(|server| server.spec.http.request_throttling?.max_concurrent_requests);
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+        Demand::Server { name, share: limit.map_or(OF_A_SERVER, |limit| limit.min(OF_A_SERVER)) }
+    }
+
     async fn reconcile(&self, round: &mut Round<'_, SyncPolicy>) -> Outcome {
         match Box::pin(self.advance(round)).await {
             Ok(outcome) => outcome,
@@ -91,6 +109,7 @@ impl Reconciler for SyncPolicies {
     }
 
     fn forget(&self, _: &Context, key: &Key) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.attempted.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.learned.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
@@ -117,7 +136,14 @@ impl SyncPolicies {
         }
         check_overlap(round)?;
         // Check the dependencies.
-        let inputs = Inputs::gather(round.context, &round.object)?;
+        let inputs = match Inputs::gather(round.context, &round.object) {
+            Err(failure) if self.is_early(round, &failure) => {
+                let waiting = Outcome::new(Reason::Reconciling, failure.message);
+                return Ok(waiting.quietly().with_requeue(EARLY));
+            }
+            gathered => gathered?,
+        };
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&round.key());
         let fingerprint = inputs.fingerprint(round.context, &round.object);
         // Decide what is due.
         let sync_interval = round.object.spec.sync_interval.duration().unwrap_or_default();
@@ -169,6 +195,16 @@ impl SyncPolicies {
         Ok(outcome)
     }
 
+    /// Returns whether a new policy waits for objects that are probably about to be ready, because they were created
+    /// together. Then its status is not written yet.
+    fn is_early(&self, round: &Round<'_, SyncPolicy>, failure: &Failure) -> bool {
+        if failure.reason != Reason::DependencyNotReady || !round.status.conditions.is_empty() {
+            return false;
+        }
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.entry(round.key()).or_insert_with(Instant::now).elapsed() < EARLY
+    }
+
     /// Returns the resources that do not converge, from the last run; after a restart, from the status.
     fn recurrences(&self, key: &Key, status: &SyncPolicyStatus) -> Recurrences {
         let known = self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
@@ -216,6 +252,5 @@ fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
 
 /// Returns the claims of the policies of a namespace, with expanded paths.
 fn claims(context: &Context, namespace: &str) -> Vec<Claim> {
-    let policies = context.caches.policies.list(namespace);
-    policies.iter().filter_map(|policy| Claim::expanded(policy, &context.settings)).collect()
+    context.caches.policies.select(namespace, |policy| Claim::expanded(policy, &context.settings))
 }

@@ -12,6 +12,8 @@ use crate::crd::SyncPolicy;
 pub struct Claim {
     pub name: String,
     pub created: Option<Timestamp>,
+    /// The name of its ManagedServer.
+    pub server: String,
     pub scope: LogicalPath,
 }
 
@@ -22,7 +24,8 @@ impl Claim {
             return None;
         }
         let created = policy.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        Some(Self { name: policy.name_any(), created, scope: policy.spec.scope().ok()? })
+        let server = policy.spec.managed_server_ref.name.clone();
+        Some(Self { name: policy.name_any(), created, server, scope: policy.spec.scope().ok()? })
     }
 
     /// Returns the claim of a policy whose path may contain placeholders.
@@ -36,7 +39,7 @@ impl Claim {
     }
 
     fn conflicts_with(&self, other: &Self) -> bool {
-        self.name != other.name && self.scope.overlaps(&other.scope)
+        self.name != other.name && self.server == other.server && self.scope.overlaps(&other.scope)
     }
 
     fn seniority(&self) -> (Option<Timestamp>, &str) {
@@ -44,8 +47,8 @@ impl Claim {
     }
 }
 
-/// Returns the older policy that overlaps `own`, if there is one. Equal and nested paths overlap, also with different
-/// repositories or servers, because two owners of one path would overwrite each other's changes forever.
+/// Returns the older policy that overlaps `own`, if there is one. Equal and nested paths of one server overlap, also with
+/// different repositories, because two owners of one path would overwrite each other's changes forever.
 pub fn senior<'a>(own: &Claim, others: &'a [Claim]) -> Option<&'a Claim> {
     others
         .iter()
@@ -69,6 +72,7 @@ mod tests {
         Claim {
             name: name.to_owned(),
             created: Timestamp::from_second(second).ok(),
+            server: "staging".to_owned(),
             scope: LogicalPath::parse(scope).unwrap(),
         }
     }
@@ -81,6 +85,7 @@ mod tests {
     #[case(claim("b", 1, "/shops"), claim("a", 2, "/shops"), false)]
     #[case(claim("b", 1, "/shops"), claim("a", 1, "/shops"), true)]
     #[case(claim("a", 1, "/shops"), claim("b", 1, "/shops"), false)]
+    #[case(claim("b", 2, "/shops"), Claim { server: "production".to_owned(), ..claim("a", 1, "/shops") }, false)]
     fn the_older_policy_keeps_its_scope(#[case] own: Claim, #[case] other: Claim, #[case] gives_way: bool) {
         assert_eq!(senior(&own, &[other]).is_some(), gives_way);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
 use declarest_core::secrets::SecretReader;
-use declarest_core::sync::{self, Mode, Options, Reading, Recurrences, Report, Session, Stop};
+use declarest_core::sync::{self, Mode, Options, Reading, Recurrences, Report, Session, Stop, WrittenValues};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -130,12 +130,12 @@ impl Running<'_, '_> {
         options: &Options,
         started: impl FnOnce(&Fingerprint),
     ) -> Result<(Outcome, Option<Recurrences>), Failure> {
-        // Record the run, then repeat the requests.
+        // Repeat the requests. They only read, so the run is recorded when something differs.
         let (mirror, target) = (self.mirror.clone(), self.target.clone());
         let tree = blocking("open the revision", move || mirror.tree(&target)).await?;
         let mut session = self.session(Arc::new(tree)).await?;
         let trigger = self.plan.trigger;
-        self.begin(RunKind::Full, trigger).await?;
+        self.mark(RunKind::Full, trigger);
         started(&self.plan.fingerprint);
         match self.watched(sync::recheck(&session, options, &self.stop)).await {
             (Ok(report), cancelled) => {
@@ -147,6 +147,7 @@ impl Running<'_, '_> {
         // Compare the whole scope.
         let selected = self.select().await?;
         self.adopt(&selected);
+        self.begin(selected.kind, selected.trigger).await?;
         Box::pin(self.execute(&session, selected)).await
     }
 
@@ -204,13 +205,15 @@ impl Running<'_, '_> {
             None => None,
         });
         let knowledge = Arc::clone(&self.plan.knowledge);
-        Ok(Session { knowledge, secrets, ..Session::new(tree, metadata, client) })
+        let directory = context.directories.cache(&SyncPolicy::owner(&self.round.key()));
+        let address = client.address();
+        let open = move || Ok(WrittenValues::open(&directory, address));
+        let written = Some(Arc::new(blocking("read the record of write-only attributes", open).await?));
+        Ok(Session { knowledge, secrets, written, ..Session::new(tree, metadata, client) })
     }
 
-    /// Records in the status and in the inventory that a run is in progress. If the process dies, the run counts as
-    /// failed.
-    async fn begin(&mut self, kind: RunKind, trigger: Trigger) -> Result<(), Failure> {
-        // The status.
+    /// Sets the status fields of a run in progress. If the process dies after they are written, the run counts as failed.
+    fn mark(&mut self, kind: RunKind, trigger: Trigger) {
         let target = &self.target;
         let status = &mut self.round.status;
         status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
@@ -220,6 +223,14 @@ impl Running<'_, '_> {
         status.last_sync_mode = Some(kind);
         // The planned time of the last run is not valid for this one.
         status.next_sync_time = None;
+    }
+
+    /// Records in the status and in the inventory that a run is in progress.
+    async fn begin(&mut self, kind: RunKind, trigger: Trigger) -> Result<(), Failure> {
+        // The status.
+        self.mark(kind, trigger);
+        let target = &self.target;
+        let status = &self.round.status;
         let drifted = verdict::drift_seen(status);
         let message = format!("syncing revision {target} ({})", trigger.as_str());
         let mut working = Outcome::new(Reason::Reconciling, message);
@@ -359,12 +370,14 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
     let own = Claim::of(policy);
     let limit = context.settings.sync_timeout;
     let deadline = tokio::time::Instant::now() + limit;
+    let left = context.namespaces.left(&key.namespace);
     let mut ticks = tokio::time::interval(WATCH);
     let mut policies = pin!(context.caches.policies.subscribe());
     let cancelled = |reason: &str| Ending { reason: reason.to_owned(), cancelled: true };
     loop {
         tokio::select! {
             () = context.stop.cancelled() => return cancelled("the operator is stopping or no longer leads"),
+            () = left.cancelled() => return cancelled("another shard gets the namespace"),
             () = tokio::time::sleep_until(deadline) => {
                 let reason = format!("the run did not end within {} s (--sync-timeout)", limit.as_secs());
                 return Ending { reason, cancelled: false };

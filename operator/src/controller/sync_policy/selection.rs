@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use declarest_core::error::Categorized as _;
+use declarest_core::memory::LIGHT;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::Descriptor;
 use declarest_core::repository::{
@@ -19,6 +20,8 @@ use crate::crd::sync_policy::RunKind;
 const MAX_TARGETS: usize = 200;
 /// Number of deletions that never need approval. Up to this number, the resources of the policy are not counted.
 const FEW: usize = 10;
+/// The most memory of all payloads of removed resources that are not small. They are held during the whole run.
+const LARGE_CANDIDATES: usize = 32 << 20;
 
 /// The input of a selection.
 #[derive(Clone)]
@@ -126,6 +129,7 @@ fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Un
         path == scope || request.recursive || (!only_itself && scope.child_of(path).is_some())
     };
     let (mut found, mut hiding) = (Undeclared::default(), BTreeSet::new());
+    let mut room = LARGE_CANDIDATES;
     for undeclared in mirror.undeclared(seen, target, scope)? {
         if !selected(&undeclared.path) {
             continue;
@@ -135,7 +139,12 @@ fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Un
                 found.hidden.push(hidden(scope, undeclared.path, file, kind));
             }
             Some(_) => {}
-            None => found.gone.extend(candidate(mirror, undeclared)?),
+            None => {
+                let candidate = candidate(mirror, undeclared, room)?;
+                let weight = candidate.as_ref().map_or(0, |candidate| candidate.payload.weight());
+                room -= if weight > LIGHT { weight.min(room) } else { 0 };
+                found.gone.extend(candidate);
+            }
         }
     }
     Ok(found)
@@ -150,7 +159,7 @@ fn hidden(scope: &LogicalPath, path: LogicalPath, file: String, kind: EntryKind)
     let kind = if kind == EntryKind::File { "a file" } else { "a symbolic link or a submodule" };
     let error = RepositoryError::Hidden { path, file, kind };
     let reason = FailureReason::Category(error.category());
-    Failure { path: at, operation: sync::LIST, reason, message: error.to_string() }
+    Failure { path: at, operation: sync::LIST, reason, message: error.to_string(), may_pass: false }
 }
 
 /// Returns whether the scope is a resource, now or in one of the revisions `seen`. A policy that is not recursive then
@@ -168,18 +177,19 @@ fn is_resource(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<b
 }
 
 /// Returns a resource to delete. Returns `None` if its last declaration cannot be decoded, because the remote id is
-/// then unknown. Such a declaration was never applied.
+/// then unknown. Such a declaration was never applied. A payload needs at most `room` bytes of memory, or is small.
 fn candidate(
     mirror: &Mirror,
     undeclared: repository::Undeclared,
+    room: usize,
 ) -> Result<Option<Candidate>, RepositoryError> {
     let repository::Undeclared { path, revision, file, .. } = undeclared;
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
     let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
     let tree = mirror.tree(&revision)?;
-    match repository::read_payload(&tree, &file) {
+    match repository::read_payload_within(&tree, &file, room.max(LIGHT)) {
         Ok(payload) => Ok(Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) })),
-        Err(error @ RepositoryError::Payload { .. }) => {
+        Err(error @ RepositoryError::Payload { .. }) if !error.is_too_heavy() => {
             tracing::warn!(%path, %error, "not pruned: its last declaration cannot be read");
             Ok(None)
         }

@@ -8,6 +8,7 @@ use declarest_core::repository::Revision;
 use declarest_core::sync::{self, FailureReason, Report};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
 
 use super::decision::Trigger;
 use super::plan::RunPlan;
@@ -229,7 +230,14 @@ fn of_run(run: &Run<'_>) -> Outcome {
         Some(reason) if run.is_cancelled() => {
             Outcome::new(Reason::Reconciling, format!("the run was cancelled: {reason}"))
         }
-        _ => of_report(run.report, run.target),
+        _ => {
+            let mut outcome = of_report(run.report, run.target);
+            if [Reason::ManagedServerUnavailable, Reason::ManagedServerAuthFailed].contains(&outcome.reason) {
+                let server = run.plan.inputs.server.name_any();
+                outcome.message = format!("ManagedServer {server}: {}", outcome.message);
+            }
+            outcome
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use declarest_core::path::LogicalPath;
 use futures::{Stream, StreamExt as _, future, stream};
-use kube::runtime::reflector::ObjectRef;
 
 use crate::controller::cache::{Cache, Cached, Change};
 use crate::controller::conditions;
@@ -44,10 +43,10 @@ fn users<S: Stream<Item = Key> + Send>(
 ) -> impl Stream<Item = Key> + Send + use<S> {
     let context = Arc::clone(context);
     objects.flat_map(move |key| {
-        let policies = context.caches.policies.list(&key.namespace);
-        let users: Vec<Key> =
-            policies.iter().filter(|policy| refers(policy, &key.name)).map(Kind::key).collect();
-        stream::iter(users)
+        let policies = &context.caches.policies;
+        stream::iter(
+            policies.select(&key.namespace, |policy| refers(policy, &key.name).then(|| policy.key())),
+        )
     })
 }
 
@@ -63,9 +62,7 @@ where
                 let facts = object.0.as_ref().ok().map(|object| format!("{:?}", object.facts()));
                 (Key::of(kube::Resource::meta(object.as_ref())), facts)
             }
-            Change::Gone(ObjectRef { name, namespace, .. }) => {
-                (Key::new(namespace.unwrap_or_default(), name), None)
-            }
+            Change::Gone(object) => (Key::of(kube::Resource::meta(object.as_ref())), None),
         };
         let before = seen.insert(key.clone(), facts.clone());
         future::ready((before.as_ref() != Some(&facts)).then_some(key))
@@ -119,7 +116,7 @@ fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
                 let claim = policy.0.as_ref().ok().and_then(Territory::of);
                 (Key::of(kube::Resource::meta(policy.as_ref())), claim)
             }
-            Change::Gone(policy) => (Key::new(policy.namespace.unwrap_or_default(), policy.name), None),
+            Change::Gone(policy) => (Key::of(kube::Resource::meta(policy.as_ref())), None),
         };
         let before = claims.insert(key.clone(), claim.clone()).flatten();
         let concerned: Vec<Key> = if before == claim {

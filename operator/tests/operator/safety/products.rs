@@ -119,3 +119,41 @@ async fn a_zone_whose_collection_is_elsewhere_is_created_changed_and_deleted() {
     scene.converges(1).await;
     scene.holds(&["/servers/localhost/zones/beta.test", "/servers/localhost/zones/other.test"]);
 }
+
+/// The settings of a realm have neither POST nor DELETE.
+fn settings(request: &Request, store: &mut Store) -> Answer {
+    match request.method.as_str() {
+        "GET" | "PUT" => request.rest(store, Ids::Stated("none")),
+        _ => Answer::json(405, &json!({"error": "method not allowed"})),
+    }
+}
+
+#[tokio::test]
+async fn singletons_are_kept_or_reset_when_git_no_longer_declares_them() {
+    let server = ApiServer::start(&[], settings);
+    server.put("/realms/events", json!({"days": 1}));
+    server.put("/realms/stays", json!({}));
+    server.put("/realms/profile", json!({"policy": "free"}));
+    let scene = Scene::synced(
+        server,
+        &[
+            ("realms/_/metadata.yaml", "resource: {singleton: true}\n"),
+            ("realms/profile/metadata.yaml", "resource: {onRemove: {reset: {policy: free}}}\n"),
+            ("realms/profile/resource.json", r#"{"policy": "strict"}"#),
+            ("realms/events/resource.json", r#"{"days": 7}"#),
+            ("realms/stays/resource.json", "{}"),
+        ],
+    )
+    .await;
+    scene.git.remove("realms/profile/resource.json");
+    scene.git.remove("realms/events");
+    scene.push().await;
+    scene.converges(1).await;
+    scene.converges(1).await;
+    assert_eq!(scene.server.get("/realms/profile"), Some(json!({"policy": "free"})));
+    assert_eq!(scene.server.get("/realms/events"), Some(json!({"days": 7})));
+    assert_eq!(scene.server.count("DELETE") + scene.server.count("POST"), 0, "{:?}", scene.server.writes());
+    let resets =
+        scene.server.writes().iter().filter(|write| write.starts_with("PUT /realms/profile")).count();
+    assert_eq!(resets, 2, "{:?}", scene.server.writes());
+}

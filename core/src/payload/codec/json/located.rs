@@ -14,16 +14,17 @@ use super::super::compose::{Compose, repeated};
 use super::super::located::Part;
 use super::{check, described};
 use crate::payload::codec::Located;
+use crate::payload::weight::Meter;
 use crate::payload::{PayloadError, PayloadType, Position, Value};
 use crate::secret::is_secret_name;
 
 /// Decodes one document; `None` if it is blank. Unlike in payloads, duplicate keys are an error.
-pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
+pub fn decode(bytes: &[u8], meter: &Meter) -> Result<Option<Located>, PayloadError> {
     check(bytes)?;
     if bytes.trim_ascii().is_empty() {
         return Ok(None);
     }
-    let cursor = Cursor::default();
+    let cursor = Cursor::new(meter);
     let mut deserializer = serde_json::Deserializer::from_reader(Tracked { rest: bytes, cursor: &cursor });
     let start = Position { line: 1, column: Some(1) };
     let root = PartSeed { cursor: &cursor, at: start }.deserialize(&mut deserializer);
@@ -37,15 +38,19 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
 }
 
 /// The place of the last byte that was read.
-#[derive(Default)]
-struct Cursor {
+struct Cursor<'m> {
+    meter: &'m Meter,
     lines_before: Cell<usize>,
     column: Cell<usize>,
     /// The place of a duplicate key. The key is `None` if it may be part of a secret.
     duplicate: RefCell<Option<(Position, Option<String>)>>,
 }
 
-impl Cursor {
+impl<'m> Cursor<'m> {
+    fn new(meter: &'m Meter) -> Self {
+        Self { meter, lines_before: Cell::new(0), column: Cell::new(0), duplicate: RefCell::new(None) }
+    }
+
     /// Removes the duplicate key from the error if `name`, which contains it, is the name of a secret.
     fn conceal_below(&self, name: &str) {
         if let Some((_, key)) = &mut *self.duplicate.borrow_mut()
@@ -62,7 +67,7 @@ impl Cursor {
 
 struct Tracked<'b> {
     rest: &'b [u8],
-    cursor: &'b Cursor,
+    cursor: &'b Cursor<'b>,
 }
 
 impl io::Read for Tracked<'_> {
@@ -83,7 +88,7 @@ impl io::Read for Tracked<'_> {
     }
 }
 
-struct KeySeed<'c>(&'c Cursor);
+struct KeySeed<'c>(&'c Cursor<'c>);
 
 impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
     type Value = (String, Position);
@@ -94,7 +99,7 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
     }
 }
 
-struct ItemSeed<'c>(&'c Cursor);
+struct ItemSeed<'c>(&'c Cursor<'c>);
 
 impl<'de> DeserializeSeed<'de> for ItemSeed<'_> {
     type Value = Located;
@@ -106,7 +111,7 @@ impl<'de> DeserializeSeed<'de> for ItemSeed<'_> {
 
 #[derive(Clone, Copy)]
 struct PartSeed<'c> {
-    cursor: &'c Cursor,
+    cursor: &'c Cursor<'c>,
     at: Position,
 }
 
@@ -119,8 +124,9 @@ impl<'de> DeserializeSeed<'de> for PartSeed<'_> {
 }
 
 impl PartSeed<'_> {
-    fn scalar(self, text: Option<&str>, value: Value) -> Located {
-        Located::new(Part::Scalar { text: text.map(str::to_owned), value: Ok(value) }, self.at)
+    fn scalar<E: Error>(self, text: Option<&str>, value: Value) -> Result<Located, E> {
+        self.cursor.meter.scalar(text.map_or(0, str::len)).map_err(E::custom)?;
+        Ok(Located::new(Part::Scalar { text: text.map(str::to_owned), value: Ok(value) }, self.at))
     }
 }
 
@@ -132,31 +138,32 @@ impl<'de> Visitor<'de> for PartSeed<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Located, E> {
-        Ok(self.scalar(None, Value::Null))
+        self.scalar(None, Value::Null)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Located, E> {
-        Ok(self.scalar(None, Value::Bool(value)))
+        self.scalar(None, Value::Bool(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Located, E> {
-        Ok(self.scalar(None, Value::Int(value)))
+        self.scalar(None, Value::Int(value))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Located, E> {
         let value = i64::try_from(value).map_err(|_| E::custom(super::WIDE_INTEGER))?;
-        Ok(self.scalar(None, Value::Int(value)))
+        self.scalar(None, Value::Int(value))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Located, E> {
-        Ok(self.scalar(None, Value::Float(value)))
+        self.scalar(None, Value::Float(value))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Located, E> {
-        Ok(self.scalar(Some(value), Value::from(value)))
+        self.scalar(Some(value), Value::from(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Located, A::Error> {
+        self.cursor.meter.array().map_err(A::Error::custom)?;
         let mut items = Vec::new();
         while let Some(item) = elements.next_element_seed(ItemSeed(self.cursor))? {
             items.push(item);
@@ -165,8 +172,10 @@ impl<'de> Visitor<'de> for PartSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Located, A::Error> {
+        self.cursor.meter.object().map_err(A::Error::custom)?;
         let mut members = BTreeMap::new();
         while let Some((key, at)) = entries.next_key_seed(KeySeed(self.cursor))? {
+            self.cursor.meter.member(key.len()).map_err(A::Error::custom)?;
             let vacant = match members.entry(key) {
                 Entry::Vacant(vacant) => vacant,
                 Entry::Occupied(occupied) => {
@@ -188,6 +197,10 @@ mod tests {
 
     use super::*;
 
+    fn located(bytes: &[u8]) -> Result<Option<Located>, PayloadError> {
+        decode(bytes, &Meter::new(1 << 20))
+    }
+
     fn places(part: &Located, path: &str, found: &mut Vec<String>) {
         found.push(format!("{path} {}:{}", part.at.line, part.at.column.unwrap()));
         match &part.part {
@@ -207,7 +220,7 @@ mod tests {
 
     #[test]
     fn keys_within_a_secret_are_not_shown() {
-        let error = decode(b"{\"apiKey\": [{\"s3cret\": 1,\n \"s3cret\": 2}]}").unwrap_err();
+        let error = located(b"{\"apiKey\": [{\"s3cret\": 1,\n \"s3cret\": 2}]}").unwrap_err();
         assert_eq!(
             error.to_string(),
             "cannot decode json, line 2, column 2: duplicate key, not shown because it may be part of a secret; put text \
@@ -219,7 +232,7 @@ mod tests {
     fn the_place_of_a_member_is_its_key_and_that_of_an_item_its_start() {
         let text = "{\"a\" :\n [1, {\n  \"b\\\"\": null},\n\t\"x\"  , [ ]]\n , \"c\":\"d\"}\n";
         let mut found = Vec::new();
-        places(&decode(text.as_bytes()).unwrap().unwrap(), "", &mut found);
+        places(&located(text.as_bytes()).unwrap().unwrap(), "", &mut found);
         assert_eq!(
             found,
             [" 1:1", "/a 1:2", "/a/0 2:3", "/a/1 2:6", "/a/1/b\" 3:3", "/a/2 4:2", "/a/3 4:9", "/c 5:4"]
@@ -240,19 +253,22 @@ mod tests {
         "cannot decode json, line 1, column 7: an integer outside of the 64-bit signed range; write it as a string"
     )]
     fn rejects(#[case] text: &str, #[case] message: &str) {
-        assert_eq!(decode(text.as_bytes()).unwrap_err().to_string(), message);
+        assert_eq!(located(text.as_bytes()).unwrap_err().to_string(), message);
     }
 
     #[rstest]
     #[case("{\"a\":[null,true,-1,1.5,\"\\ud83d\\ude00\"],\"b\":{}}")]
     #[case("1e19")]
     fn the_value_is_that_of_the_payload_codec(#[case] text: &str) {
-        let located = decode(text.as_bytes()).unwrap().unwrap();
-        assert_eq!(located.into_value().unwrap(), super::super::decode(text.as_bytes()).unwrap());
+        let located = located(text.as_bytes()).unwrap().unwrap();
+        assert_eq!(
+            located.into_value().unwrap(),
+            super::super::decode(text.as_bytes(), &Meter::new(1 << 20)).unwrap()
+        );
     }
 
     #[test]
     fn a_blank_document_is_none() {
-        assert!(decode(b" \n").unwrap().is_none());
+        assert!(located(b" \n").unwrap().is_none());
     }
 }

@@ -7,27 +7,40 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::ser::PrettyFormatter;
 
 use super::{TOO_DEEP, check_tree};
 use crate::payload::error::{NOT_FINITE, WIDE_INTEGER};
-use crate::payload::{Object, PayloadError, PayloadType, Value};
+use crate::payload::weight::Meter;
+use crate::payload::{MAX_WEIGHT, Object, PayloadError, PayloadType, Value};
 
 pub use located::decode as decode_located;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Decodes one document. Trailing content is an error. The last of several equal keys applies.
-pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
+pub fn decode(bytes: &[u8], meter: &Meter) -> Result<Value, PayloadError> {
     check(bytes)?;
     if bytes.trim_ascii().is_empty() {
         return Err(PayloadError::decode(PayloadType::Json, 1, None, "the document is empty"));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = AnyValue::deserialize(&mut deserializer).map_err(|error| described(&error))?;
+    let value = ValueSeed { meter, lenient: false }
+        .deserialize(&mut deserializer)
+        .map_err(|error| described(&error))?;
     deserializer.end().map_err(|error| described(&error))?;
-    Ok(value.0)
+    Ok(value)
+}
+
+/// Decodes one JSON document in which integers beyond 64 bits become floats, and which needs at most `limit`
+/// bytes of memory.
+pub fn decode_leniently(bytes: &[u8], limit: usize) -> Result<Value, serde_json::Error> {
+    let meter = Meter::new(limit);
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = ValueSeed { meter: &meter, lenient: true }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
 }
 
 /// Rejects faults that `serde_json` accepts or describes badly.
@@ -137,13 +150,34 @@ pub struct AnyValue(pub Value);
 
 impl<'de> Deserialize<'de> for AnyValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor).map(Self)
+        let meter = Meter::new(MAX_WEIGHT);
+        ValueSeed { meter: &meter, lenient: false }.deserialize(deserializer).map(Self)
     }
 }
 
-struct ValueVisitor;
+/// Decodes a value, and counts its memory.
+#[derive(Clone, Copy)]
+struct ValueSeed<'m> {
+    meter: &'m Meter,
+    /// Whether an integer beyond 64 bits is a float, and not an error.
+    lenient: bool,
+}
 
-impl<'de> Visitor<'de> for ValueVisitor {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl ValueSeed<'_> {
+    fn scalar<E: Error>(self, value: Value, length: usize) -> Result<Value, E> {
+        self.meter.scalar(length).map(|()| value).map_err(E::custom)
+    }
+}
+
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,40 +185,51 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+        self.scalar(Value::Null, 0)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+        self.scalar(Value::Bool(value), 0)
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Int(value))
+        self.scalar(Value::Int(value), 0)
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        i64::try_from(value).map(Value::Int).map_err(|_| E::custom(WIDE_INTEGER))
+        let value = match i64::try_from(value) {
+            Ok(value) => Value::Int(value),
+            #[expect(clippy::cast_precision_loss, reason = "the caller accepts it")]
+            Err(_) if self.lenient => Value::Float(value as f64),
+            Err(_) => return Err(E::custom(WIDE_INTEGER)),
+        };
+        self.scalar(value, 0)
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Float(value))
+        self.scalar(Value::Float(value), 0)
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.meter.scalar(value.len()).map_err(E::custom)?;
         Ok(Value::from(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        self.meter.array().map_err(A::Error::custom)?;
         let mut items = Vec::new();
-        while let Some(AnyValue(item)) = elements.next_element()? {
+        while let Some(item) = elements.next_element_seed(self)? {
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        self.meter.object().map_err(A::Error::custom)?;
         let mut members = Object::new();
-        while let Some((key, AnyValue(member))) = entries.next_entry()? {
+        while let Some(key) = entries.next_key::<String>()? {
+            self.meter.member(key.len()).map_err(A::Error::custom)?;
+            let member = entries.next_value_seed(self)?;
             members.insert(key, member);
         }
         Ok(Value::Object(members))
@@ -198,6 +243,10 @@ mod tests {
 
     use super::*;
 
+    fn decode_whole(bytes: &[u8]) -> Result<Value, PayloadError> {
+        decode(bytes, &Meter::new(MAX_WEIGHT))
+    }
+
     #[rstest]
     #[case("null", Value::Null)]
     #[case(" true\n", Value::Bool(true))]
@@ -210,15 +259,15 @@ mod tests {
     #[case("\"\\ud83d\\ude00\"", Value::from("😀"))]
     #[case("[]", Value::Array(vec![]))]
     fn decodes(#[case] text: &str, #[case] expected: Value) {
-        let value = decode(text.as_bytes()).unwrap();
+        let value = decode_whole(text.as_bytes()).unwrap();
         assert_eq!(value, expected);
         assert_eq!(value.kind(), expected.kind());
     }
 
     #[test]
     fn the_last_of_several_equal_keys_applies() {
-        let value = decode(br#"{"a": 1, "a": {"b": 2}}"#).unwrap();
-        assert_eq!(value, decode(br#"{"a": {"b": 2}}"#).unwrap());
+        let value = decode_whole(br#"{"a": 1, "a": {"b": 2}}"#).unwrap();
+        assert_eq!(value, decode_whole(br#"{"a": {"b": 2}}"#).unwrap());
     }
 
     #[rstest]
@@ -257,13 +306,13 @@ mod tests {
         "cannot decode json, line 1, column 1: expected a value: an object, an array, text in quotes, a number, true, false or null"
     )]
     fn rejects(#[case] text: &str, #[case] message: &str) {
-        assert_eq!(decode(text.as_bytes()).unwrap_err().to_string(), message);
+        assert_eq!(decode_whole(text.as_bytes()).unwrap_err().to_string(), message);
     }
 
     #[test]
     fn errors_do_not_quote_the_document() {
         for text in ["{\"a\": \"s3cret\" \"b\"}", "[\"s3cret\\x\"]", "{\"a\": s3cret}", "\"s3cret"] {
-            let message = decode(text.as_bytes()).unwrap_err().to_string();
+            let message = decode_whole(text.as_bytes()).unwrap_err().to_string();
             assert!(!message.contains("s3cret"), "{message}");
         }
     }
@@ -271,7 +320,7 @@ mod tests {
     #[test]
     fn encodes() {
         let text = r#"{"b":[1.0,1.5,-0.0,1e19,{}],"B":"<a & b>\u0001","a":{"é":null,"d":[]}}"#;
-        let bytes = encode(&decode(text.as_bytes()).unwrap()).unwrap();
+        let bytes = encode(&decode_whole(text.as_bytes()).unwrap()).unwrap();
         assert_snapshot!(String::from_utf8(bytes).unwrap(), @r##"
         {
           "B": "<a & b>\u0001",

@@ -9,6 +9,7 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Struc
 use super::super::compose::repeated;
 use super::super::{Compose, Scalar, TOO_DEEP, utf8};
 use super::scalar;
+use crate::payload::weight::Meter;
 use crate::payload::{MAX_DEPTH, PayloadError, PayloadType, Position, Value};
 use crate::secret::is_secret_name;
 
@@ -27,14 +28,14 @@ const UNKNOWN_TAG: &str =
 
 /// Composes one document into `N`; `None` if it has only comments and white space. Duplicate keys in one mapping are
 /// an error.
-pub fn compose<N: Compose>(bytes: &[u8]) -> Result<Option<N>, PayloadError> {
+pub fn compose<N: Compose>(bytes: &[u8], meter: &Meter) -> Result<Option<N>, PayloadError> {
     let text = utf8(PayloadType::Yaml, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut options =
         granit_parser::options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
     options.set_emit_comments(false);
     let parser = Parser::new_from_str_with_options(text, options);
-    Composer { parser, anchors: HashMap::new(), copied: 0, repeated: None }.document()
+    Composer { parser, meter, anchors: HashMap::new(), copied: 0, repeated: None }.document()
 }
 
 type Step<'i> = (Event<'i>, Span);
@@ -50,6 +51,7 @@ struct Node<N> {
 
 struct Composer<'i, N> {
     parser: Parser<'i, StrInput<'i>>,
+    meter: &'i Meter,
     anchors: HashMap<usize, Node<N>>,
     copied: usize,
     /// The place of a duplicate key.
@@ -88,6 +90,7 @@ impl<'i, N: Compose> Composer<'i, N> {
         let (anchor, node) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let weight = NODE_WEIGHT + text.len();
+                self.meter.scalar(text.len()).map_err(|reason| fail(span, reason))?;
                 let value = scalar_value(&text, style, tag.as_deref());
                 let scalar = Scalar { text: &text, value, tagged: tag.is_some() };
                 let content = N::scalar(scalar, position(span)).map_err(|reason| fail(span, reason))?;
@@ -95,10 +98,12 @@ impl<'i, N: Compose> Composer<'i, N> {
             }
             Event::SequenceStart(_, anchor, tag) => {
                 expect_collection_tag(tag.as_deref(), "seq").map_err(|reason| fail(span, reason))?;
+                self.meter.array().map_err(|reason| fail(span, reason))?;
                 (anchor, self.sequence(span, depth)?)
             }
             Event::MappingStart(style, anchor, tag) => {
                 expect_collection_tag(tag.as_deref(), "map").map_err(|reason| fail(span, reason))?;
+                self.meter.object().map_err(|reason| fail(span, reason))?;
                 (anchor, self.mapping(span, style, depth)?)
             }
             Event::Alias(anchor) => return self.alias(anchor, span, depth),
@@ -124,6 +129,7 @@ impl<'i, N: Compose> Composer<'i, N> {
 
     fn count_copy(&mut self, weight: usize, span: Span) -> Result<(), PayloadError> {
         self.copied = self.copied.saturating_add(weight);
+        self.meter.add(weight).map_err(|reason| fail(span, reason))?;
         if self.copied > MAX_COPIED {
             return Err(fail(span, "anchors and aliases expand to more than 64 MiB"));
         }
@@ -173,6 +179,7 @@ impl<'i, N: Compose> Composer<'i, N> {
             let content = if alone { member.content.left_out() } else { member.content };
             let (key, content) = N::member(key, content).map_err(|reason| fail(span, reason))?;
             weight += member.weight + NODE_WEIGHT + key.len();
+            self.meter.member(key.len()).map_err(|reason| fail(span, reason))?;
             match members.entry(key) {
                 Entry::Vacant(vacant) => vacant.insert(content),
                 Entry::Occupied(occupied) => {

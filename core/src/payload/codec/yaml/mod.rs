@@ -10,11 +10,12 @@ mod scalar;
 pub use decode::compose;
 pub use encode::encode;
 
+use crate::payload::weight::Meter;
 use crate::payload::{PayloadError, Value};
 
 /// Decodes one document; an empty one is null. Duplicate keys in one mapping are an error.
-pub fn decode(bytes: &[u8]) -> Result<Value, PayloadError> {
-    Ok(compose(bytes)?.unwrap_or_default())
+pub fn decode(bytes: &[u8], meter: &Meter) -> Result<Value, PayloadError> {
+    Ok(compose(bytes, meter)?.unwrap_or_default())
 }
 
 #[cfg(test)]

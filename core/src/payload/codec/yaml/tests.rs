@@ -50,7 +50,7 @@ fn written(json_text: &str) -> String {
 )]
 #[case::collection_tags("!!map {a: !!seq [1]}", r#"{"a":[1]}"#)]
 fn decodes(#[case] yaml: &str, #[case] expected: &str) {
-    assert_eq!(decode(yaml.as_bytes()).unwrap(), json(expected));
+    assert_eq!(decode_as(PayloadType::Yaml, yaml.as_bytes()).unwrap(), json(expected));
 }
 
 #[rstest]
@@ -101,7 +101,7 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
     "line 1, column 7: the tag is not one of the YAML core schema; put text that begins with \"!\" in quotes"
 )]
 fn rejects(#[case] yaml: &str, #[case] message: &str) {
-    let error = decode(yaml.as_bytes()).unwrap_err();
+    let error = decode_as(PayloadType::Yaml, yaml.as_bytes()).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot decode yaml, {message}"));
 }
 
@@ -111,7 +111,7 @@ fn rejects(#[case] yaml: &str, #[case] message: &str) {
 #[case::anchored("a: &b {password: {s3cret: 1, s3cret: 2}}", "line 1, column 30")]
 fn keys_within_a_secret_are_not_shown(#[case] yaml: &str, #[case] place: &str) {
     assert_eq!(
-        decode(yaml.as_bytes()).unwrap_err().to_string(),
+        decode_as(PayloadType::Yaml, yaml.as_bytes()).unwrap_err().to_string(),
         format!(
             "cannot decode yaml, {place}: duplicate key, not shown because it may be part of a secret; put text \
              with braces in quotes, or keep one of the keys"
@@ -133,7 +133,7 @@ fn keys_within_a_secret_are_not_shown(#[case] yaml: &str, #[case] place: &str) {
 #[case("a: \"s3cret\\q\"")]
 #[case("a: 'b' s3cret")]
 fn syntax_errors_do_not_quote_the_document(#[case] yaml: &str) {
-    let message = decode(yaml.as_bytes()).unwrap_err().to_string();
+    let message = decode_as(PayloadType::Yaml, yaml.as_bytes()).unwrap_err().to_string();
     assert!(!message.contains("s3cret"), "{message}");
 }
 
@@ -144,7 +144,7 @@ fn alias_bombs_are_bounded() {
         let alias = format!("*a{},", level - 1);
         yaml.extend([format!("a{level}: &a{level} ["), alias.repeat(9), "]\n".to_owned()]);
     }
-    let message = decode(yaml.as_bytes()).unwrap_err().to_string();
+    let message = decode_as(PayloadType::Yaml, yaml.as_bytes()).unwrap_err().to_string();
     assert!(message.ends_with("anchors and aliases expand to more than 64 MiB"), "{message}");
 }
 
@@ -152,7 +152,7 @@ fn alias_bombs_are_bounded() {
 fn aliases_do_not_exceed_the_nesting_limit() {
     let half = "[".repeat(100) + &"]".repeat(100);
     let yaml = format!("a: &a {half}\nb: {}*a{}\n", "[".repeat(100), "]".repeat(100));
-    let message = decode(yaml.as_bytes()).unwrap_err().to_string();
+    let message = decode_as(PayloadType::Yaml, yaml.as_bytes()).unwrap_err().to_string();
     assert!(message.ends_with("arrays and objects nested deeper than 127 levels"), "{message}");
 }
 
@@ -265,5 +265,5 @@ fn too_long_keys_are_explicit() {
     let key = "k".repeat(1100);
     let value = json(&format!(r#"{{"a":{{"{key}":{{"b":1}},"{key}2":"x\ny"}}}}"#));
     let bytes = encode(&value).unwrap();
-    assert_eq!(decode(&bytes).unwrap(), value);
+    assert_eq!(decode_as(PayloadType::Yaml, &bytes).unwrap(), value);
 }

@@ -1,0 +1,111 @@
+//! The values of write-only attributes that were written last, which no server shows.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use serde::{Deserialize, Serialize};
+
+use super::Resource;
+use crate::digest::hex;
+use crate::repository::{Mode, write_atomically};
+
+/// Remembers HMACs of the write-only attributes of resources in a file. The values cannot be computed from it.
+///
+/// A lost or damaged file is not an error: each resource with write-only attributes is updated once.
+#[derive(Debug)]
+pub struct WrittenValues {
+    file: PathBuf,
+    /// The address of the server.
+    server: String,
+    records: Mutex<Records>,
+}
+
+/// The content of the file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Records {
+    /// The key of the HMACs, in hexadecimal digits.
+    key: String,
+    /// The HMACs by server and path.
+    values: BTreeMap<String, String>,
+    #[serde(skip)]
+    changed: bool,
+}
+
+impl WrittenValues {
+    /// The name of the file in its directory.
+    const FILE: &str = "written.json";
+
+    /// Reads the records in `directory`, for resources of the server at this address. Blocks.
+    pub fn open(directory: &Path, server: String) -> Self {
+        let file = directory.join(Self::FILE);
+        let records = fs::read(&file).ok().and_then(|content| serde_json::from_slice(&content).ok());
+        Self { file, server, records: Mutex::new(records.unwrap_or_default()) }
+    }
+
+    /// Whether the write-only attributes of `desired` were written last with these values.
+    pub(crate) fn are_current(&self, desired: &Resource) -> bool {
+        let records = self.records();
+        let Some(recorded) = records.values.get(&self.name(desired)) else { return false };
+        records.digest(desired).is_some_and(|digest| digest == *recorded)
+    }
+
+    /// Records that the write-only attributes of `desired` were written.
+    pub(crate) fn note(&self, desired: &Resource) {
+        let name = self.name(desired);
+        let mut records = self.records();
+        if records.key.is_empty() {
+            let mut key = [0; 32];
+            // Without a key, the values are not recorded, and written again.
+            if SystemRandom::new().fill(&mut key).is_err() {
+                return;
+            }
+            records.key = hex(&key);
+        }
+        if let Some(digest) = records.digest(desired) {
+            records.values.insert(name, digest);
+            records.changed = true;
+        }
+    }
+
+    /// Writes the records to the file if they changed. Blocks.
+    pub(crate) fn save(&self) -> io::Result<()> {
+        let mut records = self.records();
+        if !records.changed {
+            return Ok(());
+        }
+        if let Some(directory) = self.file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        write_atomically(&self.file, &serde_json::to_vec(&*records)?, Mode::Private)?;
+        records.changed = false;
+        Ok(())
+    }
+
+    fn name(&self, desired: &Resource) -> String {
+        format!("{} {}", self.server, desired.path)
+    }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        // Each change is complete by itself, so a poisoned lock is harmless.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Records {
+    /// Returns the HMAC of the write-only attributes; `None` if there is no key yet.
+    fn digest(&self, desired: &Resource) -> Option<String> {
+        if self.key.is_empty() {
+            return None;
+        }
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.as_bytes());
+        let parts = desired.write_only().map(|(pointer, value)| (pointer.to_string(), value));
+        let parts: BTreeMap<_, _> = parts.collect();
+        let text = serde_json::to_vec(&parts).ok()?;
+        Some(hex(hmac::sign(&key, &text).as_ref()))
+    }
+}

@@ -1,0 +1,398 @@
+//! Shards: several operators that divide the namespaces of a cluster.
+//!
+//! A shard reconciles in the namespaces that its list or its selector names, and only while it holds the claim on them:
+//! a Lease for each namespace, in the namespace of the operator, whose holder is the name of a shard. The claim is what
+//! makes it safe to move a namespace, because two shards may see its new labels at different times:
+//!
+//! - A shard that no longer selects a namespace ends its work there, and only then empties the claim.
+//! - A shard takes a claim that is empty, or whose holder has no leader: the lease of that shard is free, or has not
+//!   changed for its whole duration. A leader that cannot renew its lease ends before that.
+//! - A new leader writes the claims of its own shard before it uses them. Every write is guarded by the version that was
+//!   read, so of two shards that take a claim at the same time only one succeeds.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use futures::{Stream, StreamExt as _, pin_mut};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt as _, watcher as watch};
+use kube::{Api, Client, ResourceExt as _};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::leader::{Timing, lease_name};
+
+/// Which namespaces a shard reconciles in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    Listed(Vec<String>),
+    /// A label selector, which the API server evaluates.
+    Selected(String),
+}
+
+/// Returns the name of a shard without a configured one. It is the same for all replicas, and differs between shards.
+pub fn name(members: &Members) -> String {
+    let text = match members {
+        Members::Listed(names) => names.join(","),
+        Members::Selected(selector) => selector.clone(),
+    };
+    declarest_core::digest::hex(&Sha256::digest(text)[..5])
+}
+
+/// The namespaces that this process may reconcile in. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Namespaces(Option<Arc<Owned>>);
+
+#[derive(Debug, Default)]
+struct Owned {
+    namespaces: Mutex<HashMap<String, Membership>>,
+    /// Receive each namespace that is gained.
+    subscribers: Mutex<Vec<UnboundedSender<String>>>,
+    /// Notified when work ends.
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Membership {
+    rounds: usize,
+    /// Cancelled when the namespace leaves.
+    left: CancellationToken,
+}
+
+/// Work in a namespace, which keeps the claim on it until this is dropped.
+#[derive(Debug)]
+pub struct Stay {
+    owned: Option<(Arc<Owned>, String)>,
+    /// Cancelled when the work must end, because the namespace leaves the shard.
+    pub left: CancellationToken,
+}
+
+impl Namespaces {
+    /// All namespaces, always.
+    pub fn all() -> Self {
+        Self(None)
+    }
+
+    /// No namespace yet.
+    fn none() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Begins work in a namespace; `None` if this process must not work there.
+    pub fn enter(&self, namespace: &str) -> Option<Stay> {
+        let Some(owned) = &self.0 else { return Some(Stay { owned: None, left: CancellationToken::new() }) };
+        let mut namespaces = owned.namespaces();
+        let membership =
+            namespaces.get_mut(namespace).filter(|membership| !membership.left.is_cancelled())?;
+        membership.rounds += 1;
+        Some(Stay { owned: Some((Arc::clone(owned), namespace.to_owned())), left: membership.left.clone() })
+    }
+
+    /// Returns the token that is cancelled when the namespace leaves; cancelled if it is not of this process.
+    pub fn left(&self, namespace: &str) -> CancellationToken {
+        let gone = || {
+            let token = CancellationToken::new();
+            token.cancel();
+            token
+        };
+        match &self.0 {
+            None => CancellationToken::new(),
+            Some(owned) => owned.namespaces().get(namespace).map_or_else(gone, |found| found.left.clone()),
+        }
+    }
+
+    /// Returns the namespaces of this process, followed by those that it gains. Objects in them must be reconciled.
+    pub fn gained(&self) -> impl Stream<Item = String> + Send + use<> {
+        let (sender, receiver) = unbounded();
+        if let Some(owned) = &self.0 {
+            for namespace in self.names() {
+                // This cannot fail, because the receiver exists.
+                let _ = sender.unbounded_send(namespace);
+            }
+            owned.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        }
+        receiver
+    }
+
+    fn gain(&self, namespace: &str) {
+        let Some(owned) = &self.0 else { return };
+        owned.namespaces().insert(namespace.to_owned(), Membership::default());
+        let subscribers = owned.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        for subscriber in subscribers.iter() {
+            // A subscriber that is gone needs no namespaces.
+            let _ = subscriber.unbounded_send(namespace.to_owned());
+        }
+    }
+
+    fn owns(&self, namespace: &str) -> bool {
+        self.0.as_ref().is_some_and(|owned| owned.namespaces().contains_key(namespace))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |owned| owned.namespaces().keys().cloned().collect())
+    }
+
+    /// Ends the work in a namespace. Returns whether all of it has ended.
+    fn leave(&self, namespace: &str) -> bool {
+        let Some(owned) = &self.0 else { return true };
+        let mut namespaces = owned.namespaces();
+        let Some(membership) = namespaces.get(namespace) else { return true };
+        membership.left.cancel();
+        let ended = membership.rounds == 0;
+        if ended {
+            namespaces.remove(namespace);
+        }
+        ended
+    }
+}
+
+impl Owned {
+    fn namespaces(&self) -> MutexGuard<'_, HashMap<String, Membership>> {
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let Some((owned, namespace)) = self.owned.take() else { return };
+        if let Some(membership) = owned.namespaces().get_mut(&namespace) {
+            membership.rounds -= 1;
+        }
+        owned.ended.notify_one();
+    }
+}
+
+/// Claims the namespaces of a shard while this process leads it.
+pub struct Keeper {
+    client: Client,
+    leases: Api<Lease>,
+    shard: String,
+    members: Members,
+    timing: Timing,
+    namespaces: Namespaces,
+    /// Namespaces without work of this process, whose claims must be emptied.
+    releasing: HashSet<String>,
+    /// The states of the leases of other shards, and when each was first seen.
+    seen: HashMap<String, (LeaseSpec, Instant)>,
+}
+
+impl Keeper {
+    pub fn new(client: Client, leases: Api<Lease>, shard: String, members: Members, timing: Timing) -> Self {
+        let namespaces = Namespaces::none();
+        let (releasing, seen) = Default::default();
+        Self { client, leases, shard, members, timing, namespaces, releasing, seen }
+    }
+
+    /// Returns the namespaces of the shard, which is empty until [`Self::run`] claims them.
+    pub fn namespaces(&self) -> Namespaces {
+        self.namespaces.clone()
+    }
+
+    /// Claims and releases namespaces. Never returns. Call it only while this process leads the shard.
+    pub async fn run(mut self) {
+        let wanted = wanted(&self.client, &self.members);
+        pin_mut!(wanted);
+        let mut current = None;
+        let owned = self.namespaces.0.clone().unwrap_or_default();
+        self.recall().await;
+        loop {
+            tokio::select! {
+                Some(wanted) = wanted.next() => current = Some(wanted),
+                () = owned.ended.notified(), if current.as_ref().is_some_and(|wanted| self.is_leaving(wanted)) => {}
+                // Claims of other shards are read again.
+                () = tokio::time::sleep(self.timing.retry_period),
+                    if current.as_ref().is_some_and(|wanted| self.is_incomplete(wanted)) => {}
+            }
+            if let Some(wanted) = &current {
+                self.settle(wanted).await;
+            }
+        }
+    }
+
+    fn is_leaving(&self, wanted: &HashSet<String>) -> bool {
+        self.namespaces.names().iter().any(|namespace| !wanted.contains(namespace))
+    }
+
+    fn is_incomplete(&self, wanted: &HashSet<String>) -> bool {
+        self.is_leaving(wanted)
+            || !self.releasing.is_empty()
+            || wanted.iter().any(|namespace| !self.namespaces.owns(namespace))
+    }
+
+    async fn settle(&mut self, wanted: &HashSet<String>) {
+        for namespace in self.namespaces.names() {
+            if !wanted.contains(&namespace) && self.namespaces.leave(&namespace) {
+                self.releasing.insert(namespace);
+            }
+        }
+        self.releasing.retain(|namespace| !wanted.contains(namespace));
+        for namespace in self.releasing.clone() {
+            match self.release(&namespace).await {
+                Ok(()) => {
+                    self.releasing.remove(&namespace);
+                    tracing::info!(namespace, shard = self.shard, "released the namespace");
+                }
+                Err(error) => tracing::warn!(namespace, %error, "cannot release the namespace"),
+            }
+        }
+        let missing: Vec<&String> =
+            wanted.iter().filter(|namespace| !self.namespaces.owns(namespace)).collect();
+        for namespace in missing {
+            match self.claim(namespace).await {
+                Ok(true) => {
+                    tracing::info!(namespace, shard = self.shard, "claimed the namespace");
+                    self.namespaces.gain(namespace);
+                }
+                Ok(false) => tracing::debug!(namespace, "another shard still has the namespace"),
+                Err(error) => tracing::warn!(namespace, %error, "cannot claim the namespace"),
+            }
+        }
+    }
+
+    /// Finds the claims that an earlier leader of this shard left. Those of other namespaces must be emptied.
+    async fn recall(&mut self) {
+        let claims = loop {
+            match self.leases.list(&ListParams::default()).await {
+                Ok(claims) => break claims,
+                Err(error) => tracing::warn!(%error, "cannot list the claims on namespaces"),
+            }
+            tokio::time::sleep(self.timing.retry_period).await;
+        };
+        for claim in claims {
+            let holder = claim.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+            if holder == Some(&self.shard)
+                && let Some(namespace) = claim.name_any().strip_prefix(CLAIM)
+            {
+                self.releasing.insert(namespace.to_owned());
+            }
+        }
+    }
+
+    /// Takes the claim on a namespace. Returns whether this shard has it.
+    async fn claim(&mut self, namespace: &str) -> Result<bool, kube::Error> {
+        // An operator of all namespaces has no claims.
+        if self.has_leader(&lease_name(None)).await? {
+            return Ok(false);
+        }
+        let name = claim_name(namespace);
+        let Some(mut claim) = self.leases.get_opt(&name).await? else {
+            let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+            let claim = Lease { metadata, spec: Some(self.held(None)) };
+            return written(self.leases.create(&PostParams::default(), &claim).await);
+        };
+        let holder = claim.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+        let is_free = holder.is_empty() || holder == self.shard;
+        if !is_free && self.has_leader(&lease_name(Some(&holder))).await? {
+            return Ok(false);
+        }
+        claim.spec = Some(self.held(claim.spec.as_ref()));
+        written(self.leases.replace(&name, &PostParams::default(), &claim).await)
+    }
+
+    async fn release(&self, namespace: &str) -> Result<(), kube::Error> {
+        let name = claim_name(namespace);
+        let Some(mut claim) = self.leases.get_opt(&name).await? else { return Ok(()) };
+        let spec = claim.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() != Some(&self.shard) {
+            return Ok(());
+        }
+        spec.holder_identity = None;
+        self.leases.replace(&name, &PostParams::default(), &claim).await.map(drop)
+    }
+
+    /// Returns the claim of this shard. The number of transitions makes each one a new version.
+    fn held(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
+        let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or_default();
+        LeaseSpec {
+            holder_identity: Some(self.shard.clone()),
+            lease_transitions: Some(transitions.saturating_add(1)),
+            ..LeaseSpec::default()
+        }
+    }
+
+    /// Returns whether a lease may be held: it has a holder, and this process has not seen it unchanged for its whole
+    /// duration.
+    async fn has_leader(&mut self, lease: &str) -> Result<bool, kube::Error> {
+        let spec = self.leases.get_opt(lease).await?.and_then(|lease| lease.spec).unwrap_or_default();
+        if spec.holder_identity.as_deref().unwrap_or_default().is_empty() {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        let since = match self.seen.get(lease) {
+            Some((seen, at)) if *seen == spec => *at,
+            _ => now,
+        };
+        self.seen.insert(lease.to_owned(), (spec, since));
+        Ok(now.duration_since(since) < self.timing.duration)
+    }
+}
+
+/// The start of the names of claims.
+const CLAIM: &str = "declarest-operator-namespace-";
+
+/// Returns the name of the Lease that is the claim on a namespace.
+fn claim_name(namespace: &str) -> String {
+    format!("{CLAIM}{namespace}")
+}
+
+/// Another client wrote first: then this shard does not have the claim.
+fn written(result: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the namespaces of a shard, and again after each change.
+fn wanted(client: &Client, members: &Members) -> impl Stream<Item = HashSet<String>> + Send + use<> {
+    match members {
+        Members::Listed(names) => {
+            let names = names.iter().cloned().collect();
+            // It never changes.
+            futures::stream::iter([names]).chain(futures::stream::pending()).left_stream()
+        }
+        Members::Selected(selector) => {
+            let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+            let events = watch(api, watcher::Config::default().labels(selector)).default_backoff();
+            let mut known = HashSet::new();
+            let mut listed = HashSet::new();
+            events
+                .filter_map(move |event| {
+                    futures::future::ready(match event {
+                        Ok(Event::Init) => {
+                            listed.clear();
+                            None
+                        }
+                        Ok(Event::InitApply(namespace)) => {
+                            listed.insert(namespace.name_any());
+                            None
+                        }
+                        Ok(Event::InitDone) => {
+                            known = std::mem::take(&mut listed);
+                            Some(known.clone())
+                        }
+                        Ok(Event::Apply(namespace)) => {
+                            known.insert(namespace.name_any()).then(|| known.clone())
+                        }
+                        Ok(Event::Delete(namespace)) => {
+                            known.remove(&namespace.name_any()).then(|| known.clone())
+                        }
+                        Err(error) => {
+                            let error = declarest_core::error::with_causes(&error);
+                            tracing::warn!(kind = "Namespace", error, "watch interrupted");
+                            None
+                        }
+                    })
+                })
+                .right_stream()
+        }
+    }
+}

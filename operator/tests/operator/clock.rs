@@ -1,0 +1,174 @@
+//! Time: jumps of the wall clock, and a day in ten minutes.
+
+use std::env;
+use std::path::Path;
+use std::time::Duration;
+
+use declarest_operator::crd::SyncPolicy;
+use kube::api::ListParams;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::metrics::{METRICS, scrape};
+use crate::support::git_http::GitHttp;
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::simulated_clock::SimulatedClock;
+use crate::support::world::{World, declarest, is_true};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Policies of the soak test, and resources of each.
+const POLICIES: u32 = 100;
+const MEMBERS: u32 = 3;
+const CHECKS_PER_HOUR: f64 = 12.0;
+const POLLS_PER_HOUR: f64 = 60.0;
+
+fn remote(policies: u32) -> GitRemote {
+    let git = GitRemote::new();
+    for policy in 0..policies {
+        for member in 0..MEMBERS {
+            let text = format!(r#"{{"id": "m{member}", "size": 1}}"#);
+            git.write(&format!("c{policy}/m{member}/resource.json"), text);
+        }
+    }
+    git.commit("members");
+    git.push();
+    git
+}
+
+fn server(policies: u32) -> RestServer {
+    let collections = (0..policies).map(|policy| format!("/c{policy}")).collect();
+    RestServer::start(Config { collections, ..Config::default() }).unwrap()
+}
+
+/// The objects of a world in which each policy has a collection of its own.
+fn objects(url: &str, server: &RestServer, policies: u32, interval: &str) -> Vec<Value> {
+    let git = json!({"type": "git", "git": {"url": url}, "pollInterval": "1m"});
+    let mut objects = vec![
+        declarest("ResourceRepository", "repo", &git),
+        declarest("ManagedServer", "server", &json!({"http": {"baseURL": server.url()}})),
+    ];
+    for policy in 0..policies {
+        let spec = json!({
+            "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
+            "source": {"path": format!("/c{policy}")}, "sync": {"prune": true}, "syncInterval": interval,
+        });
+        objects.push(declarest("SyncPolicy", &format!("p{policy}"), &spec));
+    }
+    objects
+}
+
+/// Waits until all policies are ready.
+async fn all_ready(world: &World, policies: u32) {
+    let api = world.api::<SyncPolicy>();
+    let look = async || {
+        let ready = api.list(&ListParams::default()).await.ok()?.items.into_iter();
+        let ready = ready.filter(|policy| {
+            policy.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready"))
+        });
+        (ready.count() == policies as usize).then_some(())
+    };
+    world.eventually("all policies are ready", look).await;
+}
+
+/// A drift check is due after the interval, whether the wall clock was set forward or back in the meantime.
+#[rstest]
+#[case::forward(86_400)]
+#[case::back(-86_400)]
+#[tokio::test]
+async fn drift_is_corrected_after_a_jump_of_the_clock(#[case] seconds: i64) {
+    let (git, server, clock) = (remote(1), server(1), SimulatedClock::new(1));
+    let mut world = World::cold(&[], objects(&git.file_url(), &server, 1, "10s"));
+    world.environment.extend(clock.variables());
+    world.launch().await;
+    all_ready(&world, 1).await;
+    clock.jump(seconds);
+    for size in 2..4 {
+        server.put_by_hand("/c0/m1", json!({"id": "m1", "size": size}));
+        let corrected = async || (server.get("/c0/m1")?["size"] == 1).then_some(());
+        world.eventually("the drift is corrected", corrected).await;
+    }
+}
+
+/// What must not grow while nothing changes.
+#[derive(Debug)]
+struct Footprint {
+    memory_kib: u64,
+    descriptors: usize,
+    threads: usize,
+    files: usize,
+    series: usize,
+}
+
+impl Footprint {
+    async fn of(world: &World) -> Self {
+        let status = world.process("status");
+        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        Self {
+            memory_kib: memory.trim().trim_end_matches(" kB").parse().unwrap(),
+            descriptors: world.process_entries("fd"),
+            threads: world.process_entries("task"),
+            files: files(&world.state()),
+            series: scrape(world).await.lines().filter(|line| !line.starts_with('#')).count(),
+        }
+    }
+}
+
+fn files(directory: &Path) -> usize {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
+}
+
+/// The sum of a counter over all objects.
+async fn sum(world: &World, counter: &str) -> f64 {
+    let text = scrape(world).await;
+    let series = text.lines().filter(|line| line.starts_with(&format!("declarest_operator_{counter}{{")));
+    series.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+}
+
+/// `SOAK_HOURS` simulated hours in which nothing changes, `SOAK_SPEED` simulated seconds in a second.
+#[tokio::test]
+#[ignore = "takes minutes: make soak"]
+async fn nothing_grows_while_nothing_changes() {
+    let setting = |name, default| env::var(name).map_or(default, |value| value.parse().unwrap());
+    let (hours, speed) = (setting("SOAK_HOURS", 1), setting("SOAK_SPEED", 60));
+    let (git, server, clock) = (remote(POLICIES), server(POLICIES), SimulatedClock::new(speed));
+    let http = GitHttp::start(git.root(), None);
+    let objects = objects(&http.url("desired.git"), &server, POLICIES, "5m");
+    let mut world = World::cold(&[METRICS, "--log-level=warn"], objects);
+    world.environment.extend(clock.variables());
+    world.patience = Duration::from_mins(3);
+    world.launch().await;
+    all_ready(&world, POLICIES).await;
+    // From the second check on, a check is the request for one list.
+    clock.pass(HOUR / 2).await;
+    server.reset_counts();
+    let (checks, polls) = (
+        sum(&world, "syncpolicy_reconcile_total").await,
+        sum(&world, "resource_repository_poll_total").await,
+    );
+    clock.pass(HOUR / 2).await;
+    let early = Footprint::of(&world).await;
+    clock.pass(HOUR / 2 * (2 * hours - 1)).await;
+    let late = Footprint::of(&world).await;
+    let counts = server.counts();
+    let checks = sum(&world, "syncpolicy_reconcile_total").await - checks;
+    let polls = sum(&world, "resource_repository_poll_total").await - polls;
+    println!(
+        "{hours} h: {checks} drift checks, {polls} polls, {} requests; {early:?} -> {late:?}",
+        counts.total()
+    );
+
+    assert!(late.memory_kib * 10 <= early.memory_kib * 11, "{early:?} -> {late:?}");
+    assert!(late.descriptors <= early.descriptors + 8, "{early:?} -> {late:?}");
+    assert!(late.threads <= early.threads + 4, "{early:?} -> {late:?}");
+    assert_eq!((late.files, late.series), (early.files, early.series));
+    let due = f64::from(hours * POLICIES) * CHECKS_PER_HOUR;
+    assert!((0.95..1.15).contains(&(checks / due)), "{checks} drift checks instead of {due}");
+    let due = f64::from(hours) * POLLS_PER_HOUR;
+    assert!((0.85..1.15).contains(&(polls / due)), "{polls} polls instead of {due}");
+    assert_eq!(counts.writes(), 0);
+    let difference = (f64::from(u32::try_from(counts.total()).unwrap()) - checks).abs();
+    assert!(difference <= f64::from(POLICIES), "{} requests in {checks} checks", counts.total());
+}

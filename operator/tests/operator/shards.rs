@@ -1,0 +1,149 @@
+//! Two shards of the operator, which divide the namespaces by a label.
+
+use std::time::Duration;
+
+use declarest_operator::crd::SyncPolicy;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::support::cluster::Cluster;
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::world::{World, on_cluster};
+
+const RESOURCES: usize = 40;
+
+/// A namespace with a repository, a server and a policy.
+struct Tenant {
+    git: GitRemote,
+    server: RestServer,
+}
+
+impl Tenant {
+    async fn create(world: &World) -> Self {
+        let git = GitRemote::new();
+        for index in 0..RESOURCES {
+            git.write(
+                &format!("items/i{index}/resource.json"),
+                format!(r#"{{"id": "i{index}", "size": 0}}"#),
+            );
+        }
+        git.commit("items");
+        git.push();
+        let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+        let server = RestServer::start(config).unwrap();
+        world.create_repository(&git.file_url(), Value::Null).await;
+        // Of one operator, so two of them would send two requests at once.
+        let throttling = json!({"maxConcurrentRequests": 1});
+        world.create_server(json!({"baseURL": server.url(), "requestThrottling": throttling})).await;
+        world.create_policy(json!({})).await;
+        Self { git, server }
+    }
+
+    /// Commits another size of all resources, and returns the revision.
+    fn commit(&self, size: usize) -> String {
+        for index in 0..RESOURCES {
+            let body = format!(r#"{{"id": "i{index}", "size": {size}}}"#);
+            self.git.write(&format!("items/i{index}/resource.json"), body);
+        }
+        let revision = self.git.commit("another size");
+        self.git.push();
+        revision
+    }
+
+    /// Every resource was created once and updated `updates` times, by one operator at a time.
+    fn assert_written_once(&self, updates: usize) {
+        let writes = self.server.writes();
+        let count = |method: &str| writes.iter().filter(|write| write.method == method).count();
+        assert_eq!((count("POST"), count("PUT")), (RESOURCES, RESOURCES * updates), "{writes:#?}");
+        assert_eq!(self.server.peak_concurrency(), 1);
+        assert!(self.server.duplicates().is_empty());
+    }
+}
+
+async fn label(world: &World, namespace: &str, shard: &str) {
+    let patch = json!({"metadata": {"labels": {"shard": shard}}});
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    namespaces.patch(namespace, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+/// Creates another namespace on the API of `world`.
+async fn namespace(world: &World) -> String {
+    if on_cluster() {
+        return Cluster::shared().create_namespace().await;
+    }
+    let object = serde_json::from_value(json!({"metadata": {"name": "other"}})).unwrap();
+    let _ = Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await;
+    "other".to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_always_has_one_shard() {
+    // The shards select nothing before the namespaces have labels.
+    let flags = |shard: &str| {
+        vec![
+            "--leader-elect".to_owned(),
+            format!("--watch-namespace-selector=shard={shard}"),
+            format!("--shard-name={shard}"),
+        ]
+    };
+    let unique = format!("{:08x}", fastrand::u32(..));
+    let (a, b) = (format!("a-{unique}"), format!("b-{unique}"));
+    let flags = [&a, &b].map(|shard| flags(shard));
+    let first = World::start_clustered(&flags[0].iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let other = namespace(&first).await;
+    let mut second =
+        first.start_beside(other.clone(), &flags[1].iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let (own, moving) = (Tenant::create(&first).await, Tenant::create(&second).await);
+    label(&first, &first.namespace, &a).await;
+    label(&first, &other, &b).await;
+    first.applied(&own.git.head()).await;
+    second.applied(&moving.git.head()).await;
+    own.assert_written_once(0);
+    moving.assert_written_once(0);
+
+    // Both shards run when the namespace moves, in the middle of a run.
+    moving.server.latency(Duration::from_millis(50));
+    let revision = moving.commit(1);
+    second.notify().await;
+    let begun = || async { (moving.server.writes().len() > RESOURCES + 3).then_some(()) };
+    second.eventually("the run writes", begun).await;
+    label(&first, &other, &a).await;
+    second.applied(&revision).await;
+    assert!(second.log().contains("released the namespace"), "{}", second.log_tail());
+    moving.assert_written_once(1);
+
+    // And back, while its shard is dead: the other shard goes on, and the namespace waits.
+    label(&first, &other, &b).await;
+    let returned = || async { (second.log().matches("claimed the namespace").count() == 2).then_some(()) };
+    second.eventually("it is claimed again", returned).await;
+    second.kill();
+    let revision = own.commit(1);
+    first.notify().await;
+    first.applied(&revision).await;
+    own.assert_written_once(1);
+    // A shard that is alive takes it over when the lease of the dead one has expired.
+    label(&first, &other, &a).await;
+    let revision = moving.commit(2);
+    second.notify().await;
+    second.applied(&revision).await;
+    moving.assert_written_once(2);
+
+    // The shard that was dead begins again, and leaves it alone.
+    second.launch().await;
+    let leads = || async { (second.log().matches("became leader").count() == 2).then_some(()) };
+    second.eventually("it leads again", leads).await;
+    let revision = moving.commit(3);
+    second.notify().await;
+    second.applied(&revision).await;
+    moving.assert_written_once(3);
+    // No object of one namespace was handled by the shard of the other one.
+    assert!(
+        !second.log().contains(&format!("\"namespace\":\"{}\"", first.namespace)),
+        "{}",
+        second.log_tail()
+    );
+    let policy = second.api::<SyncPolicy>().get("policy").await.unwrap();
+    assert_eq!(policy.status.unwrap().consecutive_failures, 0);
+}
