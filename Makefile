@@ -3,17 +3,21 @@
 KUBECTL ?= kubectl
 OPERATOR_IMAGE ?= declarest-operator
 OPERATOR_IMAGE_TAG ?= latest
+# Such as sha256:4f53..., to pin the image of manifests.
+OPERATOR_IMAGE_DIGEST ?=
 CONTAINER_ENGINE ?= $(shell command -v podman >/dev/null && echo podman || echo docker)
 # Additional arguments of `demo` and `operator-run`, such as `make demo ARGS=--keep`.
 ARGS ?=
 
-IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)
+IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)$(OPERATOR_IMAGE_DIGEST:%=@%)
 # The target directory of cargo: CARGO_TARGET_DIR, its configuration, or target/.
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# Tests that need a real API server or sshd, so plain `cargo test` does not run them.
-CLUSTER_TESTS = cluster conformance operator fixtures_ssh ssh
+# Tests that need a real API server, Helm or sshd, so plain `cargo test` does not run them.
+CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install shipped ssh
 # Tests that need a real Vault or tinyproxy, so plain `cargo test` does not run them.
 REAL_TESTS = vault real_proxy
+# Tests that need the products of bundles/, so plain `cargo test` does not run them.
+PRODUCT_TESTS = products
 # Comments after `##` are the help text.
 HELP = awk -F ':.*\#\# ' '/^[a-z-]+:.*\#\# / { printf "  %-20s %s\n", $$1, $$2 }'
 
@@ -35,13 +39,17 @@ test: ## Run all tests that do not need a cluster
 
 .PHONY: test-cluster
 test-cluster: ## Run the tests on a real kube-apiserver and sshd (needs Go and openssh-server)
-	assets=$$(hack/envtest/build.sh) && \
-	KUBEBUILDER_ASSETS=$$assets cargo test --workspace $(CLUSTER_TESTS:%=--test %)
+	assets=$$(hack/envtest/build.sh) && helm=$$(hack/helm/build.sh) && \
+	KUBEBUILDER_ASSETS=$$assets HELM=$$helm cargo test --workspace $(CLUSTER_TESTS:%=--test %)
 
 .PHONY: test-real
 test-real: ## Run the tests against a real Vault and tinyproxy (needs Go or VAULT_BIN, and tinyproxy)
 	vault=$$(hack/vault/build.sh) && \
 	VAULT_BIN=$$vault cargo test --workspace $(REAL_TESTS:%=--test %)
+
+.PHONY: test-products
+test-products: build ## Run bundles on the real products (needs rabbitmq-server, pdns-server, pdns-backend-sqlite3, sqlite3)
+	cargo test --workspace $(PRODUCT_TESTS:%=--test %)
 
 .PHONY: vault
 vault: ## Build a small Vault once into the cache and print its path
@@ -63,9 +71,9 @@ bench: ## Measure syncs against their targets, all or some rows (ROWS="a b"); ne
 	$(if $(ROWS),,$(MAKE) bench-memory)
 
 .PHONY: bench-memory
-bench-memory: ## Measure rows i and j on a real kube-apiserver
+bench-memory: ## Measure rows f, i and j on a real kube-apiserver
 	assets=$$(hack/envtest/build.sh) && \
-	KUBEBUILDER_ASSETS=$$assets cargo bench -p declarest-operator --bench sync -- i j
+	KUBEBUILDER_ASSETS=$$assets cargo bench -p declarest-operator --bench sync -- f i j
 
 .PHONY: bench-core
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode
@@ -85,6 +93,15 @@ chaos: ## Inject faults into syncs, kill the operator, and print the results; se
 	{ cargo test --workspace --test operator chaos:: || result=1; } && \
 	echo '| fault | seeds or kills | requests | injected | runs until converged, median / worst | duplicates | lost deletes | peak / budget |' && \
 	echo '|---|---|---|---|---|---|---|---|' && cat "$$table" && exit $$result
+
+# SOAK_HOURS simulated hours, with SOAK_SPEED simulated seconds in a second.
+SOAK_HOURS ?= 24
+SOAK_SPEED ?= 144
+
+.PHONY: soak
+soak: ## Run 100 policies for a simulated day in ten minutes, and check that nothing grows; see docs/reliability.md
+	SOAK_HOURS=$(SOAK_HOURS) SOAK_SPEED=$(SOAK_SPEED) env -u KUBEBUILDER_ASSETS \
+	cargo test -p declarest-operator --test operator -- --ignored --nocapture nothing_grows
 
 # Further variables: a target ends after FUZZ_RUNS inputs or FUZZ_SECONDS, whichever comes first.
 .PHONY: fuzz
@@ -114,7 +131,8 @@ lint-spelling: ## Check the spelling with typos; typos.toml lists the exceptions
 .PHONY: lint-clippy
 lint-clippy:
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy --workspace $(CLUSTER_TESTS:%=--test %) $(REAL_TESTS:%=--test %) -- -D warnings
+	cargo clippy --workspace $(CLUSTER_TESTS:%=--test %) $(REAL_TESTS:%=--test %) \
+		$(PRODUCT_TESTS:%=--test %) -- -D warnings
 
 .PHONY: lint-doc
 lint-doc:
@@ -123,6 +141,14 @@ lint-doc:
 .PHONY: lint-deny
 lint-deny:
 	cargo deny --workspace check licenses bans sources
+
+.PHONY: lint-advisories
+lint-advisories: ## Check the dependencies for security advisories (needs cargo-deny and the network)
+	cargo deny --workspace check advisories
+
+.PHONY: lint-workflows
+lint-workflows: ## Check the workflows with actionlint (needs Go)
+	$$(hack/actionlint/build.sh)
 
 .PHONY: count
 count: ## Count the code lines of the three crates, without tests, comments and blank lines
@@ -166,14 +192,29 @@ verify-kustomize: ## Fail if a kustomization, or overlays together with config/d
 	for admission in certmanager openshift; do \
 		combined=../admission-$$admission/; \
 		for overlay in $$overlays; do \
-			case $$overlay in admission-*) ;; *) combined="../$$overlay, $$combined" ;; esac; \
+			case $$overlay in admission-*|sharded/) ;; *) combined="../$$overlay, $$combined" ;; esac; \
 		done; \
 		render "$$combined"; \
 	done
 
+.PHONY: verify-rules
+verify-rules: ## Test the alerts of the overlay monitoring (needs promtool)
+	hack/verify-rules
+
+.PHONY: verify-image
+verify-image: ## Build the root directory of the image, and run the operator in it (needs musl-gcc, and root to run it)
+	hack/verify-image
+
+.PHONY: verify-chart
+verify-chart: ## Lint the Helm chart and render it with several values (needs Go)
+	hack/verify-chart
+
+# Where the manifests and the chart of a release are written.
+DIST ?= dist
 # The manifests of a release, with the image OPERATOR_IMAGE:OPERATOR_IMAGE_TAG.
-INSTALL_MANIFEST = mkdir -p dist && $(KUBECTL) kustomize config/release/$(1) >dist/$(2).new && \
-	sed 's|image: declarest-operator:latest|image: $(IMAGE)|' dist/$(2).new >dist/$(2) && rm dist/$(2).new
+INSTALL_MANIFEST = mkdir -p "$(DIST)" && $(KUBECTL) kustomize config/release/$(1) >"$(DIST)/$(2).new" && \
+	sed 's|image: declarest-operator:latest|image: $(IMAGE)|' "$(DIST)/$(2).new" >"$(DIST)/$(2)" && \
+	rm "$(DIST)/$(2).new"
 
 .PHONY: bundle-install-core
 bundle-install-core: ## Write dist/install.yaml: the operator without admission webhooks
@@ -187,12 +228,33 @@ bundle-install-admission-certmanager: ## Write dist/install-admission-certmanage
 bundle-install-admission-openshift: ## Write dist/install-admission-openshift.yaml: with them, for OpenShift
 	@$(call INSTALL_MANIFEST,admission-openshift,install-admission-openshift.yaml)
 
+.PHONY: release-assets
+release-assets: ## Write the files of the release RELEASE_TAG, such as v1.2.3, into dist: manifests, chart, checksums
+	@echo "$(RELEASE_TAG)" | grep -qE '^v[0-9]+\.[0-9]+\.[0-9]+$$' || { echo 'set RELEASE_TAG=vX.Y.Z' >&2; exit 1; }
+	@$(MAKE) --no-print-directory OPERATOR_IMAGE_TAG=$(RELEASE_TAG) bundle-install-core \
+		bundle-install-admission-certmanager bundle-install-admission-openshift
+	@helm=$$(hack/helm/build.sh) && "$$helm" package charts/declarest-operator --destination "$(DIST)" \
+		--version $(RELEASE_TAG:v%=%) --app-version $(RELEASE_TAG:v%=%) >/dev/null 2>&1
+	@cd "$(DIST)" && sha256sum install*.yaml declarest-operator-$(RELEASE_TAG:v%=%).tgz >SHA256SUMS && cat SHA256SUMS
+
+.PHONY: pin
+pin: ## Pin the actions of the workflows to commits and the base image to its digest (needs the network)
+	hack/pin
+
+.PHONY: bundles
+bundles: ## Write the bundles of bundles/ to dist/, as archives and as OCI image layouts
+	@hack/bundles.sh dist
+
 ##@ The operator
 
 .PHONY: operator-build
 operator-build: ## Build the operator for release and print its path
 	cargo build --release -p declarest-operator
 	@echo "$(TARGET_DIR)/release/declarest-operator"
+
+.PHONY: operator-test
+operator-test: ## Run the tests of the operator that do not need a cluster
+	env -u KUBEBUILDER_ASSETS cargo test -p declarest-operator
 
 .PHONY: operator-run
 operator-run: build ## Run the operator on this machine with the current kubeconfig; first: kubectl apply -k config/crd
@@ -217,13 +279,12 @@ deploy: ## Install the operator with that image, and the namespace declarest-sys
 	$(KUBECTL) kustomize $(KUSTOMIZATION) | sed 's|image: declarest-operator:latest|image: $(IMAGE)|' | \
 		$(KUBECTL) apply -f -
 
-# Deletes the objects first, because their finalizers need the operator, and policies before the objects that they refer
-# to, because the admission webhooks require this order. Managed servers and the namespace are kept.
+# Deletes the webhook configuration first, because it protects objects that policies refer to, and the objects next, so
+# that the operator can remove what they left on claims. Managed servers and the namespace are kept.
 .PHONY: undeploy
 undeploy: ## Delete all DeclaREST objects, then the operator
-	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || { \
-		$(KUBECTL) delete syncpolicies.declarest.io --all --all-namespaces && \
-		$(KUBECTL) delete declarest --all --all-namespaces; }
 	$(KUBECTL) delete --ignore-not-found validatingwebhookconfiguration \
 		declarest-operator-validating-webhook-configuration
+	! $(KUBECTL) get crd syncpolicies.declarest.io >/dev/null 2>&1 || \
+		$(KUBECTL) delete declarest --all --all-namespaces
 	$(KUBECTL) delete --ignore-not-found -k $(KUSTOMIZATION)

@@ -17,12 +17,12 @@ needs_go() {
   }
 }
 
-# Sets `dir` to the cache directory of $1 for builds from the other arguments, which are files. Each content of these
-# files has its own directory.
+# Sets `dir` to the cache directory of $1 for builds from hack/go.mod, which states the versions, and from the other
+# arguments, which are files. Each content of these files has its own directory.
 cached() {
   local name=$1 key
   shift
-  key=$(cat "$@" | sha256sum | cut -c1-12)
+  key=$(cat ../go.mod ../go.sum "$@" | sha256sum | cut -c1-12)
   dir="${DECLAREST_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/declarest}/$name/$key"
   mkdir -p "$dir"
 }

@@ -7,8 +7,7 @@ source ../cached.sh
 
 given KUBEBUILDER_ASSETS
 needs_go envtest "build kube-apiserver; or set KUBEBUILDER_ASSETS to a directory with etcd, kube-apiserver and kubectl"
-# These files state the versions.
-cached envtest go.mod go.sum
+cached envtest
 build etcd go.etcd.io/etcd/server/v3 "a few minutes"
 build kubectl k8s.io/kubernetes/cmd/kubectl "a few minutes"
 build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "a few minutes"

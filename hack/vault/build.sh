@@ -7,6 +7,6 @@ source ../cached.sh
 
 given VAULT_BIN
 needs_go vault "build Vault; or set VAULT_BIN to the path of a vault program"
-cached vault go.mod go.sum main.go
+cached vault main.go
 build vault . "2 to 10 minutes"
 echo "$dir/vault"

@@ -1,0 +1,158 @@
+//! The alerts and the dashboard of the overlay monitoring use only series that the operator exports.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use declarest_core::server::{Gate, Throttling};
+use declarest_operator::telemetry::{Metrics, Subject, SyncCounts};
+use regex::Regex;
+use serde_json::Value;
+
+type Labels = BTreeSet<String>;
+
+const SUBJECT: Subject<'_> = Subject { namespace: "team", name: "a" };
+
+/// Returns the labels of each series after every metric was recorded once.
+fn exported() -> BTreeMap<String, Labels> {
+    let metrics = Metrics::new().unwrap();
+    metrics.polled(SUBJECT, true);
+    metrics.revision_changed(SUBJECT);
+    metrics.webhook_received("github", "accepted");
+    metrics.policy_reconciled(SUBJECT, true, "Ready", Duration::from_secs(1));
+    metrics.synced(SUBJECT, SyncCounts::default());
+    metrics.policy_succeeded(SUBJECT, jiff::Timestamp::now());
+    metrics.condition("SyncPolicy", SUBJECT, "Ready", "True");
+    metrics.requested(SUBJECT, "GET", "200", Duration::from_secs(1));
+    metrics.throttled(SUBJECT, true);
+    metrics.token_asked(SUBJECT, "first", true);
+    metrics.open_queue("SyncPolicy");
+    let gate = Arc::new(Gate::new(&Throttling::default()).unwrap());
+    metrics.show_gate(SUBJECT, &gate);
+
+    let text = String::from_utf8(metrics.encode().unwrap()).unwrap();
+    let series = text.lines().filter(|line| !line.starts_with('#'));
+    let name_of = |line: &str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
+    series.map(|line| (name_of(line), words(r#"([a-z_]+)=""#, line).into_iter().collect())).collect()
+}
+
+/// Returns the first group of each match, or the whole match.
+fn words(pattern: &str, text: &str) -> Vec<String> {
+    let matches = Regex::new(pattern).unwrap();
+    matches
+        .captures_iter(text)
+        .map(|found| found.get(1).or_else(|| found.get(0)).unwrap().as_str().to_owned())
+        .collect()
+}
+
+/// A query, and the labels that the texts beside it show.
+struct Query {
+    place: String,
+    expression: String,
+    shown: Vec<String>,
+}
+
+fn overlay(file: &str) -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/overlays/monitoring");
+    fs::read_to_string(directory.join(file)).unwrap()
+}
+
+fn alerts() -> Vec<Query> {
+    let rule: Value = serde_saphyr::from_str(&overlay("prometheus_rule.yaml")).unwrap();
+    let rules = rule["spec"]["groups"][0]["rules"].as_array().unwrap();
+    let query = |rule: &Value| Query {
+        place: rule["alert"].as_str().unwrap().to_owned(),
+        expression: rule["expr"].as_str().unwrap().to_owned(),
+        shown: words(r"\$labels\.([a-z_]+)", &rule["annotations"].to_string()),
+    };
+    rules.iter().map(query).collect()
+}
+
+fn dashboard() -> Vec<Query> {
+    let dashboard: Value = serde_json::from_str(&overlay("declarest-operator.json")).unwrap();
+    let mut queries = Vec::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            queries.push(Query {
+                place: panel["title"].as_str().unwrap().to_owned(),
+                expression: target["expr"].as_str().unwrap().to_owned(),
+                shown: words(r"\{\{([a-z_]+)\}\}", target["legendFormat"].as_str().unwrap_or_default()),
+            });
+        }
+    }
+    for variable in dashboard["templating"]["list"].as_array().unwrap() {
+        if let Some(expression) = variable["query"]["query"].as_str() {
+            let place = variable["name"].to_string();
+            let shown = words(r", ([a-z_]+)\)$", expression);
+            queries.push(Query { place, expression: expression.to_owned(), shown });
+        }
+    }
+    queries
+}
+
+/// Returns the names and labels of a query that no series has.
+fn unknown(query: &Query, exported: &BTreeMap<String, Labels>) -> Vec<String> {
+    let mut unknown = Vec::new();
+    let mut known = Labels::new();
+    let selectors = Regex::new(r"(declarest_operator_[a-z_]+)(?:\{([^}]*)\})?").unwrap();
+    for selector in selectors.captures_iter(&query.expression) {
+        let Some(labels) = exported.get(&selector[1]) else {
+            unknown.push(selector[1].to_owned());
+            continue;
+        };
+        let matchers = selector.get(2).map_or("", |matchers| matchers.as_str());
+        let matched = words(r"([a-z_]+) *(?:=|!)", matchers);
+        unknown.extend(matched.into_iter().filter(|label| !labels.contains(label)));
+        known.extend(labels.iter().cloned());
+    }
+    let grouped = words(r" (?:by|on|without|ignoring) *\(([^)]*)\)", &query.expression);
+    let grouped = grouped.iter().flat_map(|labels| labels.split(',')).map(|label| label.trim().to_owned());
+    unknown.extend(grouped.chain(query.shown.iter().cloned()).filter(|label| !known.contains(label)));
+    unknown
+}
+
+#[test]
+fn alerts_and_panels_use_exported_series_only() {
+    let exported = exported();
+    let queries: Vec<Query> = alerts().into_iter().chain(dashboard()).collect();
+    assert!(queries.len() > 25, "{} queries", queries.len());
+    for query in &queries {
+        let uses_series = query.expression.contains("declarest_operator_");
+        assert!(uses_series, "{}: {}", query.place, query.expression);
+        assert_eq!(unknown(query, &exported), [] as [&str; 0], "{}: {}", query.place, query.expression);
+    }
+}
+
+#[test]
+fn every_exported_series_is_in_the_dashboard_and_in_the_manual() {
+    let manual = include_str!("../../docs/operator.md");
+    let used = dashboard().into_iter().map(|query| query.expression).collect::<String>();
+    for name in exported().keys() {
+        let metric = name.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count");
+        assert!(used.contains(metric), "{metric} is not in the dashboard");
+        let short = metric.strip_prefix("declarest_operator_").unwrap();
+        let abbreviated = short.strip_prefix("syncpolicy_resources").map(|rest| format!("`…{rest}`"));
+        let documented = [format!("`{short}`"), abbreviated.unwrap_or_default()];
+        let named = documented.iter().any(|name| !name.is_empty() && manual.contains(name));
+        assert!(named, "{short} is not in docs/operator.md");
+    }
+}
+
+#[test]
+fn unknown_names_and_labels_are_found() {
+    let query = |expression: &str| Query {
+        place: String::new(),
+        expression: expression.to_owned(),
+        shown: vec!["zone".to_owned()],
+    };
+    let exported = exported();
+    let found = |expression| unknown(&query(expression), &exported);
+    assert_eq!(found("declarest_operator_leaders == 1"), ["declarest_operator_leaders", "zone"]);
+    let grouped =
+        r#"sum by (namespace, shop) (declarest_operator_workqueue_depth{controller="a", kind=~"b"})"#;
+    assert_eq!(found(grouped), ["kind", "namespace", "shop", "zone"]);
+}
