@@ -1,0 +1,380 @@
+//! Metadata for the ways of real products: what Git does not declare, patches, order, and members without addresses.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::environment::Run;
+use crate::safety::Place;
+
+const DECLARED: &str = "operations:
+  compare: {mode: declared, arrays: {/mappers: /name, /redirects: set}}
+";
+
+fn realm() -> Value {
+    json!({"id": "rio", "tier": "free", "seats": 5, "otp": {"digits": 6, "period": 30},
+        "mappers": [{"name": "email", "on": false, "rank": 1}, {"name": "groups", "on": true}],
+        "redirects": ["/b", "/a"]})
+}
+
+/// A realm of which Git declares a part.
+fn place(metadata: &str, declared: &Value) -> Place {
+    let server = ApiServer::rest(&["/realms"], Ids::Stated("id"));
+    server.put("/realms/rio", realm());
+    let declared = declared.to_string();
+    Place::new(server, &[("_/metadata.yaml", metadata), ("realms/rio/resource.json", &declared)])
+}
+
+fn differences(run: &Run) -> Vec<String> {
+    let shown: Value = serde_json::from_str(&run.stdout).unwrap();
+    let shown = shown.as_array().unwrap().iter();
+    shown
+        .map(|entry| format!("{} {}", entry["Operation"].as_str().unwrap(), entry["Path"].as_str().unwrap()))
+        .collect()
+}
+
+#[rstest]
+#[case::a_part(json!({"id": "rio", "otp": {"digits": 6}}), &[])]
+#[case::keyed_in_any_order(json!({"mappers": [{"name": "groups"}, {"name": "email", "rank": 1}]}), &[])]
+#[case::keyed(json!({"mappers": [{"name": "email", "on": true}]}), &["replace /mappers/0/on"])]
+#[case::keyed_and_missing(json!({"mappers": [{"name": "phone"}]}), &["replace /mappers/0"])]
+#[case::set(json!({"redirects": ["/a", "/b"]}), &[])]
+#[case::set_with_more(json!({"redirects": ["/a"]}), &["add /redirects/1"])]
+#[case::absent(json!({"gone": null, "tier": "free"}), &[])]
+#[case::different(json!({"tier": "gold", "gone": 1}), &["remove /gone", "replace /tier"])]
+fn members_that_git_does_not_declare_are_not_drift(#[case] declared: Value, #[case] expected: &[&str]) {
+    let place = place(DECLARED, &declared);
+    let run = place.run(&["resource", "diff", "/realms/rio", "-o", "json"]);
+    assert_eq!(differences(&run), expected, "{run}");
+    let run = place.run(&["plan", "/", "-r", "-o", "json"]);
+    assert_eq!(run.stdout.contains("\"update\""), !expected.is_empty(), "{run}");
+}
+
+#[test]
+fn names_from_the_path_are_not_drift() {
+    let server = ApiServer::rest(&["/queues/eu"], Ids::Stated("name"));
+    server.put("/queues/eu/q1", json!({"name": "q1", "durable": true}));
+    let metadata = "resource: {id: /name, alias: /name, remoteCollectionPath: '/queues/{{/vhost}}'}
+operations: {compare: {mode: declared}}
+";
+    let queue = r#"{"name": "q1", "vhost": "eu", "durable": true}"#;
+    let files = [("queues/_/_/metadata.yaml", metadata), ("queues/eu/q1/resource.json", queue)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/queues/eu/q1"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.writes(), Vec::<String>::new());
+}
+
+/// Stores what a PUT or PATCH sends, with its content type.
+fn recording(request: &Request, store: &mut Store) -> Answer {
+    if matches!(request.method.as_str(), "PUT" | "PATCH") {
+        let content_type = request.headers["content-type"].to_str().unwrap();
+        store.put("/sent", json!([request.method, content_type, request.body]));
+        return Answer::empty(204);
+    }
+    request.rest(store, Ids::Stated("id"))
+}
+
+#[rstest]
+#[case::replace("update: {}", json!(["PUT", "application/json",
+    {"id": "rio", "tier": "gold", "otp": {"digits": 8}, "mappers": [{"name": "email", "on": true}]}]))]
+#[case::merge("update: {mode: merge}", json!(["PUT", "application/json",
+    {"id": "rio", "tier": "gold", "seats": 5, "otp": {"digits": 8, "period": 30},
+     "mappers": [{"name": "email", "on": true, "rank": 1}, {"name": "groups", "on": true}],
+     "redirects": ["/b", "/a"]}]))]
+#[case::merge_patch("update: {mode: merge-patch}", json!(["PATCH", "application/merge-patch+json",
+    {"tier": "gold", "otp": {"digits": 8},
+     "mappers": [{"name": "email", "on": true, "rank": 1}, {"name": "groups", "on": true}]}]))]
+#[case::json_patch("update: {mode: json-patch}", json!(["PATCH", "application/json-patch+json", [
+    {"op": "replace", "path": "/mappers", "value":
+        [{"name": "email", "on": true, "rank": 1}, {"name": "groups", "on": true}]},
+    {"op": "replace", "path": "/otp/digits", "value": 8},
+    {"op": "replace", "path": "/tier", "value": "gold"}]]))]
+#[case::observed("update: {transforms: [{jqExpression: '{tier, seats: $observed.seats}'}]}",
+    json!(["PUT", "application/json", {"tier": "gold", "seats": 5}]))]
+fn an_update_sends_what_its_mode_says(#[case] update: &str, #[case] expected: Value) {
+    let declared = json!({"id": "rio", "tier": "gold", "otp": {"digits": 8},
+        "mappers": [{"name": "email", "on": true}]});
+    let server = ApiServer::start(&["/realms"], recording);
+    server.put("/realms/rio", realm());
+    let metadata = format!("{DECLARED}  {update}\n");
+    let files = [("_/metadata.yaml", metadata.as_str()), ("realms/rio/resource.json", &declared.to_string())];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/realms/rio"]);
+    assert_eq!(place.server.get("/sent"), Some(expected), "{run}");
+}
+
+#[test]
+fn without_a_mode_of_compare_a_patch_removes_what_git_does_not_declare() {
+    let server = ApiServer::start(&["/realms"], recording);
+    server.put("/realms/rio", json!({"id": "rio", "tier": "free", "seats": 5}));
+    let metadata = "operations: {update: {mode: merge-patch}}";
+    let files = [("_/metadata.yaml", metadata), ("realms/rio/resource.json", r#"{"tier": "gold"}"#)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/realms/rio"]);
+    let sent = json!(["PATCH", "application/merge-patch+json", {"tier": "gold", "seats": null}]);
+    assert_eq!(place.server.get("/sent"), Some(sent), "{run}");
+}
+
+#[rstest]
+#[case::template("body: {sets: [{name: '{{/name}}.', change: DELETE}]}")]
+#[case::transforms("transforms: [{jqExpression: '{sets: [{name: (.name + \".\"), change: \"DELETE\"}]}'}]")]
+fn the_body_of_a_delete_sees_the_declaration(#[case] delete: &str) {
+    let server = ApiServer::start(&["/records"], recording);
+    server.put("/records/www", json!({"name": "www"}));
+    let metadata = format!(
+        "resource: {{id: /name, alias: /name}}\noperations:\n  delete: {{method: PATCH, path: ., {delete}}}\n"
+    );
+    let files =
+        [("records/_/metadata.yaml", metadata.as_str()), ("records/www/resource.json", r#"{"name": "www"}"#)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "delete", "/records/www", "-y", "--source", "managed-server"]);
+    let sent = json!(["PATCH", "application/json", {"sets": [{"name": "www.", "change": "DELETE"}]}]);
+    assert_eq!(place.server.get("/sent"), Some(sent), "{run}");
+}
+
+#[test]
+fn render_shows_the_modes() {
+    let place =
+        place(&format!("{DECLARED}  update: {{mode: merge}}\n"), &json!({"id": "rio", "tier": "gold"}));
+    let run = place.run(&["resource", "metadata", "render", "/realms/rio", "update", "-o", "yaml"]);
+    assert!(run.stdout.contains("mode: merge"), "{run}");
+    let run = place.run(&["resource", "metadata", "render", "/realms/rio", "compare", "-o", "yaml"]);
+    assert!(run.stdout.contains("mode: declared") && run.stdout.contains("/redirects: set"), "{run}");
+    let wrong = self::place("operations: {update: {mode: declared}}", &json!({}));
+    let run = wrong.run(&["resource", "diff", "/realms/rio"]);
+    assert!(
+        run.stderr
+            .contains("\"declared\" is not supported; use replace or merge or merge-patch or json-patch"),
+        "{run}"
+    );
+}
+
+/// A message broker: a queue needs its virtual host, which is only deleted without queues.
+fn broker(request: &Request, store: &mut Store) -> Answer {
+    let host = request.body["host"].as_str().map(|host| format!("/hosts/{host}"));
+    if request.method == "POST" && host.is_some_and(|host| store.get(&host).is_none()) {
+        return Answer::json(404, &json!({"reason": "host_not_found"}));
+    }
+    if request.method == "DELETE"
+        && request.path.starts_with("/hosts/")
+        && !store.members("/brokers").is_empty()
+    {
+        return Answer::json(409, &json!({"reason": "not_empty"}));
+    }
+    request.rest(store, Ids::Stated("name"))
+}
+
+const HOSTS: &str = "resource: {id: /name, alias: /name}\n";
+
+fn queues(metadata: &str) -> Place {
+    let files = [
+        ("_/metadata.yaml", HOSTS),
+        ("brokers/_/metadata.yaml", metadata),
+        ("brokers/q1/resource.json", r#"{"name": "q1", "host": "eu"}"#),
+        ("hosts/eu/resource.json", r#"{"name": "eu"}"#),
+    ];
+    Place::new(ApiServer::start(&["/brokers", "/hosts"], broker), &files)
+}
+
+#[rstest]
+#[case::resource("/hosts/{{/host}}")]
+#[case::collection("/hosts")]
+fn dependencies_are_written_first_and_deleted_last(#[case] on: &str) {
+    let place = queues(&format!("resource: {{dependsOn: ['{on}']}}\n"));
+    let run = place.run(&["resource", "metadata", "resolve", "/brokers/q1"]);
+    assert!(run.stdout.contains("dependsOn"), "{run}");
+    let run = place.run(&["plan", "/", "-r", "-o", "json"]);
+    assert!(run.stdout.contains("dependsOn"), "{run}");
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(
+        (run.code, place.server.writes()),
+        (0, vec!["POST /hosts 201".into(), "POST /brokers 201".into()]),
+        "{run}"
+    );
+    let run = place.run(&["resource", "delete", "/", "-r", "-y", "--source", "managed-server"]);
+    assert_eq!((run.code, place.server.paths()), (0, Vec::new()), "{run} {:?}", place.server.writes());
+}
+
+#[test]
+fn what_lacks_another_resource_is_tried_again_in_the_same_run() {
+    let place = queues("resource: {}\n");
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(
+        (run.code, place.server.paths()),
+        (0, vec!["/brokers/q1".into(), "/hosts/eu".into()]),
+        "{run}"
+    );
+}
+
+#[test]
+fn a_rejected_resource_is_not_tried_again_without_other_writes() {
+    let place = queues("resource: {}\n");
+    place.server.put("/hosts/eu", json!({"name": "eu"}));
+    place.home.write("repo/brokers/q1/resource.json", r#"{"name": "q1", "host": "us"}"#);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_ne!(run.code, 0, "{run}");
+    assert_eq!(place.server.writes(), ["POST /brokers 404"]);
+}
+
+#[test]
+fn a_cycle_of_dependencies_is_named() {
+    let place = queues("resource: {dependsOn: [/hosts]}\n");
+    place.home.write("repo/hosts/_/metadata.yaml", "resource: {dependsOn: [/brokers]}\n");
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_ne!(run.code, 0, "{run}");
+    let named = ["/brokers/q1 -> /hosts/eu -> /brokers/q1", "/hosts/eu -> /brokers/q1 -> /hosts/eu"];
+    assert!(named.iter().any(|cycle| run.stderr.contains(cycle)), "{run}");
+    assert_eq!(place.server.writes(), Vec::<String>::new());
+}
+
+/// A realm refers to a flow below it.
+fn flows(request: &Request, store: &mut Store) -> Answer {
+    let flow = request.body["browserFlow"].as_str().map(|flow| format!("/realms/acme/flows/{flow}"));
+    match flow {
+        Some(flow) if store.get(&flow).is_none() => Answer::json(500, &json!({"error": "no such flow"})),
+        _ => request.rest(store, Ids::Stated("name")),
+    }
+}
+
+#[test]
+fn a_deferred_attribute_is_set_after_the_children() {
+    let metadata = "resource: {id: /name, alias: /name, deferredAttributes: [/browserFlow]}\n";
+    let files = [
+        ("_/metadata.yaml", HOSTS),
+        ("realms/_/metadata.yaml", metadata),
+        ("realms/acme/resource.json", r#"{"name": "acme", "browserFlow": "strict"}"#),
+        ("realms/acme/flows/strict/resource.json", r#"{"name": "strict"}"#),
+    ];
+    let place = Place::new(ApiServer::start(&["/realms", "/realms/*/flows"], flows), &files);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    let writes = ["POST /realms 201", "POST /realms/acme/flows 201", "PUT /realms/acme 200"];
+    assert_eq!((run.code, place.server.writes()), (0, writes.map(String::from).to_vec()), "{run}");
+    assert_eq!(place.server.get("/realms/acme"), Some(json!({"name": "acme", "browserFlow": "strict"})));
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!((run.code, place.server.writes().len()), (0, 3), "{run}");
+}
+
+/// Vault answers 400 for a mount that does not exist, and for requests that are wrong.
+fn mounts(request: &Request, store: &mut Store) -> Answer {
+    if request.method == "GET" && request.path == "/mounts/broken" {
+        return Answer::json(400, &json!({"errors": ["unsupported path"]}));
+    }
+    let answer = request.rest(store, Ids::Stated("name"));
+    let is_missing =
+        request.method == "GET" && store.get(&request.path).is_none() && request.path != "/mounts";
+    if is_missing { Answer::json(400, &json!({"errors": ["No secret engine mount at kv/"]})) } else { answer }
+}
+
+#[test]
+fn metadata_states_which_answers_mean_absence() {
+    let metadata = r#"resource: {id: /name, alias: /name}
+operations: {get: {absent: {status: [400], jq: '.errors[0] | startswith("No secret engine")'}}}
+"#;
+    let files = [
+        ("mounts/_/metadata.yaml", metadata),
+        ("mounts/kv/resource.json", r#"{"name": "kv"}"#),
+        ("mounts/broken/resource.json", r#"{"name": "broken"}"#),
+    ];
+    let place = Place::new(ApiServer::start(&["/mounts"], mounts), &files);
+    let run = place.run(&["resource", "apply", "/mounts/kv"]);
+    assert_eq!((run.code, place.server.writes()), (0, vec!["POST /mounts 201".into()]), "{run}");
+    let run = place.run(&["resource", "apply", "/mounts/broken"]);
+    assert!(run.code != 0 && run.stderr.contains("unsupported path"), "{run}");
+    assert_eq!(place.server.writes().len(), 1, "{run}");
+}
+
+/// Members that only the list of their collection shows.
+fn bindings(request: &Request, store: &mut Store) -> Answer {
+    match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/bindings") => request.rest(store, Ids::Stated("name")),
+        ("GET", _) => Answer::json(405, &json!({"error": "method not allowed"})),
+        _ => request.rest(store, Ids::Stated("name")),
+    }
+}
+
+#[test]
+fn a_member_that_only_a_list_shows_is_created_updated_and_deleted() {
+    let metadata = "resource: {id: /name, alias: /name}\noperations: {get: {from: list}}\n";
+    let files = [
+        ("bindings/_/metadata.yaml", metadata),
+        ("bindings/b1/resource.json", r#"{"name": "b1", "to": "x"}"#),
+    ];
+    let place = Place::new(ApiServer::start(&["/bindings"], bindings), &files);
+    for _ in 0..2 {
+        let run = place.run(&["resource", "apply", "/bindings/b1"]);
+        assert_eq!(run.code, 0, "{run}");
+    }
+    place.server.put("/bindings/b1", json!({"name": "b1", "to": "y"}));
+    let run = place.run(&["resource", "apply", "/bindings/b1"]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = place.run(&["resource", "delete", "/bindings/b1", "-y", "--source", "managed-server"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(
+        place.server.writes(),
+        ["POST /bindings 201", "PUT /bindings/b1 200", "DELETE /bindings/b1 204"]
+    );
+}
+
+/// A singleton has neither POST nor DELETE.
+fn profile(request: &Request, store: &mut Store) -> Answer {
+    match request.method.as_str() {
+        "GET" | "PUT" if request.path == "/realms/profile" => request.rest(store, Ids::Stated("none")),
+        _ => Answer::json(405, &json!({"error": "method not allowed"})),
+    }
+}
+
+#[test]
+fn a_singleton_is_only_updated() {
+    let server = ApiServer::start(&[], profile);
+    server.put("/realms/profile", json!({"policy": "free"}));
+    let files = [
+        ("realms/profile/metadata.yaml", "resource: {singleton: true, onRemove: {reset: {policy: free}}}\n"),
+        ("realms/profile/resource.json", r#"{"policy": "strict"}"#),
+    ];
+    let place = Place::new(server, &files);
+    for _ in 0..2 {
+        let run = place.run(&["resource", "apply", "/realms/profile"]);
+        assert_eq!(run.code, 0, "{run}");
+    }
+    assert_eq!(place.server.writes(), ["PUT /realms/profile 200"]);
+    let run = place.run(&["resource", "delete", "/realms/profile", "-y", "--source", "managed-server"]);
+    assert_eq!(
+        (run.code, place.server.get("/realms/profile")),
+        (0, Some(json!({"policy": "free"}))),
+        "{run}"
+    );
+}
+
+/// Never shows a password.
+fn users(request: &Request, store: &mut Store) -> Answer {
+    match (request.method.as_str(), store.get(&request.path)) {
+        ("GET", Some(user)) => Answer::json(200, &json!({"name": user["name"]})),
+        _ => request.rest(store, Ids::Stated("name")),
+    }
+}
+
+#[test]
+fn a_write_only_attribute_is_written_when_it_changes() {
+    let metadata = "resource: {id: /name, alias: /name, writeOnlyAttributes: [/password]}\n";
+    let files = [
+        ("users/_/metadata.yaml", metadata),
+        ("users/ana/resource.json", r#"{"name": "ana", "password": "canary-1"}"#),
+    ];
+    let place = Place::new(ApiServer::start(&["/users"], users), &files);
+    let apply = || {
+        let run = place.run(&["resource", "apply", "/users/ana"]);
+        assert_eq!(run.code, 0, "{run}");
+        place.server.writes().len()
+    };
+    assert_eq!((apply(), apply()), (1, 1));
+    place.home.write("repo/users/ana/resource.json", r#"{"name": "ana", "password": "canary-2"}"#);
+    let run = place.run(&["plan", "/users/ana"]);
+    assert!(run.stdout.contains("/password") && !run.stdout.contains("canary"), "{run}");
+    assert_eq!((apply(), apply()), (2, 2));
+    assert_eq!(place.server.get("/users/ana").unwrap()["password"], "canary-2");
+    let record = place.home.path(".declarest/state/written.json");
+    assert!(!std::fs::read_to_string(&record).unwrap().contains("canary"));
+    std::fs::remove_file(record).unwrap();
+    assert_eq!((apply(), apply()), (3, 3));
+}

@@ -1,0 +1,106 @@
+//! A proxy in front of a product that records each request.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::response::Response;
+use tokio::net::TcpListener;
+
+use crate::product::client;
+
+#[derive(Clone, PartialEq)]
+pub struct Sent {
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    body: Bytes,
+    pub status: u16,
+}
+
+impl fmt::Debug for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.method, self.target, self.status)
+    }
+}
+
+impl Sent {
+    fn is_token(&self) -> bool {
+        self.target.ends_with("/token")
+    }
+
+    pub fn is_write(&self) -> bool {
+        !matches!(self.method.as_str(), "GET" | "LIST") && !self.is_token()
+    }
+
+    fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+}
+
+pub struct Traffic {
+    pub origin: String,
+    sent: Arc<Mutex<Vec<Sent>>>,
+}
+
+impl Traffic {
+    /// Forwards to the product at `upstream`.
+    pub async fn start(upstream: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let (client, upstream, log) = (client(), upstream.to_owned(), Arc::clone(&sent));
+        let app = Router::new().fallback(move |request: Request| {
+            forward(client.clone(), upstream.clone(), Arc::clone(&log), request)
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { origin, sent }
+    }
+
+    /// The requests since the last call.
+    pub fn take(&self) -> Vec<Sent> {
+        std::mem::take(&mut self.sent.lock().unwrap())
+    }
+}
+
+async fn forward(
+    client: reqwest::Client,
+    upstream: String,
+    log: Arc<Mutex<Vec<Sent>>>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, 1 << 24).await.unwrap();
+    let target = parts.uri.path_and_query().unwrap().to_string();
+    // `Host` is forwarded, so that the URLs in answers are those of this proxy.
+    let sent = client.request(parts.method.clone(), format!("{upstream}{target}")).headers(parts.headers);
+    let answer = sent.body(body.clone()).send().await.unwrap();
+    let status = answer.status();
+    let mut response = Response::builder().status(status);
+    for (name, value) in answer.headers().iter().filter(|(name, _)| *name != "transfer-encoding") {
+        response = response.header(name, value);
+    }
+    let response = response.body(Body::from(answer.bytes().await.unwrap())).unwrap();
+    let (method, status) = (parts.method.to_string(), status.as_u16());
+    log.lock().unwrap().push(Sent { method, target, body, status });
+    response
+}
+
+/// The requests of a run that were sent twice. A read may follow a write, and the list of a collection is read again
+/// before one of its members is deleted. The address of a resource that does not exist is read for the resource, and for
+/// its children.
+pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
+    let twice = |(index, sent): &(usize, &Sent)| {
+        let same = |other: &Sent| {
+            other.method == sent.method && other.target == sent.target && other.body == sent.body
+        };
+        let Some(before) = run[..*index].iter().rposition(same) else { return false };
+        let deletes = |other: &Sent| other.is_write() && other.path().starts_with(sent.path());
+        let explained = run[before..*index].iter().any(Sent::is_write) || run[*index..].iter().any(deletes);
+        let is_missing = sent.status == 404 && run[..*index].iter().filter(|other| same(other)).count() == 1;
+        !sent.is_token() && (sent.is_write() || !(explained || is_missing))
+    };
+    run.iter().enumerate().filter(twice).map(|(_, sent)| sent).collect()
+}
