@@ -1,4 +1,4 @@
-//! The operator as it is shipped: arguments, environment and probes of the rendered Deployment, with its ServiceAccount, in
+//! The operator as it is shipped: arguments, environment and probes of the rendered Deployment, with its `ServiceAccount`, in
 //! all namespaces of a real API server. Only addresses, directories and the port numbers of probes are replaced, and
 //! loopback is allowed.
 

@@ -158,6 +158,11 @@ impl World {
         if on_cluster() {
             return Self::cold_on_cluster(arguments).await;
         }
+        Self::prepare_served(arguments).await
+    }
+
+    /// Prepares an operator of an in-process API, which it reaches as it would reach a cluster.
+    async fn prepare_served(arguments: &[&str]) -> Self {
         let served = Arc::new(Served::start().await);
         let (client, kubeconfig) = (served.client.clone(), served.kubeconfig.clone());
         let mut world = Self::prepare("team".to_owned(), client, Some(kubeconfig), arguments);
@@ -165,17 +170,10 @@ impl World {
         world
     }
 
-    /// Starts an operator that runs as in a cluster, behind a proxy to its API server.
+    /// Starts an operator that runs as in a cluster, behind a proxy to an in-process API. An API server is shared by all
+    /// tests, so it is never put in trouble.
     pub async fn start_behind(arguments: &[&str]) -> (Self, FaultyApi) {
-        let mut world = if on_cluster() {
-            Self::cold_on_cluster(arguments).await
-        } else {
-            let served = Arc::new(Served::start().await);
-            let (client, kubeconfig) = (served.client.clone(), served.kubeconfig.clone());
-            let mut world = Self::prepare("team".to_owned(), client, Some(kubeconfig), arguments);
-            world.served = Some(served);
-            world
-        };
+        let mut world = Self::prepare_served(arguments).await;
         let api = FaultyApi::start(world.kubeconfig.as_ref().unwrap()).await;
         world.kubeconfig = Some(api.kubeconfig.clone());
         world.launch().await;
