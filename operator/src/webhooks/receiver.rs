@@ -44,6 +44,9 @@ const LIMITS: Limits = Limits {
 /// Limit of the time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Limit of the time in which a delivery waits for the caches to be filled after the start. A Git host waits longer.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Receives deliveries for the repositories in the caches.
 pub struct Receiver {
     client: Client,
@@ -79,6 +82,7 @@ enum Answer {
     NotFound,
     TimedOut,
     TooLarge,
+    Starting,
     SecretUnusable,
     NotAnnounced,
 }
@@ -106,6 +110,9 @@ impl Answer {
             Self::NotFound => (StatusCode::NOT_FOUND, "no such repository webhook", "not_found"),
             Self::TimedOut => (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time", "timeout"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body exceeds 1 MiB", "too_large"),
+            Self::Starting => {
+                (StatusCode::SERVICE_UNAVAILABLE, "the operator is starting; deliver again", "starting")
+            }
             Self::SecretUnusable => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "the secret of the webhook cannot be used; see the log of the operator",
@@ -167,7 +174,7 @@ impl Receiver {
     }
 
     async fn respond(&self, namespace: String, name: String, request: Request) -> Response {
-        let (provider, answer) = match self.target(namespace, name) {
+        let (provider, answer) = match self.target(namespace, name).await {
             Ok(target) => {
                 let refused = self.check(&target, request).await.err();
                 (Some(target.webhook.provider), refused.unwrap_or(Answer::Accepted))
@@ -179,20 +186,27 @@ impl Receiver {
         (status, format!("{text}\n")).into_response()
     }
 
-    /// Returns the repository that a path names. Reads the cache only.
-    fn target(&self, namespace: String, name: String) -> Result<Target, Answer> {
+    /// Returns the repository that a path names. Reads the caches only, which are filled soon after the start.
+    async fn target(&self, namespace: String, name: String) -> Result<Target, Answer> {
         if !is_label(&namespace) || !is_subdomain(&name) {
             return Err(Answer::InvalidName);
         }
         if !self.namespaces.is_empty() && !self.namespaces.contains(&namespace) {
             return Err(Answer::OtherNamespace);
         }
+        tokio::time::timeout(START_TIMEOUT, self.started()).await.map_err(|_| Answer::Starting)?;
         let object = self.caches.repositories.get(&namespace, &name).ok_or(Answer::NotFound)?;
         // A sender that is not proven must not learn why a spec is invalid.
         let expanded = self.settings.expanded(&object).map_err(|_| Answer::NotFound)?;
         let git = expanded.spec.git.ok_or(Answer::NotFound)?;
         let webhook = git.webhook.clone().ok_or(Answer::NotFound)?;
         Ok(Target { key: Key { namespace, name }, object: Arc::new(object), git, webhook })
+    }
+
+    /// Waits until the repositories and the Secrets are known. Before that, each of them would seem to be missing.
+    async fn started(&self) {
+        // A cache whose watch ended remains as it is.
+        let _ = tokio::join!(self.caches.repositories.synced(), self.caches.secrets.synced());
     }
 
     /// Announces a delivery that passes all checks. The error is the answer to any other one.

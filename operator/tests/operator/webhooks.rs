@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::support::faulty_api::Trouble;
 use crate::support::git_remote::GitRemote;
 use crate::support::signature::signature as code;
 use crate::support::world::{World, declarest, ready};
@@ -33,7 +34,10 @@ impl Host {
     }
 
     async fn with(arguments: &[&str], webhook: Value) -> Self {
-        let world = World::start_with(arguments).await;
+        Self::of(World::start_with(arguments).await, webhook).await
+    }
+
+    async fn of(world: World, webhook: Value) -> Self {
         let git = GitRemote::new();
         git.write("shops/rio/resource.json", "{}");
         let revision = git.commit("first");
@@ -189,13 +193,23 @@ async fn the_annotation_reveals_a_repeated_delivery_after_a_restart() {
     std::fs::write(host.world.log_path(), "").unwrap();
     host.world.launch().await;
     host.address = host.world.webhook_address().await;
-    let repeated = || async {
-        let response = host.delivery("d7", MAIN).send().await.ok()?;
-        // Until the caches are filled, the repository is unknown.
-        (response.status() != StatusCode::NOT_FOUND).then_some(response)
-    };
-    let response = host.world.eventually("the operator knows the repository", repeated).await;
-    assert_eq!(response.text().await.unwrap(), "duplicate\n");
+    assert_eq!(answer(host.delivery("d7", MAIN)).await, (202, "duplicate".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_during_the_start_is_not_refused_as_unknown() {
+    let (world, api) = World::start_behind(&["--repository-webhook-bind-address=127.0.0.1:0"]).await;
+    let mut host = Host::of(world, json!({})).await;
+    host.world.kill();
+    std::fs::write(host.world.log_path(), "").unwrap();
+    api.set(Trouble::Silence);
+    host.world.launch().await;
+    host.address = host.world.webhook_address().await;
+    let starting = "the operator is starting; deliver again".to_owned();
+    assert_eq!(answer(host.delivery("d1", MAIN)).await, (503, starting));
+    let waiting = tokio::spawn(answer(host.delivery("d2", MAIN)));
+    api.set(Trouble::None);
+    assert_eq!(waiting.await.unwrap(), (202, "accepted".to_owned()));
 }
 
 #[tokio::test]
