@@ -6,7 +6,7 @@ use declarest_operator::controller::resource_repository::{DELIVERY_ID, RECEIVED_
 use declarest_operator::crd::ResourceRepository;
 use futures::future::join_all;
 use kube::ResourceExt as _;
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
