@@ -5,6 +5,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
@@ -42,7 +43,7 @@ pub struct Launch<'a> {
 pub struct Operator {
     process: Child,
     log: PathBuf,
-    address_file: PathBuf,
+    kubeconfig: PathBuf,
     api: Option<ClientApis>,
 }
 
@@ -74,30 +75,35 @@ impl Operator {
             .process_group(0)
             .spawn()
             .map_err(|error| Failure::new(format!("cannot run sh: {error}")))?;
-        let address_file = launch.state.join("api-address");
-        Ok(Operator { process, log: launch.log.to_owned(), address_file, api: None })
+        let kubeconfig = launch.state.join("kubeconfig");
+        Ok(Operator { process, log: launch.log.to_owned(), kubeconfig, api: None })
     }
 
-    /// Connects to the API if the process has published its address, and says whether it has.
-    pub fn connect(&mut self) -> Result<Option<String>, Failure> {
+    /// Returns the kubeconfig of the API.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Connects to the API if the process has written its kubeconfig, and returns whether it has.
+    pub async fn connect(&mut self) -> Result<bool, Failure> {
         self.check_alive()?;
-        let Ok(address) = std::fs::read_to_string(&self.address_file) else { return Ok(None) };
-        // The file may have been created and not yet written.
-        if address.trim().is_empty() {
-            return Ok(None);
+        if !self.kubeconfig.exists() {
+            return Ok(false);
         }
-        let address = format!("http://{}", address.trim());
-        let uri = address.parse().map_err(|error| {
-            Failure::new(format!("{} holds {address:?}: {error}", self.address_file.display()))
-        })?;
-        let client = kube::Client::try_from(kube::Config::new(uri))
-            .map_err(|error| Failure::new(format!("cannot make a client of {address}: {error}")))?;
+        let file = self.kubeconfig.display();
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)
+            .map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let config = config.map_err(|error| Failure::new(format!("cannot use {file}: {error}")))?;
+        let address = config.cluster_url.to_string();
+        let client = kube::Client::try_from(config)
+            .map_err(|error| Failure::new(format!("cannot make a client of {file}: {error}")))?;
         self.api = Some(ClientApis {
-            address: address.clone(),
+            address,
             repositories: api(&client, "ResourceRepository", "resourcerepositories"),
             policies: api(&client, "SyncPolicy", "syncpolicies"),
         });
-        Ok(Some(address))
+        Ok(true)
     }
 
     /// Fails when the process has ended, which it should not do by itself.

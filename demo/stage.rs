@@ -22,7 +22,6 @@ pub struct Stage {
     pub server: RestServer,
     pub remote: GitRemote,
     pub operator: Operator,
-    api_address: String,
     /// Holds the operator's state and log; goes with the stage.
     directory: TempDir,
 }
@@ -61,16 +60,15 @@ impl Stage {
             log: &directory.path().join("operator.log"),
             environment: &[("DEMO_SERVER_URL", server.url()), ("DEMO_REPOSITORY_URL", remote.file_url())],
         })?;
-        Ok(Stage { server, remote, operator, api_address: String::new(), directory })
+        Ok(Stage { server, remote, operator, directory })
     }
 
     /// Waits until the operator's API answers.
-    pub async fn connect(&mut self) -> Result<&str, Failure> {
+    pub async fn connect(&mut self) -> Result<(), Failure> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(address) = self.operator.connect()? {
-                self.api_address = address;
-                return Ok(&self.api_address);
+            if self.operator.connect().await? {
+                return Ok(());
             }
             if Instant::now() > deadline {
                 return Err(Failure::new(format!("the operator's API does not listen within {PATIENCE:?}")));
@@ -125,7 +123,8 @@ impl Stage {
     /// How to go on by hand.
     pub fn print_invitation(&self) {
         let (user, password) = CREDENTIALS;
-        let (server, api, work_tree) = (self.server.url(), &self.api_address, self.remote.work_tree());
+        let (server, api, work_tree) =
+            (self.server.url(), self.operator.kubeconfig().display(), self.remote.work_tree());
         println!(
             "\nEverything keeps running. Try, in another terminal:\n\
              \n  what the server holds:\n    curl -u {user}:{password} {server}/shops/rio\n\
@@ -133,8 +132,8 @@ impl Stage {
              curl -u {user}:{password} -X PATCH -d '{{\"currency\":\"USD\"}}' {server}/shops/rio\n\
              \n  a change in Git, which is fetched within the poll interval of 1 min:\n    \
              cd {}\n    $EDITOR shops/rio/resource.yaml\n    git commit -am 'Change rio' && git push\n\
-             \n  the operator's objects:\n    kubectl --server {api} get syncpolicies\n    \
-             kubectl --server {api} annotate --overwrite syncpolicy shops declarest.io/sync-requested-at=$(date +%s)\n\
+             \n  the operator's objects:\n    kubectl --kubeconfig {api} get syncpolicies\n    \
+             kubectl --kubeconfig {api} annotate --overwrite syncpolicy shops declarest.io/sync-requested-at=$(date +%s)\n\
              \n  its log:\n    tail -f {}\n\nCtrl-C ends it and removes all of it.",
             work_tree.display(),
             self.directory.path().join("operator.log").display()

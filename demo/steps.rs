@@ -15,8 +15,8 @@ pub async fn first_sync(stage: &mut Stage) -> Result<(), Failure> {
     step(1, "The first sync creates everything that Git declares");
     action(&format!("an empty REST server at {}", stage.server.url()));
     action(&format!("{DECLARED} resources in {}", stage.remote.file_url()));
-    let address = stage.connect().await?.to_owned();
-    action(&format!("the operator, its objects at {address}"));
+    stage.connect().await?;
+    action(&format!("the operator, for kubectl --kubeconfig {}", stage.operator.kubeconfig().display()));
     let commit = stage.remote.head();
     let (_, took) = stage
         .wait_for("the first sync succeeds", |policy, _| is_ready(policy) && applied(policy, &commit))

@@ -125,8 +125,8 @@ pub struct StandaloneOptions {
     #[arg(long, value_name = "DIR")]
     pub state_dir: PathBuf,
 
-    /// Serve the in-process API on this loopback address, for `kubectl --server`; the file `api-address` in
-    /// the state directory contains the bound address
+    /// Serve the in-process API on this loopback address, for `kubectl --kubeconfig`; the file `kubeconfig` in
+    /// the state directory contains the address and the token
     #[arg(long, value_name = "ADDRESS")]
     pub api_listen: Option<BindAddress>,
 

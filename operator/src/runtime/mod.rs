@@ -19,7 +19,7 @@ use crate::controller::expand::InvalidPattern;
 use crate::directories::DirectoryError;
 use crate::http_server::ListenError;
 use crate::leader::LeaseLost;
-use crate::standalone::{ApiError, ManifestsError};
+use crate::standalone::{AccessError, ApiError, ManifestsError};
 use crate::telemetry::{self, Exporters, MetricsExporter, OtlpError};
 
 pub use operate::{Platform, operate};
@@ -60,7 +60,9 @@ pub enum RuntimeError {
     #[error("cannot load manifests: {0}")]
     Manifests(#[from] ManifestsError),
     #[error("cannot write {}: {source}", path.display())]
-    ApiAddress { path: PathBuf, source: std::io::Error },
+    Kubeconfig { path: PathBuf, source: std::io::Error },
+    #[error("cannot set up the access to the in-process API: {0}")]
+    Access(#[from] AccessError),
 }
 
 /// Runs against a cluster until a signal ends the process.

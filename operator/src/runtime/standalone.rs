@@ -10,12 +10,12 @@ use super::{RuntimeError, signals};
 use crate::args::{BindAddress, StandaloneOptions};
 use crate::directories::{self, Directories};
 use crate::leader;
-use crate::standalone::{Api, LoadReport, Manifests};
+use crate::standalone::{Access, Api, LoadReport, Manifests, write_private};
 use crate::telemetry::MetricsExporter;
 use crate::{crd, http_server};
 
-/// The file in the state directory with the address of the API.
-const API_ADDRESS: &str = "api-address";
+/// The file in the state directory with the address of the API and the token for it.
+const KUBECONFIG: &str = "kubeconfig";
 
 pub async fn run(
     options: StandaloneOptions,
@@ -57,7 +57,7 @@ pub async fn run(
     result
 }
 
-/// Serves the API, and writes its address to a file, because a user may ask for port 0.
+/// Serves the API, and writes a kubeconfig for it.
 async fn listen(
     api: &Api,
     address: &BindAddress,
@@ -66,13 +66,13 @@ async fn listen(
     background: &mut Tasks,
 ) -> Result<(), RuntimeError> {
     let Some(listener) = http_server::listen(address, "the API").await? else { return Ok(()) };
-    let path = state.join(API_ADDRESS);
-    let failed = |source| RuntimeError::ApiAddress { path: path.clone(), source };
+    let (path, access) = (state.join(KUBECONFIG), Access::new()?);
+    let failed = |source| RuntimeError::Kubeconfig { path: path.clone(), source };
     let bound = listener.local_addr().map_err(failed)?;
-    std::fs::write(&path, bound.to_string()).map_err(failed)?;
+    write_private(&path, &access.kubeconfig(bound)).map_err(failed)?;
     let (api, close) = (api.clone(), close.clone());
     background.spawn("server of the API", async move {
-        if let Err(error) = api.serve(listener, close).await {
+        if let Err(error) = api.serve(listener, access, close).await {
             tracing::error!(%error, "cannot serve the API");
         }
     });

@@ -1,16 +1,17 @@
-//! The loopback listener of the in-process API, for `kubectl --server http://127.0.0.1:PORT`.
+//! The loopback listener of the in-process API, for `kubectl --kubeconfig`.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::access::Access;
 use super::api::{self, Api};
 use crate::http_server::{HttpServer, Limits};
 
@@ -27,37 +28,40 @@ const LIMITS: Limits = Limits {
 };
 
 impl Api {
-    /// Serves HTTP/1.1 on `listener` until `shutdown`.
-    ///
-    /// The API has no authentication. It is therefore served on loopback addresses only, and requests that a web
-    /// page can cause a browser to send (a foreign `Host`, any `Origin`) are rejected.
+    /// Serves HTTP/1.1 with TLS on `listener` until `shutdown`, on loopback addresses only. Requests without the token of
+    /// `access` get 401.
     ///
     /// # Errors
     ///
     /// `PermissionDenied` if the listener is not bound to a loopback address.
-    pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        access: Access,
+        shutdown: CancellationToken,
+    ) -> io::Result<()> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() {
             let message = format!(
-                "the in-process Kubernetes API has no authentication and cannot listen on {address}; \
+                "the in-process Kubernetes API is for this machine and cannot listen on {address}; \
                  use a loopback address such as 127.0.0.1"
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
-        let api = self.clone();
+        let (api, tls, access) = (self.clone(), access.tls(), Arc::new(access));
         let router = Router::new().fallback(move |request: Request<Body>| {
-            let api = api.clone();
-            async move { api.respond_to_network(request).await.map(Body::new) }
+            let (api, access) = (api.clone(), Arc::clone(&access));
+            async move { api.respond_to_network(&access, request).await.map(Body::new) }
         });
-        HttpServer { purpose: "the in-process API", router, limits: LIMITS, tls: None }
+        HttpServer { purpose: "the in-process API", router, limits: LIMITS, tls: Some(tls) }
             .serve(listener, shutdown)
             .await;
         Ok(())
     }
 
-    async fn respond_to_network(&self, request: Request<Body>) -> Response<api::Body> {
-        if is_foreign(request.headers()) {
-            return Self::refuse_foreign();
+    async fn respond_to_network(&self, access: &Access, request: Request<Body>) -> Response<api::Body> {
+        if !access.admits(request.headers()) {
+            return Self::refuse_unknown();
         }
         let (parts, body) = request.into_parts();
         match Limited::new(body, MAX_BODY).collect().await {
@@ -66,18 +70,4 @@ impl Api {
             Err(error) => Self::refuse_unread(error.as_ref()),
         }
     }
-}
-
-/// Returns whether a web page may have caused a browser to send the request.
-fn is_foreign(headers: &HeaderMap) -> bool {
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    header(ORIGIN).is_some() || !header(HOST).is_some_and(is_loopback_host)
-}
-
-/// Returns whether a `Host` header names a loopback address.
-fn is_loopback_host(host: &str) -> bool {
-    let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

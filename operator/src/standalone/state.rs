@@ -71,7 +71,7 @@ impl StateDir {
         object: &Value,
     ) -> Result<(), StateError> {
         let path = self.file(plural, namespace, name);
-        replace(&path, object).map_err(|source| StateError::Write { path, source })
+        write_private(&path, object).map_err(|source| StateError::Write { path, source })
     }
 
     pub(crate) fn remove(&self, plural: &str, namespace: &str, name: &str) -> Result<(), StateError> {
@@ -130,7 +130,8 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, StateError> {
     paths.map_err(error)
 }
 
-fn replace(path: &Path, object: &Value) -> io::Result<()> {
+/// Writes JSON to a file that only its owner can read. Readers see the old or the new content.
+pub fn write_private(path: &Path, object: &Value) -> io::Result<()> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"));
     };

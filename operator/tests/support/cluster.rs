@@ -168,7 +168,8 @@ fn readyz() -> http::Request<Vec<u8>> {
     request
 }
 
-async fn client(kubeconfig: &Path) -> Client {
+/// A client with the credentials of a kubeconfig.
+pub async fn client(kubeconfig: &Path) -> Client {
     Client::try_from(config(kubeconfig).await).unwrap()
 }
 

@@ -9,6 +9,8 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::config::Kubeconfig;
 use reqwest::Certificate;
@@ -57,9 +59,9 @@ impl FaultyApi {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let upstream = cluster.server.replace(format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let mut client = reqwest::Client::builder().no_proxy();
-        if let Some(authority) = cluster.certificate_authority.take() {
-            client =
-                client.add_root_certificate(Certificate::from_pem(&fs::read(authority).unwrap()).unwrap());
+        if let Some(authority) = cluster.certificate_authority_data.take() {
+            let authority = STANDARD.decode(authority).unwrap();
+            client = client.tls_certs_only([Certificate::from_pem(&authority).unwrap()]);
         }
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kubeconfig");

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use declarest_operator::{crd, standalone};
 use kube::Client;
-use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -26,20 +25,13 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let kubeconfig = directory.path().join("kubeconfig");
-        let server = format!("http://{}", listener.local_addr().unwrap());
-        let content = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-            "clusters": [{"name": "test", "cluster": {"server": server}}],
-            "users": [{"name": "test", "user": {}}],
-        });
+        let access = standalone::Access::new().unwrap();
+        let content = access.kubeconfig(listener.local_addr().unwrap());
         fs::write(&kubeconfig, content.to_string()).unwrap();
         let stop = CancellationToken::new();
         tokio::spawn({
             let stop = stop.clone();
-            async move { api.serve(listener, stop).await.unwrap() }
+            async move { api.serve(listener, access, stop).await.unwrap() }
         });
         Self { client, kubeconfig, _directory: directory, _stop: stop.drop_guard() }
     }

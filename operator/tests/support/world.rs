@@ -234,8 +234,8 @@ impl World {
     /// Starts the operator again, on the state that the last one left.
     pub async fn launch(&mut self) {
         assert!(self.operator.is_none(), "the operator runs already");
-        let address = self.state().join("api-address");
-        let _ = fs::remove_file(&address);
+        let written = self.state().join("kubeconfig");
+        let _ = fs::remove_file(&written);
         let log = fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
         let mut command = match &self.cgroup {
             None => Command::new(env!("CARGO_BIN_EXE_declarest-operator")),
@@ -284,8 +284,8 @@ impl World {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.operator = Some(command.spawn().unwrap());
         if self.kubeconfig.is_none() {
-            let address = self.wait_for_file(&address).await;
-            self.client = client_at(&format!("http://{address}"));
+            self.wait_for_file(&written).await;
+            self.client = cluster::client(&written).await;
         }
     }
 
@@ -621,13 +621,9 @@ impl World {
         self.eventually(&what, || async { (!path.exists()).then_some(()) }).await;
     }
 
-    async fn wait_for_file(&self, file: &Path) -> String {
-        self.eventually(&format!("{} is written", file.display()), || async {
-            fs::read_to_string(file).ok().filter(|text| !text.is_empty())
-        })
-        .await
-        .trim()
-        .to_owned()
+    async fn wait_for_file(&self, file: &Path) {
+        self.eventually(&format!("{} is written", file.display()), || async { file.exists().then_some(()) })
+            .await;
     }
 
     /// The last lines of it.
@@ -701,13 +697,9 @@ pub fn declarest(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "declarest.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-fn client_at(url: &str) -> Client {
+/// A client for the time before the standalone operator wrote its kubeconfig.
+fn nowhere() -> Client {
     // Without a provider of cryptography even a plain http client refuses to be built.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::try_from(Config::new(url.parse().unwrap())).unwrap()
-}
-
-/// A client for the time before the standalone operator printed its address.
-fn nowhere() -> Client {
-    client_at("http://127.0.0.1:9")
+    Client::try_from(Config::new("http://127.0.0.1:9".parse().unwrap())).unwrap()
 }

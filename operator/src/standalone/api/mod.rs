@@ -196,11 +196,9 @@ impl Api {
         handler::handle(Arc::clone(&self.engine), request).await
     }
 
-    /// Returns the response to a request that does not come from a program on this machine.
-    pub(crate) fn refuse_foreign() -> Response<Body> {
-        let message = "the in-process API accepts requests of local programs only: the Host header must name a \
-                       loopback address, and requests of web pages are rejected";
-        render::refuse(&StatusError::forbidden(message))
+    /// Returns the response to a request without the token.
+    pub(crate) fn refuse_unknown() -> Response<Body> {
+        render::refuse(&StatusError::unauthorized())
     }
 
     /// Returns the response to a body of more than `limit` bytes.

@@ -194,8 +194,10 @@ impl StatusError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
     }
 
-    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    pub(crate) fn unauthorized() -> Self {
+        let message =
+            "the token is missing or wrong; use the file kubeconfig in the state directory of the operator";
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", message)
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {

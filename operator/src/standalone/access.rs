@@ -1,0 +1,97 @@
+//! Access to the in-process API over the network. Its Secrets are as readable as those of a cluster, so other users of the
+//! machine have no access: only the owner of the state directory can read the kubeconfig with the token.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use declarest_core::secrets::Secret;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use serde_json::{Value, json};
+use tokio_rustls::TlsAcceptor;
+
+/// The names that a client may use for the address of the API.
+const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
+
+/// The credentials of one process: a certificate, and the token that clients send. Both are new at each start.
+pub struct Access {
+    tls: TlsAcceptor,
+    /// The certificate as PEM.
+    certificate: String,
+    token: Secret,
+    /// Compares tokens by their codes, in constant time.
+    comparison: hmac::Key,
+}
+
+/// The credentials could not be created.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    #[error("cannot generate random numbers")]
+    Random,
+    #[error("cannot create a certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    #[error("cannot use the certificate: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+impl From<ring::error::Unspecified> for AccessError {
+    fn from(_: ring::error::Unspecified) -> Self {
+        Self::Random
+    }
+}
+
+impl Access {
+    /// Creates credentials.
+    pub fn new() -> Result<Self, AccessError> {
+        let names: Vec<String> = NAMES.map(str::to_owned).into();
+        let signed = rcgen::generate_simple_self_signed(names)?;
+        let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
+        let config =
+            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()?
+                .with_no_client_auth()
+                .with_single_cert(vec![signed.cert.der().clone()], key.into())?;
+        let random = SystemRandom::new();
+        let mut token = [0; 32];
+        random.fill(&mut token)?;
+        Ok(Self {
+            tls: TlsAcceptor::from(Arc::new(config)),
+            certificate: signed.cert.pem(),
+            token: Secret::from(STANDARD.encode(token)),
+            comparison: hmac::Key::generate(hmac::HMAC_SHA256, &random)?,
+        })
+    }
+
+    /// Returns a kubeconfig for the API at `address`. It contains the token, so write it only where nobody else can read it.
+    pub fn kubeconfig(&self, address: SocketAddr) -> Value {
+        let authority = STANDARD.encode(&self.certificate);
+        let cluster =
+            json!({"server": format!("https://{address}"), "certificate-authority-data": authority});
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "declarest",
+            "contexts": [{"name": "declarest", "context": {"cluster": "declarest", "user": "declarest"}}],
+            "clusters": [{"name": "declarest", "cluster": cluster}],
+            "users": [{"name": "declarest", "user": {"token": self.token.expose()}}],
+        })
+    }
+
+    pub(super) fn tls(&self) -> TlsAcceptor {
+        self.tls.clone()
+    }
+
+    /// Returns whether the headers of a request contain the token.
+    pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
+        let stated = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        stated.and_then(|stated| stated.strip_prefix("Bearer ")).is_some_and(|token| {
+            let expected = hmac::sign(&self.comparison, self.token.expose().as_bytes());
+            hmac::verify(&self.comparison, token.as_bytes(), expected.as_ref()).is_ok()
+        })
+    }
+}
