@@ -156,3 +156,15 @@ fn unknown_names_and_labels_are_found() {
         r#"sum by (namespace, shop) (declarest_operator_workqueue_depth{controller="a", kind=~"b"})"#;
     assert_eq!(found(grouped), ["kind", "namespace", "shop", "zone"]);
 }
+
+#[test]
+fn each_reason_is_explained() {
+    let reasons = words(r#"Self::\w+ => "(\w+)""#, include_str!("../src/controller/outcome.rs"));
+    assert!(reasons.len() > 15, "{reasons:?}");
+    let (table, guide) =
+        (include_str!("../../docs/operator.md"), include_str!("../../docs/troubleshooting.md"));
+    for reason in reasons {
+        assert!(table.contains(&format!("\n| `{reason}`")), "{reason} is not in docs/operator.md");
+        assert!(guide.contains(&format!("\n### {reason}\n")), "{reason} is not in docs/troubleshooting.md");
+    }
+}

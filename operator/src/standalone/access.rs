@@ -67,7 +67,7 @@ impl Access {
         })
     }
 
-    /// Returns a kubeconfig for the API at `address`. It contains the token, so write it only where nobody else can read it.
+    /// Returns a kubeconfig for the API at `address`. It contains the token, so write it only to a file that its owner alone can read.
     pub fn kubeconfig(&self, address: SocketAddr) -> Value {
         let authority = STANDARD.encode(&self.certificate);
         let cluster =
