@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::cgroup::Cgroup;
-use super::cluster::{Cluster, OPERATOR_NAMESPACE};
+use super::cluster::{Cluster, OPERATOR_NAMESPACE, client};
 use super::faulty_api::FaultyApi;
 use super::served::Served;
 
@@ -285,7 +285,7 @@ impl World {
         self.operator = Some(command.spawn().unwrap());
         if self.kubeconfig.is_none() {
             self.wait_for_file(&written).await;
-            self.client = cluster::client(&written).await;
+            self.client = client(&written).await;
         }
     }
 
