@@ -58,7 +58,10 @@ impl Stage {
             manifests: &demo.join("manifests"),
             state: &directory.path().join("state"),
             log: &directory.path().join("operator.log"),
-            environment: &[("DEMO_SERVER_URL", server.url()), ("DEMO_REPOSITORY_URL", remote.file_url())],
+            environment: &[
+                ("DECLAREST_VAR_SERVER_URL", server.url()),
+                ("DECLAREST_VAR_REPOSITORY_URL", remote.file_url()),
+            ],
         })?;
         Ok(Stage { server, remote, operator, directory })
     }
