@@ -190,7 +190,6 @@ async fn the_annotation_reveals_a_repeated_delivery_after_a_restart() {
     let mut host = Host::new(json!({})).await;
     assert_eq!(answer(host.delivery("d7", MAIN)).await, (202, "accepted".to_owned()));
     host.world.kill();
-    std::fs::write(host.world.log_path(), "").unwrap();
     host.world.launch().await;
     host.address = host.world.webhook_address().await;
     assert_eq!(answer(host.delivery("d7", MAIN)).await, (202, "duplicate".to_owned()));
@@ -201,7 +200,6 @@ async fn a_delivery_during_the_start_is_not_refused_as_unknown() {
     let (world, api) = World::start_behind(&["--repository-webhook-bind-address=127.0.0.1:0"]).await;
     let mut host = Host::of(world, json!({})).await;
     host.world.kill();
-    std::fs::write(host.world.log_path(), "").unwrap();
     api.set(Trouble::Silence);
     host.world.launch().await;
     host.address = host.world.webhook_address().await;

@@ -65,6 +65,8 @@ pub struct World {
     pub environment: Vec<(String, String)>,
     /// Limits the memory of the operator.
     cgroup: Option<Cgroup>,
+    /// The length of the log that earlier processes wrote.
+    earlier_log: usize,
 }
 
 impl World {
@@ -228,6 +230,7 @@ impl World {
             arguments,
             environment: Vec::new(),
             cgroup: None,
+            earlier_log: 0,
         }
     }
 
@@ -237,6 +240,7 @@ impl World {
         let written = self.state().join("kubeconfig");
         let _ = fs::remove_file(&written);
         let log = fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
+        self.earlier_log = usize::try_from(log.metadata().unwrap().len()).unwrap();
         let mut command = match &self.cgroup {
             None => Command::new(env!("CARGO_BIN_EXE_declarest-operator")),
             Some(cgroup) => {
@@ -366,11 +370,11 @@ impl World {
         self.listener("listening for webhooks").await
     }
 
-    /// The address in the last log line with this text.
+    /// The address in the log line of the running process with this text.
     pub async fn listener(&self, text: &str) -> String {
         let look = || async {
             let log = self.log();
-            let line = log.lines().rev().find(|line| line.contains(text))?;
+            let line = log[self.earlier_log..].lines().find(|line| line.contains(text))?;
             let line: Value = serde_json::from_str(line).ok()?;
             Some(line["address"].as_str()?.to_owned())
         };
