@@ -136,7 +136,7 @@ async fn nothing_grows_while_nothing_changes() {
     let (git, server, clock) = (remote(POLICIES), server(POLICIES), SimulatedClock::new(speed));
     let http = GitHttp::start(git.root(), None);
     let objects = objects(&http.url("desired.git"), &server, POLICIES, "5m");
-    let mut world = World::cold(&[METRICS, "--log-level=warn"], objects);
+    let mut world = World::cold(&[METRICS, "--log-level=info"], objects);
     world.environment.extend(clock.variables());
     world.patience = Duration::from_mins(3);
     world.launch().await;
