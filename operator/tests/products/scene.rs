@@ -97,6 +97,20 @@ impl Scene {
         self.settled().await;
     }
 
+    /// Changes a secret in the store, and waits until the product `has` it. Then nothing is left to do.
+    pub async fn rotates<F: Future<Output = bool>>(&self, key: &str, value: &str, has: impl Fn() -> F) {
+        let seed = tokio::task::block_in_place(|| {
+            self.secrets.set_secret(key, value);
+            self.secrets.store()
+        });
+        self.world.replace_secret("store", &[("seed", &seed)]).await;
+        self.world.eventually("the product has the secret", || async { has().await.then_some(()) }).await;
+        // The run that wrote it ends before this one.
+        self.full_run().await;
+        self.traffic.take();
+        self.settled().await;
+    }
+
     /// Commits and pushes the work tree, and waits for the run that this causes. It succeeds, and then nothing is left.
     pub async fn push(&self) -> ResourceStats {
         self.git.commit("next");

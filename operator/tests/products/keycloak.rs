@@ -1,0 +1,140 @@
+//! Keycloak in development mode, with a database in memory.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::command_line;
+use crate::process::{Process, free_ports};
+use crate::product::{Login, Product, answers};
+use crate::scene::Scene;
+
+async fn start() -> Product {
+    let home = env::var("KEYCLOAK_HOME").expect("KEYCLOAK_HOME is not set; run `make test-products`");
+    let [port, management] = free_ports();
+    let mut command = Command::new(Path::new(&home).join("bin/kc.sh"));
+    command.args(["start-dev", "--db=dev-mem", "--cache=local", "--http-host=127.0.0.1"]);
+    command.args([format!("--http-port={port}"), format!("--http-management-port={management}")]);
+    command.env("KC_BOOTSTRAP_ADMIN_CLIENT_ID", "declarest").env("KC_BOOTSTRAP_ADMIN_CLIENT_SECRET", "test");
+    let process = Process::start(&command, tempfile::tempdir().unwrap());
+    let origin = format!("http://127.0.0.1:{port}");
+    let realm = format!("{origin}/realms/master");
+    process.wait_until(|| answers(&realm)).await;
+    Product {
+        name: "keycloak",
+        origin,
+        base: "",
+        login: Login::Client {
+            path: "/realms/master/protocol/openid-connect/token",
+            id: "declarest",
+            secret: "test",
+        },
+        concurrency: None,
+        secrets: &[
+            ("realms/acme:/smtpServer/password", "mail"),
+            ("realms/acme/clients/shop:/secret", "4f1c9c4e2b"),
+            ("realms/acme/identity-providers/corporate:/config/clientSecret", "broker"),
+            ("realms/acme/users/ana:/credentials/0/value", "correct horse"),
+        ],
+        _processes: vec![Box::new(process)],
+    }
+}
+
+const REALM: &str = "/admin/realms/acme";
+
+/// The id of an entry of a list.
+async fn id_of(product: &Product, list: &str, key: &str, name: &str) -> String {
+    let entries = product.get(&format!("{REALM}{list}")).await;
+    let mut entries = entries.as_array().unwrap().iter();
+    let entry = entries.find(|entry| entry[key] == name).unwrap_or_else(|| panic!("{list} lacks {name}"));
+    entry["id"].as_str().unwrap().to_owned()
+}
+
+/// Whether the user can log in with this password.
+async fn logs_in(product: &Product, password: &str) -> bool {
+    let password = password.replace(' ', "%20");
+    let form = format!(
+        "grant_type=password&client_id=shop&client_secret=4f1c9c4e2b&username=ana&password={password}"
+    );
+    let answer = product.token("/realms/acme/protocol/openid-connect/token", form).await;
+    answer["access_token"].is_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_keeps_a_realm_and_what_it_contains() {
+    let scene = Scene::start(start().await).await;
+    let product = &scene.product;
+    assert!(logs_in(product, "correct horse").await);
+    let flow = product.get(&format!("{REALM}/authentication/flows/browser-with-otp/executions")).await;
+    let steps: Vec<_> = flow.as_array().unwrap().iter().map(|step| &step["requirement"]).collect();
+    assert_eq!(steps, ["ALTERNATIVE", "ALTERNATIVE", "REQUIRED", "REQUIRED"], "{flow}");
+    assert_eq!(product.get(REALM).await["browserFlow"], "browser-with-otp");
+
+    product.change(Method::PUT, REALM, json!({"displayName": "Changed"})).await;
+    product.change(Method::DELETE, &format!("{REALM}/roles/viewer"), Value::Null).await;
+    let client = format!("{REALM}/clients/{}", id_of(product, "/clients", "clientId", "shop").await);
+    let mut changed = product.get(&client).await;
+    changed["redirectUris"] = json!(["https://other.example.org/*"]);
+    product.change(Method::PUT, &client, changed).await;
+    scene.repairs(1, 2).await;
+    assert_eq!(product.get(REALM).await["displayName"], "Acme");
+    assert_eq!(product.get(&client).await["redirectUris"], json!(["https://shop.example.org/*"]));
+    product.get(&format!("{REALM}/roles/viewer")).await;
+
+    scene.git.write("realms/acme/roles/viewer/resource.yaml", "{name: viewer, description: Reads}");
+    assert_eq!(scene.push().await.updated, 1);
+    assert_eq!(product.get(&format!("{REALM}/roles/viewer")).await["description"], "Reads");
+
+    // A group keeps its id if its name changes.
+    let group = id_of(product, "/groups", "name", "staff").await;
+    scene.git.remove("realms/acme/groups/staff");
+    scene.git.write("realms/acme/groups/people/resource.yaml", format!("{{id: {group}, name: people}}"));
+    scene.git.write("realms/acme/groups/people/children/cashiers/resource.yaml", "{name: cashiers}");
+    let stats = scene.push().await;
+    assert_eq!((stats.created, stats.updated, stats.pruned), (0, 1, 0));
+    assert_eq!(id_of(product, "/groups", "name", "people").await, group);
+
+    let key = "realms/acme/users/ana:/credentials/0/value";
+    scene.rotates(key, "battery staple", || logs_in(product, "battery staple")).await;
+    assert!(!logs_in(product, "correct horse").await);
+
+    scene.git.remove("realms/acme/clients").remove("realms/acme/users");
+    scene.push().await;
+    product.lacks(&client).await;
+    scene.git.remove("realms");
+    scene.push().await;
+    product.lacks(REALM).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_applies_and_saves_a_realm() {
+    let product = start().await;
+    let below = |name: &str| format!("/realms/acme/{name}");
+    let collections = [
+        "clients/",
+        "clients/shop/roles/",
+        "clients/shop/mappers/",
+        "client-scopes/",
+        "client-scopes/orders/mappers/",
+        "roles/",
+        "groups/",
+        "groups/staff/children/",
+        "users/",
+        "identity-providers/",
+        "identity-providers/corporate/mappers/",
+        "flows/",
+        "flows/browser-with-otp/executions/",
+        "flows/browser-with-otp/executions/browser-with-otp-forms/executions/",
+        "components/",
+        "profile",
+        "events",
+    ];
+    let collections: Vec<String> = collections.iter().map(|name| below(name)).collect();
+    let mut collections: Vec<&str> = collections.iter().map(String::as_str).collect();
+    collections.insert(0, "/realms/acme");
+    command_line::applies_saves_and_deletes(&product, &collections, &["/realms/acme"]).await;
+    product.lacks(REALM).await;
+}
