@@ -52,6 +52,11 @@ test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN,
 	vault=$$(hack/vault/build.sh) && keycloak=$$(hack/keycloak.sh) && \
 	VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak cargo test --workspace $(PRODUCT_TESTS:%=--test %)
 
+.PHONY: test-products-large
+test-products-large: build ## Measure the first and the settled run of 500 clients in Keycloak
+	keycloak=$$(hack/keycloak.sh) && KEYCLOAK_HOME=$$keycloak \
+	cargo test --workspace $(PRODUCT_TESTS:%=--test %) -- --ignored --nocapture five_hundred
+
 .PHONY: vault
 vault: ## Build a small Vault once into the cache and print its path
 	@hack/vault/build.sh

@@ -39,6 +39,8 @@ async fn start() -> Product {
             ("realms/acme/identity-providers/corporate:/config/clientSecret", "broker"),
             ("realms/acme/users/ana:/credentials/0/value", "correct horse"),
         ],
+        singletons: 2,
+        further: Vec::new(),
         _processes: vec![Box::new(process)],
     }
 }
@@ -137,4 +139,22 @@ async fn the_command_line_applies_and_saves_a_realm() {
     collections.insert(0, "/realms/acme");
     command_line::applies_saves_and_deletes(&product, &collections, &["/realms/acme"]).await;
     product.lacks(REALM).await;
+}
+
+/// How much time it takes, for docs/products.md. `make test-products-large` runs it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn five_hundred_clients() {
+    let mut product = start().await;
+    product.further = (0..500)
+        .map(|index| {
+            let client = json!({
+                "clientId": format!("client-{index:03}"),
+                "enabled": true,
+                "redirectUris": [format!("https://{index:03}.example.org/*")],
+            });
+            (format!("realms/acme/clients/client-{index:03}/resource.json"), client.to_string())
+        })
+        .collect();
+    Scene::start(product).await;
 }

@@ -39,6 +39,10 @@ pub struct Product {
     pub concurrency: Option<u32>,
     /// The secrets of the sample.
     pub secrets: &'static [(&'static str, &'static str)],
+    /// How many resources of its sample always exist.
+    pub singletons: i32,
+    /// Files in addition to its sample.
+    pub further: Vec<(String, String)>,
     /// They end with it.
     pub _processes: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -56,9 +60,9 @@ impl Product {
         files.find(is_archive).unwrap()
     }
 
-    /// The files of its sample, by their path.
+    /// The files of its sample and the further ones, by their path.
     pub fn sample(&self) -> Vec<(String, String)> {
-        let (root, mut files) = (root().join("bundles").join(self.name).join("sample"), Vec::new());
+        let (root, mut files) = (root().join("bundles").join(self.name).join("sample"), self.further.clone());
         let mut directories = vec![root.clone()];
         while let Some(directory) = directories.pop() {
             for entry in std::fs::read_dir(directory).unwrap() {

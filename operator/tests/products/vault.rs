@@ -7,7 +7,7 @@ use std::process::Command;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::command_line;
+use crate::command_line::{self, CommandLine};
 use crate::process::{Process, free_ports};
 use crate::product::{Login, Product, answers};
 use crate::scene::Scene;
@@ -36,6 +36,8 @@ async fn start() -> Product {
             ("auth/userpass/users/ana:/password", "correct horse"),
             ("mounts/shop/secrets/tills/main:.", r#"{"pin": "1234"}"#),
         ],
+        singletons: 0,
+        further: Vec::new(),
         _processes: vec![Box::new(process)],
     };
     let shares = json!({"secret_shares": 1, "secret_threshold": 1});
@@ -115,4 +117,45 @@ async fn the_command_line_applies_and_saves_policies_methods_engines_and_identit
     let roots = ["/auth/userpass", "/auth/approle", "/mounts/shop", "/policies/till", "/entities/ana"];
     command_line::applies_saves_and_deletes(&product, &collections, &roots).await;
     product.lacks("/sys/policies/acl/till").await;
+}
+
+/// Resources of the bundle, and their paths on the server.
+const PATHS: [(&str, &str); 8] = [
+    ("/policies/till", "/sys/policies/acl/till"),
+    ("/auth/userpass", "/sys/auth/userpass"),
+    ("/auth/userpass/users/ana", "/auth/userpass/users/ana"),
+    ("/auth/approle/role/ci", "/auth/approle/role/ci"),
+    ("/mounts/shop", "/sys/mounts/shop"),
+    ("/mounts/shop/secrets/main", "/shop/data/main"),
+    ("/entities/ana", "/identity/entity/name/ana"),
+    ("/groups/operators", "/identity/group/name/operators"),
+];
+
+/// Vault documents POST where the bundle creates with PUT, which it accepts as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn most_requests_are_inferred_from_the_document_of_vault() {
+    let product = start().await;
+    let shell = CommandLine::new(&product, &product.origin);
+    tokio::task::block_in_place(|| shell.run(&["resource", "apply", "/", "-r"]));
+    let document = product.get("/sys/internal/specs/openapi").await;
+    tokio::task::block_in_place(|| {
+        let requests = |path: &str| {
+            let collection = format!("{}/", path.rsplit_once('/').unwrap().0);
+            let of =
+                |operation| shell.request(if operation == "list" { &collection } else { path }, operation);
+            ["get", "create", "update", "delete", "list"].map(of)
+        };
+        let stated = PATHS.map(|(path, _)| requests(path));
+        shell.use_document(&document);
+        let inferred = PATHS.map(|(_, path)| {
+            let collection = format!("{}/", path.rsplit_once('/').unwrap().0);
+            shell.run(&["resource", "metadata", "infer", &collection, "--apply"]);
+            requests(path)
+        });
+        let parts = |requests: &[[[String; 2]; 5]]| requests.as_flattened().as_flattened().to_vec();
+        let (stated, inferred) = (parts(&stated), parts(&inferred));
+        let found = stated.iter().zip(&inferred).filter(|(stated, inferred)| stated == inferred).count();
+        println!("vault: {found} of {} paths and methods are inferred", stated.len());
+        assert!(found * 100 >= stated.len() * 80, "{found} of {}:\n{stated:?}\n{inferred:?}", stated.len());
+    });
 }

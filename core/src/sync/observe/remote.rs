@@ -128,9 +128,18 @@ impl Remote {
     /// Lists the collection at `path`. If the list only shows names, reads each member. Two members with the same path
     /// are a conflict.
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
-        let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = self.read_list(path).await?;
+        let (located, list) = match self.read_list(path).await {
+            // The ids of its parents may differ from their names.
+            Err(error) if error.category() == Category::NotFound => {
+                let located = self.located(path).await?;
+                let list = if located == *path { Err(error) } else { self.read_list(&located).await };
+                (located, list?)
+            }
+            list => (path.clone(), list?),
+        };
+        let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
         if self.rules(path).await?.lists_names() {
-            let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, entry));
+            let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
             let whole = whole.buffered(self.session.client.max_concurrency());
             named = whole.try_filter_map(|entry| async { Ok(entry) }).try_collect().await?;
         }
@@ -145,10 +154,17 @@ impl Remote {
     }
 
     /// Returns `entry` with the payload of the member that it names; `None` if it was deleted since.
-    async fn with_payload(&self, collection: &LogicalPath, entry: Entry) -> Result<Option<Entry>, SyncError> {
-        let path = entry.path(collection)?;
+    /// The collection has the path `located` on the server.
+    async fn with_payload(
+        &self,
+        collection: &LogicalPath,
+        located: &LogicalPath,
+        entry: Entry,
+    ) -> Result<Option<Entry>, SyncError> {
+        let path = entry.path(located)?;
         let rules = self.rules(&path).await?;
-        let member = Resource::by_path(path, rules)?;
+        let declared = (collection != located).then(|| entry.path(collection)).transpose()?;
+        let member = Resource { declared, ..Resource::by_path(path, rules)? };
         match self.read_listed(&member, &entry).await {
             Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
             Err(error) if error.category() == Category::NotFound => Ok(None),
