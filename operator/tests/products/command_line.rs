@@ -69,7 +69,7 @@ impl CommandLine {
         ["method", "path"].map(|key| rendered[key].as_str().unwrap().to_owned())
     }
 
-    /// Uses an empty repository and this OpenAPI document instead of the bundle.
+    /// Uses an empty repository and this `OpenAPI` document instead of the bundle.
     pub fn use_document(&self, document: &Value) {
         let (contexts, openapi) =
             (self.home.path().join("contexts.yaml"), self.home.path().join("openapi.json"));

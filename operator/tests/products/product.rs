@@ -93,7 +93,7 @@ impl Product {
             Login::Basic { user, password } => request.basic_auth(user, Some(password)),
             Login::Client { path, id, secret } => {
                 let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
-                request.bearer_auth(&self.token(path, form).await["access_token"].as_str().unwrap())
+                request.bearer_auth(self.token(path, form).await["access_token"].as_str().unwrap())
             }
         };
         if !body.is_null() {

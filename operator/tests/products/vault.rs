@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use reqwest::Method;
@@ -13,7 +14,8 @@ use crate::product::{Login, Product, answers};
 use crate::scene::Scene;
 
 async fn start() -> Product {
-    let program = env::var("VAULT_BIN").expect("VAULT_BIN is not set; run `make test-products`");
+    let program = env::var("VAULT_BIN").unwrap_or_default();
+    assert!(Path::new(&program).is_file(), "VAULT_BIN={program:?} does not exist; run `make test-products`");
     let directory = tempfile::tempdir().unwrap();
     let [port] = free_ports();
     let listener = json!({"tcp": {"address": format!("127.0.0.1:{port}"), "tls_disable": true}});
