@@ -91,16 +91,20 @@ async fn the_operator_keeps_a_realm_and_what_it_contains() {
     assert_eq!(scene.push().await.updated, 1);
     assert_eq!(product.get(&format!("{REALM}/roles/viewer")).await["description"], "Reads");
 
-    // A group keeps its id if its name changes. Git has to state the id before.
-    let group = id_of(product, "/groups", "name", "staff").await;
-    scene.git.write("realms/acme/groups/staff/resource.yaml", format!("{{id: {group}, name: staff}}"));
+    // A key keeps its id if its name changes. Git has to state the id before.
+    let key = id_of(product, "/components", "name", "rsa").await;
+    let component = |name: &str| {
+        let config = json!({"priority": ["200"], "keySize": ["2048"]});
+        let kind = "org.keycloak.keys.KeyProvider";
+        json!({"id": key, "name": name, "providerId": "rsa-generated", "providerType": kind, "config": config})
+    };
+    scene.git.write("realms/acme/components/rsa/resource.yaml", component("rsa").to_string());
     assert_eq!(scene.push().await.updated, 0);
-    scene.git.remove("realms/acme/groups/staff");
-    scene.git.write("realms/acme/groups/people/resource.yaml", format!("{{id: {group}, name: people}}"));
-    scene.git.write("realms/acme/groups/people/children/cashiers/resource.yaml", "{name: cashiers}");
+    scene.git.remove("realms/acme/components/rsa");
+    scene.git.write("realms/acme/components/rsa-2048/resource.yaml", component("rsa-2048").to_string());
     let stats = scene.push().await;
     assert_eq!((stats.created, stats.updated, stats.pruned), (0, 1, 0));
-    assert_eq!(id_of(product, "/groups", "name", "people").await, group);
+    assert_eq!(id_of(product, "/components", "name", "rsa-2048").await, key);
 
     let key = "realms/acme/users/ana:/credentials/0/value";
     scene.rotates(key, "battery staple", || logs_in(product, "battery staple")).await;
