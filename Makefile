@@ -48,8 +48,14 @@ test-real: ## Run the tests against a real Vault and tinyproxy (needs Go or VAUL
 	VAULT_BIN=$$vault cargo test --workspace $(REAL_TESTS:%=--test %)
 
 .PHONY: test-products
-test-products: build ## Run bundles on the real products (needs rabbitmq-server, pdns-server, pdns-backend-sqlite3, sqlite3)
-	cargo test --workspace $(PRODUCT_TESTS:%=--test %)
+test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN, Maven or KEYCLOAK_HOME, and the packages of .ci/packages)
+	vault=$$(hack/vault/build.sh) && keycloak=$$(hack/keycloak.sh) && \
+	VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak cargo test --workspace $(PRODUCT_TESTS:%=--test %)
+
+.PHONY: test-products-large
+test-products-large: build ## Measure the first and the settled run of 500 clients in Keycloak
+	keycloak=$$(hack/keycloak.sh) && KEYCLOAK_HOME=$$keycloak \
+	cargo test --workspace $(PRODUCT_TESTS:%=--test %) -- --ignored --nocapture five_hundred
 
 .PHONY: vault
 vault: ## Build a small Vault once into the cache and print its path

@@ -81,6 +81,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
             let identity = rules.identify(&subject.path, &subject.desired).unwrap();
             let desired = Resource {
                 path: subject.path.clone(),
+                declared: None,
                 rules,
                 identity,
                 payload: Arc::clone(&subject.desired),

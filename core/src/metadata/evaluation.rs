@@ -100,6 +100,14 @@ impl<'a> Evaluation<'a> {
         Self { observed, ..self }
     }
 
+    /// Returns the evaluation for a collection that is `declared` in the repository. The path of the subject may have
+    /// ids of parents.
+    pub fn declared_in(mut self, declared: &LogicalPath) -> Result<Self, MetadataError> {
+        self.derived.set_aliases(declared);
+        self.remote_collection = self.render_collection()?;
+        Ok(self)
+    }
+
     /// The rules.
     pub fn rules(&self) -> &Rules {
         self.rules
@@ -182,11 +190,13 @@ impl<'a> Evaluation<'a> {
         value: Value,
         context: Context<'_>,
     ) -> Result<Value, MetadataError> {
-        if self.rules.operation(operation).steps.is_empty() {
-            return Ok(value);
-        }
-        let pipeline = self.pipeline(operation)?;
-        pipeline.apply(value, context).map_err(|source| self.untransformable(operation, source))
+        let transformed = if self.rules.operation(operation).steps.is_empty() {
+            value
+        } else {
+            let pipeline = self.pipeline(operation)?;
+            pipeline.apply(value, context).map_err(|source| self.untransformable(operation, source))?
+        };
+        Ok(if operation == OperationName::Get { self.rules.shown(transformed) } else { transformed })
     }
 
     /// The alias and remote id of the resource.

@@ -7,7 +7,7 @@ use super::identity::{IdentityRules, WELL_KNOWN};
 use super::page_members::describes_pages;
 use crate::language::template::IdentityTemplate;
 use crate::path::LogicalPath;
-use crate::payload::Value;
+use crate::payload::{Object, Value};
 
 /// Members of an object that commonly hold the entries of a list.
 const USUAL: [&str; 17] = [
@@ -93,6 +93,16 @@ pub enum Shape {
 }
 
 impl Entry {
+    fn of_name(name: &str) -> Self {
+        let states = Stated { id: true, alias: true };
+        Self {
+            alias: name.to_owned(),
+            remote_id: name.to_owned(),
+            payload: Value::Object(Object::new()),
+            states,
+        }
+    }
+
     /// Returns the logical path of the entry in `collection`; slashes in its alias add levels.
     pub fn path(&self, collection: &LogicalPath) -> Result<LogicalPath, MetadataError> {
         collection.join(&self.alias).map_err(|source| MetadataError::EntryPath {
@@ -118,16 +128,25 @@ fn well_known(payload: &Value) -> impl Iterator<Item = String> {
     WELL_KNOWN.iter().filter_map(|pointer| scalar_member(payload, &pointer[1..]))
 }
 
-/// Returns the entries of `answer`: an array, the `items` of an object, or the only array of an object.
+/// Returns the entries of `answer`: an array, the `items` of an object, or the only array of an object. With `names`,
+/// an entry can be a text, which is alias and remote id.
 pub(super) fn entries(
     rules: &IdentityRules,
     collection: &LogicalPath,
     answer: Value,
+    names: bool,
 ) -> Result<Entries, MetadataError> {
     let (items, shape) = array_in(collection, answer)?;
     let mut entries = Entries { named: Vec::with_capacity(items.len()), nameless: 0, shape };
     let (mut unnamed, mut without_name) = (None, 0);
     for (index, payload) in items.into_iter().enumerate() {
+        if let Some(text) = payload.as_str().filter(|_| names) {
+            match text.trim() {
+                "" => entries.nameless += 1,
+                name => entries.named.push(Entry::of_name(name)),
+            }
+            continue;
+        }
         if payload.as_object().is_none() {
             let reason = format!("entry {index} is not an object");
             return Err(MetadataError::ListShape { collection: collection.clone(), reason });
@@ -367,7 +386,7 @@ mod tests {
     }
 
     fn found(json: &str) -> Result<Entries, MetadataError> {
-        entries(&IdentityRules::default(), &collection(), parse(json))
+        entries(&IdentityRules::default(), &collection(), parse(json), false)
     }
 
     #[rstest]

@@ -256,7 +256,24 @@ impl Rules {
 
     /// Returns the entries of a list response for `collection`, after its transforms.
     pub fn entries(&self, collection: &LogicalPath, answer: Value) -> Result<Entries, MetadataError> {
-        list::entries(&self.identity, collection, answer)
+        let mut entries = list::entries(&self.identity, collection, answer, self.lists_names())?;
+        if !self.resolved.write_only_attributes.is_empty() {
+            for entry in &mut entries.named {
+                entry.payload = self.shown(std::mem::take(&mut entry.payload));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Returns an observed payload without write-only attributes, for which some servers show masks.
+    pub(super) fn shown(&self, payload: Value) -> Value {
+        let pointers = self.resolved.write_only_attributes.iter();
+        pointers.fold(payload, |payload, pointer| pointer.remove(payload))
+    }
+
+    /// Returns whether the entries of a list only name the members.
+    pub fn lists_names(&self) -> bool {
+        self.resolved.operation(OperationName::List).mode == Some(OperationMode::Names)
     }
 
     /// The pagination that metadata states for lists.
@@ -310,6 +327,7 @@ impl Rules {
         unchanged(OperationName::Get)
             && unchanged(OperationName::List)
             && self.resolved.operation(OperationName::Get).path.is_none()
+            && !self.lists_names()
             && self.absent.is_none()
             && self.resolved.write_only_attributes.is_empty()
             && !self.resolved.steps(OperationName::Compare).any(jq)

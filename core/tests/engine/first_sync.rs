@@ -111,3 +111,22 @@ async fn children_follow_ids_below_a_parent_that_exists() {
     let paths: Vec<String> = scene.server().resources().into_iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["/shops/w-1", "/shops/w-1/tills/w-2", "/shops/w-1/tills/w-2/drawers/d1"]);
 }
+
+/// Their list is missing too, so each of them depends on whether the shop exists.
+#[tokio::test]
+async fn the_address_of_a_missing_parent_is_read_once_for_all_below_it() {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/shops".to_owned()],
+        server_ids: vec!["/shops/*/tills".to_owned()],
+        ..Config::default()
+    });
+    scene.write("shops/_/tills/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.declare("/shops/rio", &json!({"id": "rio"}));
+    for till in ["t1", "t2"] {
+        scene.declare(&format!("/shops/rio/tills/{till}"), &json!({"name": till}));
+    }
+    let report = scene.first().await;
+    assert_eq!((report.stats.created, report.outcome), (3, Outcome::Succeeded), "{report:?}");
+    let counts = scene.server().counts();
+    assert_eq!(counts.of("GET", "/shops/rio"), 1, "{counts:?}");
+}

@@ -62,6 +62,27 @@ impl CommandLine {
         printed
     }
 
+    /// The method and the path of an operation.
+    pub fn request(&self, path: &str, operation: &str) -> [String; 2] {
+        let rendered = self.run(&["resource", "metadata", "render", path, operation, "-o", "json"]);
+        let rendered: Value = serde_json::from_str(&rendered).unwrap();
+        ["method", "path"].map(|key| rendered[key].as_str().unwrap().to_owned())
+    }
+
+    /// Uses an empty repository and this `OpenAPI` document instead of the bundle.
+    pub fn use_document(&self, document: &Value) {
+        let (contexts, openapi) =
+            (self.home.path().join("contexts.yaml"), self.home.path().join("openapi.json"));
+        let mut catalogue: Value = serde_json::from_str(&fs::read_to_string(&contexts).unwrap()).unwrap();
+        let context = &mut catalogue["contexts"][0];
+        context.as_object_mut().unwrap().remove("metadata");
+        context["managedServer"]["http"]["openapi"] = json!(openapi);
+        fs::write(contexts, catalogue.to_string()).unwrap();
+        fs::write(openapi, document.to_string()).unwrap();
+        fs::remove_dir_all(self.repository()).unwrap();
+        fs::create_dir(self.repository()).unwrap();
+    }
+
     pub fn set_secret(&self, key: &str, value: &str) {
         self.run(&["secret", "set", key, value]);
     }
@@ -82,7 +103,8 @@ pub async fn applies_saves_and_deletes(product: &Product, collections: &[&str], 
     let traffic = Traffic::start(&product.origin).await;
     let shell = CommandLine::new(product, &traffic.origin);
     tokio::task::block_in_place(|| {
-        let created = format!("{} to create, 0 to update, 0 to delete, 0 unchanged", product.sample_size());
+        let (size, updated) = (product.sample_size(), product.singletons);
+        let created = format!("{} to create, {updated} to update, 0 to delete, 0 unchanged", size - updated);
         assert!(shell.run(&["plan", "/", "-r"]).contains(&created));
         traffic.take();
         shell.run(&["resource", "apply", "/", "-r"]);

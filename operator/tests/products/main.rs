@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "figures for docs/products.md")]
 
 mod command_line;
+mod keycloak;
 mod powerdns;
 mod process;
 mod product;
@@ -14,3 +15,4 @@ mod scene;
 #[path = "../support/mod.rs"]
 mod support;
 mod traffic;
+mod vault;

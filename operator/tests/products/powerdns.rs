@@ -36,6 +36,8 @@ async fn start() -> Product {
         login: Login::Header { name: "X-API-Key", value: "key".to_owned() },
         concurrency: Some(1),
         secrets: &[],
+        singletons: 0,
+        further: Vec::new(),
         _processes: vec![Box::new(process)],
     }
 }

@@ -12,8 +12,20 @@ use serde_json::{Value, json};
 /// How clients log in.
 #[derive(Clone)]
 pub enum Login {
-    Header { name: &'static str, value: String },
-    Basic { user: &'static str, password: &'static str },
+    Header {
+        name: &'static str,
+        value: String,
+    },
+    Basic {
+        user: &'static str,
+        password: &'static str,
+    },
+    /// The client credentials of OAuth 2.0, with the path of the token endpoint.
+    Client {
+        path: &'static str,
+        id: &'static str,
+        secret: &'static str,
+    },
 }
 
 pub struct Product {
@@ -27,6 +39,10 @@ pub struct Product {
     pub concurrency: Option<u32>,
     /// The secrets of the sample.
     pub secrets: &'static [(&'static str, &'static str)],
+    /// How many resources of its sample always exist.
+    pub singletons: i32,
+    /// Files in addition to its sample.
+    pub further: Vec<(String, String)>,
     /// They end with it.
     pub _processes: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -44,9 +60,9 @@ impl Product {
         files.find(is_archive).unwrap()
     }
 
-    /// The files of its sample, by their path.
+    /// The files of its sample and the further ones, by their path.
     pub fn sample(&self) -> Vec<(String, String)> {
-        let (root, mut files) = (root().join("bundles").join(self.name).join("sample"), Vec::new());
+        let (root, mut files) = (root().join("bundles").join(self.name).join("sample"), self.further.clone());
         let mut directories = vec![root.clone()];
         while let Some(directory) = directories.pop() {
             for entry in std::fs::read_dir(directory).unwrap() {
@@ -75,12 +91,23 @@ impl Product {
         request = match &self.login {
             Login::Header { name, value } => request.header(*name, value),
             Login::Basic { user, password } => request.basic_auth(user, Some(password)),
+            Login::Client { path, id, secret } => {
+                let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
+                request.bearer_auth(self.token(path, form).await["access_token"].as_str().unwrap())
+            }
         };
         if !body.is_null() {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
         let answer = request.send().await.unwrap();
         (answer.status().as_u16(), serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap_or_default())
+    }
+
+    /// The answer of a token endpoint to a form.
+    pub async fn token(&self, path: &str, form: String) -> Value {
+        let request = client().post(format!("{}{path}", self.origin)).body(form);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        serde_json::from_slice(&request.send().await.unwrap().bytes().await.unwrap()).unwrap()
     }
 
     /// Changes something by hand.
@@ -113,6 +140,14 @@ impl Product {
                 json!({"basicAuth": {"usernameRef": reference("user"), "passwordRef": reference("password")}}),
                 vec![("user", (*user).to_owned()), ("password", (*password).to_owned())],
             ),
+            Login::Client { path, id, secret } => (
+                json!({"oauth2": {
+                    "tokenURL": format!("{origin}{path}"),
+                    "clientIDRef": reference("id"),
+                    "clientSecretRef": reference("secret"),
+                }}),
+                vec![("id", (*id).to_owned()), ("secret", (*secret).to_owned())],
+            ),
         };
         let mut http = json!({"baseURL": format!("{origin}{}", self.base), "auth": auth});
         if let Some(limit) = self.concurrency {
@@ -126,6 +161,9 @@ impl Product {
         let auth = match &self.login {
             Login::Header { name, value } => json!({"customHeaders": [{"header": name, "value": value}]}),
             Login::Basic { .. } => json!({"basic": {"credentialsRef": {"name": "login"}}}),
+            Login::Client { path, id, secret } => json!({"oauth2": {
+                "tokenURL": format!("{origin}{path}"), "clientID": id, "clientSecret": secret,
+            }}),
         };
         let mut http = json!({"url": format!("{origin}{}", self.base), "auth": auth});
         if let Some(limit) = self.concurrency {

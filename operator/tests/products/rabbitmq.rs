@@ -52,6 +52,8 @@ async fn start() -> Product {
         login: Login::Basic { user: "guest", password: "guest" },
         concurrency: None,
         secrets: &[("users/till:/password", "correct horse")],
+        singletons: 0,
+        further: Vec::new(),
         _processes: vec![Box::new(server), Box::new(epmd)],
     }
 }

@@ -39,7 +39,9 @@ impl Scene {
         let status = scene.attempted(&scene.git.head()).await;
         let size = scene.product.sample_size();
         let stats = scene.succeeded(&status);
-        assert_eq!((stats.created, stats.targeted), (size, size), "{status:?}");
+        let changed = (stats.created, stats.updated, stats.targeted);
+        let singletons = scene.product.singletons;
+        assert_eq!(changed, (size - singletons, singletons, size), "{status:?}");
         let asked = scene.asked_once();
         println!(
             "{}: {size} resources, first run: {} requests, {:?}",
@@ -94,6 +96,20 @@ impl Scene {
         let stats = self.full_run().await;
         self.asked_once();
         assert_eq!((stats.created, stats.updated), (created, updated));
+        self.settled().await;
+    }
+
+    /// Changes a secret in the store, and waits until the product `has` it. Then nothing is left to do.
+    pub async fn rotates<F: Future<Output = bool>>(&self, key: &str, value: &str, has: impl Fn() -> F) {
+        let seed = tokio::task::block_in_place(|| {
+            self.secrets.set_secret(key, value);
+            self.secrets.store()
+        });
+        self.world.replace_secret("store", &[("seed", &seed)]).await;
+        self.world.eventually("the product has the secret", || async { has().await.then_some(()) }).await;
+        // The run that wrote it ends before this one.
+        self.full_run().await;
+        self.traffic.take();
         self.settled().await;
     }
 

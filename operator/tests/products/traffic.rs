@@ -88,9 +88,8 @@ async fn forward(
     response
 }
 
-/// The requests of a run that were sent twice. A read may follow a write, and the list of a collection is read again
-/// before one of its members is deleted. The address of a resource that does not exist is read for the resource, and for
-/// its children.
+/// The requests of a run that were sent twice. A read may follow a write, the list of a collection is read again before
+/// one of its members is deleted, and a request that a token does not allow is repeated with a new one.
 pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
     let twice = |(index, sent): &(usize, &Sent)| {
         let same = |other: &Sent| {
@@ -99,8 +98,8 @@ pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
         let Some(before) = run[..*index].iter().rposition(same) else { return false };
         let deletes = |other: &Sent| other.is_write() && other.path().starts_with(sent.path());
         let explained = run[before..*index].iter().any(Sent::is_write) || run[*index..].iter().any(deletes);
-        let is_missing = sent.status == 404 && run[..*index].iter().filter(|other| same(other)).count() == 1;
-        !sent.is_token() && (sent.is_write() || !(explained || is_missing))
+        let is_refused = matches!(run[before].status, 401 | 403);
+        !sent.is_token() && !is_refused && (sent.is_write() || !explained)
     };
     run.iter().enumerate().filter(twice).map(|(_, sent)| sent).collect()
 }

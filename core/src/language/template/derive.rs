@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use super::pattern::PathPattern;
 use super::target::{Descendants, Target};
+use crate::path::LogicalPath;
 use crate::payload::{Object, Value};
 
 /// Fields that are derived from a path. They are part of the scope, but not of a body.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DerivedFields {
     from_patterns: BTreeMap<String, String>,
     plural: BTreeMap<String, String>,
+    aliases: Value,
 }
 
 impl DerivedFields {
@@ -34,6 +36,18 @@ impl DerivedFields {
         self.from_patterns.get(name).or_else(|| self.plural.get(name)).map(String::as_str)
     }
 
+    /// The aliases of the parents by the plural names of their collections, as an object.
+    pub fn aliases(&self) -> &Value {
+        &self.aliases
+    }
+
+    /// Sets the aliases to the segments of `collection`, which is the path in the repository. The path on the server
+    /// may have ids instead.
+    pub fn set_aliases(&mut self, collection: &LogicalPath) {
+        let aliases = plural(collection).into_iter().map(|(key, name)| (key, Value::from(name)));
+        self.aliases = Value::Object(aliases.collect());
+    }
+
     /// All names; a name may be duplicated.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.from_patterns.keys().chain(self.plural.keys()).map(String::as_str)
@@ -49,13 +63,19 @@ pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFi
             fields.from_patterns.entry(key.to_owned()).or_insert_with(|| value.to_owned());
         }
     }
-    let collection = target.descendants.map_or(target.collection, Descendants::root);
-    let segments: Vec<&str> = collection.segments().collect();
+    fields.plural = plural(target.descendants.map_or(target.collection, Descendants::root));
+    fields.set_aliases(target.collection);
+    fields
+}
+
+/// Returns the segments after plural names, by the singular. For each name, the first value applies.
+fn plural(collection: &LogicalPath) -> BTreeMap<String, String> {
+    let (segments, mut fields) = (collection.segments().collect::<Vec<_>>(), BTreeMap::new());
     for pair in segments.windows(2) {
         if let [name, value] = pair
             && let Some(key) = singular(name)
         {
-            fields.plural.entry(key).or_insert_with(|| (*value).to_owned());
+            fields.entry(key).or_insert_with(|| (*value).to_owned());
         }
     }
     fields

@@ -17,7 +17,7 @@ use crate::payload::{Descriptor, Object, PayloadType, Value};
 ///    `descendantPath` and `descendantCollectionPath`;
 /// 2. the members of an object payload;
 /// 3. `logicalPath`, `logicalCollectionPath`, `alias`, `remoteID`, and `id`, which is the remote id unless it is
-///    blank;
+///    blank; `aliases`, the names of the parents in the repository;
 /// 4. path-derived fields, then plural fields;
 /// 5. `contentType`, the active media type, unless the payload is an object.
 ///
@@ -47,6 +47,7 @@ impl<'a> Scope<'a> {
         self.engine_field(name)
             .or_else(|| self.members().and_then(|members| members.get(name)).map(Operand::Value))
             .or_else(|| self.identity_field(name).map(Operand::Field))
+            .or_else(|| (name == "aliases").then(|| Operand::Value(self.derived.aliases())))
             .or_else(|| self.derived.get(name).map(Operand::Field))
             .or_else(|| self.content_type(name).map(Operand::Field))
             .unwrap_or(Operand::Missing)

@@ -27,6 +27,7 @@ impl OperationName {
         match self {
             Self::Compare => &["exact", "declared"],
             Self::Update => &["replace", "merge", "merge-patch", "json-patch"],
+            Self::List => &["payloads", "names"],
             _ => &[],
         }
     }
@@ -34,9 +35,17 @@ impl OperationName {
     /// The keys of the operation in documents.
     pub(super) const fn keys(self) -> &'static [&'static str] {
         match self {
-            Self::List => {
-                &["method", "path", "query", "headers", "body", "transforms", "validate", "pagination"]
-            }
+            Self::List => &[
+                "method",
+                "path",
+                "query",
+                "headers",
+                "body",
+                "transforms",
+                "validate",
+                "mode",
+                "pagination",
+            ],
             Self::Update => &["method", "path", "query", "headers", "body", "transforms", "validate", "mode"],
             Self::Compare => {
                 &["method", "path", "query", "headers", "body", "transforms", "validate", "mode", "arrays"]

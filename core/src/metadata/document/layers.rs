@@ -65,7 +65,7 @@ pub struct ResolvedOperation {
     pub query: BTreeMap<String, String>,
     /// The templates of header values.
     pub headers: Headers,
-    /// How payloads are compared, or what an update sends.
+    /// How payloads are compared, what an update sends, or what the entries of a list are.
     pub mode: Option<OperationMode>,
     /// How the entries of arrays are matched.
     pub arrays: BTreeMap<Pointer, ArrayRule>,

@@ -1,4 +1,4 @@
-//! How payloads are compared, and what an update sends.
+//! How payloads are compared, what an update sends, and what the entries of a list are.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +24,10 @@ pub enum OperationMode {
     MergePatch,
     /// Update: sends the difference as a JSON Patch (RFC 6902).
     JsonPatch,
+    /// List: the entries are the payloads of the members.
+    Payloads,
+    /// List: the entries only name the members, as texts or objects. Payloads are read from the members.
+    Names,
 }
 
 impl OperationMode {

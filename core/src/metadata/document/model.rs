@@ -249,7 +249,7 @@ pub struct OperationSection {
     #[serde(deserialize_with = "headers")]
     #[schemars(schema_with = "schema::headers")]
     pub headers: Option<Headers>,
-    /// How payloads are compared, or what an update sends.
+    /// How payloads are compared, what an update sends, or what the entries of a list are.
     pub mode: Option<OperationMode>,
     /// How the entries of arrays are matched: the pointer of the array, with `*` for any member or entry, and "set",
     /// "ordered", or the pointer of a key in the entries.

@@ -163,19 +163,42 @@ impl<'a> Inference<'a> {
 
     fn operation(&self, name: OperationName, all: bool) -> OperationSection {
         let described = self.described(name);
-        let (method, path) = if all { self.request(name, described) } else { (None, None) };
+        let (method, path) = match name {
+            _ if all => self.request(name, described),
+            OperationName::Create if self.creates_at_item() => {
+                let method = described.map(|known| known.method().to_string());
+                (method, Some(default_path(OperationName::Get).to_owned()))
+            }
+            // Neither the convention nor the document implies it.
+            OperationName::Update => {
+                let post = described.filter(|known| *known.method() == Method::POST);
+                (post.map(|known| known.method().to_string()), None)
+            }
+            _ => (None, None),
+        };
         let writes = matches!(name, OperationName::Create | OperationName::Update);
         let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
         OperationSection { method, path, validate, ..OperationSection::default() }
+    }
+
+    /// Whether the document only describes writes of a resource at its own address, which then also create it.
+    fn creates_at_item(&self) -> bool {
+        let has = |path: Option<&PathItem>, methods: &[Method]| {
+            path.is_some_and(|path| methods.iter().any(|method| path.operation(method).is_some()))
+        };
+        self.target.is_collection
+            && !has(self.collection, &[Method::POST])
+            && has(self.item, &[Method::PUT, Method::POST])
     }
 
     /// Returns the description of an operation in the document.
     fn described(&self, name: OperationName) -> Option<&'a ApiOperation> {
         let (path, methods): (_, &[Method]) = match name {
             OperationName::List => (self.collection, &[Method::GET]),
+            OperationName::Create if self.creates_at_item() => (self.item, &[Method::PUT, Method::POST]),
             OperationName::Create => (self.collection, &[Method::POST]),
             OperationName::Get | OperationName::Compare => (self.item, &[Method::GET]),
-            OperationName::Update => (self.item, &[Method::PUT, Method::PATCH]),
+            OperationName::Update => (self.item, &[Method::PUT, Method::PATCH, Method::POST]),
             OperationName::Delete => (self.item, &[Method::DELETE]),
         };
         methods.iter().find_map(|method| path?.operation(method))
@@ -191,6 +214,9 @@ impl<'a> Inference<'a> {
             convention.map(|convention| described.map_or(convention, |known| known.method().clone()));
         let id_field = &self.identity.id;
         let path = match (name, described.is_some()) {
+            (OperationName::Create, true) if self.creates_at_item() => {
+                self.item.map_or_else(String::new, |item| self.target.template_of(item, id_field))
+            }
             (OperationName::List | OperationName::Create, true) | (OperationName::List, false) => {
                 self.collection_template()
             }

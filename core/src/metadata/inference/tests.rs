@@ -53,6 +53,24 @@ fn conventions_are_omitted() {
 }
 
 #[test]
+fn a_resource_may_be_created_at_its_own_address() {
+    let document = document(&["GET /keys", "GET,POST,DELETE /keys/{name}"]);
+    assert_snapshot!(yaml(&infer("/keys/", Some(&document)).unwrap()), @"
+    operations:
+        create:
+            method: POST
+            path: ./{{/id}}
+        update:
+            method: POST
+    resource:
+        alias: '{{/name}}'
+        id: '{{/name}}'
+    ");
+    let create = |target| request(target, Some(&document), OperationName::Create);
+    assert_eq!(create("/keys/"), "POST /keys/{{/name}}");
+}
+
+#[test]
 fn validation_comes_from_the_document() {
     assert_snapshot!(compact("/pets", PETS), @"
     operations:

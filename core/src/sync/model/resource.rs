@@ -21,6 +21,8 @@ use crate::server::{Body, Request, Response};
 pub struct Resource {
     /// The path that declares it, or its path on the server.
     pub path: LogicalPath,
+    /// The path that declares it, if `path` is that on the server.
+    pub declared: Option<LogicalPath>,
     /// The rules of that path.
     pub rules: Arc<Rules>,
     /// Its names.
@@ -89,15 +91,19 @@ impl Resource {
     pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
         let identity = rules.identify(&path, &payload)?;
         let (payload, secrets) = (Arc::new(payload), Arc::default());
-        let (descriptor, seeded, held) = (None, false, Share::default());
-        Ok(Self { path, rules, identity, payload, descriptor, secrets, seeded, held })
+        let (declared, descriptor, seeded, held) = (None, None, false, Share::default());
+        Ok(Self { path, declared, rules, identity, payload, descriptor, secrets, seeded, held })
     }
 
     /// Returns its rules, applied to it.
     pub fn evaluation(&self) -> Result<Evaluation<'_>, SyncError> {
         let Self { path, identity, payload, descriptor, .. } = self;
         let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
-        Ok(self.rules.on_resource(subject)?)
+        let evaluation = self.rules.on_resource(subject)?;
+        Ok(match self.declared.as_ref().and_then(LogicalPath::parent) {
+            Some(collection) => evaluation.declared_in(&collection)?,
+            None => evaluation,
+        })
     }
 
     /// Returns the write-only attributes that the payload states.
@@ -128,7 +134,8 @@ impl Resource {
 
     /// Returns the resource at another path with the rules of that path.
     pub(crate) fn moved(&self, path: LogicalPath, rules: Arc<Rules>) -> Self {
-        Self { path, rules, ..self.clone() }
+        let declared = Some(self.declared.as_ref().unwrap_or(&self.path).clone());
+        Self { path, declared, rules, ..self.clone() }
     }
 }
 

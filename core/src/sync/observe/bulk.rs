@@ -53,10 +53,9 @@ impl Bulk {
                 *members.entry(collection).or_default() += 1;
             }
         }
-        let above: HashSet<LogicalPath> = members.keys().flat_map(LogicalPath::ancestors).collect();
         let worth_it = members.into_iter().filter(|(_, count)| *count >= WORTH_A_LIST);
         let proof = |(path, count): (LogicalPath, usize)| {
-            let left = AtomicUsize::new(count + usize::from(above.contains(&path)));
+            let left = AtomicUsize::new(count + usize::from(remote.parents.contains(&path)));
             (path, Proof { left, ..Proof::default() })
         };
         let collections = worth_it.map(proof).collect();

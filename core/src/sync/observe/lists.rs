@@ -1,6 +1,6 @@
 //! Lists of collections, read once per run.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use http::StatusCode;
 use tokio::runtime::Handle;
@@ -35,9 +35,13 @@ impl Remote {
             return Err(SyncError::ListCycle(collection.clone()));
         }
         let rules = self.rules(collection).await?;
-        let mut request = request(&rules.on_collection(collection)?, OperationName::List, &Value::Null)?;
+        let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner).get(collection).cloned();
+        let declared = declared.unwrap_or_else(|| collection.clone());
+        let evaluation = rules.on_collection(collection)?.declared_in(&declared)?;
+        let mut request = request(&evaluation, OperationName::List, &Value::Null)?;
         let transforms = Arc::new(Transforms {
             collection: collection.clone(),
+            declared,
             rules: Arc::clone(&rules),
             remote: self.nested(collection),
             runtime: Handle::current(),
@@ -118,6 +122,7 @@ fn answer(read: Result<List, SyncError>) -> ListAnswer {
 /// The transforms of one list, which run on each page separately. Their jq may read resources, each of them once.
 struct Transforms {
     collection: LogicalPath,
+    declared: LogicalPath,
     rules: Arc<Rules>,
     remote: Remote,
     runtime: Handle,
@@ -129,7 +134,8 @@ impl Transforms {
         let list = Arc::clone(self);
         let transform = move || {
             let context = Context { resources: Some(list.as_ref()), ..Context::default() };
-            Ok(list.rules.on_collection(&list.collection)?.transform(OperationName::List, answer, context)?)
+            let evaluation = list.rules.on_collection(&list.collection)?.declared_in(&list.declared)?;
+            Ok(evaluation.transform(OperationName::List, answer, context)?)
         };
         // The jq waits for the resources that it reads.
         if self.rules.runs_jq() { blocking(self.collection.clone(), transform).await } else { transform() }

@@ -3,16 +3,38 @@
 //! A segment of a path is looked up only if it is a member of a collection: the repository declares a resource there,
 //! or the segment matches the `_` of a metadata document that states id or alias. All other segments belong to the API.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::desired::desired_at;
 use super::server::{Place, Remote, cell};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
-use crate::sync::model::{Doubt, ListAnswer, Match, Resource, SyncError, Wanted};
+use crate::sync::model::{Doubt, ListAnswer, Match, Observed, Resource, SyncError, Wanted};
 use crate::sync::tasks::blocking;
 
 impl Remote {
+    /// Reads a resource with others below it. These ask the same question if they are not found, so the address of a
+    /// missing parent is read once.
+    pub(super) async fn read_parent(&self, wanted: &Resource) -> Result<Observed, SyncError> {
+        let mut read = None;
+        let look = async {
+            let observed = self.observe(wanted, false).await;
+            let is_absent = observed.as_ref().is_ok_and(|observed| observed.payload.is_none());
+            read = Some(observed);
+            is_absent
+        };
+        let is_absent = *cell(&self.absent, &wanted.path).get_or_init(|| look).await;
+        if !is_absent {
+            // Most parents exist. Their cells would only need memory.
+            self.absent.lock().unwrap_or_else(PoisonError::into_inner).remove(&wanted.path);
+        }
+        match read {
+            Some(read) => read,
+            None if is_absent => Ok(Observed::new(self.relocated(wanted).await?.0, None)),
+            None => self.observe(wanted, false).await,
+        }
+    }
+
     /// Returns `path` with the ids of its members in the place of their names.
     pub(crate) async fn located(&self, path: &LogicalPath) -> Result<LogicalPath, SyncError> {
         let place = self.place(path).await;
@@ -28,13 +50,24 @@ impl Remote {
             return Ok((wanted.clone(), doubt));
         };
         let rules = self.rules(&moved).await?;
-        let at = if wanted.seeded { Resource::by_path(moved, rules)? } else { wanted.moved(moved, rules) };
+        let at = if wanted.seeded {
+            Resource { declared: Some(path.clone()), ..Resource::by_path(moved, rules)? }
+        } else {
+            wanted.moved(moved, rules)
+        };
         Ok((at, doubt))
     }
 
     async fn place(&self, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
         let Some(parent) = path.parent() else { return Ok((path.clone(), None)) };
-        cell(&self.places, path).get_or_init(|| Box::pin(self.place_below(&parent, path))).await.clone()
+        let place =
+            cell(&self.places, path).get_or_init(|| Box::pin(self.place_below(&parent, path))).await.clone();
+        if let Ok((located, _)) = &place
+            && located != path
+        {
+            self.note_declared(located.clone(), path.clone());
+        }
+        place
     }
 
     async fn place_below(&self, parent: &LogicalPath, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
@@ -74,7 +107,7 @@ impl Remote {
             let Ok(member) = self.member(&ancestor).await else { return false };
             let Some(parent) = member else { continue };
             let look = || async {
-                Box::pin(self.read(&parent)).await.is_ok_and(|observed| observed.payload.is_none())
+                Box::pin(self.observe(&parent, false)).await.is_ok_and(|observed| observed.payload.is_none())
             };
             return *cell(&self.absent, &ancestor).get_or_init(look).await;
         }

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::{StreamExt as _, TryStreamExt as _};
+
 use super::lists::List;
 use super::server::Remote;
 use crate::error::{Categorized, Category};
@@ -123,9 +125,24 @@ impl Remote {
         self.read_listed(&Resource { seeded: true, ..named }, entry).await.map(Some)
     }
 
-    /// Lists the collection at `path`. Two members with the same path are a conflict.
+    /// Lists the collection at `path`. If the list only shows names, reads each member. Two members with the same path
+    /// are a conflict.
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
-        let List { entries: Entries { named, nameless, .. }, doubt, .. } = self.read_list(path).await?;
+        let (located, list) = match self.read_list(path).await {
+            // The ids of its parents may differ from their names.
+            Err(error) if error.category() == Category::NotFound => {
+                let located = self.located(path).await?;
+                let list = if located == *path { Err(error) } else { self.read_list(&located).await };
+                (located, list?)
+            }
+            list => (path.clone(), list?),
+        };
+        let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
+        if self.rules(path).await?.lists_names() {
+            let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
+            let whole = whole.buffered(self.session.client.max_concurrency());
+            named = whole.try_filter_map(|entry| async { Ok(entry) }).try_collect().await?;
+        }
         let mut entries = BTreeMap::new();
         for entry in named {
             let alias = entry.alias.clone();
@@ -136,8 +153,30 @@ impl Remote {
         Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless })
     }
 
+    /// Returns `entry` with the payload of the member that it names; `None` if it was deleted since.
+    /// The collection has the path `located` on the server.
+    async fn with_payload(
+        &self,
+        collection: &LogicalPath,
+        located: &LogicalPath,
+        entry: Entry,
+    ) -> Result<Option<Entry>, SyncError> {
+        let path = entry.path(located)?;
+        let rules = self.rules(&path).await?;
+        let declared = (collection != located).then(|| entry.path(collection)).transpose()?;
+        let member = Resource { declared, ..Resource::by_path(path, rules)? };
+        match self.read_listed(&member, &entry).await {
+            Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
+            Err(error) if error.category() == Category::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads one resource. A proven absence is a result; otherwise, absence is an error.
     pub async fn read(&self, wanted: &Resource) -> Result<Observed, SyncError> {
+        if self.parents.contains(&wanted.path) {
+            return Box::pin(self.read_parent(wanted)).await;
+        }
         self.observe(wanted, false).await
     }
 
@@ -146,7 +185,7 @@ impl Remote {
         self.observe(wanted, true).await
     }
 
-    async fn observe(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
+    pub(super) async fn observe(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
         // For most resources, the address of their names is sufficient.
         match self.read_at(wanted).await {
             Ok(observed) if Wanted::of(wanted).one_name => Ok(observed),
@@ -270,7 +309,10 @@ impl Remote {
         let listed = Resource { identity, payload: Arc::new(entry.payload.clone()), ..wanted.clone() };
         match self.read_at(&listed).await {
             Ok(observed) => Ok(Observed { at, ..observed }),
-            Err(error) if error.category() == Category::NotFound || error.is_unreadable() => {
+            Err(error)
+                if !wanted.rules.lists_names()
+                    && (error.category() == Category::NotFound || error.is_unreadable()) =>
+            {
                 Ok(Observed::new(at, Some(entry.payload.clone())))
             }
             Err(error) => Err(error),

@@ -1,6 +1,7 @@
 //! The managed server in one run: one request and its decoded answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -14,8 +15,8 @@ use crate::payload::{MAX_WEIGHT, PayloadType, Value};
 use crate::repository::Tree;
 use crate::server::{Request, Response, ServerError};
 use crate::sync::model::{
-    Address, Doubt, ListAnswer, Observed, Question, Resource, Session, SyncError, Transcript, Verdict,
-    Version, Wanted, judge, request,
+    Address, Doubt, ListAnswer, Observed, Question, Resource, Selection, Session, SyncError, Transcript,
+    Verdict, Version, Wanted, judge, request,
 };
 use crate::sync::tasks::{blocking, evaluated};
 
@@ -40,9 +41,40 @@ pub struct Remote {
     /// The collections whose lists wait for these reads.
     pub(super) within: Vec<LogicalPath>,
     pub(super) places: Once<Result<Place, Arc<SyncError>>>,
+    /// The paths in the repository, by the paths with the ids of parents.
+    pub(super) declared: Arc<Mutex<HashMap<LogicalPath, LogicalPath>>>,
     /// Whether parents are proven absent.
     pub(super) absent: Once<bool>,
+    /// The paths that have resources of the run below them.
+    pub(super) parents: Arc<Parents>,
     pub(super) former: Arc<Former>,
+}
+
+/// The hashes of the paths that have selected resources below them. Two paths with one hash only share a result that
+/// they could have determined on their own.
+#[derive(Debug, Default)]
+pub(super) struct Parents {
+    hashes: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl Parents {
+    pub fn of(selection: &Selection) -> Self {
+        let mut parents = Self::default();
+        for file in &selection.resources {
+            for ancestor in file.path.ancestors() {
+                // The ancestors of a known path are known.
+                if !parents.hashes.insert(parents.hasher.hash_one(&ancestor)) {
+                    break;
+                }
+            }
+        }
+        parents
+    }
+
+    pub fn contains(&self, path: &LogicalPath) -> bool {
+        self.hashes.contains(&self.hasher.hash_one(path))
+    }
 }
 
 /// The resources that earlier runs applied.
@@ -63,8 +95,13 @@ impl Remote {
     /// Returns the server for a run after earlier ones. Records all reads in `transcript`.
     pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
         let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
-        let (lists, places, absent) = Default::default();
-        Self { session, transcript, lists, within, places, absent, former }
+        let (lists, places, declared, absent, parents) = Default::default();
+        Self { session, transcript, lists, within, places, declared, absent, parents, former }
+    }
+
+    /// Returns the server for a run over `selection`.
+    pub(crate) fn running(self, selection: &Selection) -> Self {
+        Self { parents: Arc::new(Parents::of(selection)), ..self }
     }
 
     /// Returns the server for reads that the list of `collection` waits for. These reads share no cells with the reads
@@ -72,6 +109,11 @@ impl Remote {
     pub(super) fn nested(&self, collection: &LogicalPath) -> Self {
         let within = self.within.iter().cloned().chain([collection.clone()]).collect();
         Self { within, ..Self::following(&self.session, Arc::clone(&self.transcript), Former::default()) }
+    }
+
+    /// Records the path in the repository of a path with the ids of parents.
+    pub(super) fn note_declared(&self, located: LogicalPath, declared: LogicalPath) {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner).insert(located, declared);
     }
 
     /// Sends a read, unless its answer is already known.
@@ -92,6 +134,11 @@ impl Remote {
 
     /// Reads the resource at the address that its rules state.
     pub(crate) async fn read_at(&self, at: &Resource) -> Result<Observed, SyncError> {
+        if let (Some(declared), Some(collection)) =
+            (at.declared.as_ref().and_then(LogicalPath::parent), at.path.parent())
+        {
+            self.note_declared(collection, declared);
+        }
         if at.rules.reads_from_list() {
             return Box::pin(self.read_entry(at)).await;
         }

@@ -181,6 +181,7 @@ mod tests {
         let descriptor = Some(Descriptor::from_extension(".json"));
         Resource {
             path,
+            declared: None,
             descriptor,
             payload: Arc::new(payload),
             identity,

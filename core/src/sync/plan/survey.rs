@@ -91,7 +91,7 @@ impl Surveyor {
     ) -> Self {
         let payloads = selection.prune.iter().map(|candidate| candidate.payload.clone()).collect();
         let former = Former { tree: selection.former.clone(), payloads };
-        let remote = Arc::new(Remote::following(session, transcript, former));
+        let remote = Arc::new(Remote::following(session, transcript, former).running(selection));
         let Options { keep_compared, sealable, .. } = *options;
         Self {
             session: session.clone(),

@@ -1,0 +1,167 @@
+//! Keycloak in development mode, with a database in memory.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::command_line;
+use crate::process::{Process, free_ports};
+use crate::product::{Login, Product, answers};
+use crate::scene::Scene;
+
+async fn start() -> Product {
+    let home = env::var("KEYCLOAK_HOME").unwrap_or_default();
+    assert!(Path::new(&home).is_dir(), "KEYCLOAK_HOME={home:?} does not exist; run `make test-products`");
+    let [port, management] = free_ports();
+    let mut command = Command::new(Path::new(&home).join("bin/kc.sh"));
+    command.args(["start-dev", "--db=dev-mem", "--cache=local", "--http-host=127.0.0.1"]);
+    command.args([format!("--http-port={port}"), format!("--http-management-port={management}")]);
+    command.env("KC_BOOTSTRAP_ADMIN_CLIENT_ID", "declarest").env("KC_BOOTSTRAP_ADMIN_CLIENT_SECRET", "test");
+    let process = Process::start(&command, tempfile::tempdir().unwrap());
+    let origin = format!("http://127.0.0.1:{port}");
+    let realm = format!("{origin}/realms/master");
+    process.wait_until(|| answers(&realm)).await;
+    Product {
+        name: "keycloak",
+        origin,
+        base: "",
+        login: Login::Client {
+            path: "/realms/master/protocol/openid-connect/token",
+            id: "declarest",
+            secret: "test",
+        },
+        concurrency: None,
+        secrets: &[
+            ("realms/acme:/smtpServer/password", "mail"),
+            ("realms/acme/clients/shop:/secret", "4f1c9c4e2b"),
+            ("realms/acme/identity-providers/corporate:/config/clientSecret", "broker"),
+            ("realms/acme/users/ana:/credentials/0/value", "correct horse"),
+        ],
+        singletons: 2,
+        further: Vec::new(),
+        _processes: vec![Box::new(process)],
+    }
+}
+
+const REALM: &str = "/admin/realms/acme";
+
+/// The id of an entry of a list.
+async fn id_of(product: &Product, list: &str, key: &str, name: &str) -> String {
+    let entries = product.get(&format!("{REALM}{list}")).await;
+    let mut entries = entries.as_array().unwrap().iter();
+    let entry = entries.find(|entry| entry[key] == name).unwrap_or_else(|| panic!("{list} lacks {name}"));
+    entry["id"].as_str().unwrap().to_owned()
+}
+
+/// Whether the user can log in with this password.
+async fn logs_in(product: &Product, password: &str) -> bool {
+    let password = password.replace(' ', "%20");
+    let form = format!("grant_type=password&client_id=login&username=ana&password={password}");
+    let answer = product.token("/realms/acme/protocol/openid-connect/token", form).await;
+    answer["access_token"].is_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_keeps_a_realm_and_what_it_contains() {
+    let scene = Scene::start(start().await).await;
+    let product = &scene.product;
+    let login = json!({"clientId": "login", "publicClient": true, "directAccessGrantsEnabled": true});
+    product.change(Method::POST, &format!("{REALM}/clients"), login).await;
+    assert!(logs_in(product, "correct horse").await);
+    let flow = product.get(&format!("{REALM}/authentication/flows/browser-with-otp/executions")).await;
+    let steps: Vec<_> = flow.as_array().unwrap().iter().map(|step| &step["requirement"]).collect();
+    assert_eq!(steps, ["ALTERNATIVE", "ALTERNATIVE", "REQUIRED", "REQUIRED"], "{flow}");
+    assert_eq!(product.get(REALM).await["browserFlow"], "browser-with-otp");
+
+    product.change(Method::PUT, REALM, json!({"displayName": "Changed"})).await;
+    product.change(Method::DELETE, &format!("{REALM}/roles/viewer"), Value::Null).await;
+    let client = format!("{REALM}/clients/{}", id_of(product, "/clients", "clientId", "shop").await);
+    let mut changed = product.get(&client).await;
+    changed["redirectUris"] = json!(["https://other.example.org/*"]);
+    product.change(Method::PUT, &client, changed).await;
+    scene.repairs(1, 2).await;
+    assert_eq!(product.get(REALM).await["displayName"], "Acme");
+    assert_eq!(product.get(&client).await["redirectUris"], json!(["https://shop.example.org/*"]));
+    product.get(&format!("{REALM}/roles/viewer")).await;
+
+    scene.git.write("realms/acme/roles/viewer/resource.yaml", "{name: viewer, description: Reads}");
+    assert_eq!(scene.push().await.updated, 1);
+    assert_eq!(product.get(&format!("{REALM}/roles/viewer")).await["description"], "Reads");
+
+    // A key keeps its id if its name changes. Git has to state the id before.
+    let key = id_of(product, "/components", "name", "rsa").await;
+    let component = |name: &str| {
+        let config = json!({"priority": ["200"], "keySize": ["2048"]});
+        let kind = "org.keycloak.keys.KeyProvider";
+        json!({"id": key, "name": name, "providerId": "rsa-generated", "providerType": kind, "config": config})
+    };
+    scene.git.write("realms/acme/components/rsa/resource.yaml", component("rsa").to_string());
+    assert_eq!(scene.push().await.updated, 0);
+    scene.git.remove("realms/acme/components/rsa");
+    scene.git.write("realms/acme/components/rsa-2048/resource.yaml", component("rsa-2048").to_string());
+    let stats = scene.push().await;
+    assert_eq!((stats.created, stats.updated, stats.pruned), (0, 1, 0));
+    assert_eq!(id_of(product, "/components", "name", "rsa-2048").await, key);
+
+    let key = "realms/acme/users/ana:/credentials/0/value";
+    scene.rotates(key, "battery staple", || logs_in(product, "battery staple")).await;
+    assert!(!logs_in(product, "correct horse").await);
+
+    scene.git.remove("realms/acme/clients").remove("realms/acme/users");
+    scene.push().await;
+    product.lacks(&client).await;
+    scene.git.remove("realms");
+    scene.push().await;
+    product.lacks(REALM).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_applies_and_saves_a_realm() {
+    let product = start().await;
+    let below = |name: &str| format!("/realms/acme/{name}");
+    let collections = [
+        "clients/",
+        "clients/shop/roles/",
+        "clients/shop/mappers/",
+        "client-scopes/",
+        "client-scopes/orders/mappers/",
+        "roles/",
+        "groups/",
+        "groups/staff/children/",
+        "users/",
+        "identity-providers/",
+        "identity-providers/corporate/mappers/",
+        "flows/",
+        "flows/browser-with-otp/executions/",
+        "flows/browser-with-otp/executions/browser-with-otp-forms/executions/",
+        "components/",
+        "profile",
+        "events",
+    ];
+    let collections: Vec<String> = collections.iter().map(|name| below(name)).collect();
+    let mut collections: Vec<&str> = collections.iter().map(String::as_str).collect();
+    collections.insert(0, "/realms/acme");
+    command_line::applies_saves_and_deletes(&product, &collections, &["/realms/acme"]).await;
+    product.lacks(REALM).await;
+}
+
+/// How much time it takes, for docs/products.md. `make test-products-large` runs it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn five_hundred_clients() {
+    let mut product = start().await;
+    product.further = (0..500)
+        .map(|index| {
+            let client = json!({
+                "clientId": format!("client-{index:03}"),
+                "enabled": true,
+                "redirectUris": [format!("https://{index:03}.example.org/*")],
+            });
+            (format!("realms/acme/clients/client-{index:03}/resource.json"), client.to_string())
+        })
+        .collect();
+    Scene::start(product).await;
+}
