@@ -17,11 +17,11 @@ use literal::Literal;
 #[derive(Clone, Debug, Default, Args)]
 pub struct PayloadArguments {
     /// File with the payload, or - for standard input
-    #[arg(short = 'f', long, short_alias = 'i', value_name = "FILE")]
+    #[arg(short = 'f', long, value_name = "FILE")]
     payload: Option<String>,
 
     /// Type of the payload, such as json, yaml, text, binary or a media type
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, short_alias = 'i', value_name = "TYPE")]
     content_type: Option<String>,
 }
 

@@ -45,9 +45,9 @@ pub struct StatusArguments {
 
 #[derive(Debug, Args)]
 pub struct CommitArguments {
-    /// Message of the commit
-    #[arg(short, long, value_name = "TEXT", required = true)]
-    message: String,
+    /// Message of the commit; required
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
 }
 
 #[derive(Debug, Args)]
