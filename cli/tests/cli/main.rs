@@ -4,6 +4,7 @@
 
 #[path = "../../../core/tests/support/api_server.rs"]
 mod api_server;
+mod byte_server;
 #[path = "../../../core/tests/support/canary.rs"]
 mod canaries;
 mod canary;
@@ -17,6 +18,7 @@ mod context_input;
 mod context_rows;
 mod context_session_hook;
 mod environment;
+mod formats;
 mod git;
 mod globals;
 mod masked_lists;

@@ -60,7 +60,7 @@ impl Item {
     /// Creates the item of a resource that was requested at `path`. The rules are those of the path with its alias.
     /// The secrets are those of every path that it was found by. The payload may also be that of a collection.
     pub fn observed(path: &LogicalPath, observed: Observed, metadata: &Metadata) -> Result<Self, Failure> {
-        let Observed { at, payload, .. } = observed;
+        let Observed { at, payload, descriptor, .. } = observed;
         let payload = payload.unwrap_or_default();
         let identity = at.rules.identify(path, &payload).unwrap_or(at.identity);
         let collection = path.parent().unwrap_or_else(LogicalPath::root);
@@ -72,7 +72,7 @@ impl Item {
             item.secret_attributes.extend_from_slice(&rules.resolved().secret_attributes);
         }
         let list = metadata.has_wildcard_child(path)? || item.may_be_list();
-        Ok(Self { descriptor: at.descriptor, list, ..item })
+        Ok(Self { descriptor: at.descriptor.or(descriptor), list, ..item })
     }
 
     /// Creates the item of a declared resource.
@@ -138,6 +138,11 @@ impl Item {
                 _ => PayloadType::Json,
             })
         })
+    }
+
+    /// Returns the format of the answer or of the file, if it is known.
+    pub fn format(&self) -> Option<&Descriptor> {
+        self.descriptor.as_ref()
     }
 
     /// Returns the line in lists: the alias, padded to `width` characters, and the id.
@@ -208,13 +213,18 @@ pub enum Secrets {
 }
 
 impl Secrets {
-    /// `show` is `--show-secrets`, which needs a store.
+    /// `show` is `--show-secrets`. A store is needed only if there are placeholders.
     pub fn new(show: bool, invocation: &Invocation) -> Result<Self, Failure> {
         if !show {
             return Ok(Self::Masked);
         }
-        let store = invocation.context()?.open_secret_store(&invocation.messages)?;
-        let reader = SecretReader::new(Some(store));
+        let context = invocation.context()?;
+        // Without placeholders, no store is needed.
+        let store = match &context.context.secret_store {
+            Some(_) => Some(context.open_secret_store(&invocation.messages)?),
+            None => None,
+        };
+        let reader = SecretReader::new(store);
         invocation.messages.hide_read(&reader);
         Ok(Self::Shown(reader))
     }
