@@ -46,6 +46,8 @@ pub struct Payload {
 pub enum Literals {
     /// Assignments, inline documents and texts.
     WithAssignments,
+    /// Inline documents and texts.
+    Inline,
     /// None: the argument must be a file.
     Refused,
 }
@@ -105,6 +107,11 @@ impl PayloadArguments {
         let descriptor = declared.unwrap_or_else(|| raw.guess());
         raw.refuse_blank(&descriptor)?;
         Content { origin: raw.origin, bytes: raw.bytes, descriptor }.decode().map(Some)
+    }
+
+    /// Returns the type of the payload if it was given as a media type, such as `application/yaml`.
+    pub fn media_type(&self) -> Option<&str> {
+        self.content_type.as_deref().map(str::trim).filter(|name| name.contains('/'))
     }
 
     fn argument(&self) -> Option<&str> {

@@ -39,6 +39,7 @@ mod resource_get;
 mod resource_get_local;
 mod resource_list;
 mod resource_metadata;
+mod resource_request;
 mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;

@@ -11,10 +11,12 @@ mod list;
 pub mod outcome;
 mod read;
 mod record;
+mod request;
 mod save;
 mod source;
 mod targets;
 
+pub use outcome::show_plan;
 pub use targets::{Targets, subject};
 
 use clap::Subcommand;
@@ -44,6 +46,9 @@ pub enum ResourceCommand {
     Explain(PathArguments),
     /// List the resources of a collection
     List(list::ListArguments),
+    /// Send a request to the server, by the metadata of its path
+    #[command(subcommand, arg_required_else_help = true)]
+    Request(request::RequestCommand),
     /// Read, infer and change metadata
     #[command(subcommand, arg_required_else_help = true)]
     Metadata(MetadataCommand),
@@ -53,6 +58,7 @@ impl ResourceCommand {
     /// Returns whether the last line on standard error reports success or failure.
     pub fn prints_footer(&self) -> bool {
         match self {
+            Self::Request(command) => command.prints_footer(),
             Self::Get(_) | Self::List(_) | Self::Metadata(_) | Self::Diff(_) | Self::Explain(_) => false,
             Self::Save(_) | Self::Apply(_) | Self::Create(_) | Self::Update(_) | Self::Delete(_) => true,
         }
@@ -71,6 +77,7 @@ pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Fai
         ResourceCommand::Diff(arguments) => diff::diff(arguments, invocation),
         ResourceCommand::Explain(path) => diff::explain(path, invocation),
         ResourceCommand::List(arguments) => list::run(arguments, invocation),
+        ResourceCommand::Request(command) => request::run(command, invocation),
         ResourceCommand::Metadata(command) => metadata::run(command, invocation),
     }
 }
