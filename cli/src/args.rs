@@ -12,6 +12,7 @@ use crate::command::repository::{self, RepositoryCommand};
 use crate::command::resource::{self, ResourceCommand};
 use crate::command::secret::{self, SecretCommand};
 use crate::command::server::{self, ServerCommand};
+use crate::command::validate::{self, ValidateArguments};
 use crate::command::{schemas, version};
 use crate::environment::{Environment, parse_boolean};
 use crate::error::Failure;
@@ -67,6 +68,8 @@ pub enum Command {
     Secret(SecretCommand),
     /// Show what an apply would create, update and delete, and optionally save the plan
     Plan(PlanArguments),
+    /// Check the files of the repository without requests
+    Validate(ValidateArguments),
     /// Check and inspect the managed server
     #[command(subcommand, arg_required_else_help = true)]
     Server(ServerCommand),
@@ -118,6 +121,7 @@ impl Command {
             Self::Resource(command) => resource::run(command, invocation),
             Self::Secret(command) => secret::run(command, invocation),
             Self::Plan(arguments) => plan::run(arguments, invocation),
+            Self::Validate(arguments) => validate::run(arguments, invocation),
             Self::Server(command) => server::run(command, invocation),
             Self::Completion(shell) => completion::run(*shell, invocation),
             Self::Schemas { dir } => schemas::run(dir),
@@ -134,6 +138,7 @@ impl Command {
             Self::Context(_)
             | Self::Secret(_)
             | Self::Plan(_)
+            | Self::Validate(_)
             | Self::Server(_)
             | Self::Completion(_)
             | Self::Schemas { .. }

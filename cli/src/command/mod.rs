@@ -10,3 +10,4 @@ pub mod schemas;
 pub mod secret;
 pub mod server;
 pub mod version;
+pub mod validate;

@@ -53,4 +53,5 @@ mod server_get;
 mod terminal;
 mod usage;
 mod version;
+mod validate;
 mod world;
