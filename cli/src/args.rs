@@ -151,6 +151,8 @@ impl Command {
 pub enum Request {
     /// Run this command.
     Run(Box<Args>, Box<Invocation>),
+    /// Complete the last of these words, with descriptions or without.
+    Complete(Vec<String>, bool, Box<Invocation>),
     /// Help was printed, and nothing is left to do.
     Done,
 }
@@ -189,6 +191,9 @@ fn conventional_flag(flag: Arg) -> Arg {
 /// Reads the command line of the process. Help, also that of a group without a command, is printed to standard
 /// output and is a success.
 pub fn read() -> Result<Request, Failure> {
+    if let Some(request) = completion_request() {
+        return Ok(request);
+    }
     let parsed = parser().try_get_matches().and_then(|matches| {
         let args = Args::from_arg_matches(&matches)?;
         Ok((args, command_names(&matches)))
@@ -209,6 +214,29 @@ pub fn read() -> Result<Request, Failure> {
         ErrorKind::InvalidValue if has_value(&error) => Err(Failure::invalid(error.render().to_string())),
         _ => Err(Failure::Syntax(error.render().to_string())),
     }
+}
+
+/// Returns the request of a completion script. Its words are not parsed as a command line, because they are incomplete.
+fn completion_request() -> Option<Request> {
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let describe = match words.next()?.as_str() {
+        "__complete" => true,
+        "__completeNoDesc" => false,
+        _ => return None,
+    };
+    let words: Vec<String> = words.collect();
+    // The global flags before the last word select the context.
+    let before = words.split_last().map_or(&[][..], |(_, before)| before);
+    let line = std::iter::once("declarest".to_owned()).chain(before.iter().cloned());
+    let matches = parser().ignore_errors(true).try_get_matches_from(line).ok();
+    let flags = matches.map(|matches| {
+        let below = |matches: &ArgMatches| matches.subcommand().map(|(_, below)| below.clone());
+        let innermost = std::iter::successors(Some(matches), |matches| below(matches)).last();
+        innermost.and_then(|matches| GlobalFlags::from_arg_matches(&matches).ok()).unwrap_or_default()
+    });
+    let flags = flags.unwrap_or_default().without_messages();
+    let invocation = Invocation::new(Args::command(), Vec::new(), &flags, Environment::of_process());
+    Some(Request::Complete(words, describe, Box::new(invocation)))
 }
 
 /// Returns the help without the values that switches accept. If an argument before `--help` is accepted only by

@@ -59,6 +59,14 @@ pub struct GlobalFlags {
     help: Option<bool>,
 }
 
+impl GlobalFlags {
+    /// Returns the flags for a run that prints nothing to standard error.
+    pub fn without_messages(self) -> Self {
+        let (verbose, debug) = (vec![Verbose::Exactly(0)], false);
+        Self { verbose, debug, ignore_warnings: Some(true), no_input: Some(true), ..self }
+    }
+}
+
 /// One use of `--verbose`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verbose {

@@ -8,6 +8,7 @@ mod byte_server;
 #[path = "../../../core/tests/support/canary.rs"]
 mod canaries;
 mod canary;
+mod complete;
 mod completion;
 mod context_broken;
 mod context_catalogue;
@@ -52,6 +53,6 @@ mod server_check;
 mod server_get;
 mod terminal;
 mod usage;
-mod version;
 mod validate;
+mod version;
 mod world;

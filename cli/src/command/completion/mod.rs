@@ -1,7 +1,6 @@
-//! `declarest completion`.
+//! `declarest completion`. The scripts call `declarest __complete`, so that they complete logical paths and contexts.
 
 use clap::Subcommand;
-use clap_complete::Shell as Dialect;
 
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -10,29 +9,26 @@ use crate::output::OutputPolicy;
 /// A shell with a completion script.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Shell {
-    #[command(about = "source <(declarest completion bash)")]
+    /// Print the script for bash; load it with: source <(declarest completion bash)
     Bash,
-    #[command(about = "source <(declarest completion zsh)")]
+    /// Print the script for zsh; load it with: source <(declarest completion zsh)
     Zsh,
-    #[command(about = "declarest completion fish | source")]
+    /// Print the script for fish; load it with: declarest completion fish | source
     Fish,
-    #[command(
-        name = "powershell",
-        about = "declarest completion powershell | Out-String | Invoke-Expression"
-    )]
+    /// Print the script for PowerShell; load it with: declarest completion powershell | Out-String |
+    /// Invoke-Expression
+    #[command(name = "powershell")]
     Pwsh,
 }
 
 /// Prints the completion script of a shell.
 pub fn run(shell: Shell, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Text)?;
-    let dialect = match shell {
-        Shell::Bash => Dialect::Bash,
-        Shell::Zsh => Dialect::Zsh,
-        Shell::Fish => Dialect::Fish,
-        Shell::Pwsh => Dialect::PowerShell,
+    let script = match shell {
+        Shell::Bash => include_str!("declarest.bash"),
+        Shell::Zsh => include_str!("declarest.zsh"),
+        Shell::Fish => include_str!("declarest.fish"),
+        Shell::Pwsh => include_str!("declarest.ps1"),
     };
-    let mut script = Vec::new();
-    clap_complete::generate(dialect, &mut invocation.parser(), "declarest", &mut script);
-    Ok(output.show(&(), Some(&String::from_utf8_lossy(&script)))?)
+    Ok(output.show(&(), Some(script))?)
 }
