@@ -6,7 +6,7 @@ mod literal;
 mod source;
 
 use clap::Args;
-use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode};
+use declarest_core::payload::{Class, Descriptor, Object, PayloadType, Value, decode};
 
 pub use error::InputError;
 pub use source::Limits;
@@ -132,6 +132,11 @@ impl PayloadArguments {
             (None, _) => source::unnamed_stdin(limits),
         }
     }
+}
+
+/// Parses assignments to JSON Pointers, such as `/name=oslo,/tier=gold`.
+pub fn overrides(text: &str) -> Result<Object, InputError> {
+    assignment::pointers(text).unwrap_or_else(|| Err(InputError::NotAssignments(text.to_owned())))
 }
 
 /// Returns an error if there is other input beside a payload on the command line, or if its type is binary.

@@ -35,6 +35,7 @@ mod repository_remote;
 mod resource_apply;
 mod resource_apply_secrets;
 mod resource_delete;
+mod resource_copy;
 mod resource_diff;
 mod resource_get;
 mod resource_get_local;

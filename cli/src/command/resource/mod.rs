@@ -2,6 +2,7 @@
 
 mod apply;
 mod change;
+mod copy;
 mod delete;
 mod diff;
 mod fetch;
@@ -42,6 +43,10 @@ pub enum ResourceCommand {
     Delete(delete::DeleteArguments),
     /// Show the differences between the repository and the server
     Diff(diff::DiffArguments),
+    /// Copy a resource to another path of the repository
+    Copy(copy::CopyArguments),
+    /// Edit a resource of the repository
+    Edit(copy::EditArguments),
     /// List the differences of one resource
     Explain(PathArguments),
     /// List the resources of a collection
@@ -60,7 +65,13 @@ impl ResourceCommand {
         match self {
             Self::Request(command) => command.prints_footer(),
             Self::Get(_) | Self::List(_) | Self::Metadata(_) | Self::Diff(_) | Self::Explain(_) => false,
-            Self::Save(_) | Self::Apply(_) | Self::Create(_) | Self::Update(_) | Self::Delete(_) => true,
+            Self::Copy(_)
+            | Self::Edit(_)
+            | Self::Save(_)
+            | Self::Apply(_)
+            | Self::Create(_)
+            | Self::Update(_)
+            | Self::Delete(_) => true,
         }
     }
 }
@@ -75,6 +86,8 @@ pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Fai
         ResourceCommand::Update(arguments) => apply::update(arguments, invocation),
         ResourceCommand::Delete(arguments) => delete::run(arguments, invocation),
         ResourceCommand::Diff(arguments) => diff::diff(arguments, invocation),
+        ResourceCommand::Copy(arguments) => copy::copy(arguments, invocation),
+        ResourceCommand::Edit(arguments) => copy::edit(arguments, invocation),
         ResourceCommand::Explain(path) => diff::explain(path, invocation),
         ResourceCommand::List(arguments) => list::run(arguments, invocation),
         ResourceCommand::Request(command) => request::run(command, invocation),
