@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use declarest_core::metadata::{Change, Difference};
+use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, Value};
 use declarest_core::sync::{Action, Failure, Kept, Plan, PruneRefused, Reason, Step};
 use serde::Serialize;
@@ -47,6 +48,8 @@ struct ActionView<'p> {
     reason: Reason,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<DiffRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    depends_on: Vec<&'p str>,
 }
 
 impl<'p> PlanView<'p> {
@@ -55,7 +58,8 @@ impl<'p> PlanView<'p> {
             let path = action.path.as_str();
             let differences = action.differences.iter();
             let differences = differences.map(|difference| DiffRecord::new(path, difference)).collect();
-            ActionView { path, step: action.step, reason: action.reason, differences }
+            let depends_on = action.depends_on().iter().map(LogicalPath::as_str).collect();
+            ActionView { path, step: action.step, reason: action.reason, differences, depends_on }
         };
         Self {
             revision: plan.revision.as_ref().map(ToString::to_string),
