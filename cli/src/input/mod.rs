@@ -68,7 +68,7 @@ impl PayloadArguments {
         });
         raw.refuse_blank(&descriptor)?;
         let taken_for_json = declared.is_none() && descriptor.payload_type == PayloadType::Json;
-        if taken_for_json && !raw.bytes.trim_ascii_start().starts_with(b"{") {
+        if taken_for_json && !raw.bytes.trim_ascii_start().starts_with(b"{") && !raw.is_array() {
             return Err(InputError::NotJson(raw.origin));
         }
         Ok(Some(Content { origin: raw.origin, bytes: raw.bytes, descriptor }))

@@ -198,6 +198,16 @@ impl Exclusions {
         self.exclude.iter().map(|name| name.trim()).any(|name| names.contains(&name))
     }
 
+    /// Returns an error for an empty name.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.exclude.iter().any(|name| name.trim().is_empty()) {
+            return Err(Failure::invalid(
+                "--exclude contains an empty name; write names separated by commas",
+            ));
+        }
+        Ok(())
+    }
+
     /// Returns whether no resource is excluded.
     pub fn is_empty(&self) -> bool {
         self.exclude.is_empty()

@@ -109,6 +109,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
 impl SaveArguments {
     /// Returns an error for flags that exclude each other.
     fn check(&self) -> Result<(), Failure> {
+        self.exclusions.check()?;
         let with_secret = [
             ("--mode items", self.mode == Mode::Items),
             ("--exclude", !self.exclusions.is_empty()),
