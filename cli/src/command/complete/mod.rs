@@ -165,12 +165,11 @@ fn contexts(invocation: &Invocation) -> Result<Candidates, Failure> {
 fn logical_paths(line: &Line<'_>, words: &[String], invocation: &Invocation) -> Result<Candidates, Failure> {
     let names: Vec<&str> = line.names.iter().map(String::as_str).collect();
     let order = match (source(words), &names[..]) {
-        (Some("repository"), _) => Order::Repository,
+        (Some("repository"), _) | (None, ["validate"] | ["secret", ..]) => Order::Repository,
         (Some("both"), _) => Order::Both,
         (Some(_), _) | (None, ["resource", "get" | "list" | "save" | "delete" | "request", ..]) => {
             Order::ServerFirst
         }
-        (None, ["validate"] | ["secret", ..]) => Order::Repository,
         (None, _) => Order::RepositoryFirst,
     };
     let wildcards = matches!(&names[..], ["resource", "save" | "metadata", ..]);

@@ -69,7 +69,7 @@ pub fn candidates(
         }
         Ok(())
     })?;
-    Ok(level.complete(found))
+    Ok(distinct(found))
 }
 
 impl Level<'_> {
@@ -80,7 +80,7 @@ impl Level<'_> {
             let below = self
                 .parent
                 .child(&name)
-                .and_then(|path| Ok(directories(tree, &path).is_ok_and(|names| !names.is_empty())));
+                .map(|path| directories(tree, &path).is_ok_and(|names| !names.is_empty()));
             // A reserved name, such as "_", is not a resource.
             if let Ok(below) = below {
                 self.add(found, &name, below);
@@ -138,15 +138,15 @@ impl Level<'_> {
             found.insert(format!("{parent}/{name}{}", if below { "/" } else { "" }));
         }
     }
+}
 
-    /// Returns the candidates. A path that is found with and without a slash has one.
-    fn complete(&self, mut found: BTreeSet<String>) -> Vec<String> {
-        let with_slash: Vec<String> = found.iter().filter(|path| path.ends_with('/')).cloned().collect();
-        for path in with_slash {
-            found.remove(path.trim_end_matches('/'));
-        }
-        found.into_iter().take(MOST).collect()
+/// Returns the candidates. A path that is found with and without a slash has one.
+fn distinct(mut found: BTreeSet<String>) -> Vec<String> {
+    let with_slash: Vec<String> = found.iter().filter(|path| path.ends_with('/')).cloned().collect();
+    for path in with_slash {
+        found.remove(path.trim_end_matches('/'));
     }
+    found.into_iter().take(MOST).collect()
 }
 
 /// Returns the names of the directories at a path that may contain resources.

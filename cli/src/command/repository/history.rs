@@ -66,7 +66,7 @@ impl HistoryArguments {
             since: date("--since", &self.since)?,
             until: date("--until", &self.until)?,
             paths: self.path.clone(),
-            // As in v0.3.8, 0 is no limit.
+            // As in v0.3.8, 0 does not limit.
             max_count: self.max_count.filter(|count| *count > 0),
             reverse: self.reverse,
         })

@@ -66,7 +66,7 @@ pub struct ResetArguments {
 
 #[derive(Debug, Args)]
 pub struct HistoryArguments {
-    /// Maximum number of commits; 0 is no limit
+    /// Maximum number of commits; 0 does not limit
     #[arg(long, value_name = "N")]
     max_count: Option<usize>,
     /// Part of the author's name or address; case-insensitive

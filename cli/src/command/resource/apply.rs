@@ -90,7 +90,7 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
         let run = Run {
             arguments: &arguments.write,
             options,
-            dry_run: arguments.dry_run,
+            only_plan: arguments.dry_run,
             workspace: &workspace,
             output: &output,
             invocation,
@@ -134,7 +134,14 @@ fn write(
     }
     block_on(async {
         let workspace = Workspace::connected_with(invocation, overrides).await?;
-        let run = Run { arguments, options, dry_run, workspace: &workspace, output: &output, invocation };
+        let run = Run {
+            arguments,
+            options,
+            only_plan: dry_run,
+            workspace: &workspace,
+            output: &output,
+            invocation,
+        };
         run.write(&target, input).await
     })
 }
@@ -143,7 +150,7 @@ struct Run<'a> {
     arguments: &'a WriteArguments,
     options: &'a Options,
     /// Whether the plan is printed and nothing is written.
-    dry_run: bool,
+    only_plan: bool,
     workspace: &'a Workspace<'a>,
     output: &'a Output,
     invocation: &'a Invocation,
@@ -179,7 +186,7 @@ impl Run<'_> {
             let about = subject(&session, &saved.subject.path, saved.subject.recursive);
             saved.check(&about, &plan)?;
         }
-        if self.dry_run {
+        if self.only_plan {
             show_plan(self.output, &plan, path.as_str(), &session, self.invocation)?;
             return outcome::check(&plan.failures, targeted, &self.invocation.messages);
         }

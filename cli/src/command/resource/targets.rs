@@ -34,7 +34,7 @@ impl Targets {
         let below =
             if recursive { 0 } else { Selection::full(workspace.tree.as_ref(), path, true)?.targeted() };
         if below > 0 {
-            message.push_str(&format!("; add --recursive for the {below} below its collections"));
+            message = format!("{message}; add --recursive for the {below} below its collections");
         }
         Err(Failure::Failed { category: Category::NotFound, message })
     }

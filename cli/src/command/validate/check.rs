@@ -89,7 +89,7 @@ fn resource(
     file: &ResourceFile,
     names: &mut BTreeMap<(String, String), LogicalPath>,
 ) -> Result<(), Box<Finding>> {
-    let found = |error: &SyncError| finding(file, error);
+    let found = |error: &SyncError| Box::new(finding(file, error));
     let resource = Resource::declared(tree, metadata, file.clone()).map_err(|error| found(&error))?;
     let collection = file.path.parent().unwrap_or_else(LogicalPath::root).to_string();
     let key = (collection, resource.identity.alias.clone());
@@ -115,7 +115,7 @@ fn resource(
     }
 }
 
-fn finding(file: &ResourceFile, error: &SyncError) -> Box<Finding> {
+fn finding(file: &ResourceFile, error: &SyncError) -> Finding {
     let (rule, place) = match error {
         SyncError::Repository(_) => (Rule::Payload, file.file.as_str()),
         SyncError::Metadata(MetadataError::Document { file, .. } | MetadataError::Read { file, .. }) => {
@@ -128,7 +128,7 @@ fn finding(file: &ResourceFile, error: &SyncError) -> Box<Finding> {
         _ => (Rule::Request, file.file.as_str()),
     };
     let finding = Finding::new(rule, Severity::Error, place, with_causes(error));
-    Box::new(Finding { path: Some(file.path.to_string()), ..finding })
+    Finding { path: Some(file.path.to_string()), ..finding }
 }
 
 /// Returns the secrets that a payload contains in plain text. A payload that cannot be read is a finding of its own.
