@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::command::completion::{self, Shell};
 use crate::command::context::{self, ContextCommand};
@@ -12,8 +12,9 @@ use crate::command::repository::{self, RepositoryCommand};
 use crate::command::resource::{self, ResourceCommand};
 use crate::command::secret::{self, SecretCommand};
 use crate::command::server::{self, ServerCommand};
+use crate::command::validate::{self, ValidateArguments};
 use crate::command::{schemas, version};
-use crate::environment::Environment;
+use crate::environment::{Environment, parse_boolean};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::settings::GlobalFlags;
@@ -67,6 +68,8 @@ pub enum Command {
     Secret(SecretCommand),
     /// Show what an apply would create, update and delete, and optionally save the plan
     Plan(PlanArguments),
+    /// Check the files of the repository without requests
+    Validate(ValidateArguments),
     /// Check and inspect the managed server
     #[command(subcommand, arg_required_else_help = true)]
     Server(ServerCommand),
@@ -118,6 +121,7 @@ impl Command {
             Self::Resource(command) => resource::run(command, invocation),
             Self::Secret(command) => secret::run(command, invocation),
             Self::Plan(arguments) => plan::run(arguments, invocation),
+            Self::Validate(arguments) => validate::run(arguments, invocation),
             Self::Server(command) => server::run(command, invocation),
             Self::Completion(shell) => completion::run(*shell, invocation),
             Self::Schemas { dir } => schemas::run(dir),
@@ -134,6 +138,7 @@ impl Command {
             Self::Context(_)
             | Self::Secret(_)
             | Self::Plan(_)
+            | Self::Validate(_)
             | Self::Server(_)
             | Self::Completion(_)
             | Self::Schemas { .. }
@@ -146,14 +151,50 @@ impl Command {
 pub enum Request {
     /// Run this command.
     Run(Box<Args>, Box<Invocation>),
+    /// Complete the last of these words, with descriptions or without.
+    Complete(Vec<String>, bool, Box<Invocation>),
     /// Help was printed, and nothing is left to do.
     Done,
+}
+
+/// Returns the parser of the command line.
+pub fn parser() -> clap::Command {
+    conventional(Args::command())
+}
+
+/// Adds the syntax that scripts use: `--yes=false` for every switch, the last value of a repeated flag, and values that
+/// start with a dash.
+fn conventional(command: clap::Command) -> clap::Command {
+    command.args_override_self(true).mut_args(conventional_flag).mut_subcommands(conventional)
+}
+
+fn conventional_flag(flag: Arg) -> Arg {
+    if flag.is_positional() {
+        return flag;
+    }
+    match flag.get_action() {
+        ArgAction::SetTrue => flag
+            .action(ArgAction::Set)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_value("false")
+            .default_missing_value("true")
+            .value_parser(parse_boolean)
+            .hide_default_value(true)
+            .hide_possible_values(true),
+        // An optional value follows "=", so it may start with any character.
+        ArgAction::Set | ArgAction::Append if !flag.is_require_equals_set() => flag.allow_hyphen_values(true),
+        _ => flag,
+    }
 }
 
 /// Reads the command line of the process. Help, also that of a group without a command, is printed to standard
 /// output and is a success.
 pub fn read() -> Result<Request, Failure> {
-    let parsed = Args::command().try_get_matches().and_then(|matches| {
+    if let Some(request) = completion_request() {
+        return Ok(request);
+    }
+    let parsed = parser().try_get_matches().and_then(|matches| {
         let args = Args::from_arg_matches(&matches)?;
         Ok((args, command_names(&matches)))
     });
@@ -166,11 +207,49 @@ pub fn read() -> Result<Request, Failure> {
     };
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::print(error.render().to_string().as_bytes())?;
+            output::print(help(&error).as_bytes())?;
             Ok(Request::Done)
         }
+        // A value that is not among the choices of a flag; without a value, the syntax is wrong.
+        ErrorKind::InvalidValue if has_value(&error) => Err(Failure::invalid(error.render().to_string())),
         _ => Err(Failure::Syntax(error.render().to_string())),
     }
+}
+
+/// Returns the request of a completion script. Its words are not parsed as a command line, because they are incomplete.
+fn completion_request() -> Option<Request> {
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let describe = match words.next()?.as_str() {
+        "__complete" => true,
+        "__completeNoDesc" => false,
+        _ => return None,
+    };
+    let words: Vec<String> = words.collect();
+    // The global flags before the last word select the context.
+    let before = words.split_last().map_or(&[][..], |(_, before)| before);
+    let line = std::iter::once("declarest".to_owned()).chain(before.iter().cloned());
+    let matches = parser().ignore_errors(true).try_get_matches_from(line).ok();
+    let flags = matches.map(|matches| {
+        let below = |matches: &ArgMatches| matches.subcommand().map(|(_, below)| below.clone());
+        let innermost = std::iter::successors(Some(matches), |matches| below(matches)).last();
+        innermost.and_then(|matches| GlobalFlags::from_arg_matches(&matches).ok()).unwrap_or_default()
+    });
+    let flags = flags.unwrap_or_default().without_messages();
+    let invocation = Invocation::new(Args::command(), Vec::new(), &flags, Environment::of_process());
+    Some(Request::Complete(words, describe, Box::new(invocation)))
+}
+
+/// Returns the help without the values that switches accept. If an argument before `--help` is accepted only by
+/// [`parser`], the help shows them.
+fn help(error: &clap::Error) -> String {
+    match Args::command().try_get_matches() {
+        Err(plain) if plain.kind() == error.kind() => plain.render().to_string(),
+        _ => error.render().to_string(),
+    }
+}
+
+fn has_value(error: &clap::Error) -> bool {
+    matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if !value.is_empty())
 }
 
 /// Returns the names of the command and its groups, outermost first.
@@ -178,4 +257,89 @@ fn command_names(matches: &ArgMatches) -> Vec<String> {
     let below =
         |matches: &ArgMatches| matches.subcommand().map(|(name, below)| (name.to_owned(), below.clone()));
     std::iter::successors(below(matches), |(_, matches)| below(matches)).map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls `check` with the words of each command and its flags.
+    fn for_each_flag(check: &mut impl FnMut(&[String], &Arg)) {
+        fn visit(command: &clap::Command, words: &[String], check: &mut impl FnMut(&[String], &Arg)) {
+            command.get_arguments().filter(|flag| !flag.is_positional()).for_each(|flag| check(words, flag));
+            for below in command.get_subcommands() {
+                let words = [words, &[below.get_name().to_owned()]].concat();
+                visit(below, &words, check);
+            }
+        }
+        let mut root = Args::command();
+        root.build();
+        visit(&root, &["declarest".to_owned()], check);
+    }
+
+    /// The error about `flag`, if the parser does not accept `given`. Other arguments may be missing.
+    fn refused(words: &[String], flag: &Arg, given: &[String]) -> Option<String> {
+        let error = parser().try_get_matches_from(words.iter().chain(given)).err()?;
+        let unrelated = [
+            ErrorKind::MissingRequiredArgument,
+            ErrorKind::MissingSubcommand,
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+        ];
+        let choice = error.kind() == ErrorKind::InvalidValue && !flag.get_possible_values().is_empty();
+        (!unrelated.contains(&error.kind()) && !choice)
+            .then(|| format!("{} {}: {error}", words.join(" "), given.join(" ")))
+    }
+
+    #[test]
+    fn every_switch_accepts_a_value_and_every_flag_may_be_repeated() {
+        let (mut refusals, mut checked) = (Vec::new(), 0);
+        for_each_flag(&mut |words, flag| {
+            let name = flag.get_long().unwrap_or_default();
+            if matches!(flag.get_action(), ArgAction::Help) {
+                return;
+            }
+            let long = |value: &str| format!("--{name}{value}");
+            let optional = flag.get_num_args().is_some_and(|count| count.min_values() == 0);
+            let mut forms = match flag.get_action() {
+                ArgAction::SetTrue => vec![
+                    vec![long("=true")],
+                    vec![long("=false")],
+                    vec![long("=1"), long("=f")],
+                    vec![long(""), long("")],
+                ],
+                _ if optional => vec![vec![long(""), long("")]],
+                _ if ["max-count", "unified"].contains(&name) => {
+                    vec![vec![long(""), "0".to_owned(), long("=1")]]
+                }
+                _ => vec![
+                    vec![long(""), "-x".to_owned()],
+                    vec![long("=-x"), long("=--y")],
+                    vec![long("=a"), long(""), "b".to_owned()],
+                ],
+            };
+            if let Some(short) = flag.get_short() {
+                let of_short = |form: &Vec<String>| {
+                    form.iter().map(|word| word.replacen(&long(""), &format!("-{short}"), 1)).collect()
+                };
+                forms.extend(forms.clone().iter().map(of_short));
+            }
+            for form in forms {
+                checked += 1;
+                refusals.extend(refused(words, flag, &form));
+            }
+        });
+        assert!(checked > 300, "{checked}");
+        assert!(refusals.is_empty(), "{}", refusals.join("\n"));
+    }
+
+    #[test]
+    fn the_last_value_counts() {
+        let parse = |line: &str| {
+            let matches = parser().try_get_matches_from(line.split(' ')).unwrap();
+            Args::from_arg_matches(&matches).unwrap()
+        };
+        let args = parse("declarest resource delete /a --yes --yes=false --source both --source repository");
+        let shown = format!("{:?}", args.command);
+        assert!(shown.contains("yes: false") && shown.contains("source: Repository"), "{shown}");
+    }
 }

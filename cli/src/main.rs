@@ -28,6 +28,12 @@ fn main() -> ExitCode {
     forbid_core_dumps();
     match args::read() {
         Ok(args::Request::Run(args, invocation)) => args.run(&invocation),
+        Ok(args::Request::Complete(words, describe, invocation)) => {
+            match command::complete::run(&words, describe, &invocation) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => failure.exit_code(),
+            }
+        }
         Ok(args::Request::Done) => ExitCode::SUCCESS,
         Err(failure) => {
             output::to_stderr(failure.message());

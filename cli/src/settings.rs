@@ -59,6 +59,14 @@ pub struct GlobalFlags {
     help: Option<bool>,
 }
 
+impl GlobalFlags {
+    /// Returns the flags for a run that prints nothing to standard error.
+    pub fn without_messages(self) -> Self {
+        let (verbose, debug) = (vec![Verbose::Exactly(0)], false);
+        Self { verbose, debug, ignore_warnings: Some(true), no_input: Some(true), ..self }
+    }
+}
+
 /// One use of `--verbose`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verbose {
@@ -138,16 +146,13 @@ impl Settings {
     }
 }
 
-/// Returns the level: each use of the flag adds one, up to 3, and `=N` sets it.
+/// Returns the level: that of the variable; each use of the flag adds one, up to 3, and `=N` sets it.
 fn verbosity(flags: &GlobalFlags, environment: &Environment) -> u8 {
     if flags.debug {
         return LOUDEST;
     }
-    if flags.verbose.is_empty() {
-        let level = environment.get("DECLAREST_VERBOSE").and_then(|text| text.parse::<u8>().ok());
-        return level.unwrap_or_default().min(LOUDEST);
-    }
-    flags.verbose.iter().fold(0, |level, verbose| match verbose {
+    let level = environment.get("DECLAREST_VERBOSE").and_then(|text| text.parse::<u8>().ok());
+    flags.verbose.iter().fold(level.unwrap_or_default().min(LOUDEST), |level, verbose| match verbose {
         Verbose::More => (level + 1).min(LOUDEST),
         Verbose::Exactly(level) => *level,
     })
@@ -186,7 +191,9 @@ mod tests {
     #[case("", "9", 3)]
     #[case("", "loud", 0)]
     #[case("", "-1", 0)]
-    #[case("-v", "3", 1)]
+    #[case("-v", "3", 3)]
+    #[case("-v", "1", 2)]
+    #[case("-v=1", "3", 1)]
     fn verbosity_counts(#[case] line: &str, #[case] variable: &str, #[case] expected: u8) {
         assert_eq!(settings(line, &[("DECLAREST_VERBOSE", variable)]).verbosity, expected);
     }

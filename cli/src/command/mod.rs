@@ -1,5 +1,6 @@
 //! The commands, one file per group. A group uses only groups before it in the order `metadata`, `resource`, `plan`.
 
+pub mod complete;
 pub mod completion;
 pub mod context;
 pub mod metadata;
@@ -9,4 +10,5 @@ pub mod resource;
 pub mod schemas;
 pub mod secret;
 pub mod server;
+pub mod validate;
 pub mod version;

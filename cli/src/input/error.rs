@@ -36,6 +36,8 @@ pub enum InputError {
          literal content"
     )]
     NotUnderstood(String),
+    #[error("\"{0}\" is not a list of assignments; write it like /name=oslo,/tier=gold")]
+    NotAssignments(String),
     #[error("--payload contains a payload, and standard input contains another one; remove one of them")]
     LiteralAndStdin,
     #[error("a binary payload is not possible on the command line; use a file or standard input")]

@@ -6,7 +6,7 @@ mod literal;
 mod source;
 
 use clap::Args;
-use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode};
+use declarest_core::payload::{Class, Descriptor, Object, PayloadType, Value, decode};
 
 pub use error::InputError;
 pub use source::Limits;
@@ -17,11 +17,11 @@ use literal::Literal;
 #[derive(Clone, Debug, Default, Args)]
 pub struct PayloadArguments {
     /// File with the payload, or - for standard input
-    #[arg(short = 'f', long, short_alias = 'i', value_name = "FILE")]
+    #[arg(short = 'f', long, value_name = "FILE")]
     payload: Option<String>,
 
     /// Type of the payload, such as json, yaml, text, binary or a media type
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, short_alias = 'i', value_name = "TYPE")]
     content_type: Option<String>,
 }
 
@@ -46,6 +46,8 @@ pub struct Payload {
 pub enum Literals {
     /// Assignments, inline documents and texts.
     WithAssignments,
+    /// Inline documents and texts.
+    Inline,
     /// None: the argument must be a file.
     Refused,
 }
@@ -66,7 +68,7 @@ impl PayloadArguments {
         });
         raw.refuse_blank(&descriptor)?;
         let taken_for_json = declared.is_none() && descriptor.payload_type == PayloadType::Json;
-        if taken_for_json && !raw.bytes.trim_ascii_start().starts_with(b"{") {
+        if taken_for_json && !raw.bytes.trim_ascii_start().starts_with(b"{") && !raw.is_array() {
             return Err(InputError::NotJson(raw.origin));
         }
         Ok(Some(Content { origin: raw.origin, bytes: raw.bytes, descriptor }))
@@ -107,6 +109,11 @@ impl PayloadArguments {
         Content { origin: raw.origin, bytes: raw.bytes, descriptor }.decode().map(Some)
     }
 
+    /// Returns the type of the payload if it was given as a media type, such as `application/yaml`.
+    pub fn media_type(&self) -> Option<&str> {
+        self.content_type.as_deref().map(str::trim).filter(|name| name.contains('/'))
+    }
+
     fn argument(&self) -> Option<&str> {
         self.payload.as_deref().filter(|text| !text.trim().is_empty() && *text != "-")
     }
@@ -125,6 +132,11 @@ impl PayloadArguments {
             (None, _) => source::unnamed_stdin(limits),
         }
     }
+}
+
+/// Parses assignments to JSON Pointers, such as `/name=oslo,/tier=gold`.
+pub fn overrides(text: &str) -> Result<Object, InputError> {
+    assignment::pointers(text).unwrap_or_else(|| Err(InputError::NotAssignments(text.to_owned())))
 }
 
 /// Returns an error if there is other input beside a payload on the command line, or if its type is binary.

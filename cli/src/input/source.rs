@@ -52,6 +52,11 @@ impl Raw {
         }
     }
 
+    /// Returns whether the content starts as an array of JSON.
+    pub fn is_array(&self) -> bool {
+        self.bytes.trim_ascii_start().starts_with(b"[")
+    }
+
     /// Returns an error for blank input. Binary input may be blank.
     pub fn refuse_blank(&self, descriptor: &Descriptor) -> Result<(), InputError> {
         if self.bytes.trim_ascii().is_empty() && descriptor.payload_type.class() != Class::Binary {

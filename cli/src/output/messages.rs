@@ -106,6 +106,9 @@ impl Messages {
     /// Returns the trace of requests for `--verbose`, or `None` without it.
     pub fn trace(&self) -> Option<Trace> {
         if self.verbosity == 0 {
+            if self.verbose_insecure {
+                self.warn("--verbose-insecure has no effect without --verbose");
+            }
             return None;
         }
         if self.verbose_insecure {

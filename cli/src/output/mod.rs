@@ -2,6 +2,7 @@
 
 pub mod diff;
 mod messages;
+pub mod plan;
 mod policy;
 mod render;
 
@@ -60,6 +61,11 @@ impl Output {
     /// Returns whether the form is text, which the command must create itself.
     pub fn is_text(&self) -> bool {
         self.form == Form::Text
+    }
+
+    /// Returns whether the form is Markdown, which the command must create itself.
+    pub fn is_markdown(&self) -> bool {
+        self.form == Form::Markdown
     }
 
     /// Prints `text`, or `value` if the form is structured or `text` is `None`. Null prints nothing.

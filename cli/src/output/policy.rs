@@ -10,6 +10,7 @@ enum Format {
     Text,
     Json,
     Yaml,
+    Markdown,
 }
 
 impl Format {
@@ -19,6 +20,7 @@ impl Format {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
             "yaml" => Ok(Self::Yaml),
+            "markdown" => Ok(Self::Markdown),
             other => Err(OutputError::UnknownFormat(other.to_owned())),
         }
     }
@@ -29,6 +31,7 @@ impl Format {
             Self::Text => "text",
             Self::Json => "json",
             Self::Yaml => "yaml",
+            Self::Markdown => "markdown",
         }
     }
 }
@@ -49,6 +52,8 @@ pub enum OutputPolicy {
     Text,
     /// Text, also when piped, unless a structured form is requested.
     TextDefault,
+    /// Like [`Self::TextDefault`], and also Markdown.
+    Plan,
     /// JSON, unless another form is requested.
     JsonDefault,
     /// Text on a terminal, JSON for programs.
@@ -67,6 +72,7 @@ pub enum Form {
     Text,
     Json,
     Yaml,
+    Markdown,
     /// The payload's own format.
     Natural {
         /// Whether YAML stays YAML.
@@ -98,6 +104,11 @@ impl OutputPolicy {
         Ok(match (requested(wish)?, self) {
             (Format::Json, _) | (Format::Auto, Self::JsonDefault) => Form::Json,
             (Format::Yaml, _) => Form::Yaml,
+            (Format::Markdown, Self::Plan) => Form::Markdown,
+            (Format::Markdown, _) => {
+                let (command, only) = (command.to_owned(), "text, JSON and YAML");
+                return Err(OutputError::Unsupported { command, only, format: Format::Markdown.name() });
+            }
             (format, Self::Payload | Self::PayloadNoYaml) => natural(format == Format::Text),
             (Format::Auto, Self::Adaptive) if !terminal => Form::Json,
             (Format::Text | Format::Auto, _) => Form::Text,

@@ -11,9 +11,9 @@ use super::policy::Form;
 /// Encodes a result in this form, with one final newline. Null and an empty text are encoded as nothing.
 pub fn result<T: Serialize>(form: Form, value: &T, text: Option<&str>) -> Result<Vec<u8>, OutputError> {
     match (form, text) {
-        (Form::Text | Form::Natural { .. }, Some(text)) => Ok(line(text.to_owned())),
+        (Form::Text | Form::Markdown | Form::Natural { .. }, Some(text)) => Ok(line(text.to_owned())),
         (Form::Yaml, _) => yaml(value),
-        (Form::Json | Form::Text | Form::Natural { .. }, _) => json(value),
+        (Form::Json | Form::Text | Form::Markdown | Form::Natural { .. }, _) => json(value),
     }
 }
 

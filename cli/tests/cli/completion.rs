@@ -11,7 +11,7 @@ fn each_shell_gets_a_script_that_knows_the_commands() {
         let run = declarest_with(&["completion", shell], &[("DECLAREST_OUTPUT", "json")]);
         assert_eq!(run.code, 0, "{shell}: {run}");
         assert!(run.stdout.contains(mark), "{shell} lacks {mark}");
-        assert!(run.stdout.contains("version"), "{shell} lacks a command");
+        assert!(run.stdout.contains("declarest __complete"), "{shell} does not ask for candidates");
         assert_eq!(run.stderr, "");
     }
 }
@@ -36,10 +36,11 @@ fn without_a_shell_help_is_printed() {
     Usage: declarest completion [OPTIONS] <COMMAND>
 
     Commands:
-      bash        source <(declarest completion bash)
-      zsh         source <(declarest completion zsh)
-      fish        declarest completion fish | source
-      powershell  declarest completion powershell | Out-String | Invoke-Expression
+      bash        Print the script for bash; load it with: source <(declarest completion bash)
+      zsh         Print the script for zsh; load it with: source <(declarest completion zsh)
+      fish        Print the script for fish; load it with: declarest completion fish | source
+      powershell  Print the script for PowerShell; load it with: declarest completion powershell |
+                  Out-String | Invoke-Expression
       help        Print this message or the help of the given subcommand(s)
 
     Global Flags:

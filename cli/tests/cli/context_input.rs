@@ -12,7 +12,7 @@ const YAML: &str = "name: dev\nrepository: {filesystem: {baseDir: /r}}\n";
 #[rstest]
 #[case::json_file(&["-f", "a.json"], "", "")]
 #[case::yaml_file(&["--payload", "a.yaml"], "", "")]
-#[case::hidden_alias(&["-i", "a.yaml"], "", "")]
+#[case::hidden_alias(&["-f", "y.txt", "-i", "yaml"], "", "")]
 #[case::unknown_extension_is_json(&["-f", "a.txt"], "", "")]
 #[case::the_flag_beats_the_extension(&["-f", "y.txt", "--content-type", "yaml"], "", "")]
 #[case::media_type(&["-f", "y.txt", "--content-type", "application/yaml; charset=utf-8"], "", "")]

@@ -4,9 +4,11 @@
 
 #[path = "../../../core/tests/support/api_server.rs"]
 mod api_server;
+mod byte_server;
 #[path = "../../../core/tests/support/canary.rs"]
 mod canaries;
 mod canary;
+mod complete;
 mod completion;
 mod context_broken;
 mod context_catalogue;
@@ -17,8 +19,10 @@ mod context_input;
 mod context_rows;
 mod context_session_hook;
 mod environment;
+mod formats;
 mod git;
 mod globals;
+mod habits;
 mod masked_lists;
 mod openapi;
 mod plan;
@@ -31,12 +35,14 @@ mod repository_history;
 mod repository_remote;
 mod resource_apply;
 mod resource_apply_secrets;
+mod resource_copy;
 mod resource_delete;
 mod resource_diff;
 mod resource_get;
 mod resource_get_local;
 mod resource_list;
 mod resource_metadata;
+mod resource_request;
 mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
@@ -49,5 +55,6 @@ mod server_check;
 mod server_get;
 mod terminal;
 mod usage;
+mod validate;
 mod version;
 mod world;

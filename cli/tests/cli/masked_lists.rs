@@ -83,8 +83,6 @@ fn show_secrets_shows_the_entries() {
     let server = Server::new(&[("GET /shops", 200, BARE)]);
     let home = server.home();
     home.write("repo/shops/_/metadata.yaml", METADATA.1);
-    let store = "  secretStore: {file: {path: <home>/secrets.json, key: 0123456789abcdef0123456789abcdef}}\n";
-    home.write(".declarest/configs/contexts.yaml", &format!("{}{store}", home.catalogue()));
     let shown = home.run(&["resource", "get", "/shops", "--show-secrets"]).to_string();
     assert!(shown.contains("c4n-pin-1") && shown.contains("c4n-pin-2"), "{shown}");
 }

@@ -2,6 +2,7 @@
 
 use rstest::rstest;
 
+use crate::terminal::Terminal;
 use crate::world::World;
 
 /// `rio` differs, `lima` is equal, and `oslo` with its till is not on the server.
@@ -23,7 +24,7 @@ fn shops() -> World {
 /// A plan for everything in a file; its name.
 fn saved(world: &World) -> String {
     let file = world.home.path("plan.json").display().to_string();
-    let run = world.run(&["plan", "/shops", "-r", "--out", &file]);
+    let run = world.run(&["plan", "/shops", "--out", &file]);
     assert_eq!(run.code, 0, "{run}");
     file
 }
@@ -31,15 +32,18 @@ fn saved(world: &World) -> String {
 #[test]
 fn text() {
     let world = shops();
-    insta::assert_snapshot!(world.run(&["plan", "/shops", "-r"]), @r"
+    assert_eq!(world.run(&["plan", "/shops", "-r"]).to_string(), world.run(&["plan", "/shops"]).to_string());
+    insta::assert_snapshot!(world.run(&["plan", "/shops"]), @r#"
     exit 0
     --- stdout
     + /shops/oslo
     + /shops/oslo/tills/t1
-    ~ /shops/rio: /tags/1, /tier
+    ~ /shops/rio
+        /tags/1: "b" -> (removed)
+        /tier: "free" -> "gold"
     Plan: 2 to create, 1 to update, 0 to delete, 1 unchanged.
     --- stderr
-    ");
+    "#);
     assert!(world.writes().is_empty());
 }
 
@@ -60,6 +64,12 @@ fn json() {
     --- stdout
     {
       "revision": null,
+      "summary": {
+        "create": 0,
+        "update": 1,
+        "delete": 0,
+        "unchanged": 0
+      },
       "actions": [
         {
           "path": "/shops/rio",
@@ -67,16 +77,18 @@ fn json() {
           "reason": "different",
           "differences": [
             {
-              "path": "/tags/1",
-              "change": "add",
-              "desired": null,
-              "observed": "b"
+              "ResourcePath": "/shops/rio",
+              "Path": "/tags/1",
+              "Operation": "add",
+              "Local": null,
+              "Remote": "b"
             },
             {
-              "path": "/tier",
-              "change": "replace",
-              "desired": "gold",
-              "observed": "free"
+              "ResourcePath": "/shops/rio",
+              "Path": "/tier",
+              "Operation": "replace",
+              "Local": "gold",
+              "Remote": "free"
             }
           ]
         }
@@ -84,10 +96,139 @@ fn json() {
       "unchanged": 0,
       "targeted": 1,
       "failures": [],
-      "prune_refused": null
+      "pruneRefused": null
     }
     --- stderr
     "#);
+}
+
+#[test]
+fn a_plan_is_recursive_unless_the_flag_says_otherwise() {
+    let world = shops();
+    insta::assert_snapshot!(world.run(&["plan", "/shops", "--recursive=false"]), @r#"
+    exit 0
+    --- stdout
+    + /shops/oslo
+    ~ /shops/rio
+        /tags/1: "b" -> (removed)
+        /tier: "free" -> "gold"
+    Plan: 1 to create, 1 to update, 0 to delete, 1 unchanged.
+    --- stderr
+    "#);
+    insta::assert_snapshot!(world.run(&["plan", "/", "--recursive=false"]), @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    no local resources found under "/"; add --recursive for the 4 below its collections
+    "#);
+}
+
+#[test]
+fn markdown() {
+    let world = shops();
+    world.declare("shops/zoe/resource.yaml", "id: zoe\nnote: |\n  ```\n  x\n");
+    world.live("/shops/zoe", r#"{"id": "zoe"}"#);
+    world.declare("shops/bad/resource.json", "{");
+    insta::assert_snapshot!(world.run(&["plan", "/shops", "-o", "markdown"]), @r#"
+    exit 2
+    --- stdout
+    <!-- declarest-plan -->
+    ### Plan for `/shops`
+
+    Server `<server>/`. Plan: 2 to create, 2 to update, 0 to delete, 1 unchanged.
+
+    ````diff
+    + /shops/oslo
+    + /shops/oslo/tills/t1
+    ! /shops/rio
+    !   /tags/1: "b" -> (removed)
+    !   /tier: "free" -> "gold"
+    ! /shops/zoe
+    !   /note: (absent) -> "```\nx\n"
+    ````
+
+    - **failed** `/shops/bad`: "shops/bad/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
+    --- stderr
+    /shops/bad: "shops/bad/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
+    1 of 6 resources failed
+    "#);
+}
+
+#[test]
+fn markdown_has_a_limit() {
+    let world = World::new(&["/shops"], &[]);
+    for n in 0..900 {
+        let id = format!("shop-{n}-{}", "x".repeat(80));
+        world.declare(&format!("shops/{id}/resource.json"), &format!(r#"{{"id": "{id}"}}"#));
+    }
+    let run = world.run(&["plan", "/shops", "-o", "markdown"]);
+    assert!(run.stdout.len() < 65_000, "{}", run.stdout.len());
+    assert!(run.stdout.contains(" more resources are not shown."), "{run}");
+}
+
+#[test]
+fn markdown_is_for_plans_only() {
+    insta::assert_snapshot!(shops().run(&["resource", "diff", "/shops", "-o", "markdown"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    "declarest resource diff" prints text, JSON and YAML only; remove --output markdown
+    "#);
+}
+
+#[test]
+fn colours_mark_the_steps() {
+    let world = shops();
+    let command = world.home.command(&["plan", "/shops", "--ignore-warnings"], &[("TERM", "xterm")]);
+    let (code, shown) = Terminal::start(command).end();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("\u{1b}[32m+ /shops/oslo\u{1b}[0m"), "{shown}");
+    assert!(shown.contains("\u{1b}[33m~ /shops/rio\u{1b}[0m"), "{shown}");
+}
+
+#[test]
+fn long_values_are_folded() {
+    let world = shops();
+    world.declare(
+        "shops/rio/resource.yaml",
+        &format!("id: rio\ntier: {}\ntags: [1, 2, 3, 4, 5, 6]\n", "x".repeat(100)),
+    );
+    insta::assert_snapshot!(world.run(&["plan", "/shops/rio"]), @r#"
+    exit 0
+    --- stdout
+    ~ /shops/rio
+        /tags/0: "a" -> 1
+        /tags/1: "b" -> 2
+        /tags/2: (absent) -> 3
+        /tags/3: (absent) -> 4
+        /tags/4: (absent) -> 5
+        /tags/5: (absent) -> 6
+        /tier: "free" -> "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx... (102 characters)
+    Plan: 0 to create, 1 to update, 0 to delete, 0 unchanged.
+    --- stderr
+    "#);
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_writes_nothing() {
+    let world = shops();
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops", "--dry-run"]), @r#"
+    exit 0
+    --- stdout
+    + /shops/oslo
+    ~ /shops/rio
+        /tags/1: "b" -> (removed)
+        /tier: "free" -> "gold"
+    Plan: 1 to create, 1 to update, 0 to delete, 1 unchanged.
+    --- stderr
+    [OK] command executed successfully.
+    "#);
+    let file = saved(&world);
+    let planned = world.run(&["resource", "apply", "--plan", &file, "--dry-run", "-o", "json"]);
+    assert!(planned.stdout.contains("\"create\": 2"), "{planned}");
+    assert!(world.writes().is_empty());
+    let both = world.run(&["resource", "apply", "/shops", "--dry-run", "--refresh"]);
+    assert_eq!(both.code, 1, "{both}");
 }
 
 #[rstest]

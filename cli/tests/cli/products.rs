@@ -47,7 +47,7 @@ fn members_that_git_does_not_declare_are_not_drift(#[case] declared: Value, #[ca
     let run = place.run(&["resource", "diff", "/realms/rio", "-o", "json"]);
     assert_eq!(differences(&run), expected, "{run}");
     let run = place.run(&["plan", "/", "-r", "-o", "json"]);
-    assert_eq!(run.stdout.contains("\"update\""), !expected.is_empty(), "{run}");
+    assert_eq!(run.stdout.contains("\"step\": \"update\""), !expected.is_empty(), "{run}");
 }
 
 #[test]

@@ -143,8 +143,12 @@ fn nothing_to_commit_is_a_success() {
 fn a_commit_needs_a_message() {
     let home = Home::with_catalogue(WITHOUT_REMOTE);
     let run = home.run(&["repository", "commit"]);
-    assert_eq!(run.code, 1, "{run}");
-    assert!(run.stderr.contains("--message <TEXT>"), "{run}");
+    insta::assert_snapshot!(run, @r"
+    exit 2
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: message is required: give it with --message.
+    ");
     insta::assert_snapshot!(home.run(&["repository", "commit", "-m", "  "]), @r"
     exit 2
     --- stdout

@@ -64,8 +64,7 @@ fn json() {
         "author": "Alice",
         "email": "alice@test",
         "date": "2026-01-03T12:00:00-05:30",
-        "subject": "open earlier",
-        "body": ""
+        "subject": "open earlier"
       },
       {
         "hash": "89925c9f717abcd1be651846e3c71f2f5575ab04",
@@ -96,15 +95,16 @@ fn oneline() {
 #[case(&[], "open earlier|Add Ava|declarest: save resource /shops/rio")]
 #[case(&["--max-count", "1"], "open earlier")]
 #[case(&["--max-count", "2", "--reverse"], "Add Ava|open earlier")]
-#[case(&["--max-count", "0"], "")]
+#[case(&["--max-count", "0"], "open earlier|Add Ava|declarest: save resource /shops/rio")]
 #[case(&["--author", "ALICE@"], "open earlier|Add Ava|declarest: save resource /shops/rio")]
 #[case(&["--author", "bob"], "")]
 #[case(&["--grep", "JUNE"], "Add Ava")]
 #[case(&["--since", "2026-01-02"], "open earlier|Add Ava")]
-#[case(&["--until", "2026-01-02"], "Add Ava|declarest: save resource /shops/rio")]
+#[case(&["--until", "2026-01-02"], "declarest: save resource /shops/rio")]
+#[case(&["--until", "2026-01-02 23:59:59"], "Add Ava|declarest: save resource /shops/rio")]
 #[case(&["--since", "2026-01-02T12:00:01Z"], "open earlier")]
 #[case(&["--until", "2026-01-01T11:00:00Z"], "declarest: save resource /shops/rio")]
-#[case(&["--since", "2026-01-02", "--until", "2026-01-02"], "Add Ava")]
+#[case(&["--since", "2026-01-02", "--until", "2026-01-03"], "Add Ava")]
 #[case(&["--path", "shops"], "Add Ava|declarest: save resource /shops/rio")]
 #[case(&["--path", "/shops/rio/"], "declarest: save resource /shops/rio")]
 #[case(&["--path", "shops/rio", "--path", "README.md"], "open earlier|declarest: save resource /shops/rio")]

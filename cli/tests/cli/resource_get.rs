@@ -217,7 +217,6 @@ fn defaults_are_pruned() {
 #[case::source(&["/a", "--source", "both"], 2, "--source \"both\" is not supported")]
 #[case::method(&["/a", "--http-method", "A B"], 2, "is not an HTTP method")]
 #[case::method_of_repository(&["/a", "--source", "repository", "--http-method", "PUT"], 2, "managed-server")]
-#[case::no_store(&["/shops/42", "--show-secrets"], 2, "secret provider is not configured")]
 #[case::not_declared(&["/a", "--source", "repository"], 3, "not found")]
 #[case::format(&["/a", "-o", "xml"], 2, "invalid output format")]
 #[case::flag(&["/a", "--nope"], 1, "--nope")]

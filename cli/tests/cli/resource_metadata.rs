@@ -45,35 +45,54 @@ fn get_lays_what_is_stored_over_conventions() {
     operations:
         compare:
             path: ./{{/id}}
+            transforms: []
         create:
+            headers: {}
             method: POST
             path: .
-        defaults:
+            query: {}
             transforms: []
+        defaults:
+            transforms:
+                - excludeAttributes:
+                    - /etag
         delete:
+            headers: {}
             method: DELETE
             path: ./{{/id}}
+            query: {}
+            transforms: []
         get:
+            headers: {}
             method: GET
             path: ./{{/id}}
+            query: {}
+            transforms: []
         list:
+            headers: {}
             method: GET
             path: .
+            query: {}
             transforms:
                 - jqExpression: .items
         update:
+            headers: {}
             method: PATCH
             path: ./{{/id}}
             query:
                 by: '{{/id}}'
+            transforms: []
     resource:
         alias: /name
+        defaults: {}
         externalizedAttributes: []
         id: /id
         remoteCollectionPath: /api/customers
         requiredAttributes: []
         secret: false
         secretAttributes: []
+    selector:
+        descendants: false
     --- stderr
     ");
 }
@@ -110,7 +129,8 @@ fn overrides_are_what_is_stored() {
 
 #[test]
 fn what_the_server_knows_is_inferred() {
-    insta::assert_snapshot!(shown(&["get", "/known/a"]), @r"
+    let run = metadata(&Server::new(ROUTES).home(), &["get", "/known/a", "-o", "yaml"], "");
+    insta::assert_snapshot!(run, @r"
     exit 0
     --- stdout
     operations:
@@ -311,7 +331,6 @@ fn set_goes_to_the_directory_of_metadata() {
 }
 
 #[rstest]
-#[case::nothing_stored(&["get", "/nowhere"], "", 3, "not found")]
 #[case::no_overrides(&["get", "/known/", "--overrides-only"], "", 3, "not found")]
 #[case::no_path(&["resolve"], "", 2, "path is required")]
 #[case::operation(&["render", "/a", "drop"], "", 2, "use get, create, update")]
@@ -326,4 +345,125 @@ fn failures(#[case] args: &[&str], #[case] stdin: &str, #[case] code: i32, #[cas
     let run = metadata(&home(), args, stdin);
     assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{}", run.stderr);
     assert!(run.stderr.contains(fragment), "{}", run.stderr);
+}
+
+#[test]
+fn a_path_that_neither_documents_nor_the_server_know_is_not_found() {
+    let run = metadata(&Server::new(ROUTES).home(), &["get", "/nowhere"], "");
+    assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run}");
+    assert!(run.stderr.contains("not found"), "{run}");
+}
+
+/// The document describes clients, whose `secret` is inferred to be secret.
+const CLIENTS: &str = r#"{"openapi": "3.0.3", "paths": {
+    "/clients": {"get": {}, "post": {}},
+    "/clients/{id}": {"get": {}, "put": {}}
+}}"#;
+
+#[test]
+fn inferred_metadata_is_added_to_stored_metadata() {
+    let home = home();
+    home.write("openapi.json", CLIENTS);
+    let catalogue = home.catalogue().replace("auth: {", "openapi: '<home>/openapi.json', auth: {");
+    home.write(".declarest/configs/contexts.yaml", &catalogue);
+    home.write(
+        "repo/clients/_/metadata.yaml",
+        "resource: {id: /uid, secretAttributes: [/registrationAccessToken]}\n\
+         operations: {compare: {transforms: [{excludeAttributes: [/seen]}]}}\n",
+    );
+    let run = metadata(&home, &["infer", "/clients/", "--apply", "-o", "yaml"], "");
+    insta::assert_snapshot!(run, @r"
+    exit 0
+    --- stdout
+    operations:
+        compare:
+            transforms:
+                - excludeAttributes:
+                    - /seen
+    resource:
+        alias: '{{/id}}'
+        id: /uid
+        secretAttributes:
+            - /registrationAccessToken
+            - /secret
+    --- stderr
+    ");
+    let stored = home.read("repo/clients/_/metadata.yaml");
+    assert!(run.stdout == stored, "{stored}");
+}
+
+#[test]
+fn a_list_of_secrets_is_not_shortened_by_an_inferred_one() {
+    let home = home();
+    home.write(
+        "repo/_/_/metadata.yaml",
+        "selector: {descendants: true}\nresource: {secretAttributes: [/pin]}\n",
+    );
+    let run = metadata(&home, &["infer", "/clients/", "--apply"], "");
+    assert_eq!(run.code, 0, "{run}");
+    let stored = home.read("repo/clients/_/metadata.yaml");
+    assert!(stored.contains("- /pin\n") && stored.contains("- /secret\n"), "{stored}");
+}
+
+#[test]
+fn get_shows_the_documents_that_govern_a_path_without_a_request() {
+    let server = Server::new(ROUTES);
+    let home = server.home();
+    home.write(
+        "repo/shops/_/metadata.yaml",
+        "resource: {id: /uid}\noperations: {get: {query: {full: 'yes'}}}\n",
+    );
+    let run = metadata(&home, &["get", "/shops/rio", "-o", "yaml"], "");
+    insta::assert_snapshot!(run, @r#"
+    exit 0
+    --- stdout
+    operations:
+        compare:
+            path: ./{{/id}}
+            transforms: []
+        create:
+            headers: {}
+            method: POST
+            path: .
+            query: {}
+            transforms: []
+        defaults:
+            transforms: []
+        delete:
+            headers: {}
+            method: DELETE
+            path: ./{{/id}}
+            query: {}
+            transforms: []
+        get:
+            headers: {}
+            method: GET
+            path: ./{{/id}}
+            query:
+                full: "yes"
+            transforms: []
+        list:
+            headers: {}
+            method: GET
+            path: .
+            query: {}
+            transforms: []
+        update:
+            headers: {}
+            method: PUT
+            path: ./{{/id}}
+            query: {}
+            transforms: []
+    resource:
+        alias: /id
+        defaults: {}
+        externalizedAttributes: []
+        id: /uid
+        remoteCollectionPath: /shops
+        requiredAttributes: []
+        secret: false
+        secretAttributes: []
+    --- stderr
+    "#);
+    assert_eq!(server.requests(), "");
 }

@@ -15,6 +15,7 @@ fn without_arguments_help_is_printed() {
       resource    Read, compare and change resources
       secret      Manage secrets in a store, and their placeholders in files
       plan        Show what an apply would create, update and delete, and optionally save the plan
+      validate    Check the files of the repository without requests
       server      Check and inspect the managed server
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build

@@ -44,12 +44,7 @@ impl Declaration {
     /// Writes the declaration to its document in `store`, the metadata directory. A document that already contains
     /// it is not written. Blocks.
     pub fn write(&self, store: &Store) -> Result<(), AuthoringError> {
-        let before = match store.read_metadata(&self.selector) {
-            Ok(file) => Document::decode(file.format, &file.content)
-                .map_err(|error| self.failed(&error.located(file.format, &file.content)))?,
-            Err(RepositoryError::MetadataMissing { .. }) => Document::default(),
-            Err(error) => return Err(error.into()),
-        };
+        let before = stored(store, &self.selector)?;
         let mut document = before.clone();
         let resource = document.resource.get_or_insert_default();
         match &self.what {
@@ -73,8 +68,23 @@ impl Declaration {
     }
 
     fn failed(&self, error: &dyn std::error::Error) -> AuthoringError {
-        AuthoringError::Declare { stem: self.selector.document_stem(), reason: error.to_string() }
+        undeclarable(&self.selector, error)
     }
+}
+
+/// Returns the document of a selector in `store`, which is empty if there is no file.
+pub(super) fn stored(store: &Store, selector: &Selector) -> Result<Document, AuthoringError> {
+    match store.read_metadata(selector) {
+        Ok(file) => Document::decode(file.format, &file.content)
+            .map_err(|error| undeclarable(selector, &error.located(file.format, &file.content))),
+        Err(RepositoryError::MetadataMissing { .. }) => Ok(Document::default()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the error of metadata that cannot be added to the document of `selector`.
+pub(super) fn undeclarable(selector: &Selector, error: &dyn std::error::Error) -> AuthoringError {
+    AuthoringError::Declare { stem: selector.document_stem(), reason: error.to_string() }
 }
 
 /// Returns the declarations of the attributes that were `handled` in the resources of a batch. Without a

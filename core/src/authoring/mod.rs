@@ -10,12 +10,14 @@ mod conceal;
 mod declare;
 mod detection;
 mod error;
+mod inferred;
 mod items;
 
 pub use conceal::{Attributes, Concealed, SecretOptions, conceal};
 pub use declare::Declaration;
 pub use detection::{Detected, detect_stored};
 pub use error::AuthoringError;
+pub use inferred::add_inferred;
 pub use items::{drafts_of, is_list};
 
 use std::sync::Arc;

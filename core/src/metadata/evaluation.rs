@@ -161,9 +161,7 @@ impl<'a> Evaluation<'a> {
         rendered: &mut Rendered,
     ) {
         let own = self.body_descriptor();
-        let is_stated =
-            self.subject.descriptor.is_some_and(|own| own.payload_type.class() != Class::Structured)
-                || self.rules.format.is_some();
+        let is_stated = self.subject.descriptor.is_some_and(is_sent_as_stored) || self.rules.format.is_some();
         let format = is_stated.then_some(own.payload_type);
         if rendered.accept.is_empty() {
             let described = described.and_then(|described| described.response_media_type(format));
@@ -234,7 +232,7 @@ impl<'a> Evaluation<'a> {
     /// Returns the format of the body if neither metadata nor `OpenAPI` states one: text and bytes keep their format,
     /// and structured payloads use the concrete format of metadata, otherwise JSON, regardless of how they are stored.
     pub(super) fn body_descriptor(&self) -> Descriptor {
-        let own = self.subject.descriptor.filter(|own| own.payload_type.class() != Class::Structured);
+        let own = self.subject.descriptor.filter(|own| is_sent_as_stored(own));
         if let Some(descriptor) = own.or(self.rules.format.as_ref()) {
             return descriptor.clone();
         }
@@ -442,6 +440,12 @@ fn absolute(parts: &[&str]) -> Result<String, &'static str> {
 fn ancestor(path: &LogicalPath, depth: usize) -> LogicalPath {
     let surplus = path.segments().count().saturating_sub(depth);
     (0..surplus).fold(path.clone(), |path, _| path.parent().unwrap_or(path))
+}
+
+/// Whether a payload is sent in the format of its file unless metadata states another. YAML is a form in which people
+/// write JSON, which most servers expect.
+fn is_sent_as_stored(own: &Descriptor) -> bool {
+    !matches!(own.payload_type, PayloadType::Json | PayloadType::Yaml)
 }
 
 #[cfg(test)]

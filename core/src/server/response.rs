@@ -126,6 +126,18 @@ impl Response {
         })
     }
 
+    /// Returns the format that the Content-Type states for `value`, the content of this answer; `None` for JSON, for an
+    /// unknown type, and for a type that does not describe the value.
+    pub fn descriptor_of(&self, value: &Value) -> Option<Descriptor> {
+        let stated = Descriptor::from_media_type(self.content_type.as_deref()?)?;
+        let described = match stated.payload_type.class() {
+            Class::Text => matches!(value, Value::String(_)),
+            Class::Binary => matches!(value, Value::Bytes(_)),
+            Class::Structured => matches!(value, Value::Object(_) | Value::Array(_)),
+        };
+        (described && stated.payload_type != PayloadType::Json).then_some(stated)
+    }
+
     /// Whether the Content-Type is that of an HTML page. Portals, login forms and gateways answer any request with
     /// such a page and status 200, so it says nothing about the resource.
     fn is_page(&self) -> bool {

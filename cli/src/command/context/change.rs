@@ -7,7 +7,7 @@ use declarest_core::secrets::Secret;
 use crate::context::{Catalogue, MetadataSource, Session, Stored, Text};
 use crate::error::Failure;
 use crate::invocation::{Invocation, block_on};
-use crate::output::{OutputPolicy, to_stderr};
+use crate::output::{self, OutputPolicy, to_stderr};
 use crate::repository::Repository;
 use crate::terminal;
 use crate::workspace::Workspace;
@@ -28,8 +28,7 @@ pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure
     if picked {
         let answer = terminal::ask(&format!("Delete context \"{name}\"? [y/N]"), false)?;
         if !matches!(answer.expose().trim(), "y" | "Y" | "yes") {
-            to_stderr("delete canceled");
-            return Ok(());
+            return Ok(output::print(b"delete canceled\n")?);
         }
     }
     let mut catalogue = stored.catalogue.clone();

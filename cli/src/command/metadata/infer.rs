@@ -1,9 +1,9 @@
 //! `resource metadata infer`.
 
 use clap::Args;
+use declarest_core::authoring::add_inferred;
 use declarest_core::metadata::Api;
 use declarest_core::metadata::inference::infer;
-use declarest_core::repository::DefaultsEdit;
 
 use super::{Subject, workspace};
 use crate::error::Failure;
@@ -15,7 +15,7 @@ use crate::target::PathArguments;
 pub struct InferArguments {
     #[command(flatten)]
     path: PathArguments,
-    /// Store the printed metadata for exactly this path; replaces existing metadata
+    /// Add it to the metadata that is stored for exactly this path, which takes precedence; prints the result
     #[arg(short, long)]
     apply: bool,
     #[arg(short, long, hide = true)]
@@ -33,11 +33,11 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
         let workspace = workspace(invocation).await?;
         let document = workspace.metadata.api().map(Api::document);
         let inferred = infer(&subject.text, document)?;
-        if arguments.apply {
-            let store = workspace.metadata_store()?;
-            store.write_metadata(&subject.selector, &inferred.encode_yaml()?, &DefaultsEdit::default())?;
+        if !arguments.apply {
+            return Ok(inferred);
         }
-        Ok(inferred)
+        let (store, governed) = (workspace.metadata_store()?, subject.representative()?);
+        Ok(add_inferred(&store, &workspace.metadata, &subject.selector, &governed, &inferred)?)
     })?;
     Ok(output.show(&inferred.to_value(), None)?)
 }

@@ -1,9 +1,10 @@
 //! Commands that print metadata without rendering: `get` and `resolve`.
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::metadata::Api;
 use declarest_core::metadata::document::{Document, merge};
 use declarest_core::metadata::inference::{conventions, infer_all, is_collection};
+use declarest_core::metadata::{Api, OperationName};
+use declarest_core::payload::Value;
 use declarest_core::repository::RepositoryError;
 
 use super::{Subject, workspace};
@@ -19,17 +20,43 @@ pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) 
     let subject = Subject::new(path, invocation)?;
     let missing = || RepositoryError::MetadataMissing { stem: subject.selector.document_stem() };
     let shown = block_on(async {
-        let stored = Workspace::local(invocation).await?.metadata.stored(&subject.selector)?;
+        let metadata = Workspace::local(invocation).await?.metadata;
         if overrides_only {
+            let stored = metadata.stored(&subject.selector)?;
             return Ok(stored.last().ok_or_else(missing)?.to_value());
         }
-        if stored.is_empty() {
+        let stored = metadata.stored(&subject.selector)?;
+        let governing = metadata.rules(&subject.representative()?)?;
+        if stored.is_empty() && governing.stated().is_empty() {
             return Ok(inferred(&subject, invocation).await?.ok_or_else(missing)?.to_value());
         }
-        let stored = stored.iter().map(|document| document.to_value());
-        Ok(stored.fold(conventions(&subject.text)?.to_value(), merge))
+        let default = merge(vacant(subject.selector.is_collection()), conventions(&subject.text)?.to_value());
+        let shown = merge(default, governing.resolved().to_document().to_value());
+        // A document of a selector may contain fields that do not apply to its representative path.
+        Ok(stored.iter().map(|document| document.to_value()).fold(shown, merge))
     })?;
     Ok(output.show(&shown, None)?)
+}
+
+/// Returns the parts of a metadata document that are empty by default.
+fn vacant(collection: bool) -> Value {
+    let object = |members: Vec<(&str, Value)>| {
+        Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    };
+    let empty = || object(Vec::new());
+    let operation = |name: OperationName| {
+        let sent = [("query", empty()), ("headers", empty())];
+        let sent = sent.into_iter().filter(|_| name != OperationName::Compare);
+        (name.key(), object(sent.chain([("transforms", Value::Array(Vec::new()))]).collect()))
+    };
+    let operations = OperationName::ALL.into_iter().map(operation).collect();
+    let mut members =
+        vec![("operations", object(operations)), ("resource", object(vec![("defaults", empty())]))];
+    // Only documents of collections may have a selector.
+    if collection {
+        members.push(("selector", object(vec![("descendants", false.into())])));
+    }
+    object(members)
 }
 
 /// Returns the inferred metadata of a path without stored metadata, if the server or its `OpenAPI` document has it.

@@ -2,7 +2,7 @@
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::repository::{Author, HistoryFilter, LoggedCommit};
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
@@ -35,6 +35,7 @@ struct Record {
     email: String,
     date: String,
     subject: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     body: String,
 }
 
@@ -58,30 +59,31 @@ pub fn history(arguments: &HistoryArguments, invocation: &Invocation) -> Result<
 
 impl HistoryArguments {
     fn filter(&self) -> Result<HistoryFilter, DateError> {
-        let date = |flag, text: &Option<String>, last| {
-            text.as_deref().map(|text| seconds(flag, text, last)).transpose()
-        };
+        let date = |flag, text: &Option<String>| text.as_deref().map(|text| seconds(flag, text)).transpose();
         Ok(HistoryFilter {
             author: self.author.clone(),
             grep: self.grep.clone(),
-            since: date("--since", &self.since, false)?,
-            until: date("--until", &self.until, true)?,
+            since: date("--since", &self.since)?,
+            until: date("--until", &self.until)?,
             paths: self.path.clone(),
-            max_count: self.max_count,
+            // As in v0.3.8, 0 does not limit.
+            max_count: self.max_count.filter(|count| *count > 0),
             reverse: self.reverse,
         })
     }
 }
 
-/// Returns a time in seconds since 1970. For a day, this is its first second, or its `last` one.
-fn seconds(flag: &'static str, text: &str, last: bool) -> Result<i64, DateError> {
+/// Returns a time in seconds since 1970. For a day, this is its first second. Times without an offset are in UTC.
+fn seconds(flag: &'static str, text: &str) -> Result<i64, DateError> {
     let refused = |_| DateError { flag, text: text.to_owned() };
     let text = text.trim();
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.as_second());
     }
-    let day = Date::strptime("%Y-%m-%d", text).map_err(refused)?;
-    let time = if last { day.at(23, 59, 59, 0) } else { day.at(0, 0, 0, 0) };
+    let time = match DateTime::strptime("%Y-%m-%d %H:%M:%S", text) {
+        Ok(time) => time,
+        Err(_) => Date::strptime("%Y-%m-%d", text).map_err(refused)?.at(0, 0, 0, 0),
+    };
     Ok(time.to_zoned(TimeZone::UTC).map_err(refused)?.timestamp().as_second())
 }
 
@@ -141,14 +143,14 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("2026-01-31", 1_769_817_600, 1_769_903_999)]
-    #[case(" 1970-01-01 ", 0, 86399)]
-    #[case("2026-01-31T00:00:00Z", 1_769_817_600, 1_769_817_600)]
-    #[case("2026-01-31T01:00:00+01:00", 1_769_817_600, 1_769_817_600)]
-    #[case("2026-01-31t00:00:00.75z", 1_769_817_600, 1_769_817_600)]
-    fn dates(#[case] text: &str, #[case] since: i64, #[case] until: i64) {
-        let found = [false, true].map(|last| seconds("--since", text, last).unwrap());
-        assert_eq!(found, [since, until]);
+    #[case("2026-01-31", 1_769_817_600)]
+    #[case(" 1970-01-01 ", 0)]
+    #[case("2026-01-31 00:00:01", 1_769_817_601)]
+    #[case("2026-01-31T00:00:00Z", 1_769_817_600)]
+    #[case("2026-01-31T01:00:00+01:00", 1_769_817_600)]
+    #[case("2026-01-31t00:00:00.75z", 1_769_817_600)]
+    fn dates(#[case] text: &str, #[case] expected: i64) {
+        assert_eq!(seconds("--since", text).unwrap(), expected);
     }
 
     #[rstest]
@@ -159,7 +161,7 @@ mod tests {
     #[case("31.01.2026")]
     #[case("2026-01-31T00:00:00")]
     fn invalid_dates_are_rejected(#[case] text: &str) {
-        assert!(seconds("--until", text, true).is_err());
+        assert!(seconds("--until", text).is_err());
     }
 
     #[test]

@@ -45,9 +45,9 @@ pub struct StatusArguments {
 
 #[derive(Debug, Args)]
 pub struct CommitArguments {
-    /// Message of the commit
-    #[arg(short, long, value_name = "TEXT", required = true)]
-    message: String,
+    /// Message of the commit; required
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ pub struct ResetArguments {
 
 #[derive(Debug, Args)]
 pub struct HistoryArguments {
-    /// Maximum number of commits
+    /// Maximum number of commits; 0 does not limit
     #[arg(long, value_name = "N")]
     max_count: Option<usize>,
     /// Part of the author's name or address; case-insensitive
@@ -75,10 +75,10 @@ pub struct HistoryArguments {
     /// Part of the message; case-insensitive
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
-    /// Commits at or after this time: YYYY-MM-DD (in UTC) or RFC 3339
+    /// Commits at or after this time: YYYY-MM-DD or "YYYY-MM-DD HH:MM:SS" (in UTC), or RFC 3339
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
-    /// Commits at or before this time; a date includes the whole day
+    /// Commits at or before this time; a date is its beginning
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
     /// Commits that changed this file or directory; may be repeated

@@ -64,11 +64,14 @@ struct Committed {
 /// `repository commit`.
 pub fn commit(arguments: &CommitArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
-    if arguments.message.trim().is_empty() {
+    let Some(message) = &arguments.message else {
+        return Err(Failure::invalid("message is required: give it with --message"));
+    };
+    if message.trim().is_empty() {
         return Err(RepositoryUseError::BlankMessage.into());
     }
     let worktree = worktree(invocation.context()?, Contact::None, "a commit")?;
-    let revision = worktree.commit(&arguments.message)?;
+    let revision = worktree.commit(message)?;
     let summary = match &revision {
         Some(revision) => format!("committed {revision}"),
         None => "there is nothing to commit".to_owned(),

@@ -13,9 +13,10 @@ use declarest_core::secrets::with_placeholders_of;
 use declarest_core::sync::{self, Intent, Observed, Options, Resource, SavedPlan, Step, Stop};
 
 use super::change::Change;
+use super::outcome::{self, show_plan};
+use super::record;
 use super::source::MethodArgument;
 use super::targets::{Targets, subject};
-use super::{outcome, record};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
 use crate::invocation::{Invocation, block_on};
@@ -46,6 +47,9 @@ pub struct ApplyArguments {
     /// Also update resources that are equal
     #[arg(long)]
     force: bool,
+    /// Print the plan, and change nothing
+    #[arg(long, conflicts_with = "refresh")]
+    dry_run: bool,
     /// Apply a plan of "declarest plan --out", unless it is stale
     #[arg(
         long,
@@ -58,15 +62,16 @@ pub struct ApplyArguments {
 /// `resource apply`: brings resources to their desired state.
 pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), Failure> {
     if let Some(file) = &arguments.plan {
-        return apply_plan(file, &arguments.write, invocation);
+        return apply_plan(file, arguments, invocation);
     }
     let options = Options { force: arguments.force, ..Options::default() };
-    write(&arguments.write, &options, &[OperationName::Create, OperationName::Update], invocation)
+    let operations = [OperationName::Create, OperationName::Update];
+    write(&arguments.write, &options, &operations, arguments.dry_run, invocation)
 }
 
 /// Applies the plan in `file`.
-fn apply_plan(file: &Path, arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::JsonDefault)?;
+fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(policy(arguments.dry_run))?;
     let shown = file.display().to_string();
     let content = std::fs::read(file).map_err(|error| {
         let message = format!("cannot read {shown}: {error}");
@@ -82,30 +87,43 @@ fn apply_plan(file: &Path, arguments: &WriteArguments, invocation: &Invocation) 
     block_on(async {
         let workspace = Workspace::connected(invocation).await?;
         let targets = Targets::declared(&workspace, &path, saved.subject.recursive)?;
-        let run = Run { arguments, options, workspace: &workspace, output: &output, invocation };
-        run.write_targets(targets, Some(&saved)).await
+        let run = Run {
+            arguments: &arguments.write,
+            options,
+            only_plan: arguments.dry_run,
+            workspace: &workspace,
+            output: &output,
+            invocation,
+        };
+        run.write_targets(&path, targets, Some(&saved)).await
     })
 }
 
 /// `resource create`: creates resources.
 pub fn create(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
     let options = Options { intent: Intent::Create, ..Options::default() };
-    write(arguments, &options, &[OperationName::Create], invocation)
+    write(arguments, &options, &[OperationName::Create], false, invocation)
 }
 
 /// `resource update`: updates resources.
 pub fn update(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
     let options = Options { intent: Intent::Update, ..Options::default() };
-    write(arguments, &options, &[OperationName::Update], invocation)
+    write(arguments, &options, &[OperationName::Update], false, invocation)
+}
+
+/// Returns the output policy. A dry run prints its plan.
+const fn policy(dry_run: bool) -> OutputPolicy {
+    if dry_run { OutputPolicy::Plan } else { OutputPolicy::JsonDefault }
 }
 
 fn write(
     arguments: &WriteArguments,
     options: &Options,
     operations: &[OperationName],
+    dry_run: bool,
     invocation: &Invocation,
 ) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::JsonDefault)?;
+    let output = invocation.output(policy(dry_run))?;
     let target = arguments.path.target(invocation)?;
     let overrides = arguments.method.overrides(operations)?;
     let input = arguments.input.payload(Literals::WithAssignments)?;
@@ -116,7 +134,14 @@ fn write(
     }
     block_on(async {
         let workspace = Workspace::connected_with(invocation, overrides).await?;
-        let run = Run { arguments, options, workspace: &workspace, output: &output, invocation };
+        let run = Run {
+            arguments,
+            options,
+            only_plan: dry_run,
+            workspace: &workspace,
+            output: &output,
+            invocation,
+        };
         run.write(&target, input).await
     })
 }
@@ -124,6 +149,8 @@ fn write(
 struct Run<'a> {
     arguments: &'a WriteArguments,
     options: &'a Options,
+    /// Whether the plan is printed and nothing is written.
+    only_plan: bool,
     workspace: &'a Workspace<'a>,
     output: &'a Output,
     invocation: &'a Invocation,
@@ -136,11 +163,16 @@ impl Run<'_> {
             Some(input) => Targets::written(&session, &target.path, input)?,
             None => Targets::declared(self.workspace, &target.path, self.arguments.recursive)?,
         };
-        self.write_targets(targets, None).await
+        self.write_targets(&target.path, targets, None).await
     }
 
     /// Plans and applies. If `saved` is given, applies only if the plan equals it.
-    async fn write_targets(&self, targets: Targets, saved: Option<&SavedPlan>) -> Result<(), Failure> {
+    async fn write_targets(
+        &self,
+        path: &LogicalPath,
+        targets: Targets,
+        saved: Option<&SavedPlan>,
+    ) -> Result<(), Failure> {
         // Plan, and compare with the saved plan.
         let session = self.workspace.session()?;
         let shows = self.invocation.settings.verbosity > 0;
@@ -153,6 +185,10 @@ impl Run<'_> {
             outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
             let about = subject(&session, &saved.subject.path, saved.subject.recursive);
             saved.check(&about, &plan)?;
+        }
+        if self.only_plan {
+            show_plan(self.output, &plan, path.as_str(), &session, self.invocation)?;
+            return outcome::check(&plan.failures, targeted, &self.invocation.messages);
         }
         // Apply.
         for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {

@@ -70,11 +70,11 @@ pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), F
             Place::ManagedServer | Place::Both => Workspace::connected_with(invocation, overrides).await?,
         };
         let Some(authoring) = authoring else {
-            return on_server(arguments, &workspace, &target.path).await;
+            return on_server(&workspace, &target.path, arguments.recursive).await;
         };
         let store = authoring.store()?;
         if arguments.source == Place::Both {
-            on_server(arguments, &workspace, &target.path).await?;
+            on_server(&workspace, &target.path, arguments.recursive).await?;
         }
         in_repository(&workspace, &store, &target.path, arguments.recursive)?;
         authoring.finish()?;
@@ -83,19 +83,19 @@ pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), F
 }
 
 /// Deletes the declared resources at `path` on the server. If none is declared, deletes the resource of the server.
-async fn on_server(
-    arguments: &DeleteArguments,
+pub async fn on_server(
     workspace: &Workspace<'_>,
     path: &LogicalPath,
+    recursive: bool,
 ) -> Result<(), Failure> {
     let session = workspace.session_without_secrets()?;
     let declares = workspace.context.context.repository.is_some();
-    if arguments.recursive && !declares {
+    if recursive && !declares {
         return Err(Failure::invalid(
             "--recursive deletes resources that the repository declares, but the context has no repository",
         ));
     }
-    let declared = if declares { Targets::if_declared(workspace, path, arguments.recursive)? } else { None };
+    let declared = if declares { Targets::if_declared(workspace, path, recursive)? } else { None };
     let selection = match declared {
         Some(targets) => targets.selection,
         None => Selection { given: vec![by_path(workspace, path).await?], ..Selection::default() },

@@ -154,7 +154,7 @@ fn text(
         Some(section(action.path.as_str(), compared, style))
     });
     let mut sections: Vec<String> = differing.collect();
-    if !single {
+    if drifts.len() > 1 {
         sections.push(summary(&drifts));
     }
     sections.join("\n")

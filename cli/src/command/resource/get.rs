@@ -40,6 +40,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
     let output = invocation.output(OutputPolicy::PayloadNoYaml)?;
     let target = arguments.path.target(invocation)?;
     let source = arguments.source.source()?;
+    arguments.exclusions.check()?;
     let secrets = Secrets::new(arguments.show_secrets, invocation)?;
     let (read, rules, metadata) = block_on(async {
         let (mut read, rules) = read(arguments, source, &target, invocation).await?;

@@ -60,7 +60,7 @@ impl Item {
     /// Creates the item of a resource that was requested at `path`. The rules are those of the path with its alias.
     /// The secrets are those of every path that it was found by. The payload may also be that of a collection.
     pub fn observed(path: &LogicalPath, observed: Observed, metadata: &Metadata) -> Result<Self, Failure> {
-        let Observed { at, payload, .. } = observed;
+        let Observed { at, payload, descriptor, .. } = observed;
         let payload = payload.unwrap_or_default();
         let identity = at.rules.identify(path, &payload).unwrap_or(at.identity);
         let collection = path.parent().unwrap_or_else(LogicalPath::root);
@@ -72,7 +72,7 @@ impl Item {
             item.secret_attributes.extend_from_slice(&rules.resolved().secret_attributes);
         }
         let list = metadata.has_wildcard_child(path)? || item.may_be_list();
-        Ok(Self { descriptor: at.descriptor, list, ..item })
+        Ok(Self { descriptor: at.descriptor.or(descriptor), list, ..item })
     }
 
     /// Creates the item of a declared resource.
@@ -140,6 +140,11 @@ impl Item {
         })
     }
 
+    /// Returns the format of the answer or of the file, if it is known.
+    pub fn format(&self) -> Option<&Descriptor> {
+        self.descriptor.as_ref()
+    }
+
     /// Returns the line in lists: the alias, padded to `width` characters, and the id.
     fn line(&self, width: usize) -> String {
         match (self.alias.as_str(), self.remote_id.as_str()) {
@@ -193,6 +198,16 @@ impl Exclusions {
         self.exclude.iter().map(|name| name.trim()).any(|name| names.contains(&name))
     }
 
+    /// Returns an error for an empty name.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.exclude.iter().any(|name| name.trim().is_empty()) {
+            return Err(Failure::invalid(
+                "--exclude contains an empty name; write names separated by commas",
+            ));
+        }
+        Ok(())
+    }
+
     /// Returns whether no resource is excluded.
     pub fn is_empty(&self) -> bool {
         self.exclude.is_empty()
@@ -208,13 +223,18 @@ pub enum Secrets {
 }
 
 impl Secrets {
-    /// `show` is `--show-secrets`, which needs a store.
+    /// `show` is `--show-secrets`. A store is needed only if there are placeholders.
     pub fn new(show: bool, invocation: &Invocation) -> Result<Self, Failure> {
         if !show {
             return Ok(Self::Masked);
         }
-        let store = invocation.context()?.open_secret_store(&invocation.messages)?;
-        let reader = SecretReader::new(Some(store));
+        let context = invocation.context()?;
+        // Without placeholders, no store is needed.
+        let store = match &context.context.secret_store {
+            Some(_) => Some(context.open_secret_store(&invocation.messages)?),
+            None => None,
+        };
+        let reader = SecretReader::new(store);
         invocation.messages.hide_read(&reader);
         Ok(Self::Shown(reader))
     }

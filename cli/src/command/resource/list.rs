@@ -30,6 +30,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     let output = invocation.output(OutputPolicy::Adaptive)?;
     let path = arguments.path.target(invocation)?.path;
     let source = arguments.source.source()?;
+    arguments.exclusions.check()?;
     let overrides = arguments.source.overrides(&[OperationName::List])?;
     let mut items = block_on(async {
         match source {

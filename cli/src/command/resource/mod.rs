@@ -2,6 +2,7 @@
 
 mod apply;
 mod change;
+mod copy;
 mod delete;
 mod diff;
 mod fetch;
@@ -11,10 +12,12 @@ mod list;
 pub mod outcome;
 mod read;
 mod record;
+mod request;
 mod save;
 mod source;
 mod targets;
 
+pub use outcome::show_plan;
 pub use targets::{Targets, subject};
 
 use clap::Subcommand;
@@ -40,10 +43,17 @@ pub enum ResourceCommand {
     Delete(delete::DeleteArguments),
     /// Show the differences between the repository and the server
     Diff(diff::DiffArguments),
+    /// Copy a resource to another path of the repository
+    Copy(copy::CopyArguments),
+    /// Edit a resource of the repository
+    Edit(copy::EditArguments),
     /// List the differences of one resource
     Explain(PathArguments),
     /// List the resources of a collection
     List(list::ListArguments),
+    /// Send a request to the server, by the metadata of its path
+    #[command(subcommand, arg_required_else_help = true)]
+    Request(request::RequestCommand),
     /// Read, infer and change metadata
     #[command(subcommand, arg_required_else_help = true)]
     Metadata(MetadataCommand),
@@ -53,8 +63,15 @@ impl ResourceCommand {
     /// Returns whether the last line on standard error reports success or failure.
     pub fn prints_footer(&self) -> bool {
         match self {
+            Self::Request(command) => command.prints_footer(),
             Self::Get(_) | Self::List(_) | Self::Metadata(_) | Self::Diff(_) | Self::Explain(_) => false,
-            Self::Save(_) | Self::Apply(_) | Self::Create(_) | Self::Update(_) | Self::Delete(_) => true,
+            Self::Copy(_)
+            | Self::Edit(_)
+            | Self::Save(_)
+            | Self::Apply(_)
+            | Self::Create(_)
+            | Self::Update(_)
+            | Self::Delete(_) => true,
         }
     }
 }
@@ -69,8 +86,11 @@ pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Fai
         ResourceCommand::Update(arguments) => apply::update(arguments, invocation),
         ResourceCommand::Delete(arguments) => delete::run(arguments, invocation),
         ResourceCommand::Diff(arguments) => diff::diff(arguments, invocation),
+        ResourceCommand::Copy(arguments) => copy::copy(arguments, invocation),
+        ResourceCommand::Edit(arguments) => copy::edit(arguments, invocation),
         ResourceCommand::Explain(path) => diff::explain(path, invocation),
         ResourceCommand::List(arguments) => list::run(arguments, invocation),
+        ResourceCommand::Request(command) => request::run(command, invocation),
         ResourceCommand::Metadata(command) => metadata::run(command, invocation),
     }
 }

@@ -1,9 +1,29 @@
-//! Reports the failures of a command's resources.
+//! Reports plans, and the failures of a command's resources.
 
-use declarest_core::sync::Failure as Failed;
+use std::io::IsTerminal as _;
+
+use declarest_core::sync::{Failure as Failed, Plan, Session};
 
 use crate::error::Failure;
-use crate::output::Messages;
+use crate::invocation::Invocation;
+use crate::output::plan::{PlanView, markdown, text};
+use crate::output::{Messages, Output};
+
+/// Prints the plan for `path`.
+pub fn show_plan(
+    output: &Output,
+    plan: &Plan,
+    path: &str,
+    session: &Session,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let shown = if output.is_markdown() {
+        markdown(plan, path, &session.client.address())
+    } else {
+        text(plan, invocation.settings.colour && std::io::stdout().is_terminal())
+    };
+    Ok(output.show(&PlanView::new(plan), Some(&shown))?)
+}
 
 /// Returns a failure if some of the `targeted` resources failed. A single failure is returned as it is. Several are
 /// printed, one per line, and the command fails with the category of the first one.

@@ -5,7 +5,8 @@ use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_a
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::pointer::Pointer;
-use declarest_core::payload::{Descriptor, PayloadType, Value};
+use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
+use declarest_core::repository;
 
 use super::change::Change;
 use super::fetch::fetch;
@@ -108,6 +109,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
 impl SaveArguments {
     /// Returns an error for flags that exclude each other.
     fn check(&self) -> Result<(), Failure> {
+        self.exclusions.check()?;
         let with_secret = [
             ("--mode items", self.mode == Mode::Items),
             ("--exclude", !self.exclusions.is_empty()),
@@ -172,7 +174,10 @@ impl SaveArguments {
                         .map(|Item { path, payload, .. }| Draft { path, payload, descriptor: None })
                         .collect(),
                 },
-                Read::Resource(item) => self.drafts(&workspace.metadata, path, item.payload, None)?,
+                Read::Resource(item) => {
+                    let descriptor = format_of_file(workspace, &path, &item)?;
+                    self.drafts(&workspace.metadata, path, item.payload, descriptor.as_ref())?
+                }
             });
         }
         Ok(batches)
@@ -221,6 +226,26 @@ impl SaveArguments {
 /// Returns the batch of one payload.
 fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> Batch {
     Batch { collection: None, drafts: vec![Draft { path, payload, descriptor }] }
+}
+
+/// Returns the format for the file of `item`; `None` keeps that of the existing file, or is JSON.
+fn format_of_file(
+    workspace: &Workspace<'_>,
+    path: &LogicalPath,
+    item: &Item,
+) -> Result<Option<Descriptor>, Failure> {
+    let existing = repository::resource_file(workspace.tree.as_ref(), path)?.map(|file| file.descriptor);
+    let stated = workspace.metadata.rules(path)?.payload_type();
+    Ok(match (item.format(), existing) {
+        (Some(answer), Some(existing)) if answer.payload_type == existing.payload_type => None,
+        (Some(answer), _) => Some(answer.clone()),
+        // A file of text cannot hold the object that the server answers now.
+        (None, Some(existing)) if existing.payload_type.class() != Class::Structured => {
+            let is_structured = matches!(item.payload, Value::Object(_) | Value::Array(_));
+            (is_structured && stated.is_none()).then(|| Descriptor::of(PayloadType::Json))
+        }
+        (None, _) => None,
+    })
 }
 
 fn has_wildcard(target: &RawPath) -> bool {

@@ -27,10 +27,16 @@ impl Targets {
     /// `recursive`, the resource and all resources below the path.
     pub fn declared(workspace: &Workspace<'_>, path: &LogicalPath, recursive: bool) -> Result<Self, Failure> {
         let declared = Self::if_declared(workspace, path, recursive)?;
-        declared.ok_or_else(|| Failure::Failed {
-            category: Category::NotFound,
-            message: format!("no local resources found under \"{path}\""),
-        })
+        if let Some(declared) = declared {
+            return Ok(declared);
+        }
+        let mut message = format!("no local resources found under \"{path}\"");
+        let below =
+            if recursive { 0 } else { Selection::full(workspace.tree.as_ref(), path, true)?.targeted() };
+        if below > 0 {
+            message = format!("{message}; add --recursive for the {below} below its collections");
+        }
+        Err(Failure::Failed { category: Category::NotFound, message })
     }
 
     /// Like [`Self::declared`]; returns `None` if there are none.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use declarest_core::authoring::{AuthoringError, Declaration, Detected, detect_stored};
+use declarest_core::error::with_causes;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::Value;
 use declarest_core::payload::pointer::Pointer;
@@ -43,7 +44,7 @@ struct Hit {
 pub fn run(arguments: &DetectArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let path = arguments.path.optional_target()?.map(|target| target.path);
-    let only = arguments.secret_attribute.as_deref().map(str::trim).map(Pointer::parse).transpose()?;
+    let only = arguments.secret_attribute.as_deref().map(str::trim).map(attribute).transpose()?;
     match arguments.input.document()? {
         Some(content) => {
             let payload = content.decode()?.value;
@@ -64,7 +65,9 @@ impl DetectArguments {
     ) -> Result<(), Failure> {
         match (self.fix, &path) {
             (true, None) => {
-                return Err(Failure::invalid("--fix needs the path of the payload's resource"));
+                return Err(Failure::invalid(
+                    "path is required: --fix needs the path of the payload's resource",
+                ));
             }
             (false, Some(path)) => {
                 return Err(Failure::invalid(format!(
@@ -110,6 +113,12 @@ impl DetectArguments {
         }
         Ok(output.show(&hits, None)?)
     }
+}
+
+/// Parses the value of `--secret-attribute`.
+fn attribute(text: &str) -> Result<Pointer, Failure> {
+    Pointer::parse(text)
+        .map_err(|error| Failure::invalid(format!("--secret-attribute \"{text}\": {}", with_causes(&error))))
 }
 
 /// Declares the found attributes in the metadata of each resource.

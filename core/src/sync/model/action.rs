@@ -121,7 +121,7 @@ impl Action {
     }
 
     /// Returns the paths that the action depends on.
-    pub(crate) fn depends_on(&self) -> &[LogicalPath] {
+    pub fn depends_on(&self) -> &[LogicalPath] {
         self.depends_on.as_deref().map_or(&[], |dependencies| &dependencies.0)
     }
 

@@ -47,6 +47,8 @@ pub struct Observed {
     pub at: Resource,
     /// Its content; `None` if the server is proven not to have it.
     pub payload: Option<Value>,
+    /// The format of the answer, if the server states one other than JSON and metadata states none.
+    pub descriptor: Option<Descriptor>,
     /// The memory that the content occupies, until it is dropped.
     #[allow(dead_code, reason = "held until it is dropped")]
     pub(crate) held: Share,
@@ -59,7 +61,7 @@ pub struct Observed {
 impl Observed {
     /// Returns the observation of `payload` at `at`; `None` means that there is nothing.
     pub fn new(at: Resource, payload: Option<Value>) -> Self {
-        Self { at, payload, held: Share::default(), version: None, read_at: None }
+        Self { at, payload, descriptor: None, held: Share::default(), version: None, read_at: None }
     }
 
     /// Returns the path of its read below the server's base URL, or the logical path if no path can be rendered.

@@ -174,7 +174,11 @@ impl Remote {
             return Err(SyncError::Absent(at.path.clone()));
         }
         let read_at = Some(request.path.into_boxed_str());
-        Ok(Observed { at: at.clone(), payload: Some(payload), held, version, read_at })
+        let descriptor = match at.rules.payload_type() {
+            Some(_) => None,
+            None => response.descriptor_of(&payload),
+        };
+        Ok(Observed { at: at.clone(), payload: Some(payload), descriptor, held, version, read_at })
     }
 
     /// Reads a resource that only the list of its collection shows.

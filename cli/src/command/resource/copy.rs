@@ -1,0 +1,198 @@
+//! `resource copy` and `resource edit`: change files of the repository.
+
+use std::sync::Arc;
+
+use clap::Args;
+use declarest_core::authoring::{Batch, Draft, SecretOptions, check_absent};
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::metadata::document::merge;
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode, encode};
+use declarest_core::sync::lookup;
+
+use super::change::Change;
+use super::item::Item;
+use crate::editor::EditorArgument;
+use crate::error::Failure;
+use crate::input::overrides;
+use crate::invocation::{Invocation, block_on};
+use crate::repository::{Authoring, MessageArgument, Push};
+use crate::target::{PathArguments, Target};
+use crate::workspace::Workspace;
+
+#[derive(Debug, Args)]
+pub struct CopyArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    /// Path of the copy
+    #[arg(value_name = "TARGET-PATH")]
+    target: Option<String>,
+    /// Same as TARGET-PATH
+    #[arg(long, value_name = "PATH")]
+    target_path: Option<String>,
+    /// Attributes of the copy, such as /name=oslo,/tier=gold
+    #[arg(long, value_name = "ASSIGNMENTS")]
+    override_attributes: Option<String>,
+    /// Overwrite an existing resource
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    message: MessageArgument,
+}
+
+#[derive(Debug, Args)]
+pub struct EditArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    #[command(flatten)]
+    editor: EditorArgument,
+}
+
+/// The payload of a resource, and the format of its file if it is known.
+struct Source {
+    path: LogicalPath,
+    payload: Value,
+    descriptor: Option<Descriptor>,
+}
+
+/// Copies a resource to another path of the repository.
+pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let (path, target) = arguments.paths(invocation)?;
+    let assigned = arguments.override_attributes.as_deref().map(overrides).transpose()?;
+    let default = format!("declarest: copy resource {} to {target}", path.path);
+    let authoring = Authoring::begin(invocation, &arguments.message, default, Push::Configured)?;
+    block_on(async {
+        let workspace = workspace(invocation, &path).await?;
+        let mut source = source(&workspace, &path.path).await?;
+        if let Some(assigned) = assigned {
+            if source.payload.as_object().is_none() {
+                return Err(Failure::invalid(format!(
+                    "{} is not an object; remove --override-attributes",
+                    path.path
+                )));
+            }
+            source.payload = merge(source.payload, Value::Object(assigned));
+        }
+        named_as_its_path(&workspace, &target, &source.payload)?;
+        let store = authoring.store()?;
+        let Source { payload, descriptor, .. } = source;
+        let draft = Draft { path: target, payload, descriptor };
+        if !arguments.force {
+            check_absent(&store, [&draft.path])?;
+        }
+        save(&workspace, authoring, draft, invocation).await
+    })
+}
+
+/// Opens a resource in the editor, and saves it with the checks of every save.
+pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let target = arguments.path.target(invocation)?;
+    let editor = arguments.editor.editor(invocation)?;
+    let default = format!("declarest: edit resource {}", target.path);
+    let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
+    block_on(async {
+        let workspace = workspace(invocation, &target).await?;
+        let Source { path, payload, descriptor } = source(&workspace, &target.path).await?;
+        let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
+        if format.payload_type.class() == Class::Binary {
+            return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
+        }
+        let before = encode(format.payload_type, &payload)?;
+        let edited = editor.edit(&format!("the resource {path}"), &before, &format.extension)?;
+        if edited == before {
+            return Ok(());
+        }
+        let payload = decode(format.payload_type, &edited)
+            .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
+        save(&workspace, authoring, Draft { path: path.clone(), payload, descriptor }, invocation).await?;
+        invocation.messages.verbose(1, &format!("edited {path}"));
+        Ok(())
+    })
+}
+
+impl CopyArguments {
+    /// Returns the source and the target. With `--path`, the first argument is the target.
+    fn paths(&self, invocation: &Invocation) -> Result<(Target, LogicalPath), Failure> {
+        let (path, target) = match (self.path.beside_flag(), &self.target) {
+            (Some(argument), None) if self.target_path.is_none() => {
+                (self.path.flag_only(), Some(argument.to_owned()))
+            }
+            (_, target) => (self.path.clone(), target.clone()),
+        };
+        let source = path.target(invocation)?;
+        let target = match (target, &self.target_path) {
+            (Some(argument), Some(flag)) if argument != *flag => {
+                return Err(Failure::invalid(format!(
+                    "path mismatch between positional argument and --target-path: \"{argument}\" and \"{flag}\"; \
+                     give one of them"
+                )));
+            }
+            (argument, flag) => argument.or(flag.clone()),
+        };
+        let target = target.ok_or_else(|| {
+            invocation.usage("target path is required: give it as TARGET-PATH or with --target-path")
+        })?;
+        Ok((source, LogicalPath::parse(&target)?))
+    }
+}
+
+/// Opens the workspace. Connects to the server only if the repository does not declare the resource.
+async fn workspace<'i>(invocation: &'i Invocation, target: &Target) -> Result<Workspace<'i>, Failure> {
+    let local = Workspace::local(invocation).await?;
+    let found = lookup(local.tree.as_ref(), &local.metadata, &target.path);
+    let missing = found.is_err_and(|error| error.category() == Category::NotFound);
+    if missing && invocation.context()?.context.managed_server.is_some() {
+        return Workspace::connected(invocation).await;
+    }
+    Ok(local)
+}
+
+/// Reads the declared resource with its placeholders, otherwise the resource of the server.
+async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source, Failure> {
+    match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
+        Ok(resource) => {
+            let payload = Arc::unwrap_or_clone(resource.payload);
+            Ok(Source { path: resource.path, payload, descriptor: resource.descriptor })
+        }
+        Err(error) if error.category() == Category::NotFound && workspace.is_connected() => {
+            let observed = workspace.remote()?.get(path).await?;
+            let item = Item::observed(path, observed, &workspace.metadata)?;
+            let descriptor = item.format().cloned();
+            Ok(Source { path: path.clone(), payload: item.payload, descriptor })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns an error if the payload has an alias or id, and it is not the last segment of the path.
+fn named_as_its_path(workspace: &Workspace<'_>, path: &LogicalPath, payload: &Value) -> Result<(), Failure> {
+    let rules = workspace.metadata.rules(path)?;
+    if !rules.identity().any_explicit() || payload.as_object().is_none() {
+        return Ok(());
+    }
+    let identity = rules.identity();
+    let named = identity.alias().evaluate(payload).or_else(|_| identity.id().evaluate(payload));
+    match named {
+        Ok(name) if name != path.name() => Err(Failure::invalid(format!(
+            "the payload is named \"{name}\", which does not match path segment \"{}\" of {path}; change it with \
+             --override-attributes",
+            path.name()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn save(
+    workspace: &Workspace<'_>,
+    authoring: Authoring<'_>,
+    draft: Draft,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let store = authoring.store()?;
+    let has_store = invocation.context()?.secret_store().is_ok();
+    let options = SecretOptions { has_store, ..SecretOptions::default() };
+    let batch = Batch { collection: None, drafts: vec![draft] };
+    Change::new(workspace, &store, vec![batch], &options)?.carry_out(invocation).await?;
+    authoring.finish()?;
+    Ok(())
+}

@@ -1,0 +1,319 @@
+//! `resource request`.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::metadata::{Evaluation, Identity, OperationName, Rules, Subject};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
+use declarest_core::repository;
+use declarest_core::secrets::{Confidential, Scope};
+use declarest_core::server::{Body, Request};
+use declarest_core::sync::{Resource, Session, lookup};
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+
+use super::delete;
+use crate::error::Failure;
+use crate::input::{Literals, Payload, PayloadArguments};
+use crate::invocation::{Invocation, block_on};
+use crate::output::OutputPolicy;
+use crate::target::{PathArguments, Target};
+use crate::workspace::Workspace;
+
+#[derive(Debug, Subcommand)]
+pub enum RequestCommand {
+    /// Send GET, by the metadata of get or, for a path that ends in "/", of list
+    Get(RequestArguments),
+    /// Send HEAD
+    Head(RequestArguments),
+    /// Send OPTIONS
+    Options(RequestArguments),
+    /// Send POST, by the metadata of create
+    Post(RequestArguments),
+    /// Send PUT, by the metadata of update
+    Put(RequestArguments),
+    /// Send PATCH, by the metadata of update
+    Patch(RequestArguments),
+    /// Delete resources on the server, by the metadata of delete
+    Delete(DeleteRequestArguments),
+    /// Send TRACE
+    Trace(RequestArguments),
+    /// Send CONNECT
+    Connect(RequestArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct RequestArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    #[command(flatten)]
+    input: PayloadArguments,
+    /// Header of the request, which overrides that of metadata; may be repeated
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// Media type of the Accept header
+    #[arg(long, value_name = "TYPE")]
+    accept_type: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct DeleteRequestArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    /// Confirm the deletion; required
+    #[arg(short, long)]
+    yes: bool,
+    /// Include all resources below the path that the repository declares
+    #[arg(short, long)]
+    recursive: bool,
+}
+
+impl RequestCommand {
+    /// Returns whether the last line on standard error reports success or failure.
+    pub fn prints_footer(&self) -> bool {
+        !matches!(self, Self::Get(_) | Self::Head(_) | Self::Options(_) | Self::Trace(_))
+    }
+}
+
+/// Sends a request and prints the body of its answer.
+pub fn run(command: &RequestCommand, invocation: &Invocation) -> Result<(), Failure> {
+    let (method, arguments) = match command {
+        RequestCommand::Get(arguments) => (Method::GET, arguments),
+        RequestCommand::Head(arguments) => (Method::HEAD, arguments),
+        RequestCommand::Options(arguments) => (Method::OPTIONS, arguments),
+        RequestCommand::Post(arguments) => (Method::POST, arguments),
+        RequestCommand::Put(arguments) => (Method::PUT, arguments),
+        RequestCommand::Patch(arguments) => (Method::PATCH, arguments),
+        RequestCommand::Trace(arguments) => (Method::TRACE, arguments),
+        RequestCommand::Connect(arguments) => (Method::CONNECT, arguments),
+        RequestCommand::Delete(arguments) => return delete(arguments, invocation),
+    };
+    let output = invocation.output(OutputPolicy::Payload)?;
+    let target = arguments.path.target(invocation)?;
+    let headers = arguments.headers()?;
+    let writes = matches!(method, Method::POST | Method::PUT | Method::PATCH);
+    let literals = if writes { Literals::Inline } else { Literals::Refused };
+    let input = arguments.input.payload(literals)?;
+    let (value, descriptor) = block_on(async {
+        let workspace = Workspace::connected(invocation).await?;
+        let call = Call { method, target: &target, headers, workspace: &workspace };
+        call.send(input).await
+    })?;
+    if command.prints_footer() && invocation.settings.verbosity == 0 {
+        return Ok(());
+    }
+    Ok(output.show_payload(&value, &descriptor)?)
+}
+
+fn delete(arguments: &DeleteRequestArguments, invocation: &Invocation) -> Result<(), Failure> {
+    if !arguments.yes {
+        return Err(Failure::invalid("resource request delete cannot be undone; confirm it with --yes"));
+    }
+    let target = arguments.path.target(invocation)?;
+    block_on(async {
+        let workspace = Workspace::connected(invocation).await?;
+        delete::on_server(&workspace, &target.path, arguments.recursive).await
+    })
+}
+
+impl RequestArguments {
+    /// Returns the headers of the flags.
+    fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
+        let mut headers = Vec::new();
+        if let Some(accept) = self.accept_type.as_deref().map(str::trim).filter(|accept| !accept.is_empty()) {
+            headers.push(header(&format!("Accept: {accept}"))?);
+        }
+        if let Some(media_type) = self.input.media_type() {
+            headers.push(header(&format!("Content-Type: {media_type}"))?);
+        }
+        for text in &self.header {
+            headers.push(header(text)?);
+        }
+        Ok(headers)
+    }
+}
+
+/// Parses `Name: value` or `Name=value`. Messages do not contain the value, because it may be a secret.
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), Failure> {
+    let invalid = |name: &str| {
+        Failure::invalid(format!("--header \"{name}\" is not a header; write it as \"Name: value\""))
+    };
+    let (name, value) = text.split_once([':', '=']).ok_or_else(|| invalid(""))?;
+    let name = name.trim();
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid(name))?;
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| invalid(name))?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+/// One request.
+struct Call<'a> {
+    method: Method,
+    target: &'a Target,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    workspace: &'a Workspace<'a>,
+}
+
+impl Call<'_> {
+    /// Sends the request, and returns the body of the answer. If the address of metadata does not exist, PUT and PATCH
+    /// are sent to the path itself.
+    async fn send(&self, input: Option<Payload>) -> Result<(Value, Descriptor), Failure> {
+        let session = self.workspace.session()?;
+        let request = self.request(&session, input).await?;
+        let mut sent = session.client.send(&request).await;
+        let elsewhere = request.path != self.target.path.as_str()
+            && matches!(self.method, Method::PUT | Method::PATCH)
+            && sent.as_ref().is_err_and(|error| error.category() == Category::NotFound);
+        if elsewhere {
+            let literal = Request { path: self.target.path.to_string(), ..request };
+            sent = session.client.send(&literal).await;
+        }
+        let response = sent?;
+        let value = response.decode(None)?;
+        let descriptor = response.descriptor_of(&value);
+        Ok((value, descriptor.unwrap_or_else(|| Descriptor::of(PayloadType::Json))))
+    }
+
+    async fn request(&self, session: &Session, input: Option<Payload>) -> Result<Request, Failure> {
+        let path = &self.target.path;
+        let rules = self.workspace.metadata.rules(path)?;
+        let operation = self.operation();
+        let payload = match input {
+            Some(payload) => Some(payload),
+            None if matches!(operation, Some(OperationName::Create | OperationName::Update)) => {
+                self.declared(session).await?
+            }
+            None => None,
+        };
+        let mut request = match operation.filter(|_| is_described(&rules)) {
+            Some(operation) => self.by_metadata(&rules, operation, payload.as_ref())?,
+            None => literal(&self.method, path, payload.as_ref())?,
+        };
+        for (name, value) in &self.headers {
+            request.headers.retain(|(known, _)| known != name);
+            match (&mut request.body, name) {
+                (Some(body), name) if *name == CONTENT_TYPE => {
+                    body.media_type = String::from_utf8_lossy(value.as_bytes()).into_owned();
+                }
+                (_, name) if *name == ACCEPT => {
+                    request.accept = Some(String::from_utf8_lossy(value.as_bytes()).into_owned());
+                }
+                _ => request.headers.push((name.clone(), value.clone())),
+            }
+        }
+        let resolved = rules.resolved();
+        request.confidential = if resolved.secret {
+            Confidential::Everything
+        } else {
+            Confidential::at(resolved.secret_attributes.iter())
+        };
+        Ok(request)
+    }
+
+    /// Returns the operation whose metadata applies.
+    fn operation(&self) -> Option<OperationName> {
+        match self.method {
+            Method::GET if self.target.explicit_collection => Some(OperationName::List),
+            Method::GET => Some(OperationName::Get),
+            Method::POST => Some(OperationName::Create),
+            Method::PUT | Method::PATCH => Some(OperationName::Update),
+            _ => None,
+        }
+    }
+
+    /// Returns the request of `operation` for a resource or, if the path is that of a collection, for the collection.
+    fn by_metadata(
+        &self,
+        rules: &Rules,
+        operation: OperationName,
+        payload: Option<&Payload>,
+    ) -> Result<Request, Failure> {
+        let path = &self.target.path;
+        if self.is_collection()? {
+            return self.rendered(&rules.on_collection(path)?, operation, payload);
+        }
+        let seed = rules.seed(path);
+        let scope = payload.map_or(&seed, |payload| &payload.value);
+        let named = rules.identify(path, scope).or_else(|_| rules.identify(path, &seed));
+        let identity = named.unwrap_or_else(|_| {
+            let name = path.name().to_owned();
+            Identity { alias: name.clone(), remote_id: name }
+        });
+        let descriptor = payload.map(|payload| &payload.descriptor);
+        let subject = Subject { path, identity: &identity, payload: Some(scope), descriptor };
+        self.rendered(&rules.on_resource(subject)?, operation, payload)
+    }
+
+    fn rendered(
+        &self,
+        evaluation: &Evaluation<'_>,
+        operation: OperationName,
+        payload: Option<&Payload>,
+    ) -> Result<Request, Failure> {
+        let mut rendered = evaluation.render(operation)?;
+        // The method of the command counts unless a document states another.
+        if evaluation.rules().resolved().operation(operation).method.is_none() {
+            rendered.method = self.method.clone();
+        }
+        let body = match payload {
+            Some(payload) => evaluation.body(operation, &rendered, &payload.value)?,
+            None => None,
+        };
+        let body = body.map(|body| Body { media_type: body.media_type, bytes: body.bytes.into() });
+        let accept = Some(rendered.accept);
+        let (method, path, query, headers) =
+            (rendered.method, rendered.path, rendered.query, rendered.headers);
+        Ok(Request { method, path, query, headers, accept, body, ..Request::default() })
+    }
+
+    /// Returns whether the path is that of a collection: by a slash at its end, by metadata, or by a directory of the
+    /// repository that is not a resource.
+    fn is_collection(&self) -> Result<bool, Failure> {
+        let (path, tree) = (&self.target.path, self.workspace.tree.as_ref());
+        if self.target.explicit_collection || path.is_root() {
+            return Ok(true);
+        }
+        if repository::resource_file(tree, path)?.is_some() {
+            return Ok(false);
+        }
+        Ok(self.workspace.metadata.has_wildcard_child(path)? || tree.entries(path.relative())?.is_some())
+    }
+
+    /// Returns the payload that the repository declares, with its secrets.
+    async fn declared(&self, session: &Session) -> Result<Option<Payload>, Failure> {
+        let workspace = self.workspace;
+        let found = lookup(workspace.tree.as_ref(), &workspace.metadata, &self.target.path);
+        let Resource { path, payload, descriptor, .. } = match found {
+            Ok(resource) => resource,
+            Err(error) if error.category() == Category::NotFound => return Ok(None),
+            Err(_) if self.target.path.is_root() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let resolved = session.secrets.resolve(&Scope::Resource(path), descriptor.as_ref(), payload).await?;
+        let descriptor = descriptor.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
+        Ok(Some(Payload { value: Arc::unwrap_or_clone(resolved.payload), descriptor }))
+    }
+}
+
+/// Returns whether metadata or the `OpenAPI` document describes the path. Other requests are literal.
+fn is_described(rules: &Rules) -> bool {
+    !rules.stated().is_empty()
+}
+
+fn literal(method: &Method, path: &LogicalPath, payload: Option<&Payload>) -> Result<Request, Failure> {
+    let body = match payload {
+        Some(Payload { value, descriptor }) => {
+            // YAML is a form in which people write JSON.
+            let descriptor = match descriptor.payload_type {
+                PayloadType::Yaml => Descriptor::of(PayloadType::Json),
+                _ => descriptor.clone(),
+            };
+            let bytes = encode(descriptor.payload_type, value)?;
+            Some(Body { media_type: descriptor.media_type.to_owned(), bytes: bytes.into() })
+        }
+        None => None,
+    };
+    Ok(Request { body, ..Request::new(method.clone(), path.as_str()) })
+}

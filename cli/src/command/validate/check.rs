@@ -1,0 +1,145 @@
+//! The checks of a validation. They send no requests and read no secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use declarest_core::error::with_causes;
+use declarest_core::metadata::document::Document;
+use declarest_core::metadata::{self, Metadata, MetadataError, OperationName, ValidationError};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::PayloadType;
+use declarest_core::repository::{self, EntryKind, ResourceFile, Tree, unused_files};
+use declarest_core::secrets::detect;
+use declarest_core::sync::{Resource, SyncError};
+
+use super::finding::{Finding, Rule, Severity};
+use crate::error::Failure;
+
+/// The result of a validation.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// The number of resources.
+    pub resources: usize,
+    /// The findings, sorted by file and place.
+    pub findings: Vec<Finding>,
+}
+
+/// Validates the resources in `scope`, and all metadata documents.
+pub fn check(tree: &dyn Tree, metadata: &Metadata, scope: &LogicalPath) -> Result<Checked, Failure> {
+    let mut findings = documents(tree)?;
+    let faulty: BTreeSet<String> = findings.iter().map(|finding| finding.file.clone()).collect();
+    let listing = repository::resources(tree, scope, true)?;
+    let resources = listing.resources.len();
+    for (path, error) in listing.broken {
+        let message = with_causes(&error);
+        let finding = Finding::new(Rule::Payload, Severity::Error, path.relative(), message);
+        findings.push(Finding { path: Some(path.to_string()), ..finding });
+    }
+    let mut names = BTreeMap::new();
+    for file in listing.resources {
+        if let Err(finding) = resource(tree, metadata, &file, &mut names)
+            // A fault of a document is reported once, not for each resource.
+            && !faulty.contains(&finding.file)
+        {
+            findings.push(*finding);
+        }
+        findings.extend(secrets(tree, &file));
+    }
+    let includes = |payload_type: PayloadType, content: &[u8]| {
+        Document::decode(payload_type, content).ok().map(|document| document.defaults_files())
+    };
+    for unused in unused_files(tree, &includes)? {
+        let message = unused.to_string();
+        findings.push(Finding::new(Rule::Unused, Severity::Warning, &unused.file, message));
+    }
+    findings.sort();
+    findings.dedup();
+    Ok(Checked { resources, findings })
+}
+
+/// Returns the findings of all metadata documents.
+fn documents(tree: &dyn Tree) -> Result<Vec<Finding>, Failure> {
+    let (mut findings, mut pending) = (Vec::new(), vec![String::new()]);
+    while let Some(directory) = pending.pop() {
+        for entry in tree.entries(&directory)?.unwrap_or_default() {
+            let place =
+                if directory.is_empty() { entry.name.clone() } else { format!("{directory}/{}", entry.name) };
+            let format = match (entry.kind, entry.name.as_str()) {
+                (EntryKind::Directory, name) if !name.starts_with('.') => {
+                    pending.push(place);
+                    continue;
+                }
+                (EntryKind::File, "metadata.yaml") => PayloadType::Yaml,
+                (EntryKind::File, "metadata.json") => PayloadType::Json,
+                _ => continue,
+            };
+            let collection = directory.rsplit('/').next() == Some("_");
+            let content = tree.read(&place)?.unwrap_or_default();
+            if let Err(error) = metadata::read(format, &content, collection) {
+                findings.push(Finding::new(Rule::Metadata, Severity::Error, &place, with_causes(&error)));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Checks one resource: its payload, its metadata, its names and its create request.
+fn resource(
+    tree: &dyn Tree,
+    metadata: &Metadata,
+    file: &ResourceFile,
+    names: &mut BTreeMap<(String, String), LogicalPath>,
+) -> Result<(), Box<Finding>> {
+    let found = |error: &SyncError| Box::new(finding(file, error));
+    let resource = Resource::declared(tree, metadata, file.clone()).map_err(|error| found(&error))?;
+    let collection = file.path.parent().unwrap_or_else(LogicalPath::root).to_string();
+    let key = (collection, resource.identity.alias.clone());
+    if let Some(other) = names.insert(key, file.path.clone()) {
+        let message = format!("{} has the same name \"{}\" as {other}", file.path, resource.identity.alias);
+        let finding = Finding::new(Rule::Identity, Severity::Error, &file.file, message);
+        return Err(Box::new(Finding { path: Some(file.path.to_string()), ..finding }));
+    }
+    let evaluation = resource.evaluation().map_err(|error| found(&error))?;
+    let operation = OperationName::Create;
+    let body = evaluation
+        .render(operation)
+        .and_then(|rendered| evaluation.body(operation, &rendered, &resource.payload));
+    match body {
+        // The document of the server is not available offline.
+        Err(MetadataError::Validation { source, .. })
+            if matches!(*source, ValidationError::NoDocument(_)) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(found(&error.into())),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn finding(file: &ResourceFile, error: &SyncError) -> Finding {
+    let (rule, place) = match error {
+        SyncError::Repository(_) => (Rule::Payload, file.file.as_str()),
+        SyncError::Metadata(MetadataError::Document { file, .. } | MetadataError::Read { file, .. }) => {
+            (Rule::Metadata, file.as_str())
+        }
+        SyncError::Metadata(MetadataError::Identity { .. }) => (Rule::Identity, file.file.as_str()),
+        SyncError::Metadata(
+            MetadataError::Lookup { .. } | MetadataError::Layers { .. } | MetadataError::Defaults { .. },
+        ) => (Rule::Metadata, file.file.as_str()),
+        _ => (Rule::Request, file.file.as_str()),
+    };
+    let finding = Finding::new(rule, Severity::Error, place, with_causes(error));
+    Finding { path: Some(file.path.to_string()), ..finding }
+}
+
+/// Returns the secrets that a payload contains in plain text. A payload that cannot be read is a finding of its own.
+fn secrets(tree: &dyn Tree, file: &ResourceFile) -> Option<Finding> {
+    let payload = repository::read_payload(tree, file).ok()?;
+    let attributes: Vec<String> = detect(&payload).iter().map(ToString::to_string).collect();
+    if attributes.is_empty() {
+        return None;
+    }
+    let attributes = attributes.join(", ");
+    let message = format!("{}: values that look like secrets in plain text: {attributes}", file.path);
+    let finding = Finding::new(Rule::Secret, Severity::Warning, &file.file, message);
+    Some(Finding { path: Some(file.path.to_string()), ..finding })
+}

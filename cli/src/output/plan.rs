@@ -1,0 +1,212 @@
+//! A plan as text, as Markdown for pull requests, and as a value for programs.
+
+use std::fmt::Write as _;
+
+use declarest_core::metadata::{Change, Difference};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{PayloadType, Value};
+use declarest_core::sync::{Action, Failure, Kept, Plan, PruneRefused, Reason, Step};
+use serde::Serialize;
+
+use super::diff::DiffRecord;
+
+/// The maximum number of characters of a value in text.
+const VALUE: usize = 60;
+/// The maximum number of differences of one resource in text.
+const LINES: usize = 20;
+/// The maximum length of Markdown in bytes. A comment on GitHub has at most 65,536 characters.
+const COMMENT: usize = 60_000;
+/// Identifies the comment of an earlier run, which a new comment replaces.
+pub const MARKER: &str = "<!-- declarest-plan -->";
+
+/// The colours of steps (SGR parameters of ECMA-48).
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+
+/// A plan for programs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanView<'p> {
+    revision: Option<String>,
+    summary: declarest_core::sync::Summary,
+    actions: Vec<ActionView<'p>>,
+    unchanged: usize,
+    targeted: usize,
+    failures: &'p [Failure],
+    #[serde(skip_serializing_if = "<[Kept]>::is_empty")]
+    kept: &'p [Kept],
+    prune_refused: Option<&'p PruneRefused>,
+}
+
+/// One action. Its differences have the members of `resource diff`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ActionView<'p> {
+    path: &'p str,
+    step: Step,
+    reason: Reason,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differences: Vec<DiffRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    depends_on: Vec<&'p str>,
+}
+
+impl<'p> PlanView<'p> {
+    pub fn new(plan: &'p Plan) -> Self {
+        let action = |action: &'p Action| {
+            let path = action.path.as_str();
+            let differences = action.differences.iter();
+            let differences = differences.map(|difference| DiffRecord::new(path, difference)).collect();
+            let depends_on = action.depends_on().iter().map(LogicalPath::as_str).collect();
+            ActionView { path, step: action.step, reason: action.reason, differences, depends_on }
+        };
+        Self {
+            revision: plan.revision.as_ref().map(ToString::to_string),
+            summary: plan.summary(),
+            actions: plan.actions.iter().map(action).collect(),
+            unchanged: plan.unchanged,
+            targeted: plan.targeted,
+            failures: &plan.failures,
+            kept: &plan.kept,
+            prune_refused: plan.prune_refused.as_ref(),
+        }
+    }
+}
+
+/// Returns the plan as text: a line per resource, below it its differences from the server's value to the desired
+/// one, and a summary.
+pub fn text(plan: &Plan, colour: bool) -> String {
+    let mut text = String::new();
+    for action in &plan.actions {
+        let Some((sign, sgr)) = sign(action.step) else { continue };
+        let path = &action.path;
+        let _ = if colour {
+            writeln!(text, "\x1b[{sgr}m{sign} {path}\x1b[0m")
+        } else {
+            writeln!(text, "{sign} {path}")
+        };
+        for line in differences(action) {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+    text + &plan.summary().to_string()
+}
+
+/// Returns the plan as Markdown for the comment on a pull request, which is at most 60,000 bytes long.
+pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
+    let mut body = String::new();
+    let mut omitted = 0;
+    for action in &plan.actions {
+        // "!" marks a change in the syntax "diff".
+        let sign = match action.step {
+            Step::Create => '+',
+            Step::Update => '!',
+            Step::Delete => '-',
+            Step::Skip => continue,
+        };
+        let mut lines = format!("{sign} {}\n", action.path);
+        for line in differences(action) {
+            let _ = writeln!(lines, "{sign}   {line}");
+        }
+        if body.len() + lines.len() > COMMENT {
+            omitted += 1;
+        } else {
+            body.push_str(&lines);
+        }
+    }
+    let fence = fence(&body);
+    let mut text = format!("{MARKER}\n### Plan for `{path}`\n\nServer `{server}`. {}\n", plan.summary());
+    if !body.is_empty() {
+        let _ = write!(text, "\n{fence}diff\n{body}{fence}\n");
+    }
+    if omitted > 0 {
+        let _ = write!(text, "\n{omitted} more resources are not shown.\n");
+    }
+    for failure in plan.failures.iter().take(LINES) {
+        let message: String = failure.message.replace(['\n', '\r'], " ").chars().take(500).collect();
+        let _ = write!(text, "\n- **failed** `{}`: {}", failure.path, message.replace(['<', '`'], " "));
+    }
+    if plan.failures.len() > LINES {
+        let _ = write!(text, "\n- {} more resources failed", plan.failures.len() - LINES);
+    }
+    text
+}
+
+/// Returns a fence of backticks that does not occur in `body`.
+fn fence(body: &str) -> String {
+    let longest = body.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    "`".repeat(longest.max(2) + 1)
+}
+
+const fn sign(step: Step) -> Option<(char, &'static str)> {
+    match step {
+        Step::Create => Some(('+', GREEN)),
+        Step::Update => Some(('~', YELLOW)),
+        Step::Delete => Some(('-', RED)),
+        Step::Skip => None,
+    }
+}
+
+/// Returns a line for each difference of an action, such as `/tier: "free" -> "gold"`.
+fn differences(action: &Action) -> Vec<String> {
+    let mut lines: Vec<String> = action.differences.iter().take(LINES).map(line).collect();
+    if action.differences.len() > LINES {
+        lines.push(format!("... {} more", action.differences.len() - LINES));
+    }
+    lines
+}
+
+fn line(difference: &Difference) -> String {
+    let Difference { path, change, desired, observed } = difference;
+    let path = if path.is_empty() { "the whole resource" } else { path };
+    match change {
+        // The server has a value that is not desired.
+        Change::Add => format!("{path}: {} -> (removed)", folded(observed)),
+        Change::Remove => format!("{path}: (absent) -> {}", folded(desired)),
+        Change::Replace if desired == observed => format!("{path}: (secret value changes)"),
+        Change::Replace => format!("{path}: {} -> {}", folded(observed), folded(desired)),
+    }
+}
+
+/// Returns a value on one line, shortened if it is long.
+fn folded(value: &Value) -> String {
+    let text = match value {
+        Value::Bytes(bytes) => {
+            return format!("<binary {}, {} bytes>", PayloadType::OctetStream, bytes.len());
+        }
+        Value::Object(members) if members.len() > 3 => return format!("{{{} members}}", members.len()),
+        Value::Array(items) if items.len() > 5 => return format!("[{} items]", items.len()),
+        value => serde_json::to_string(value).unwrap_or_default(),
+    };
+    if text.chars().count() <= VALUE {
+        return text;
+    }
+    let start: String = text.chars().take(VALUE).collect();
+    format!("{start}... ({} characters)", text.chars().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("plain", "```")]
+    #[case("a ``` b", "````")]
+    #[case("a ````` b", "``````")]
+    fn fences_are_longer_than_the_content(#[case] body: &str, #[case] expected: &str) {
+        assert_eq!(fence(body), expected);
+    }
+
+    #[rstest]
+    #[case(Value::from("gold"), "\"gold\"")]
+    #[case(Value::from("x".repeat(100)), &format!("\"{}... (102 characters)", "x".repeat(59)))]
+    #[case(Value::Array(vec![Value::from(1); 6]), "[6 items]")]
+    #[case(Value::Array(vec![Value::from(1); 2]), "[1,1]")]
+    #[case(Value::Bytes(vec![0]), "<binary octet-stream, 1 bytes>")]
+    fn long_values_are_folded(#[case] value: Value, #[case] expected: &str) {
+        assert_eq!(folded(&value), expected);
+    }
+}

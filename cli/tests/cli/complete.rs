@@ -1,0 +1,129 @@
+//! `__complete`, and the scripts that call it.
+
+use rstest::rstest;
+
+use crate::environment::{Home, declarest};
+use crate::terminal::Terminal;
+use crate::world::World;
+
+/// Shops on the server and in the repository; `lima` is only on the server, `draft` only in the repository.
+fn shops() -> World {
+    let world = World::new(
+        &["/shops", "/shops/*/tills"],
+        &[
+            ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}\n"),
+            ("shops/_/tills/_/metadata.yaml", "resource: {id: /id}\n"),
+            ("shops/rio/resource.yaml", "id: rio\nname: rio\n"),
+            ("shops/draft/resource.yaml", "id: draft\nname: draft\n"),
+            ("shops/with space/resource.yaml", "id: x\nname: with space\n"),
+        ],
+    );
+    world.live("/shops/rio", r#"{"id": "rio", "name": "rio"}"#);
+    world.live("/shops/7", r#"{"id": "7", "name": "lima"}"#);
+    world
+}
+
+fn candidates(world: &World, words: &[&str]) -> String {
+    let run = world.run(&[&["__completeNoDesc"], words].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
+    run.stdout
+}
+
+#[rstest]
+#[case::of_the_server(&["resource", "get", "/shops/"], "/shops/lima/\n/shops/rio/\n:6\n")]
+#[case::aliases(&["resource", "get", "/shops/l"], "/shops/lima/\n:6\n")]
+#[case::of_the_repository(&["resource", "get", "--source", "repository", "/shops/"], "/shops/draft/\n/shops/rio/\n/shops/with space/\n:6\n")]
+#[case::repository_first(&["resource", "diff", "/shops/d"], "/shops/draft/\n:6\n")]
+#[case::both(&["resource", "delete", "--source=both", "/shops/"], "/shops/draft/\n/shops/lima/\n/shops/rio/\n/shops/with space/\n:6\n")]
+#[case::collections(&["resource", "get", "/"], "/shops/\n:6\n")]
+#[case::empty(&["resource", "get", ""], "/shops/\n:6\n")]
+#[case::below(&["resource", "get", "/shops/rio/"], "/shops/rio/tills/\n:6\n")]
+#[case::wildcards(&["resource", "metadata", "get", "/shops/_"], "/shops/_/\n:6\n")]
+#[case::flag(&["resource", "get", "--path", "/sh"], "/shops/\n:6\n")]
+#[case::flag_with_value(&["resource", "get", "--path=/sh"], "/shops/\n:6\n")]
+#[case::plan(&["plan", "/shops/r"], "/shops/rio/\n:6\n")]
+#[case::nothing(&["resource", "get", "/none/x"], ":6\n")]
+fn paths(#[case] words: &[&str], #[case] expected: &str) {
+    assert_eq!(candidates(&shops(), words), expected);
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_silent() {
+    let mut world = shops();
+    world.server.stop();
+    assert_eq!(candidates(&world, &["resource", "get", "/shops/r"]), "/shops/rio/\n:6\n");
+}
+
+#[rstest]
+#[case::commands(&["res"], "resource\n:4\n")]
+#[case::groups(&["resource", "de"], "delete\n:4\n")]
+#[case::flags(&["resource", "get", "--show-m"], "--show-metadata\n:4\n")]
+#[case::contexts(&["context", "use", ""], "dev\n:4\n")]
+#[case::context_flag(&["-c", ""], "dev\n:4\n")]
+#[case::formats(&["resource", "get", "-o", "j"], "json\n:4\n")]
+#[case::formats_of_a_long_flag(&["resource", "get", "--output=y"], "yaml\n:4\n")]
+#[case::choices(&["resource", "save", "--mode", ""], "auto\nitems\nsingle\n:4\n")]
+#[case::methods(&["resource", "get", "--http-method", "P"], "POST\nPUT\nPATCH\n:4\n")]
+#[case::operations(&["resource", "metadata", "render", "/shops/rio", "c"], "create\ncompare\n:4\n")]
+#[case::files(&["resource", "save", "-f", ""], ":0\n")]
+#[case::shells(&["completion", "f"], "fish\n:4\n")]
+#[case::unknown(&["nothing", "here", ""], ":4\n")]
+fn other_words(#[case] words: &[&str], #[case] expected: &str) {
+    assert_eq!(candidates(&shops(), words), expected);
+}
+
+#[test]
+fn descriptions_follow_a_tab() {
+    let run = declarest(&["__complete", "vers"]);
+    assert_eq!(run.stdout, "version\tPrint the version, commit and date of this build\n:4\n");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn without_a_context_there_is_an_error_bit() {
+    let run = Home::new().run(&["__completeNoDesc", "resource", "get", "/"]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, ":5\n", ""));
+}
+
+/// The replies of the script for bash to these words.
+fn replies(world: &World, words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
+    let script = format!(
+        "source <(declarest completion bash); COMP_WORDS=(declarest {}); COMP_CWORD={}; __declarest_complete; \
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        quoted.join(" "),
+        words.len()
+    );
+    let output = world.home.shell(&script).output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[rstest]
+#[case::path(&["resource", "get", "/shops/ri"], "/shops/rio/\n")]
+#[case::spaces(&["resource", "diff", "/shops/w"], "/shops/with\\ space/\n")]
+#[case::escaped(&["resource", "diff", "/shops/with\\ s"], "/shops/with\\ space/\n")]
+#[case::quoted(&["resource", "diff", "\"/shops/with s"], "/shops/with space/\n")]
+#[case::split_at_equals(&["resource", "get", "--source", "=", "rep"], "repository\n")]
+#[case::at_equals(&["resource", "get", "--source", "="], "managed-server\nrepository\n")]
+#[case::command(&["repo"], "repository\n")]
+fn bash(#[case] words: &[&str], #[case] expected: &str) {
+    assert_eq!(replies(&shops(), words), expected);
+}
+
+#[test]
+fn bash_on_a_terminal() {
+    let world = shops();
+    let mut shell = world.home.shell("exec bash --norc --noprofile -i");
+    shell.env("TERM", "dumb");
+    let mut terminal = Terminal::start(shell);
+    terminal.press("PS1='ready> '; source <(declarest completion bash)\r");
+    terminal.expect("\nready> ");
+    terminal.press("declarest resource get /sh\t");
+    terminal.expect("/shops/");
+    terminal.press("ri\t -n\r");
+    terminal.expect("\"rio\"");
+    terminal.press("exit\r");
+    let (_, shown) = terminal.end();
+    assert!(shown.contains("get /shops/rio/ -n"), "{shown}");
+}

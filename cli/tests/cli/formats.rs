@@ -1,0 +1,67 @@
+//! The formats of files and of requests: saved as the server answers, and sent as stored.
+
+use rstest::rstest;
+
+use crate::byte_server::ByteServer;
+
+#[rstest]
+#[case::text("text/plain; charset=utf-8", "hello", "note.txt")]
+#[case::xml("application/xml", "<a/>", "note.xml")]
+#[case::csv("text/csv", "a,b\n1,2\n", "note.csv")]
+#[case::ini("application/ini", "[a]\nb = 1\n", "note.ini")]
+#[case::properties("text/x-java-properties", "a=1\n", "note.properties")]
+#[case::binary("application/octet-stream", "\u{0}\u{1}", "note.bin")]
+#[case::unknown("application/x-unknown", "\u{0}\u{1}", "note.bin")]
+fn a_saved_resource_keeps_its_format(#[case] media_type: &str, #[case] body: &str, #[case] file: &str) {
+    let server = ByteServer::new("/notes/a", media_type, body);
+    let home = server.home();
+    let saved = home.run(&["resource", "save", "/notes/a", "--ignore-warnings", "--allow-plaintext"]);
+    assert_eq!(saved.code, 0, "{saved}");
+    let file = format!("repo/notes/a/{}", file.replace("note", "resource"));
+    assert!(home.path(&file).exists(), "{file} is missing");
+    let applied = home.run(&["resource", "apply", "/notes/a", "--force", "--ignore-warnings"]);
+    assert_eq!(applied.code, 0, "{applied}");
+    let (sent_type, sent) = server.written();
+    assert_eq!(sent, body);
+    let essence = media_type.split(';').next().unwrap();
+    let expected = if essence == "application/x-unknown" { "application/octet-stream" } else { essence };
+    assert_eq!(sent_type, expected);
+}
+
+#[test]
+fn yaml_files_travel_as_json() {
+    let server = ByteServer::new("/notes/a", "application/yaml", "size: 1\n");
+    let home = server.home();
+    let run = |args: &[&str]| {
+        let run = home.run(&[args, &["--ignore-warnings"]].concat());
+        assert_eq!(run.code, 0, "{run}");
+    };
+    run(&["resource", "save", "/notes/a"]);
+    assert_eq!(home.read("repo/notes/a/resource.yaml"), "size: 1\n");
+    run(&["resource", "apply", "/notes/a", "--force"]);
+    assert_eq!(server.written(), ("application/json".to_owned(), "{\n  \"size\": 1\n}".to_owned()));
+    home.write("repo/notes/_/metadata.yaml", "resource: {format: yaml}");
+    run(&["resource", "apply", "/notes/a", "--force"]);
+    assert_eq!(server.written(), ("application/yaml".to_owned(), "size: 1\n".to_owned()));
+}
+
+#[test]
+fn a_file_keeps_its_extension_if_the_answer_has_its_format() {
+    let server = ByteServer::new("/notes/a", "text/plain", "hello");
+    let home = server.home();
+    home.write("repo/notes/a/resource.csv", "old");
+    let run = home.run(&["resource", "save", "/notes/a", "--force", "--ignore-warnings"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(home.read("repo/notes/a/resource.csv"), "hello");
+}
+
+#[test]
+fn a_file_of_text_is_replaced_if_the_answer_is_an_object() {
+    let server = ByteServer::new("/notes/a", "application/json", r#"{"size":1}"#);
+    let home = server.home();
+    home.write("repo/notes/a/resource.txt", "old");
+    let run = home.run(&["resource", "save", "/notes/a", "--force", "--ignore-warnings"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(!home.path("repo/notes/a/resource.txt").exists());
+    assert!(home.read("repo/notes/a/resource.json").contains("size"));
+}

@@ -1,0 +1,113 @@
+//! `resource copy` and `resource edit`.
+
+use rstest::rstest;
+
+use crate::terminal::Terminal;
+use crate::world::World;
+
+fn shops() -> World {
+    let world = World::new(
+        &["/shops"],
+        &[
+            (
+                "shops/_/metadata.yaml",
+                "resource: {alias: /name, id: /id, externalizedAttributes: [{path: /note, file: note.txt}]}\n",
+            ),
+            (
+                "shops/rio/resource.yaml",
+                "id: '7'\nname: rio\npin: '{{secret .}}'\nnote: '{{include note.txt}}'\n",
+            ),
+            ("shops/rio/note.txt", "hello"),
+        ],
+    );
+    world.live("/shops/9", r#"{"id": "9", "name": "lima"}"#);
+    world
+}
+
+#[test]
+fn a_copy_has_files_of_its_own() {
+    let world = shops();
+    let run = world.run(&[
+        "resource",
+        "copy",
+        "/shops/rio",
+        "/shops/oslo",
+        "--override-attributes",
+        "/name=oslo,/id=8",
+    ]);
+    insta::assert_snapshot!(run, @r"
+    exit 0
+    --- stdout
+    --- stderr
+    [OK] command executed successfully.
+    ");
+    insta::assert_snapshot!(world.declared("shops/oslo/resource.yaml").unwrap(), @r#"
+    id: "8"
+    name: oslo
+    note: '{{include note.txt}}'
+    pin: '{{secret .}}'
+    "#);
+    assert_eq!(world.declared("shops/oslo/note.txt").as_deref(), Some("hello"));
+    assert!(world.server.log().is_empty());
+}
+
+#[test]
+fn a_resource_of_the_server_is_copied() {
+    let world = shops();
+    let run = world.run(&[
+        "resource",
+        "copy",
+        "-p",
+        "/shops/lima",
+        "/shops/ava",
+        "--override-attributes",
+        "/name=ava",
+    ]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared("shops/ava/resource.json").unwrap().contains("\"ava\""));
+    assert!(world.writes().is_empty());
+}
+
+#[rstest]
+#[case::no_target(&["copy", "/shops/rio"], 2, "target path is required")]
+#[case::two_targets(&["copy", "/shops/rio", "/shops/a", "--target-path", "/shops/b"], 2, "path mismatch")]
+#[case::name(&["copy", "/shops/rio", "/shops/oslo"], 2, "does not match path segment \"oslo\"")]
+#[case::exists(&["copy", "/shops/rio", "/shops/rio"], 2, "already exists; rerun with --force")]
+#[case::missing(&["copy", "/shops/none", "/shops/a"], 3, "/shops/none")]
+#[case::assignments(&["copy", "/shops/rio", "/shops/a", "--override-attributes", "name"], 2, "is not a list of assignments")]
+#[case::no_terminal(&["edit", "/shops/rio"], 2, "without a terminal")]
+fn failures(#[case] args: &[&str], #[case] code: i32, #[case] fragment: &str) {
+    let world = shops();
+    let run = world.run(&[&["resource"], args].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run}");
+    assert!(run.stderr.contains(fragment), "{run}");
+    assert!(world.declared("shops/oslo/resource.yaml").is_none());
+}
+
+#[test]
+fn an_edited_resource_is_saved() {
+    let world = shops();
+    let editor = "sed -i s/hello/bye/";
+    let command = world.home.command(
+        &["resource", "edit", "/shops/rio", "--editor", editor, "--ignore-warnings", "-v"],
+        &[("TERM", "dumb")],
+    );
+    let (code, shown) = Terminal::start(command).end();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("edited /shops/rio"), "{shown}");
+    assert_eq!(world.declared("shops/rio/note.txt").as_deref(), Some("bye"));
+    assert!(world.declared("shops/rio/resource.yaml").unwrap().contains("{{secret .}}"));
+}
+
+#[test]
+fn an_edit_that_cannot_be_read_changes_nothing() {
+    let world = shops();
+    let before = world.declared("shops/rio/resource.yaml");
+    let command = world.home.command(
+        &["resource", "edit", "/shops/rio", "--editor", "sed -i s/name:/name/", "--ignore-warnings"],
+        &[("TERM", "dumb")],
+    );
+    let (code, shown) = Terminal::start(command).end();
+    assert_eq!(code, 2, "{shown}");
+    assert_eq!(world.declared("shops/rio/resource.yaml"), before);
+}
