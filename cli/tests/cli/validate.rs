@@ -14,7 +14,7 @@ const BAD: &[(&str, &str)] = &[
     ("repo/shops/oslo/resource.json", "{\n  \"id\": \"oslo\",\n  \"name\":\n}\n"),
     ("repo/shops/lima/resource.json", r#"{"id": "lima"}"#),
     ("repo/shops/ava/resource.json", r#"{"id": "ava", "name": "Ava", "password": "hunter2hunter2"}"#),
-    ("repo/tills/_/metadata.yaml", "resource:\n  id: /id\n  alis: /name\n"),
+    ("repo/tills/_/metadata.yaml", "resource:\n  id: /id\n  aliases: /name\n"),
     ("repo/tills/t1/resource.json", r#"{"id": "t1"}"#),
     ("repo/tills/t2/resource.json", r#"{"id": "t2"}"#),
     ("repo/notes/a/resource.json", "{}"),
@@ -64,7 +64,7 @@ fn findings_have_file_line_and_hint() {
         hint: see "resource metadata render" for the request
     shops/oslo/resource.json:4:1: error: "shops/oslo/resource.json": cannot decode json, line 4, column 1: expected a value: an object, an array, text in quotes, a number, true, false or null [payload]
         hint: correct the file; its extension determines the format
-    tills/_/metadata.yaml:3:3: error: line 3, column 3: unknown key "alis" in resource; did you mean "alias"? [metadata]
+    tills/_/metadata.yaml:3:3: error: line 3, column 3: unknown key "aliases" in resource; did you mean "alias"? [metadata]
         hint: see "resource metadata resolve" for the metadata of a path
     users/u2/resource.json: error: /users/u2 has the same name "ann" as /users/u1 [identity]
         hint: names come from resource.id and resource.alias of the metadata
@@ -109,7 +109,7 @@ fn json() {
           "column": 3,
           "severity": "error",
           "rule": "metadata",
-          "message": "line 3, column 3: unknown key \"alis\" in resource; did you mean \"alias\"?",
+          "message": "line 3, column 3: unknown key \"aliases\" in resource; did you mean \"alias\"?",
           "hint": "see \"resource metadata resolve\" for the metadata of a path"
         }
       ]
