@@ -91,20 +91,13 @@ async fn the_operator_keeps_a_realm_and_what_it_contains() {
     assert_eq!(scene.push().await.updated, 1);
     assert_eq!(product.get(&format!("{REALM}/roles/viewer")).await["description"], "Reads");
 
-    // A key keeps its id if its name changes. Git has to state the id before.
-    let key = id_of(product, "/components", "name", "rsa").await;
-    let component = |name: &str| {
-        let config = json!({"priority": ["200"], "keySize": ["2048"]});
-        let kind = "org.keycloak.keys.KeyProvider";
-        json!({"id": key, "name": name, "providerId": "rsa-generated", "providerType": kind, "config": config})
-    };
-    scene.git.write("realms/acme/components/rsa/resource.yaml", component("rsa").to_string());
-    assert_eq!(scene.push().await.updated, 0);
-    scene.git.remove("realms/acme/components/rsa");
-    scene.git.write("realms/acme/components/rsa-2048/resource.yaml", component("rsa-2048").to_string());
+    // A role with another name is another role.
+    scene.git.remove("realms/acme/roles/viewer");
+    scene.git.write("realms/acme/roles/reader/resource.yaml", "{name: reader, description: Reads}");
     let stats = scene.push().await;
-    assert_eq!((stats.created, stats.updated, stats.pruned), (0, 1, 0));
-    assert_eq!(id_of(product, "/components", "name", "rsa-2048").await, key);
+    assert_eq!((stats.created, stats.pruned), (1, 1));
+    product.get(&format!("{REALM}/roles/reader")).await;
+    product.lacks(&format!("{REALM}/roles/viewer")).await;
 
     let key = "realms/acme/users/ana:/credentials/0/value";
     scene.rotates(key, "battery staple", || logs_in(product, "battery staple")).await;
@@ -113,6 +106,10 @@ async fn the_operator_keeps_a_realm_and_what_it_contains() {
     scene.git.remove("realms/acme/clients").remove("realms/acme/users");
     scene.push().await;
     product.lacks(&client).await;
+    // A flow that is in use cannot be deleted.
+    let realm = json!({"realm": "acme", "enabled": true, "browserFlow": "browser"});
+    scene.git.write("realms/acme/resource.yaml", realm.to_string());
+    assert_eq!(scene.push().await.updated, 1);
     scene.git.remove("realms");
     scene.push().await;
     product.lacks(REALM).await;

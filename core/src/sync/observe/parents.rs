@@ -15,10 +15,10 @@ use crate::sync::tasks::blocking;
 impl Remote {
     /// Reads a resource with others below it. These ask the same question if they are not found, so the address of a
     /// missing parent is read once.
-    pub(super) async fn read_parent(&self, wanted: &Resource) -> Result<Observed, SyncError> {
+    pub(super) async fn read_parent(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
         let mut read = None;
         let look = async {
-            let observed = self.observe(wanted, false).await;
+            let observed = self.observe(wanted, doomed).await;
             let is_absent = observed.as_ref().is_ok_and(|observed| observed.payload.is_none());
             read = Some(observed);
             is_absent
@@ -31,7 +31,7 @@ impl Remote {
         match read {
             Some(read) => read,
             None if is_absent => Ok(Observed::new(self.relocated(wanted).await?.0, None)),
-            None => self.observe(wanted, false).await,
+            None => self.observe(wanted, doomed).await,
         }
     }
 
@@ -102,12 +102,12 @@ impl Remote {
     }
 
     /// Whether the nearest parent of `path` that is a member of a collection is proven absent.
-    pub(super) async fn parent_is_absent(&self, path: &LogicalPath) -> bool {
+    pub(super) async fn parent_is_absent(&self, path: &LogicalPath, doomed: bool) -> bool {
         for ancestor in path.ancestors().filter(|ancestor| !ancestor.is_root()) {
             let Ok(member) = self.member(&ancestor).await else { return false };
             let Some(parent) = member else { continue };
             let look = || async {
-                Box::pin(self.observe(&parent, false)).await.is_ok_and(|observed| observed.payload.is_none())
+                Box::pin(self.observe(&parent, doomed)).await.is_ok_and(|observed| observed.payload.is_none())
             };
             return *cell(&self.absent, &ancestor).get_or_init(look).await;
         }

@@ -175,13 +175,16 @@ impl Remote {
     /// Reads one resource. A proven absence is a result; otherwise, absence is an error.
     pub async fn read(&self, wanted: &Resource) -> Result<Observed, SyncError> {
         if self.parents.contains(&wanted.path) {
-            return Box::pin(self.read_parent(wanted)).await;
+            return Box::pin(self.read_parent(wanted, false)).await;
         }
         self.observe(wanted, false).await
     }
 
     /// Like [`Self::read`], for a resource that is to be deleted.
     pub(crate) async fn read_doomed(&self, wanted: &Resource) -> Result<Observed, SyncError> {
+        if self.parents.contains(&wanted.path) {
+            return Box::pin(self.read_parent(wanted, true)).await;
+        }
         self.observe(wanted, true).await
     }
 
@@ -257,7 +260,7 @@ impl Remote {
         }
         // There is no list below a parent that does not exist.
         let is_open = address == Address::NotFound && matches!(verdict, Verdict::Unknown(_));
-        if is_open && self.parent_is_absent(&at.path).await {
+        if is_open && self.parent_is_absent(&at.path, doomed).await {
             verdict = judge(&question, Address::NoParent, &not_listed);
         }
         // If the address may be wrong, the resource is not proven absent.

@@ -61,8 +61,9 @@ pub(super) struct Parents {
 impl Parents {
     pub fn of(selection: &Selection) -> Self {
         let mut parents = Self::default();
-        for file in &selection.resources {
-            for ancestor in file.path.ancestors() {
+        let declared = selection.resources.iter().map(|file| &file.path);
+        for path in declared.chain(selection.prune.iter().map(|candidate| &candidate.path)) {
+            for ancestor in path.ancestors() {
                 // The ancestors of a known path are known.
                 if !parents.hashes.insert(parents.hasher.hash_one(&ancestor)) {
                     break;
@@ -102,6 +103,12 @@ impl Remote {
     /// Returns the server for a run over `selection`.
     pub(crate) fn running(self, selection: &Selection) -> Self {
         Self { parents: Arc::new(Parents::of(selection)), ..self }
+    }
+
+    /// Returns the same server with the rules of another revision, in `session`.
+    pub(crate) fn at_revision(&self, session: &Session) -> Arc<Self> {
+        let other = Self::following(session, Transcript::new(false), Former::default());
+        Arc::new(Self { parents: Arc::clone(&self.parents), ..other })
     }
 
     /// Returns the server for reads that the list of `collection` waits for. These reads share no cells with the reads

@@ -126,7 +126,7 @@ impl Candidates {
         let made = || {
             let session = self.remote.session.clone();
             let metadata = Arc::new(session.metadata.of(Arc::clone(tree)));
-            Remote::new(&Session { tree: Arc::clone(tree), metadata, ..session })
+            self.remote.at_revision(&Session { tree: Arc::clone(tree), metadata, ..session })
         };
         Arc::clone(remotes.entry(revision.clone()).or_insert_with(made))
     }
