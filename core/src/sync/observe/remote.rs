@@ -130,8 +130,8 @@ impl Remote {
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
         let (located, list) = match self.read_list(path).await {
             // The ids of its parents may differ from their names.
-            Err(error) if error.category() == Category::NotFound => {
-                let located = self.located(path).await?;
+            Err(error @ SyncError::Server(_)) if error.category() == Category::NotFound => {
+                let located = self.located(path).await.unwrap_or_else(|_| path.clone());
                 let list = if located == *path { Err(error) } else { self.read_list(&located).await };
                 (located, list?)
             }
