@@ -1,10 +1,8 @@
-//! Installing, upgrading and uninstalling on a real API server, which has no objects of other tests.
+//! Installing and uninstalling on a real API server, which has no objects of other tests.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
-#[path = "install/upgrade.rs"]
-mod upgrade;
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +38,6 @@ async fn the_operator_can_be_installed_in_every_way_and_uninstalled() {
     // The API server cannot reach the admission webhooks.
     uninstall(cluster, "release/admission-certmanager", Operator::Ended).await;
     undeploy(cluster).await;
-    upgrade::upgrade(cluster).await;
     install_chart(cluster);
     install_overlays(cluster).await;
     install_namespaced(cluster).await;

@@ -1,20 +1,28 @@
-//! Installing over the definitions and objects of v0.3.8: nothing is lost, and the first run prunes nothing.
+//! Installing over the definitions and objects of v0.3.8, on a real API server of its own: nothing is lost, and the first
+//! run prunes nothing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
 
 use std::fs;
 
 use declarest_operator::crd::{self, SyncPolicy};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-
-use crate::support::cluster::{Cluster, config_dir};
-use crate::support::git_remote::GitRemote;
-use crate::support::rest_server::{Config, RestServer};
-use crate::support::world::{World, declarest};
+use support::cluster::{Cluster, config_dir};
+use support::git_remote::GitRemote;
+use support::rest_server::{Config, RestServer};
+use support::world::{World, declarest};
+use tempfile::NamedTempFile;
 
 /// The finalizer of v0.3.8.
 const FINALIZER: &str = "declarest.io/cleanup";
 
-pub async fn upgrade(cluster: &Cluster) {
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_v0_3_8_are_taken_over() {
+    let cluster = Cluster::shared();
+    cluster.kubectl(&["delete", "--timeout=180s", "-k", &config_dir("default")]).unwrap();
     install_old_definitions(cluster);
     let mut world = World::cold_on_cluster(&[]).await;
     let (git, server) = (GitRemote::new(), server());
@@ -48,8 +56,12 @@ pub async fn upgrade(cluster: &Cluster) {
     world.applied(&last).await;
     assert_eq!(server.get("/items/i2"), None);
     assert!(server.get("/items/gone").is_some() && server.get("/items/foreign").is_some());
-    world.kill();
-    cluster.kubectl(&["delete", super::DELETE, "-k", &config_dir("default")]).unwrap();
+}
+
+fn written(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    fs::write(&file, text).unwrap();
+    file
 }
 
 fn server() -> RestServer {
@@ -69,7 +81,8 @@ fn install_old_definitions(cluster: &Cluster) {
         let version = &mut definition["spec"]["versions"][0];
         version["schema"] = schema.clone();
         version["additionalPrinterColumns"] = Value::Null;
-        super::apply(cluster, &definition.to_string(), &[]);
+        let file = written(&definition.to_string());
+        cluster.kubectl(&["apply", "-f", file.path().to_str().unwrap()]).unwrap();
     }
     cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).unwrap();
 }
@@ -123,8 +136,8 @@ async fn create_old_objects(
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }],
     }});
-    let file = super::written(&status.to_string());
-    let patch = format!("--patch-file={}", fs::canonicalize(file.path()).unwrap().display());
+    let file = written(&status.to_string());
+    let patch = format!("--patch-file={}", file.path().display());
     let of_policy =
         ["patch", "syncpolicy", "policy", "-n", &world.namespace, "--type=merge", "--subresource=status"];
     cluster.kubectl(&[&of_policy[..], &[&patch]].concat()).unwrap();
