@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _,
 
 use crate::command::completion::{self, Shell};
 use crate::command::context::{self, ContextCommand};
+use crate::command::contract::{self, ContractCommand};
 use crate::command::plan::{self, PlanArguments};
 use crate::command::repository::{self, RepositoryCommand};
 use crate::command::resource::{self, ResourceCommand};
@@ -73,6 +74,9 @@ pub enum Command {
     /// Check and inspect the managed server
     #[command(subcommand, arg_required_else_help = true)]
     Server(ServerCommand),
+    /// Check contracts of services, and compare them with Kubernetes objects
+    #[command(subcommand, arg_required_else_help = true)]
+    Contract(ContractCommand),
     /// Print a completion script for a shell
     #[command(subcommand, arg_required_else_help = true)]
     Completion(Shell),
@@ -123,6 +127,7 @@ impl Command {
             Self::Plan(arguments) => plan::run(arguments, invocation),
             Self::Validate(arguments) => validate::run(arguments, invocation),
             Self::Server(command) => server::run(command, invocation),
+            Self::Contract(command) => contract::run(command, invocation),
             Self::Completion(shell) => completion::run(*shell, invocation),
             Self::Schemas { dir } => schemas::run(dir),
             Self::Version => version::run(invocation),
@@ -140,6 +145,7 @@ impl Command {
             | Self::Plan(_)
             | Self::Validate(_)
             | Self::Server(_)
+            | Self::Contract(_)
             | Self::Completion(_)
             | Self::Schemas { .. }
             | Self::Version => false,

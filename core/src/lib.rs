@@ -3,7 +3,7 @@
 //! Each module uses only the modules before it in this order:
 //! [`error`] → [`control`] → [`digest`] → [`memory`] → `atomic` → [`confined`] → [`secret`] → [`path`] → [`spans`] →
 //! [`payload`] → [`proxy`] → [`transport`] →
-//! [`secrets`] → [`repository`] → [`language`] → [`metadata`] → [`bundle`] → [`server`] → [`sync`] → [`authoring`].
+//! [`secrets`] → [`repository`] → [`language`] → [`metadata`] → [`bundle`] → [`contract`] → [`server`] → [`sync`] → [`authoring`].
 //!
 //! The crate does not depend on Kubernetes or a terminal.
 #![warn(missing_docs)]
@@ -13,6 +13,7 @@ pub mod authoring;
 pub mod bundle;
 #[cfg(target_os = "linux")]
 pub mod confined;
+pub mod contract;
 pub mod control;
 pub mod digest;
 pub mod error;

@@ -1,13 +1,14 @@
 //! The command line: flags and their defaults.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
-use declarest_core::transport::{Destinations, HostPattern};
+use declarest_core::transport::{Destinations, HostPattern, Names};
 use ipnet::IpNet;
 
 /// Keeps REST servers in sync with Git.
@@ -215,12 +216,29 @@ pub struct DestinationOptions {
     /// The only hosts to allow: names, IP addresses, and *.DOMAIN for all names below a domain
     #[arg(long, value_name = "HOST,...", value_delimiter = ',')]
     pub allowed_hosts: Vec<HostPattern>,
+
+    /// Addresses of hosts for the probes of contracts, instead of DNS: for an operator outside of the cluster, which
+    /// does not know the names of Services. HOST may be *.DOMAIN
+    #[arg(long, value_name = "HOST=ADDRESS,...", value_delimiter = ',', value_parser = known_host)]
+    pub resolve: Vec<(HostPattern, IpAddr)>,
+}
+
+fn known_host(text: &str) -> Result<(HostPattern, IpAddr), String> {
+    let (host, address) = text.split_once('=').ok_or("write HOST=ADDRESS")?;
+    let host = host.parse::<HostPattern>().map_err(|error| error.to_string())?;
+    let address = address.trim().parse().map_err(|_| format!("\"{address}\" is not an IP address"))?;
+    Ok((host, address))
 }
 
 impl DestinationOptions {
     /// Returns the restriction of the process. `loopback` allows connections to this machine.
     pub fn destinations(&self, loopback: bool) -> Destinations {
         Destinations::new(loopback, &self.allow_cidr, &self.deny_cidr, self.allowed_hosts.clone())
+    }
+
+    /// Returns the addresses of hosts for probes.
+    pub fn names(&self) -> Names {
+        Names::new(self.resolve.clone())
     }
 }
 

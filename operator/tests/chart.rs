@@ -29,6 +29,7 @@ use support::manifests::{Kustomization, chart, kubectl, objects, watch};
         "monitoring.dashboard.enabled=true",
     ]
 )]
+#[case::runtime_verification(&["runtime-verification"], &["runtimeVerification.enabled=true"])]
 #[case::persistent_state(&["persistent-state"], &["persistence.enabled=true"])]
 #[case::network_policy(&["network-policy"], &["networkPolicy.enabled=true"])]
 #[case::ingress(&["repo-webhook-ingress"], &["repositoryWebhook.ingress.enabled=true"])]

@@ -3,6 +3,7 @@
 pub mod complete;
 pub mod completion;
 pub mod context;
+pub mod contract;
 pub mod metadata;
 pub mod plan;
 pub mod repository;

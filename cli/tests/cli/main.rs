@@ -18,6 +18,7 @@ mod context_init;
 mod context_input;
 mod context_rows;
 mod context_session_hook;
+mod contract;
 mod environment;
 mod formats;
 mod git;

@@ -17,6 +17,7 @@ fn without_arguments_help_is_printed() {
       plan        Show what an apply would create, update and delete, and optionally save the plan
       validate    Check the files of the repository without requests
       server      Check and inspect the managed server
+      contract    Check contracts of services, and compare them with Kubernetes objects
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build
       help        Print this message or the help of the given subcommand(s)

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::cache::{ArchiveState, Lock, Provenance, Ready, Slot, digest_of, remove};
 use super::content::{Content, Expected};
-use super::fetch::{self, Artifact, Downloaded, Limits, Registry};
+use super::fetch::{self, Artifact, BUNDLE_LAYER, Credentials, Downloaded, Limits, Registry};
 use super::reference::{OciReference, OciVersion, absolute};
 use super::{Build, Bundle, BundleError, BundleWarning, MAX_TOTAL, RELEASES, Reference};
 use crate::error::with_causes;
@@ -253,8 +253,8 @@ impl BundleSource {
         expected: &Expected,
     ) -> Result<Ready, BundleError> {
         let (shared, client) = (&*self.shared, self.client().await?);
-        let credentials = shared.options.registry_credentials.as_deref();
-        let mut registry = Registry::new(client, oci, credentials, &shared.limits)?;
+        let credentials = Credentials::find(shared.options.registry_credentials.as_deref(), &oci.registry)?;
+        let mut registry = Registry::new(client, oci, credentials, &shared.limits, BUNDLE_LAYER)?;
         let artifact: Artifact = registry.resolve().await?;
         if let Some(ready) =
             ready(slot, expected).await?.filter(|ready| ready.provenance.digest == artifact.digest)

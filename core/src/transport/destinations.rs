@@ -197,6 +197,53 @@ pub(crate) async fn resolve(host: &str, port: u16) -> std::io::Result<Vec<Socket
     }
 }
 
+/// Addresses of hosts that take precedence over DNS, like `--resolve` of curl: for hosts that DNS does not know.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Vec<(HostPattern, IpAddr)>);
+
+impl Names {
+    /// Returns the addresses of these hosts. The first pattern that matches decides.
+    pub fn new(addresses: Vec<(HostPattern, IpAddr)>) -> Self {
+        Self(addresses)
+    }
+
+    /// Resolves a host to the addresses that are allowed.
+    async fn resolve(&self, host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        let name = host.trim_end_matches('.').to_lowercase();
+        let Some((_, address)) = self.0.iter().find(|(pattern, _)| pattern.matches(&name)) else {
+            return resolve(host, port).await;
+        };
+        let known = std::iter::once(SocketAddr::new(*address, port));
+        match CURRENT.get() {
+            Some(destinations) => destinations.filter(host, known).map_err(std::io::Error::other),
+            None => Ok(known.collect()),
+        }
+    }
+
+    /// Resolves the host of a URL. Fails if it is not known or not allowed.
+    pub(crate) async fn check(&self, url: &Url) -> std::io::Result<()> {
+        check(url).map_err(std::io::Error::other)?;
+        match url.host() {
+            Some(Host::Domain(host)) => match self.resolve(host, 0).await {
+                Ok(found) if found.is_empty() => Err(std::io::Error::other("the name has no address")),
+                result => result.map(drop),
+            },
+            Some(_) => Ok(()),
+            None => Err(std::io::Error::other("the URL has no host")),
+        }
+    }
+}
+
+impl Resolve for Names {
+    fn resolve(&self, name: Name) -> Resolving {
+        let names = self.clone();
+        Box::pin(async move {
+            let found = Self::resolve(&names, name.as_str(), 0).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
 /// Returns the resolver for HTTP clients, if this process is restricted.
 pub(super) fn resolver() -> Option<Guard> {
     CURRENT.get().map(|_| Guard)

@@ -20,7 +20,7 @@ pub(crate) fn denial<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Denied>
 
 /// Returns the error of type `E` among the causes of an error. An IO error skips the error inside it and names that
 /// error's cause.
-fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+pub(crate) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(found) = cause.downcast_ref::<E>() {

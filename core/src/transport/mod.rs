@@ -20,8 +20,8 @@ use url::Url;
 
 pub use access::Access;
 pub use connector::{Connector, TlsSettings};
-pub use destinations::{Denied, Destinations, HostPattern, InvalidHostPattern};
-pub(crate) use failure::{Refusal, causes, denial, is_proxy_refusal, refusal};
+pub use destinations::{Denied, Destinations, HostPattern, InvalidHostPattern, Names};
+pub(crate) use failure::{Refusal, cause as failure_of, causes, denial, is_proxy_refusal, refusal};
 pub use tls::{Pem, TlsConfig, TlsError, TlsFiles};
 
 use crate::error::{Categorized, Category};
@@ -65,6 +65,11 @@ pub fn client_builder(tls: &TlsConfig, proxy: &Proxy) -> reqwest::ClientBuilder 
         Some(resolver) => builder.dns_resolver(resolver),
         None => builder,
     }
+}
+
+/// Returns the same, with hosts resolved by `names`.
+pub(crate) fn named_client_builder(tls: &TlsConfig, proxy: &Proxy, names: &Names) -> reqwest::ClientBuilder {
+    unrestricted_client_builder(tls, proxy).dns_resolver(names.clone())
 }
 
 /// Returns the same without the restriction to [`Destinations`], for a host that the administrator of the process

@@ -172,6 +172,12 @@ impl TlsConfig {
         self.presenting(certificate, Pem { origin: &key_origin, text: key.expose().as_bytes() })
     }
 
+    /// Returns the same settings without a client certificate.
+    #[must_use]
+    pub(crate) fn without_identity(&self) -> Self {
+        Self { trust: self.trust.clone(), identity: None }
+    }
+
     /// Whether any setting differs from the default.
     pub(crate) fn is_set(&self) -> bool {
         self.identity.is_some() || !matches!(self.trust, Trust::System)

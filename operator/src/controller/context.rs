@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::repository::Quota;
+use declarest_core::transport::Names;
 use futures::future::join_all;
 use futures::{FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream};
 use k8s_openapi::NamespaceResourceScope;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The environment variables that specs may use.
     pub expansion: Expansion,
+    /// The addresses of hosts that probes of contracts use instead of DNS.
+    pub names: Names,
 }
 
 impl Settings {

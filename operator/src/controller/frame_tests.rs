@@ -58,6 +58,7 @@ fn context(client: &Client, stop: CancellationToken) -> Arc<Context> {
             sync_timeout: Duration::from_mins(1),
             limits: Limits::default(),
             expansion: Expansion::new(&["*"]).unwrap(),
+            names: declarest_core::transport::Names::default(),
         },
         events: Events::new(client.clone(), "test".to_owned()),
         dependencies: Dependencies::default(),

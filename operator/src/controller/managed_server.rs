@@ -1,13 +1,16 @@
-//! ManagedServer: checks that a connection can be built, fetches the artifacts, and probes the health check if one
-//! is configured.
+//! ManagedServer: checks that a connection can be built, fetches the artifacts, probes the health check if one is
+//! configured, and verifies the contract if there is one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use declarest_core::server::Client;
+use futures::stream;
 
 use super::artifacts::Artifacts;
 use super::conditions;
 use super::context::{Context, Guarded};
+use super::dependencies::Dependency;
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
@@ -18,7 +21,8 @@ use crate::directories;
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
-    let wakeups = context.dependents::<ManagedServer>();
+    let targets = pools.contracts.watches.changes();
+    let wakeups = stream::select(context.dependents::<ManagedServer>(), targets);
     let objects = context.caches.servers.clone();
     frame::run(ManagedServers(pools), context, &objects, wakeups).await;
 }
@@ -34,14 +38,45 @@ struct ManagedServers(Arc<Pools>);
 impl Reconciler for ManagedServers {
     type Kind = ManagedServer;
 
+    fn dependencies(&self, _: &Context, object: &ManagedServer) -> BTreeSet<Dependency> {
+        let named = object.secret_refs().into_iter().map(|(_, secret)| secret.name.clone());
+        let contract = object.spec.contract.as_ref();
+        let pull = contract.and_then(|contract| contract.pull_secret_ref.as_ref());
+        named.chain(pull.map(|secret| secret.name.clone())).map(Dependency::Secret).collect()
+    }
+
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
         // Build the client that policies use. This checks all settings and Secrets.
-        let client = match self.0.servers.client(round.context, &round.object).await {
-            Ok(client) => client,
-            Err(failure) => return failure.into(),
+        let client = self.0.servers.client(round.context, &round.object).await;
+        let outcome = match &client {
+            Ok(client) => self.connected(round, client).await,
+            Err(failure) => failure.clone().into(),
         };
+        // Verify the contract, also if the server cannot be used.
+        self.0.contracts.verify(round, client.as_ref().ok(), outcome).await
+    }
+
+    async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
+        let owner = ManagedServer::owner(&Key::of(kube::Resource::meta(object)));
+        for directory in [context.directories.cache(&owner), context.directories.bundle_cache(&owner)] {
+            directories::remove_in_background(directory)
+                .await
+                .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn forget(&self, context: &Context, key: &Key) {
+        self.0.servers.forget(key);
+        self.0.artifacts.forget(key);
+        self.0.contracts.forget(context, key);
+    }
+}
+
+impl ManagedServers {
+    async fn connected(&self, round: &mut Round<'_, ManagedServer>, client: &Client) -> Outcome {
         // Fetch the artifacts.
-        let outcome = match artifacts(round, &self.0.artifacts, &client).await {
+        let outcome = match artifacts(round, &self.0.artifacts, client).await {
             Ok(outcome) => outcome,
             Err(failure) => return failure.into(),
         };
@@ -56,21 +91,6 @@ impl Reconciler for ManagedServers {
                 reachable(Truth::False, "ProbeFailed", error.to_string())
             }
         })
-    }
-
-    async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
-        let owner = ManagedServer::owner(&Key::of(kube::Resource::meta(object)));
-        for directory in [context.directories.cache(&owner), context.directories.bundle_cache(&owner)] {
-            directories::remove_in_background(directory)
-                .await
-                .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
-        }
-        Ok(())
-    }
-
-    fn forget(&self, _: &Context, key: &Key) {
-        self.0.servers.forget(key);
-        self.0.artifacts.forget(key);
     }
 }
 

@@ -10,6 +10,8 @@
 //! servers, artifacts, stores, mirrors
 //!                                  the clients, documents, stores and mirrors in use, together in pools
 //! frame                            one round of work
+//! cluster_reads, target_watches, contracts
+//!                                  the contracts of servers, and what they are compared with
 //! resource_repository, managed_server, secret_store, sync_policy
 //!                                  the work of each kind
 //! ```
@@ -19,9 +21,11 @@
 pub mod artifacts;
 mod backoff;
 pub mod cache;
+pub mod cluster_reads;
 pub mod conditions;
 pub mod connections;
 pub mod context;
+pub mod contracts;
 pub mod dependencies;
 pub mod error;
 pub mod events;
@@ -41,6 +45,7 @@ pub mod servers;
 pub mod status;
 pub mod stores;
 pub mod sync_policy;
+pub mod target_watches;
 pub mod volumes;
 pub mod workers;
 

@@ -1,6 +1,7 @@
 //! The mirrors, clients, artifacts and stores in use. All controllers share them, and they outlive a round.
 
 use super::artifacts::Artifacts;
+use super::contracts::Contracts;
 use super::mirrors::Mirrors;
 use super::servers::Servers;
 use super::stores::Stores;
@@ -11,5 +12,6 @@ pub struct Pools {
     pub mirrors: Mirrors,
     pub servers: Servers,
     pub artifacts: Artifacts,
+    pub contracts: Contracts,
     pub stores: Stores,
 }

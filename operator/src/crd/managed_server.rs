@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use declarest_core::bundle::Reference;
+use declarest_core::contract::status::ContractStatus;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::contract::ContractSpec;
 use super::{
     BasicAuth, Conditions, FieldErrors, Interval, Limits, Proxy, SecretKeyRef, SecretRefs, Tls,
     conditions_schema, validation,
@@ -30,6 +32,7 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
     derive = "PartialEq",
     doc = "A REST server whose resources are kept in sync with a ResourceRepository.",
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.contract.phase"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "URL", "type": "string", "jsonPath": ".spec.http.baseURL", "priority": 1}"#
 )]
@@ -46,6 +49,9 @@ pub struct ManagedServerSpec {
     /// Interval at which the documents are checked for changes and the server is probed, at least 30s.
     #[serde(default = "default_poll_interval")]
     pub poll_interval: Interval,
+    /// The contract of the service, with which its objects in the cluster are compared. Nothing is changed there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<ContractSpec>,
 }
 
 /// The endpoint of a server and the settings of requests to it.
@@ -236,6 +242,9 @@ pub struct ManagedServerStatus {
     /// Digests of the cached documents. A change triggers a full run of every policy that uses the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_digests: Option<ArtifactDigests>,
+    /// The contract, and how the objects of its target compare with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<Box<ContractStatus>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Conditions,
@@ -269,6 +278,9 @@ impl ManagedServerSpec {
             metadata.check(limits, &mut errors);
         }
         errors.check("spec.pollInterval", self.poll_interval.at_least(MIN_POLL_INTERVAL));
+        if let Some(contract) = &self.contract {
+            contract.check(&mut errors);
+        }
         errors.check_secret_refs(self.secret_refs());
         errors.into_result()
     }

@@ -7,6 +7,7 @@
 // Kind and field names in texts for kubectl explain, which prints backticks as they are.
 #![allow(clippy::doc_markdown)]
 
+pub mod contract;
 pub mod generate;
 mod insecure;
 mod interval;

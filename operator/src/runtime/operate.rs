@@ -164,6 +164,7 @@ fn settings(
             secrets_base_dir: directories.secrets().to_owned(),
         },
         expansion: Expansion::new(&options.env_expand_allow)?,
+        names: options.destinations.names(),
     })
 }
 

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use declarest_core::contract::status::ContractStatus;
 use declarest_core::server::Gate;
 use prometheus::proto::MetricFamily;
 use prometheus::{
@@ -45,6 +46,9 @@ struct ServerMetrics {
     throttled: IntCounterVec,
     tokens: IntCounterVec,
     gates: Gates,
+    contract_phase: IntGaugeVec,
+    contract_check: IntGaugeVec,
+    contract_verified: GaugeVec,
 }
 
 #[derive(Clone, Debug)]
@@ -179,6 +183,30 @@ impl Metrics {
         self.servers.gates.show(server, gate);
     }
 
+    /// Publishes the phase and the checks of a contract in place of the previous ones. `now` is the time of the
+    /// verification in seconds.
+    pub fn contract(&self, server: Subject<'_>, status: &ContractStatus, now: i64) {
+        self.servers.forget_contract(server);
+        let labels = [server.namespace, server.name];
+        if let Some(phase) = status.phase {
+            let [namespace, name] = labels;
+            self.servers.contract_phase.with_label_values(&[namespace, name, phase.as_str()]).set(1);
+        }
+        for check in &status.checks {
+            let labels = [labels[0], labels[1], check.kind.as_str(), check.status.as_str()];
+            self.servers.contract_check.with_label_values(&labels).set(1);
+        }
+        if status.hash.is_some() {
+            let seconds = Duration::from_secs(u64::try_from(now).unwrap_or_default()).as_secs_f64();
+            self.servers.contract_verified.with_label_values(&labels).set(seconds);
+        }
+    }
+
+    /// Removes the series of the contract of a server.
+    pub fn forget_contract(&self, server: Subject<'_>) {
+        self.servers.forget_contract(server);
+    }
+
     /// Shows the queue of a controller, which is empty.
     pub fn open_queue(&self, kind: &'static str) {
         self.queues.open(kind);
@@ -273,7 +301,34 @@ impl ServerMetrics {
                 &["reason", "result"],
             )?,
             gates: registered(registry, Gates::new()?)?,
+            contract_phase: registered(
+                registry,
+                IntGaugeVec::new(
+                    opts("contract_phase", "1 for the current phase of a contract"),
+                    &["namespace", "name", "phase"],
+                )?,
+            )?,
+            contract_check: registered(
+                registry,
+                IntGaugeVec::new(
+                    opts("contract_check", "1 for the current status of a check of a contract"),
+                    &["namespace", "name", "check", "status"],
+                )?,
+            )?,
+            contract_verified: registered(
+                registry,
+                GaugeVec::new(
+                    opts("contract_last_verified_timestamp_seconds", "Unix time of the last verification"),
+                    &["namespace", "name"],
+                )?,
+            )?,
         })
+    }
+
+    fn forget_contract(&self, subject: Subject<'_>) {
+        remove_series(&self.contract_phase, subject, None);
+        remove_series(&self.contract_check, subject, None);
+        remove_series(&self.contract_verified, subject, None);
     }
 
     fn forget(&self, subject: Subject<'_>) {
@@ -281,6 +336,7 @@ impl ServerMetrics {
         remove_series(&self.throttled, subject, None);
         remove_series(&self.tokens, subject, None);
         self.gates.forget(subject);
+        self.forget_contract(subject);
     }
 }
 

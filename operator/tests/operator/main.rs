@@ -15,6 +15,7 @@ mod cancellation;
 mod chaos;
 mod clock;
 mod confinement;
+mod contracts;
 mod control_plane;
 mod destinations;
 mod election;

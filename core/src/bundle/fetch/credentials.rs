@@ -13,7 +13,7 @@ use crate::secrets::Secret;
 
 /// The credentials for a registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Credentials {
+pub(in crate::bundle) enum Credentials {
     /// No credentials.
     #[default]
     Anonymous,
@@ -49,9 +49,14 @@ impl Credentials {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Anonymous),
             Err(error) => return Err(BundleError::io("read", file)(error)),
         };
-        let refuse = |reason: String| BundleError::Credentials { file: file.display().to_string(), reason };
+        Self::parse(&bytes, &file.display().to_string(), registry)
+    }
+
+    /// Returns the credentials for `registry` in a Docker configuration. `origin` names it in errors.
+    pub fn parse(bytes: &[u8], origin: &str, registry: &str) -> Result<Self, BundleError> {
+        let refuse = |reason: String| BundleError::Credentials { file: origin.to_owned(), reason };
         // Do not use the parser's own message: it may quote the file.
-        let config: Config = serde_json::from_slice(&bytes).map_err(|error| {
+        let config: Config = serde_json::from_slice(bytes).map_err(|error| {
             refuse(format!(
                 "line {}, column {}: it is not a Docker configuration",
                 error.line(),
@@ -82,10 +87,14 @@ impl Login {
     }
 }
 
-/// Returns the host of a registry, or of a key of the configuration, which may be a URL.
+/// Returns the host of a registry, or of a key of the configuration, which may be a URL. All names of Docker Hub are
+/// equal.
 fn host(key: &str) -> &str {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest);
-    key.split('/').next().unwrap_or_default()
+    match key.split('/').next().unwrap_or_default() {
+        "index.docker.io" | "registry-1.docker.io" => "docker.io",
+        host => host,
+    }
 }
 
 #[cfg(test)]
@@ -109,11 +118,22 @@ mod tests {
     #[case(r#"{"auths": {"r.test": {}}}"#, Credentials::Anonymous)]
     #[case(r#"{"auths": {"r.test:5000": {"auth": "b3BzOmE6Yg=="}}}"#, Credentials::Anonymous)]
     #[case(r#"{"credsStore": "x"}"#, Credentials::Anonymous)]
+    #[case(r#"{"auths": {"https://index.docker.io/v1/": {"auth": "b3BzOmE6Yg=="}}}"#, Credentials::Anonymous)]
     fn logins(#[case] config: &str, #[case] expected: Credentials) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.json");
         std::fs::write(&file, config).unwrap();
         assert_eq!(Credentials::find(Some(&file), "r.test").unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case("https://index.docker.io/v1/", "registry-1.docker.io")]
+    #[case("docker.io", "registry-1.docker.io")]
+    #[case("registry-1.docker.io", "docker.io")]
+    fn the_names_of_docker_hub_are_equal(#[case] key: &str, #[case] registry: &str) {
+        let config = format!(r#"{{"auths": {{"{key}": {{"auth": "b3BzOmE6Yg=="}}}}}}"#);
+        let found = Credentials::parse(config.as_bytes(), "test", registry).unwrap();
+        assert_eq!(found, password("ops", "a:b"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod challenge;
 mod credentials;
 mod registry;
+mod tags;
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -28,7 +29,8 @@ use crate::error::with_causes;
 use crate::transport::exchange::{Collected, Exchange, collect, follow};
 use crate::transport::{Access, shown};
 
-pub(super) use registry::{Artifact, Registry};
+pub(super) use credentials::Credentials;
+pub(super) use registry::{Artifact, BUNDLE_LAYER, LayerRule, Registry};
 
 /// The headers that are also sent to the targets of redirects to other origins.
 const PUBLIC: [HeaderName; 3] = [ACCEPT, IF_MODIFIED_SINCE, IF_NONE_MATCH];
@@ -42,12 +44,14 @@ pub(super) struct Limits {
     pub registry: Duration,
     /// The maximum size of a compressed archive, in bytes.
     pub archive: u64,
+    /// The maximum number of redirects of one request.
+    pub redirects: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (http, registry) = (Duration::from_mins(1), Duration::from_mins(2));
-        Self { http, registry, archive: archive::MAX_TOTAL }
+        Self { http, registry, archive: archive::MAX_TOTAL, redirects: 10 }
     }
 }
 
@@ -80,17 +84,12 @@ pub(super) async fn archive(
 ) -> Result<Option<Downloaded>, BundleError> {
     let deadline = Deadline::after(limits.http);
     let condition = condition.and_then(header_of);
-    let request = match access.filter(|access| access.covers(url)) {
-        Some(access) => {
-            self::client(access.client_builder())?.get(url.clone()).headers(access.headers().clone())
-        }
-        None => client.get(url.clone()),
-    };
+    let request = request(client, access, url)?;
     let request = match &condition {
         Some((name, value)) => request.header(name, value),
         None => request,
     };
-    let answer = deadline.keep(url, ask(request, client, url)).await?;
+    let answer = deadline.keep(url, ask(request, client, url, limits)).await?;
     if condition.is_some() && answer.status() == StatusCode::NOT_MODIFIED {
         return Ok(None);
     }
@@ -100,14 +99,45 @@ pub(super) async fn archive(
     Ok(Some(Downloaded { digest, condition }))
 }
 
+/// Downloads the body at `url`, of at most the size of an archive. Requests to the origin of `access` use its
+/// credentials.
+pub(super) async fn body(
+    client: &Client,
+    access: Option<&Access>,
+    url: &Url,
+    limits: &Limits,
+) -> Result<Bytes, BundleError> {
+    let deadline = Deadline::after(limits.http);
+    let request = request(client, access, url)?;
+    let answer = check(deadline.keep(url, ask(request, client, url, limits)).await?, url)?;
+    let limit = usize::try_from(limits.archive).unwrap_or(usize::MAX);
+    deadline.keep(url, read(answer, url, limit)).await
+}
+
+fn request(client: &Client, access: Option<&Access>, url: &Url) -> Result<RequestBuilder, BundleError> {
+    Ok(match access.filter(|access| access.covers(url)) {
+        Some(access) => {
+            self::client(access.client_builder())?.get(url.clone()).headers(access.headers().clone())
+        }
+        None => client.get(url.clone()),
+    })
+}
+
 /// Sends a request, follows redirects, and returns the response, whatever its status. After a redirect to another
 /// origin, the requests are sent by `others`, and only with the headers in [`PUBLIC`].
-async fn ask(request: RequestBuilder, others: &Client, url: &Url) -> Result<Response, BundleError> {
+async fn ask(
+    request: RequestBuilder,
+    others: &Client,
+    url: &Url,
+    limits: &Limits,
+) -> Result<Response, BundleError> {
     let (client, request) = request.build_split();
     let request = request.map_err(|error| broken(url, error))?;
     // The builder has moved a user name and a password from the URL to a header.
     let (method, first) = (request.method().clone(), request.url().clone());
-    follow(&mut Asking { client: &client, others, request, url }, &method, &first).await
+    let redirects = limits.redirects;
+    follow(&mut Asking { client: &client, others, request, url, redirects, followed: 0 }, &method, &first)
+        .await
 }
 
 /// The requests of a download.
@@ -117,6 +147,9 @@ struct Asking<'a> {
     request: Request,
     /// The URL that errors name.
     url: &'a Url,
+    /// The number of redirects that are followed.
+    redirects: usize,
+    followed: usize,
 }
 
 impl Exchange for Asking<'_> {
@@ -131,6 +164,10 @@ impl Exchange for Asking<'_> {
     }
 
     fn redirect(&mut self, from: &Url, to: &Url, _: StatusCode) -> Result<(), BundleError> {
+        self.followed += 1;
+        if self.followed > self.redirects {
+            return Err(failed(self.url, format!("more than {} redirects", self.redirects)));
+        }
         if from.origin() != to.origin() {
             self.client = self.others;
             let headers = self.request.headers();

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
@@ -28,26 +29,36 @@ const TOKEN_LIMIT: usize = 1 << 20;
 const MANIFEST_TYPES: [&str; 2] =
     ["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
 
-/// The media types of layers that can be a bundle. The first layer with one of them is the bundle.
-const LAYER_TYPES: [&str; 6] = [
+/// Which layer of an image is the package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bundle) enum LayerRule {
+    /// The first layer with one of these media types.
+    First(&'static [&'static str]),
+    /// The only layer of the first media type; without one, the only layer, if it has one of the others.
+    Only(&'static str, &'static [&'static str]),
+}
+
+/// The layer that is a metadata bundle.
+pub(in crate::bundle) const BUNDLE_LAYER: LayerRule = LayerRule::First(&[
     "application/vnd.declarest.bundle.v1.tar+gzip",
     "application/vnd.oci.image.layer.v1.tar+gzip",
     "application/vnd.docker.image.rootfs.diff.tar.gzip",
     "application/gzip",
     "application/x-gzip",
     "application/x-tar+gzip",
-];
+]);
 
 /// A client for one repository of a registry.
 pub(in crate::bundle) struct Registry<'c> {
     client: &'c Client,
-    reference: &'c OciReference,
+    pub(super) reference: &'c OciReference,
     credentials: Credentials,
     /// The `Authorization` of all requests after a challenge.
     authorization: Option<HeaderValue>,
-    base: Url,
-    deadline: Deadline,
+    pub(super) base: Url,
+    pub(super) deadline: Deadline,
     limits: &'c Limits,
+    rule: LayerRule,
 }
 
 /// A bundle in a registry.
@@ -56,6 +67,13 @@ pub(in crate::bundle) struct Artifact {
     /// The digest of its manifest.
     pub digest: String,
     layer: Descriptor,
+}
+
+impl Artifact {
+    /// The digest of its layer.
+    pub fn layer(&self) -> &str {
+        &self.layer.digest
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -82,13 +100,13 @@ struct Token {
 }
 
 impl<'c> Registry<'c> {
-    /// Creates a client without sending a request; its time limit starts now. Reads `credentials`, a Docker
-    /// configuration.
+    /// Creates a client without sending a request; its time limit starts now.
     pub fn new(
         client: &'c Client,
         reference: &'c OciReference,
-        credentials: Option<&Path>,
+        credentials: Credentials,
         limits: &'c Limits,
+        rule: LayerRule,
     ) -> Result<Self, BundleError> {
         let host = &reference.registry;
         let url = Url::parse(&format!("https://{host}/v2/{}/", reference.repository));
@@ -100,9 +118,8 @@ impl<'c> Registry<'c> {
             base = plain
                 .map_err(|error| refused(reference, format!("it does not form a valid URL: {error}")))?;
         }
-        let credentials = Credentials::find(credentials, &reference.registry)?;
         let deadline = Deadline::after(limits.registry);
-        Ok(Self { client, reference, credentials, authorization: None, base, deadline, limits })
+        Ok(Self { client, reference, credentials, authorization: None, base, deadline, limits, rule })
     }
 
     /// Requests the artifact that the reference currently refers to.
@@ -129,6 +146,17 @@ impl<'c> Registry<'c> {
         Ok(Artifact { digest, layer: self.layer_of(&body, &headers)? })
     }
 
+    /// Downloads the layer of an artifact to memory.
+    pub async fn read_layer(&mut self, artifact: &Artifact) -> Result<Bytes, BundleError> {
+        let layer = &artifact.layer;
+        let url = self.url(&format!("blobs/{}", layer.digest))?;
+        let (deadline, limit) = (self.deadline, usize::try_from(layer.size).unwrap_or(usize::MAX));
+        let answer = deadline.keep(&url, self.get(&url, None)).await?;
+        let body = deadline.keep(&url, read(answer, &url, limit)).await?;
+        verify(&url, &layer.digest, &sha256(Sha256::new_with_prefix(&body)))?;
+        Ok(body)
+    }
+
     /// Downloads the layer of an artifact to the new file `to`.
     pub async fn download(&mut self, artifact: &Artifact, to: &Path) -> Result<(), BundleError> {
         let layer = &artifact.layer;
@@ -139,7 +167,7 @@ impl<'c> Registry<'c> {
         verify(&url, &layer.digest, &actual)
     }
 
-    fn url(&self, rest: &str) -> Result<Url, BundleError> {
+    pub(super) fn url(&self, rest: &str) -> Result<Url, BundleError> {
         self.base
             .join(rest)
             .map_err(|error| refused(self.reference, format!("it does not form a valid URL: {error}")))
@@ -159,16 +187,7 @@ impl<'c> Registry<'c> {
                 "its manifest is of type \"{media_type}\"; only image manifests are supported, not indexes"
             )));
         }
-        let types: Vec<_> = manifest.layers.iter().map(|layer| layer.media_type.clone()).collect();
-        let layer =
-            manifest.layers.into_iter().find(|layer| LAYER_TYPES.contains(&layer.media_type.as_str()));
-        let layer = layer.ok_or_else(|| {
-            refuse(format!(
-                "none of its layers is a bundle: they are [{}]; push the archive as {}",
-                types.join(", "),
-                LAYER_TYPES[0]
-            ))
-        })?;
+        let layer = self.rule.choose(&manifest.layers).map_err(refuse)?.clone();
         if !is_sha256(&layer.digest) {
             return Err(refuse(format!("the digest \"{}\" of its layer is not SHA-256", layer.digest)));
         }
@@ -180,8 +199,8 @@ impl<'c> Registry<'c> {
     }
 
     /// Sends a request. If the registry responds with a challenge, authenticates and sends it once more.
-    async fn get(&mut self, url: &Url, accept: Option<&str>) -> Result<Response, BundleError> {
-        let first = ask(self.request(url, accept), self.client, url).await?;
+    pub(super) async fn get(&mut self, url: &Url, accept: Option<&str>) -> Result<Response, BundleError> {
+        let first = ask(self.request(url, accept), self.client, url, self.limits).await?;
         let asked =
             first.status() == StatusCode::UNAUTHORIZED && first.headers().contains_key(WWW_AUTHENTICATE);
         if !asked {
@@ -192,7 +211,7 @@ impl<'c> Registry<'c> {
             Some(authorization) => Some(authorization),
             None => return check(first, url),
         };
-        check(ask(self.request(url, accept), self.client, url).await?, url)
+        check(ask(self.request(url, accept), self.client, url, self.limits).await?, url)
     }
 
     fn request(&self, url: &Url, accept: Option<&str>) -> RequestBuilder {
@@ -258,13 +277,40 @@ impl<'c> Registry<'c> {
             }
         };
         // A request with a refresh token is a write, which never leaves the origin of the token service.
-        let answer = check(ask(request, self.client, &url).await?, &url)?;
+        let answer = check(ask(request, self.client, &url, self.limits).await?, &url)?;
         let body = read(answer, &url, TOKEN_LIMIT).await?;
         // Do not use the parser's own message: it may quote the token.
         let answer: Token =
             serde_json::from_slice(&body).map_err(|_| failed(&url, "the response is not a token"))?;
         let token = answer.token.or(answer.access_token).filter(|token| !token.is_empty());
         token.map(Secret::from).ok_or_else(|| failed(&url, "the response has no token"))
+    }
+}
+
+impl LayerRule {
+    /// Returns the layer, or the reason why there is none.
+    fn choose(self, layers: &[Descriptor]) -> Result<&Descriptor, String> {
+        let of = |wanted: &'static str| layers.iter().filter(move |layer| layer.media_type == wanted);
+        let (found, wanted) = match self {
+            Self::First(types) => {
+                let is_one = |layer: &&Descriptor| types.contains(&layer.media_type.as_str());
+                (layers.iter().find(is_one), types.first().copied().unwrap_or_default())
+            }
+            Self::Only(own, others) => {
+                let alone = match (of(own).count(), layers) {
+                    (1, _) => of(own).next(),
+                    (0, [layer]) if others.contains(&layer.media_type.as_str()) => Some(layer),
+                    (0, _) => None,
+                    (count, _) => return Err(format!("it has {count} layers of type {own}, expected one")),
+                };
+                (alone, own)
+            }
+        };
+        found.ok_or_else(|| {
+            let types: Vec<_> = layers.iter().map(|layer| layer.media_type.as_str()).take(20).collect();
+            let types = types.join(", ");
+            format!("none of its layers is a bundle: they are [{types}]; push the archive as {wanted}")
+        })
     }
 }
 
@@ -289,7 +335,7 @@ fn sensitive(url: &Url, text: &str) -> Result<HeaderValue, BundleError> {
     Ok(value)
 }
 
-fn refused(reference: &OciReference, reason: String) -> BundleError {
+pub(super) fn refused(reference: &OciReference, reason: String) -> BundleError {
     BundleError::Registry { reference: format!("oci://{reference}"), reason }
 }
 

@@ -10,10 +10,11 @@ use super::SYNC_REQUEST;
 use super::decision::{ConfigHash, Fingerprint};
 use crate::controller::conditions;
 use crate::controller::context::Context;
+use crate::controller::contracts;
 use crate::controller::error::Failure;
 use crate::controller::kind::{Key, Kind, is_ready};
 use crate::controller::outcome::Reason;
-use crate::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+use crate::crd::{ManagedServer, ManagedServerSpec, ResourceRepository, SecretStore, SyncPolicy};
 
 /// The objects that a policy refers to, all ready.
 pub struct Inputs {
@@ -57,6 +58,10 @@ impl Inputs {
         if let Some(store) = store.as_ref().filter(|store| !is_ready(*store)) {
             return Err(not_ready(store));
         }
+        if let Some(why) = contracts::closed(&server) {
+            let message = format!("ManagedServer \"{name}\": {why}");
+            return Err(Failure::new(Reason::DependencyNotReady, message));
+        }
         let revision = repository.status.as_ref().and_then(|status| status.last_fetched_revision.clone());
         let Some(revision) = revision else { return Err(not_ready(&repository)) };
         // Expand their specs.
@@ -68,7 +73,7 @@ impl Inputs {
     pub fn fingerprint(&self, context: &Context, policy: &SyncPolicy) -> Fingerprint {
         let mut dependencies = Sha256::new();
         add_object(&mut dependencies, &self.repository);
-        add_object(&mut dependencies, &self.server);
+        add_server(&mut dependencies, &self.server);
         if let Some(store) = &self.store {
             add_object(&mut dependencies, store);
         }
@@ -148,6 +153,18 @@ fn secrets_hash(context: &Context, policy: &SyncPolicy) -> String {
         }
     }
     hex(&hash.finalize())
+}
+
+/// Adds the server without its contract, because a change of the contract alone changes no resource.
+fn add_server(hash: &mut Sha256, server: &ManagedServer) {
+    if server.spec.contract.is_none() {
+        return add_object(hash, server);
+    }
+    let spec = ManagedServerSpec { contract: None, ..server.spec.clone() };
+    let uid = server.meta().uid.as_deref().unwrap_or_default();
+    // A spec can always be encoded. Placeholders are expanded, and only the digest is kept.
+    let spec = serde_json::to_string(&spec).unwrap_or_default();
+    hash.update(format!("{}\0{uid}\0{spec}\n", ManagedServer::NAME));
 }
 
 fn add_object<K: Kind>(hash: &mut Sha256, object: &K) {

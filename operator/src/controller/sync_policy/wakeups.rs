@@ -90,8 +90,10 @@ impl Facts for ResourceRepository {
 
 impl Facts for ManagedServer {
     fn facts(&self) -> impl std::fmt::Debug {
-        let digests = self.status.as_ref().and_then(|status| status.artifact_digests.clone());
-        (readiness(self), digests)
+        let status = self.status.as_ref();
+        let digests = status.and_then(|status| status.artifact_digests.clone());
+        let gate = status.and_then(|status| status.contract.as_ref()?.gate);
+        (readiness(self), digests, gate)
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn admit(
             object["spec"] = json!({"finalizers": ["kubernetes"]});
             object["status"] = json!({"phase": "Active"});
         }
-        Family::Event | Family::Lease => {}
+        Family::Event | Family::Lease | Family::Observed => {}
     }
     if errors.is_empty() {
         return Ok(warnings);

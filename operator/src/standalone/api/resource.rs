@@ -23,6 +23,8 @@ pub(crate) enum Family {
     Event,
     Lease,
     Namespace,
+    /// A type that the operator only reads. Objects are stored as they are.
+    Observed,
 }
 
 impl Family {
@@ -48,9 +50,23 @@ impl Family {
             ],
             Self::Lease => vec![Column::new("Holder", "string", ".spec.holderIdentity"), age],
             Self::Namespace => vec![Column::new("Status", "string", ".status.phase"), age],
+            Self::Observed => vec![age],
         }
     }
 }
+
+/// The types that contracts are compared with, in addition to `PersistentVolumeClaim`.
+const OBSERVED: [(&str, &str, &str, &str); 9] = [
+    ("", "v1", "Service", "services"),
+    ("", "v1", "Pod", "pods"),
+    ("apps", "v1", "Deployment", "deployments"),
+    ("apps", "v1", "StatefulSet", "statefulsets"),
+    ("apps", "v1", "DaemonSet", "daemonsets"),
+    ("batch", "v1", "Job", "jobs"),
+    ("batch", "v1", "CronJob", "cronjobs"),
+    ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+];
 
 /// One served resource type of one API version.
 #[derive(Debug)]
@@ -181,7 +197,7 @@ impl ResourceType {
     fn built_in(group: &str, kind: &str, plural: &str, short: &[&str], family: Family, table: usize) -> Self {
         let namespaced = !matches!(family, Family::Namespace);
         let durable = matches!(family, Family::Claim);
-        let has_status = matches!(family, Family::Claim | Family::Namespace);
+        let has_status = matches!(family, Family::Claim | Family::Namespace | Family::Observed);
         Self {
             group: group.to_owned(),
             version: "v1".to_owned(),
@@ -226,6 +242,11 @@ impl Registry {
             ResourceType::built_in("coordination.k8s.io", "Lease", "leases", &[], Family::Lease, 4),
         ];
         let mut tables = 5;
+        for (group, version, kind, plural) in OBSERVED {
+            let observed = ResourceType::built_in(group, kind, plural, &[], Family::Observed, tables);
+            types.push(ResourceType { version: version.to_owned(), ..observed });
+            tables += 1;
+        }
         for crd in crds {
             types.push(ResourceType::from_crd(crd, tables)?);
             tables += 1;

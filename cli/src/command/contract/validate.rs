@@ -1,0 +1,72 @@
+//! `declarest contract validate`.
+
+use clap::Args;
+use declarest_core::contract::{Document, Finding};
+use serde::Serialize;
+
+use super::source;
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
+
+#[derive(Debug, Args)]
+pub struct ValidateArguments {
+    /// File, directory, archive (tar.gz), or URL with the scheme http, https or oci
+    #[arg(value_name = "CONTRACT")]
+    contract: String,
+    /// Treat warnings as errors
+    #[arg(long)]
+    strict: bool,
+}
+
+/// The result of a validation.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Validated {
+    valid: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    source: String,
+    hash: String,
+    errors: Vec<Finding>,
+    warnings: Vec<Finding>,
+}
+
+/// Validates a document, and prints its findings.
+pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let loaded = source::load(&arguments.contract, invocation)?;
+    let Document { name, version, hash, mut errors, mut warnings, .. } = loaded.document();
+    if arguments.strict {
+        errors.append(&mut warnings);
+    }
+    let (valid, source) = (errors.is_empty(), loaded.source);
+    let validated = Validated { valid, service_name: name, version, source, hash, errors, warnings };
+    output.show(&validated, Some(&text(&validated)))?;
+    if valid { Ok(()) } else { Err(invalid(validated.errors.len())) }
+}
+
+/// Returns the failure of a document with errors.
+pub fn invalid(errors: usize) -> Failure {
+    let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
+    Failure::invalid(format!("the contract is not valid: {errors}"))
+}
+
+fn text(validated: &Validated) -> String {
+    let Validated { service_name, version, source, hash, .. } = validated;
+    let unknown = || "unknown".to_owned();
+    let (name, version) =
+        (service_name.clone().unwrap_or_else(unknown), version.clone().unwrap_or_else(unknown));
+    let state = if validated.valid { "valid" } else { "invalid" };
+    let head = format!("{state}: {name} {version} from {source}, {hash}");
+    let line = |severity: &str, finding: &Finding| {
+        let Finding { code, path, message } = finding;
+        let place = if path.is_empty() { String::new() } else { format!(" {path}") };
+        format!("{severity} {code}{place}: {message}")
+    };
+    let errors = validated.errors.iter().map(|finding| line("error", finding));
+    let warnings = validated.warnings.iter().map(|finding| line("warning", finding));
+    [head].into_iter().chain(errors).chain(warnings).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,62 @@
+//! Errors of loading a contract.
+
+use std::sync::Arc;
+
+use crate::bundle::BundleError;
+use crate::error::{Categorized, Category};
+
+/// An error of finding or fetching a contract document.
+///
+/// Messages contain URLs without userinfo and query, and never contain credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum ContractError {
+    /// A text is not a reference to an image.
+    #[error("contract image: {reason}")]
+    Reference {
+        /// The fault and the correction.
+        reason: String,
+    },
+    /// No tag of a repository satisfies the constraint.
+    #[error("NoMatchingTag: no tag of {repository} is a version that satisfies \"{constraint}\"")]
+    NoMatchingTag {
+        /// The repository.
+        repository: String,
+        /// The constraint.
+        constraint: String,
+    },
+    /// A bundle has no document.
+    #[error("the bundle {source_name} has no pacto.yaml at its root")]
+    NoDocument {
+        /// The source of the bundle.
+        source_name: String,
+    },
+    /// A local file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Local {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: Arc<std::io::Error>,
+    },
+    /// A document or bundle cannot be downloaded or unpacked.
+    #[error(transparent)]
+    Package(#[from] BundleError),
+    /// A failure of this machine.
+    #[error("cannot unpack a bundle: {reason}")]
+    Internal {
+        /// The cause.
+        reason: String,
+    },
+}
+
+impl Categorized for ContractError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Reference { .. } | Self::NoDocument { .. } => Category::Validation,
+            Self::NoMatchingTag { .. } => Category::NotFound,
+            Self::Local { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Category::NotFound,
+            Self::Local { .. } | Self::Internal { .. } => Category::Internal,
+            Self::Package(error) => error.category(),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The contracts of managed servers: loads them, compares them with the cluster, and reports the result.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use declarest_core::bundle::RegistryLogin;
+use declarest_core::contract::report::{self, Origin};
+use declarest_core::contract::status::{CheckStatus, ContractStatus, Gate, Phase};
+use declarest_core::contract::{
+    Contract, ContractSource, Loaded, Loading, ObjectKind, ProbeVia, Prober, Read, Snapshot, Target,
+    Verification, observe, probe_requests, verify,
+};
+use declarest_core::digest::{hex, sha256};
+use declarest_core::error::with_causes;
+use declarest_core::server::Client;
+use declarest_core::transport::TlsConfig;
+use futures::future::join_all;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use super::cluster_reads::ClusterReads;
+use super::connections;
+use super::context::Context;
+use super::error::Failure;
+use super::frame::Round;
+use super::kind::{Key, Kind as _};
+use super::outcome::{Fact, Notice, Outcome, Truth};
+use super::references::SecretReader;
+use super::target_watches::{TargetWatches, Watched};
+use crate::crd::contract::ContractSpec;
+use crate::crd::{ManagedServer, SecretKeyRef};
+
+/// The condition of the contract.
+const VERIFIED: &str = "ContractVerified";
+/// The reason of that condition, and the event, if there is no document.
+const UNAVAILABLE: &str = "ContractUnavailable";
+/// The maximum time of one pass.
+const PASS: Duration = Duration::from_secs(20);
+/// The number of passes at the same time.
+const PASSES: usize = 4;
+/// The longest wait before a degraded contract is verified again.
+const DEGRADED_INTERVAL: Duration = Duration::from_mins(1);
+/// The key of a Secret of type `kubernetes.io/dockerconfigjson`.
+const DOCKER_CONFIG: &str = ".dockerconfigjson";
+/// The file with the last good document of a server.
+const KEPT: &str = "contract.json";
+
+/// The documents that were loaded last.
+pub struct Contracts {
+    known: Mutex<HashMap<Key, Arc<Kept>>>,
+    passes: Semaphore,
+    pub watches: TargetWatches,
+}
+
+impl Default for Contracts {
+    fn default() -> Self {
+        Self { known: Mutex::default(), passes: Semaphore::new(PASSES), watches: TargetWatches::default() }
+    }
+}
+
+/// A good document, and the source that it is from.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// A digest of the source, which may hold credentials.
+    identity: String,
+    loaded: Loaded,
+}
+
+/// A document, or why there is none.
+enum Found {
+    Document { loaded: Loaded, stale: Option<String> },
+    Nothing(String),
+}
+
+impl Contracts {
+    /// Forgets a deleted server.
+    pub fn forget(&self, context: &Context, key: &Key) {
+        self.watches.set(&context.client, key, BTreeSet::new());
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// Loads and verifies the contract of the server of this round, and adds the result to its status and `outcome`.
+    pub async fn verify(
+        &self,
+        round: &mut Round<'_, ManagedServer>,
+        client: Option<&Client>,
+        outcome: Outcome,
+    ) -> Outcome {
+        let key = round.key();
+        let Some(spec) = round.object.spec.contract.clone() else {
+            round.status.contract = None;
+            round.context.metrics.forget_contract(key.subject());
+            self.watches.set(&round.context.client, &key, BTreeSet::new());
+            return outcome;
+        };
+        let former = round.status.contract.take().map(|former| *former);
+        let now = Timestamp::now().as_second();
+        // Load the document, and compare it with the cluster.
+        let found = self.find(round.context, &round.object, &spec, client).await;
+        let (fresh, failure) = match found {
+            Found::Document { loaded, stale } => {
+                let document = loaded.document();
+                let verification = match &document.contract {
+                    Some(contract) => {
+                        Some(self.compare(round.context, &round.object, &spec, contract, now).await)
+                    }
+                    None => None,
+                };
+                let origin = Origin {
+                    source: loaded.source,
+                    image_ref: loaded.image_ref,
+                    stale: stale.is_some(),
+                    loaded: now,
+                };
+                (report::loaded(&document, &origin, verification, former.as_ref(), now), stale)
+            }
+            Found::Nothing(reason) => (report::unavailable(former.as_ref()), Some(reason)),
+        };
+        // Report the result.
+        let status = report::settled(former.as_ref(), fresh, now);
+        round.context.metrics.contract(key.subject(), &status, now);
+        let outcome = announced(outcome, former.as_ref(), &status, failure.as_deref());
+        let outcome = outcome.with_condition(fact(&status, failure.as_deref()));
+        let is_degraded = status.phase == Some(Phase::Degraded);
+        round.status.contract = Some(Box::new(status));
+        let interval = round.object.interval().unwrap_or(DEGRADED_INTERVAL);
+        if is_degraded && outcome.requeue.is_none() && !outcome.reason.is_failure() {
+            return outcome.with_requeue(super::backoff::jitter(interval.min(DEGRADED_INTERVAL)));
+        }
+        outcome
+    }
+
+    /// Returns the document. If it cannot be loaded, returns the last good one of the same source.
+    async fn find(
+        &self,
+        context: &Context,
+        server: &ManagedServer,
+        spec: &ContractSpec,
+        client: Option<&Client>,
+    ) -> Found {
+        let Some(source) = spec.source() else {
+            return Found::Nothing("spec.contract has no source".to_owned());
+        };
+        if let ContractSource::Inline(text) = &source {
+            return Found::Document { loaded: Loaded::inline(text), stale: None };
+        }
+        let (key, identity) = (server.key(), sha256(Sha256::new_with_prefix(source.identity())));
+        let file = context.directories.cache(&ManagedServer::owner(&key)).join(KEPT);
+        let kept = self.kept(&key, &identity, &file).await;
+        let known = kept.as_ref().map(|kept| &kept.loaded);
+        match load(context, server, spec, &source, client, known).await {
+            Ok(loaded) => {
+                if known != Some(&loaded) && loaded.document().contract.is_some() {
+                    self.keep(key, file, Kept { identity, loaded: loaded.clone() }).await;
+                }
+                Found::Document { loaded, stale: None }
+            }
+            Err(failure) => {
+                tracing::warn!(
+                    reason = UNAVAILABLE,
+                    detail = failure.message,
+                    "the contract cannot be loaded"
+                );
+                match kept {
+                    Some(kept) => {
+                        Found::Document { loaded: kept.loaded.clone(), stale: Some(failure.message) }
+                    }
+                    None => Found::Nothing(failure.message),
+                }
+            }
+        }
+    }
+
+    /// Returns the last good document of a source, also that of an earlier process.
+    async fn kept(&self, key: &Key, identity: &str, file: &PathBuf) -> Option<Arc<Kept>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let kept = if let Some(known) = known {
+            known
+        } else {
+            let bytes = tokio::fs::read(file).await.ok()?;
+            Arc::new(serde_json::from_slice::<Kept>(&bytes).ok()?)
+        };
+        (kept.identity == identity).then_some(kept)
+    }
+
+    /// Keeps a good document in memory and on disk.
+    async fn keep(&self, key: Key, file: PathBuf, kept: Kept) {
+        let kept = Arc::new(kept);
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&kept));
+        let written = tokio::task::spawn_blocking(move || {
+            let bytes = serde_json::to_vec(kept.as_ref()).map_err(std::io::Error::other)?;
+            if let Some(parent) = file.parent() {
+                crate::directories::ensure_private(parent).map_err(std::io::Error::other)?;
+            }
+            let staged = file.with_extension(hex(&fastrand::u64(..).to_be_bytes()));
+            std::fs::write(&staged, bytes)?;
+            std::fs::rename(&staged, &file)
+        });
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "cannot keep a contract on disk"),
+            Err(error) => tracing::warn!(%error, "cannot keep a contract on disk"),
+        }
+    }
+
+    /// Reads the target, probes it and compares it with the contract.
+    async fn compare(
+        &self,
+        context: &Context,
+        server: &ManagedServer,
+        spec: &ContractSpec,
+        contract: &Contract,
+        now: i64,
+    ) -> Verification {
+        let (target, severities) = (target(server, spec), spec.severities());
+        // Watch the target before it is read, so that no later change is missed.
+        self.watches.set(&context.client, &server.key(), watched(contract, &target));
+        let snapshot = if target.workload_name().is_none() {
+            Snapshot::empty(now)
+        } else {
+            // Passes are bounded, so that many servers do not overload the API server at once.
+            let _pass = self.passes.acquire().await;
+            let work = snapshot(context, server, contract, &target, spec, now);
+            tokio::time::timeout(PASS, work).await.unwrap_or_else(|_| {
+                let reason = format!("the objects were not read within {PASS:?}");
+                Snapshot {
+                    service: Read::Failed(reason.clone()),
+                    workload: Read::Failed(reason),
+                    ..Snapshot::empty(now)
+                }
+            })
+        };
+        verify(contract, &target, &severities, &snapshot)
+    }
+}
+
+/// Loads a document from a web server or a registry.
+async fn load(
+    context: &Context,
+    server: &ManagedServer,
+    spec: &ContractSpec,
+    source: &ContractSource,
+    client: Option<&Client>,
+    known: Option<&Loaded>,
+) -> Result<Loaded, Failure> {
+    let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
+    let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
+    let login = match &spec.pull_secret_ref {
+        None => RegistryLogin::Anonymous,
+        Some(reference) => {
+            let name = reference.name.clone();
+            let secret = SecretKeyRef { name: name.clone(), key: DOCKER_CONFIG.to_owned() };
+            let content = secrets.value("spec.contract.pullSecretRef", &secret).await?;
+            RegistryLogin::Content(format!("Secret {name}"), content)
+        }
+    };
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        Failure::new(
+            super::outcome::Reason::ArtifactUnavailable,
+            format!("spec.contract: {}", with_causes(error)),
+        )
+    };
+    let access = match (source, client) {
+        (ContractSource::Url(url), Some(client)) if client.serves(url) => {
+            Some(client.access().await.map_err(|error| failed(&error))?)
+        }
+        _ => None,
+    };
+    let loading = Loading { proxy, login, access };
+    source.load(&loading, known).await.map_err(|error| failed(&error))
+}
+
+fn target(server: &ManagedServer, spec: &ContractSpec) -> Target {
+    let target = spec.target.clone().unwrap_or_default();
+    let workload = target.workload.unwrap_or_default();
+    Target {
+        namespace: server.key().namespace,
+        service: target.service,
+        workload: workload.name,
+        kind: workload.kind,
+        probe: ProbeVia::Service(Url::parse(&server.spec.http.base_url).ok()),
+    }
+}
+
+/// Returns the objects of a target.
+fn watched(contract: &Contract, target: &Target) -> BTreeSet<Watched> {
+    let Some(name) = target.workload_name() else { return BTreeSet::new() };
+    let kinds = target.kinds(contract).into_iter().map(|kind| (ObjectKind::Workload(kind), name.to_owned()));
+    kinds.chain(target.service.iter().map(|name| (ObjectKind::Service, name.clone()))).collect()
+}
+
+async fn snapshot(
+    context: &Context,
+    server: &ManagedServer,
+    contract: &Contract,
+    target: &Target,
+    spec: &ContractSpec,
+    now: i64,
+) -> Snapshot {
+    let reads = ClusterReads::new(&context.client, &target.namespace);
+    let mut snapshot = observe(contract, target, &reads, now).await;
+    let requests = probe_requests(contract, target, &spec.severities(), &snapshot);
+    if requests.is_empty() {
+        return snapshot;
+    }
+    let mut secrets = SecretReader::new(&context.client, &target.namespace);
+    let tls = connections::tls(&mut secrets, "spec.http.tls", server.spec.http.tls.as_ref()).await;
+    let tls = tls.unwrap_or_else(|failure| {
+        tracing::warn!(detail = failure.message, "probes trust the CAs of the system");
+        TlsConfig::default()
+    });
+    match Prober::new(&tls, &context.settings.names) {
+        Ok(prober) => {
+            let sent = requests.iter().map(async |request| (request.kind, prober.send(request).await));
+            snapshot.probes.extend(join_all(sent).await);
+        }
+        Err(error) => tracing::warn!(%error, "cannot send probes"),
+    }
+    snapshot
+}
+
+/// Returns the condition of a contract.
+fn fact(status: &ContractStatus, failure: Option<&str>) -> Fact {
+    let phase = status.phase.unwrap_or(Phase::Invalid);
+    let fact = |truth, reason, message| Fact { type_: VERIFIED, truth, reason, message };
+    let message = match phase {
+        Phase::Healthy => "all checks succeeded".to_owned(),
+        Phase::Reference => "the contract is valid and has no target".to_owned(),
+        Phase::Degraded => {
+            let degrading = status.checks.iter().filter(|check| check.degrades());
+            let each =
+                degrading.map(|check| format!("{} {}: {}", check.kind.as_str(), check.reason, check.message));
+            each.collect::<Vec<_>>().join("; ")
+        }
+        Phase::Invalid => {
+            let errors = status.validation.iter().flat_map(|validation| &validation.errors);
+            let each = errors.map(|error| format!("{} {}: {}", error.code, error.path, error.message));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    };
+    match (phase, failure) {
+        (Phase::Invalid, Some(failure)) if status.hash.is_none() => {
+            fact(Truth::False, UNAVAILABLE, failure.to_owned())
+        }
+        (_, failure) => {
+            let stale = failure.map(|failure| format!("; the last good copy is used: {failure}"));
+            let truth = Truth::from(matches!(phase, Phase::Healthy | Phase::Reference));
+            fact(truth, phase.as_str(), message + &stale.unwrap_or_default())
+        }
+    }
+}
+
+/// Adds the events of what changed.
+fn announced(
+    mut outcome: Outcome,
+    former: Option<&ContractStatus>,
+    status: &ContractStatus,
+    failure: Option<&str>,
+) -> Outcome {
+    let describe = || {
+        let name = status.service_name.as_deref().unwrap_or("unknown");
+        format!("contract {name} {}", status.version.as_deref().unwrap_or("unknown"))
+    };
+    let hash = |status: Option<&ContractStatus>| status.and_then(|status| status.hash.clone());
+    if status.hash.is_some() && hash(former) != status.hash {
+        outcome = outcome.with_notice(Notice::normal("ContractLoaded", format!("{} was loaded", describe())));
+    }
+    if let Some(failure) = failure
+        && former.is_none_or(|former| !former.stale && former.hash.is_some())
+    {
+        outcome = outcome.with_notice(Notice::warning(UNAVAILABLE, failure));
+    }
+    let failing = |status: &ContractStatus| -> Vec<(&'static str, String)> {
+        let degrading = status.checks.iter().filter(|check| check.status == CheckStatus::False);
+        degrading.map(|check| (check.kind.as_str(), check.reason.clone())).collect()
+    };
+    let is_news =
+        former.is_none_or(|former| former.phase != status.phase || failing(former) != failing(status));
+    let message = fact(status, None).message;
+    match status.phase {
+        Some(Phase::Healthy | Phase::Reference) if is_news => {
+            outcome.with_notice(Notice::normal(VERIFIED, format!("{}: {message}", describe())))
+        }
+        Some(Phase::Degraded) if is_news => outcome.with_notice(Notice::warning("ContractDegraded", message)),
+        Some(Phase::Invalid) if is_news && status.hash.is_some() => {
+            outcome.with_notice(Notice::warning("ContractInvalid", message))
+        }
+        _ => outcome,
+    }
+}
+
+/// Returns why policies of a server have to wait for its contract; `None` if they may run.
+pub fn closed(server: &ManagedServer) -> Option<String> {
+    let contract = server.spec.contract.as_ref().filter(|contract| contract.gate_sync)?;
+    let status = server.status.as_ref().and_then(|status| status.contract.as_ref());
+    let gate = status.and_then(|status| status.gate);
+    (gate != Some(Gate::Open)).then(|| {
+        let source = if contract.inline.is_some() { "its contract" } else { "its loaded contract" };
+        let phase = status.and_then(|status| status.phase).map_or("not verified", Phase::as_str);
+        format!("{source} is {phase}, and spec.contract.gateSync is true")
+    })
+}

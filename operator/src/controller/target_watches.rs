@@ -1,0 +1,135 @@
+//! Watches the objects that contracts are compared with. Only their metadata is received, and nothing is kept of it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use declarest_core::contract::ObjectKind;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures::{Stream, StreamExt as _, stream};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt as _, watcher as watch_objects};
+use kube::{Api, Client, ResourceExt as _};
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::kind::Key;
+
+/// A contract is verified at most once in this time because of changes of its target.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// An object of a target: its kind and its name.
+pub type Watched = (ObjectKind, String);
+
+/// The watches of all targets: one for each kind and namespace that a target is in.
+pub struct TargetWatches {
+    shared: Arc<Shared>,
+    changes: Mutex<Option<UnboundedReceiver<Key>>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: UnboundedSender<Key>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The objects of each server.
+    targets: HashMap<Key, BTreeSet<Watched>>,
+    watches: HashMap<(ObjectKind, String), AbortOnDropHandle<()>>,
+    /// The time of the last announcement of each server; in the future if one is pending.
+    announced: HashMap<Key, Instant>,
+}
+
+impl Default for TargetWatches {
+    fn default() -> Self {
+        let (changed, changes) = unbounded();
+        let shared = Arc::new(Shared { state: Mutex::default(), changed });
+        Self { shared, changes: Mutex::new(Some(changes)) }
+    }
+}
+
+impl TargetWatches {
+    /// Returns the servers whose target changed. Only the first call returns any.
+    pub fn changes(&self) -> impl Stream<Item = Key> + Send + use<> {
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stream::iter(changes).flatten()
+    }
+
+    /// Replaces the objects of the target of `server`. Watches begin and end as necessary.
+    pub fn set(&self, client: &Client, server: &Key, objects: BTreeSet<Watched>) {
+        let mut state = self.shared.lock();
+        if objects.is_empty() {
+            state.targets.remove(server);
+            state.announced.remove(server);
+        } else {
+            state.targets.insert(server.clone(), objects);
+        }
+        let wanted: BTreeSet<(ObjectKind, String)> = state
+            .targets
+            .iter()
+            .flat_map(|(key, objects)| objects.iter().map(|(kind, _)| (*kind, key.namespace.clone())))
+            .collect();
+        state.watches.retain(|place, _| wanted.contains(place));
+        for place in wanted {
+            let (kind, namespace) = place.clone();
+            state.watches.entry(place).or_insert_with(|| {
+                let work = watch(client.clone(), kind, namespace, Arc::clone(&self.shared));
+                AbortOnDropHandle::new(tokio::spawn(work))
+            });
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Announces the servers with this object in their target, each at most once in ten seconds.
+    fn object_changed(&self, kind: ObjectKind, namespace: &str, name: &str) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let State { targets, announced, .. } = &mut *state;
+        let is_of = |(key, objects): &(&Key, &BTreeSet<Watched>)| {
+            key.namespace == namespace && objects.iter().any(|object| object.0 == kind && object.1 == name)
+        };
+        for (key, _) in targets.iter().filter(is_of) {
+            let at = announced.get(key).map_or(now, |last| (*last + QUIET).max(now));
+            if announced.get(key).is_some_and(|last| *last > now) {
+                continue;
+            }
+            announced.insert(key.clone(), at);
+            let (key, changed) = (key.clone(), self.changed.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep_until(at).await;
+                // The receiver is gone when the controller ends.
+                let _ = changed.unbounded_send(key);
+            });
+        }
+    }
+}
+
+/// Follows the objects of one kind and namespace until the task is aborted.
+async fn watch(client: Client, kind: ObjectKind, namespace: String, shared: Arc<Shared>) {
+    let (version, name, plural) = kind.names();
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), plural);
+    let api: Api<PartialObjectMeta<DynamicObject>> = Api::namespaced_with(client, &namespace, &resource);
+    let events = watch_objects(api, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
+                shared.object_changed(kind, &namespace, &object.name_any());
+            }
+            Ok(Event::Init | Event::InitDone) => {}
+            // Without the rights, the checks of the contract report it.
+            Err(error) => {
+                tracing::debug!(kind = name, namespace, %error, "the watch of a target was interrupted");
+            }
+        }
+    }
+}
