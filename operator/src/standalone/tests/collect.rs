@@ -50,7 +50,7 @@ async fn a_dependent_without_owner_is_collected_unless_the_owner_type_is_unknown
     let mut gone = owned_by(&create(&client, "a", &json!({})).await);
     gone["uid"] = json!("never-existed");
     create(&client, "lost", &json!({ "ownerReferences": [gone] })).await;
-    let stranger = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "elsewhere"});
+    let stranger = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "d", "uid": "elsewhere"});
     create(&client, "kept", &json!({ "ownerReferences": [stranger] })).await;
     assert_eq!(names(&client).await, ["a", "kept"]);
 }

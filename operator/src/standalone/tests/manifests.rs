@@ -128,7 +128,7 @@ async fn nothing_is_deleted_while_a_document_cannot_be_read(
 
 #[tokio::test]
 async fn unknown_types_and_duplicates_are_reported() {
-    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n";
+    let deployment = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: d}\n";
     let twice = format!("{}---\n{}", manifest("a", "http://1"), manifest("a", "http://2"));
     let directory = directory(&[("d.yaml", deployment), ("twice.yaml", &twice)]);
     let client = api().client();
@@ -136,7 +136,7 @@ async fn unknown_types_and_duplicates_are_reported() {
     let messages: Vec<&str> = report.problems.iter().map(|problem| problem.message.as_str()).collect();
     assert_eq!(
         messages,
-        ["apps/v1 Deployment is not served in standalone mode", "Widget default/a is declared twice"]
+        ["apps/v1 ReplicaSet is not served in standalone mode", "Widget default/a is declared twice"]
     );
     assert_eq!(widgets(&client).get("a").await.unwrap().data["spec"]["url"], "http://1");
 }
