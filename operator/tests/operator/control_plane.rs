@@ -30,7 +30,8 @@ impl Scene {
         let items = vec!["/items".to_owned()];
         let config = Config { collections: items.clone(), server_ids: items, ..Config::default() };
         let server = RestServer::start(config).unwrap();
-        let (world, api) = World::start_behind(arguments).await;
+        let (mut world, api) = World::start_behind(arguments).await;
+        world.patience *= 3;
         world.create_repository(&git.file_url(), Value::Null).await;
         world.create_server(json!({"baseURL": server.url()})).await;
         world.create_policy(json!({"syncInterval": "10s"})).await;
