@@ -14,8 +14,8 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)$(OPERATOR_IMAGE_DIGEST:%=@%)
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Tests that need a real API server, Helm or sshd, so plain `cargo test` does not run them.
 CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install shipped ssh upgrade
-# Tests that need a real Vault or tinyproxy, so plain `cargo test` does not run them.
-REAL_TESTS = vault real_proxy
+# Tests that need a real Vault, registry or tinyproxy, so plain `cargo test` does not run them.
+REAL_TESTS = vault registry real_proxy
 # Tests that need the products of bundles/, so plain `cargo test` does not run them.
 PRODUCT_TESTS = products
 # Comments after `##` are the help text.
@@ -43,9 +43,9 @@ test-cluster: ## Run the tests on a real kube-apiserver and sshd (needs Go and o
 	KUBEBUILDER_ASSETS=$$assets HELM=$$helm cargo test --workspace $(CLUSTER_TESTS:%=--test %)
 
 .PHONY: test-real
-test-real: ## Run the tests against a real Vault and tinyproxy (needs Go or VAULT_BIN, and tinyproxy)
-	vault=$$(hack/vault/build.sh) && \
-	VAULT_BIN=$$vault cargo test --workspace $(REAL_TESTS:%=--test %)
+test-real: ## Run the tests against a real Vault, registry and tinyproxy (needs Go, and tinyproxy)
+	vault=$$(hack/vault/build.sh) && registry=$$(hack/registry/build.sh) && \
+	VAULT_BIN=$$vault REGISTRY_BIN=$$registry cargo test --workspace $(REAL_TESTS:%=--test %)
 
 .PHONY: test-products
 test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN, Maven or KEYCLOAK_HOME, and the packages of .ci/packages)
@@ -163,7 +163,7 @@ count: ## Count the code lines of the three crates, without tests, comments and 
 ##@ Manifests
 
 .PHONY: generate
-generate: manifests schemas ## Generate all generated files
+generate: manifests schemas reference ## Generate all generated files
 
 .PHONY: manifests
 manifests: build ## Generate the CRDs in config/crd/bases from the Rust types
@@ -173,11 +173,21 @@ manifests: build ## Generate the CRDs in config/crd/bases from the Rust types
 schemas: build ## Generate the JSON Schemas in config/schemas of files that users edit
 	"$(TARGET_DIR)/debug/declarest" schemas --dir config/schemas
 
+.PHONY: reference
+reference: build ## Generate the manual of all commands in docs/cli/reference.md
+	"$(TARGET_DIR)/debug/declarest" reference --markdown docs/cli/reference.md
+
+.PHONY: man
+man: build ## Write the man pages of all commands to dist/man
+	"$(TARGET_DIR)/debug/declarest" reference --man dist/man
+
 .PHONY: verify-generated
 verify-generated: build ## Fail if generated files differ from the committed ones
 	@generated=$$(mktemp -d) && trap 'rm -rf "$$generated"' EXIT && \
 	"$(TARGET_DIR)/debug/declarest-operator" crds --dir "$$generated/crd" && \
 	"$(TARGET_DIR)/debug/declarest" schemas --dir "$$generated/schemas" && \
+	"$(TARGET_DIR)/debug/declarest" reference --markdown "$$generated/reference.md" && \
+	diff -u docs/cli/reference.md "$$generated/reference.md" && \
 	diff -ruN config/crd/bases "$$generated/crd" && diff -ruN config/schemas "$$generated/schemas" || \
 	{ echo 'generated files are stale; run: make generate' >&2; exit 1; }
 

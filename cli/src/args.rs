@@ -4,22 +4,24 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use declarest_core::payload::fields::nearest;
 
 use crate::command::completion::{self, Shell};
 use crate::command::context::{self, ContextCommand};
 use crate::command::contract::{self, ContractCommand};
+use crate::command::init::{self, InitArguments};
 use crate::command::plan::{self, PlanArguments};
 use crate::command::repository::{self, RepositoryCommand};
-use crate::command::resource::{self, ResourceCommand};
+use crate::command::resource::{self, ImportArguments, ResourceCommand};
 use crate::command::secret::{self, SecretCommand};
 use crate::command::server::{self, ServerCommand};
 use crate::command::validate::{self, ValidateArguments};
-use crate::command::{schemas, version};
+use crate::command::{reference, schemas, version};
 use crate::environment::{Environment, parse_boolean};
-use crate::error::Failure;
+use crate::error::{Cause, Failure};
 use crate::invocation::Invocation;
 use crate::settings::GlobalFlags;
-use crate::{output, terminal};
+use crate::{hint, output, terminal};
 
 const VARIABLES: &str = "\
 Environment variables:
@@ -34,7 +36,8 @@ Environment variables:
   DECLAREST_VERBOSE_INSECURE     Default of --verbose-insecure
   DECLAREST_SKIP_RESULT_MESSAGE  Default of --skip-result-message
   DECLAREST_IGNORE_WARNINGS      Default of --ignore-warnings
-  DECLAREST_NO_COLOR, NO_COLOR   Default of --no-color";
+  DECLAREST_NO_COLOR, NO_COLOR   Default of --no-color
+  DECLAREST_PAGER, PAGER         Pager for long text on a terminal; default less";
 
 /// Write, compare and apply desired state from the command line
 #[derive(Debug, Parser)]
@@ -55,6 +58,8 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Create a context and a repository for a server, and import its resources
+    Init(InitArguments),
     /// Manage contexts: repositories, servers and credentials
     #[command(subcommand, arg_required_else_help = true)]
     Context(ContextCommand),
@@ -67,6 +72,8 @@ pub enum Command {
     /// Manage secrets in a store, and their placeholders in files
     #[command(subcommand, arg_required_else_help = true)]
     Secret(SecretCommand),
+    /// Save all resources that the server lists to the repository
+    Import(ImportArguments),
     /// Show what an apply would create, update and delete, and optionally save the plan
     Plan(PlanArguments),
     /// Check the files of the repository without requests
@@ -86,6 +93,16 @@ pub enum Command {
         /// Directory to write them to
         #[arg(long)]
         dir: std::path::PathBuf,
+    },
+    /// Write the manual of all commands
+    #[command(hide = true)]
+    Reference {
+        /// File for the manual in Markdown
+        #[arg(long, value_name = "FILE")]
+        markdown: Option<std::path::PathBuf>,
+        /// Directory for man pages
+        #[arg(long, value_name = "DIRECTORY")]
+        man: Option<std::path::PathBuf>,
     },
     /// Print the version, commit and date of this build
     Version,
@@ -108,6 +125,7 @@ impl Args {
             // The output has shown the differences.
             Err(failure @ Failure::Differs) => failure.exit_code(),
             Err(failure) => {
+                let failure = failure.with_hint(|failure| hint::general(failure, invocation));
                 invocation.messages.failure(&failure, footer);
                 failure.exit_code()
             }
@@ -120,16 +138,21 @@ impl Command {
         // An invalid --output is an error also for commands without a result.
         output::check_flag(&invocation.settings.output)?;
         match self {
+            Self::Init(arguments) => init::run(arguments, invocation),
             Self::Context(command) => context::run(command, invocation),
             Self::Repository(command) => repository::run(command, invocation),
             Self::Resource(command) => resource::run(command, invocation),
             Self::Secret(command) => secret::run(command, invocation),
+            Self::Import(arguments) => resource::import(arguments, invocation),
             Self::Plan(arguments) => plan::run(arguments, invocation),
             Self::Validate(arguments) => validate::run(arguments, invocation),
             Self::Server(command) => server::run(command, invocation),
             Self::Contract(command) => contract::run(command, invocation),
             Self::Completion(shell) => completion::run(*shell, invocation),
             Self::Schemas { dir } => schemas::run(dir),
+            Self::Reference { markdown, man } => {
+                reference::run(markdown.as_deref(), man.as_deref(), invocation)
+            }
             Self::Version => version::run(invocation),
         }
     }
@@ -140,14 +163,17 @@ impl Command {
         match self {
             Self::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
             Self::Resource(command) => command.prints_footer(),
-            Self::Context(_)
+            Self::Init(_)
+            | Self::Context(_)
             | Self::Secret(_)
+            | Self::Import(_)
             | Self::Plan(_)
             | Self::Validate(_)
             | Self::Server(_)
             | Self::Contract(_)
             | Self::Completion(_)
             | Self::Schemas { .. }
+            | Self::Reference { .. }
             | Self::Version => false,
         }
     }
@@ -204,13 +230,14 @@ pub fn read() -> Result<Request, Failure> {
         let args = Args::from_arg_matches(&matches)?;
         Ok((args, command_names(&matches)))
     });
-    let error = match parsed {
+    let mut error = match parsed {
         Ok((args, names)) => {
             let invocation = Invocation::new(Args::command(), names, &args.global, Environment::of_process());
             return Ok(Request::Run(Box::new(args), Box::new(invocation)));
         }
         Err(error) => error,
     };
+    suggest_nearest(&mut error);
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::print(help(&error).as_bytes())?;
@@ -220,6 +247,49 @@ pub fn read() -> Result<Request, Failure> {
         ErrorKind::InvalidValue if has_value(&error) => Err(Failure::invalid(error.render().to_string())),
         _ => Err(Failure::Syntax(error.render().to_string())),
     }
+}
+
+/// Prints the failure of a command line that is not valid, so that its flags are not known.
+pub fn report(failure: &Failure) {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let separate = words.windows(2).any(|words| words[0] == "--error-format" && words[1] == "json");
+    if separate || words.iter().any(|word| word == "--error-format=json") {
+        let cause = Cause::new(failure.category(), failure.message());
+        output::to_stderr(&output::error_record(failure.code(), &cause));
+    } else {
+        output::to_stderr(failure.message());
+    }
+}
+
+/// Keeps only the suggestion that is nearest to an unknown command. A name without one may be that of a command in a
+/// group.
+fn suggest_nearest(error: &mut clap::Error) {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand).cloned() else {
+        return;
+    };
+    let similar = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(similar)) => similar.clone(),
+        Some(ContextValue::String(similar)) => vec![similar.clone()],
+        _ => Vec::new(),
+    };
+    let near = nearest(&unknown, similar.iter().map(String::as_str)).map(str::to_owned);
+    if let Some(suggestion) = near.or_else(|| in_a_group(&unknown)) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![suggestion]));
+    }
+}
+
+/// Returns the command in a group whose name is nearest to `unknown`, with the group.
+fn in_a_group(unknown: &str) -> Option<String> {
+    let root = Args::command();
+    let groups = root
+        .get_subcommands()
+        .flat_map(|group| group.get_subcommands().map(move |command| (command.get_name(), group.get_name())));
+    let commands: Vec<(&str, &str)> = groups.collect();
+    let near = nearest(unknown, commands.iter().map(|(name, _)| *name))?;
+    // The group of resources is the most used one.
+    let group = commands.iter().filter(|(name, _)| *name == near).map(|(_, group)| *group);
+    let group = group.max_by_key(|group| *group == "resource")?;
+    Some(format!("{group} {near}"))
 }
 
 /// Returns the request of a completion script. Its words are not parsed as a command line, because they are incomplete.

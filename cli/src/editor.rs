@@ -7,11 +7,16 @@ use clap::Args;
 use declarest_core::error::{Categorized, Category};
 
 use crate::error::Failure;
+use crate::interrupt;
 use crate::invocation::Invocation;
 use crate::terminal::{self, TerminalError};
 
 /// The default editor.
 const DEFAULT: &str = "vi";
+
+/// SIGINT, the signal of Ctrl-C.
+#[cfg(unix)]
+const INTERRUPT: i32 = 2;
 
 /// The edit failed.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +78,19 @@ impl Editor {
         self.run(name, content, extension)
     }
 
+    /// Like [`Self::edit`]; returns `None` if the edited content is blank.
+    pub fn edit_or_clear(
+        &self,
+        name: &str,
+        content: &[u8],
+        extension: &str,
+    ) -> Result<Option<Vec<u8>>, EditorError> {
+        match self.edit(name, content, extension) {
+            Err(EditorError::Blank(_)) => Ok(None),
+            edited => edited.map(Some),
+        }
+    }
+
     fn run(&self, name: &str, content: &[u8], extension: &str) -> Result<Vec<u8>, EditorError> {
         let mut file = tempfile::Builder::new()
             .prefix("declarest-")
@@ -82,8 +100,14 @@ impl Editor {
         file.write_all(content).and_then(|()| file.flush()).map_err(EditorError::File)?;
         let mut words = self.command.split_whitespace();
         let command = || self.command.clone();
-        let status = Command::new(words.next().unwrap_or(DEFAULT)).args(words).arg(file.path()).status();
+        let mut editor = Command::new(words.next().unwrap_or(DEFAULT));
+        editor.args(words).arg(file.path());
+        let status = interrupt::ignored(|| editor.status());
         let status = status.map_err(|reason| EditorError::Start { command: command(), reason })?;
+        #[cfg(unix)]
+        if std::os::unix::process::ExitStatusExt::signal(&status) == Some(INTERRUPT) {
+            return Err(TerminalError::Interrupted.into());
+        }
         if !status.success() {
             return Err(EditorError::Failed { command: command(), status });
         }

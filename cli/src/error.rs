@@ -1,11 +1,16 @@
 //! Failures of commands, with their messages and exit codes.
 
+use std::any::Any;
 use std::process::ExitCode;
 
 use declarest_core::error::{Categorized, Category, with_causes};
+use declarest_core::server::ServerError;
+use declarest_core::sync::SyncError;
 
 /// The exit code for differences.
 const DIFFERENT: u8 = 7;
+/// The exit code after Ctrl-C: 128 and the number of the signal, as shells report it.
+pub const INTERRUPTED: u8 = 130;
 
 /// A command that did not succeed. The message is printed to standard error, and the category determines the exit
 /// code.
@@ -17,44 +22,106 @@ pub enum Failure {
     Usage { usage: String, message: String },
     /// There are differences, and `--exit-code` was given. Nothing failed.
     Differs,
+    /// Ctrl-C ended the command; the text states what was done.
+    Interrupted(String),
     /// The command failed.
-    Failed { category: Category, message: String },
+    Failed(Cause),
+}
+
+/// Why a command failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub category: Category,
+    pub message: String,
+    /// What the user can do, if the message does not say so.
+    pub hint: Option<String>,
+    /// The resource, if the failure concerns a single one.
+    pub path: Option<String>,
+    /// The status of the server, if it decided the failure.
+    pub http_status: Option<u16>,
 }
 
 /// Converts every error with a category; the message includes its causes.
 impl<E: Categorized + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::Failed { category: error.category(), message: with_causes(&error) }
+        let any: &dyn Any = &error;
+        let by_engine = any.downcast_ref::<SyncError>().and_then(SyncError::http_status);
+        let status = by_engine.or_else(|| any.downcast_ref::<ServerError>().and_then(ServerError::status));
+        let http_status = status.map(|status| status.as_u16());
+        let cause = Cause { http_status, ..Cause::new(error.category(), with_causes(&error)) };
+        Self::Failed(cause)
+    }
+}
+
+impl Cause {
+    /// Returns a cause with nothing but its message.
+    pub fn new(category: Category, message: impl Into<String>) -> Self {
+        Self { category, message: message.into(), hint: None, path: None, http_status: None }
     }
 }
 
 impl Failure {
+    /// Returns a failure of this category.
+    pub fn new(category: Category, message: impl Into<String>) -> Self {
+        Self::Failed(Cause::new(category, message))
+    }
+
+    /// Returns the failure with a hint, unless it has one.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl FnOnce(&Self) -> Option<String>) -> Self {
+        if self.cause().is_some_and(|cause| cause.hint.is_none()) {
+            let hint = hint(&self);
+            if let Self::Failed(cause) = &mut self {
+                cause.hint = hint;
+            }
+        }
+        self
+    }
+
+    /// Returns the failure of the resource at `path`.
+    #[must_use]
+    pub fn at(mut self, path: &str) -> Self {
+        if let Self::Failed(cause) = &mut self {
+            cause.path = Some(path.to_owned());
+        }
+        self
+    }
+
+    /// Returns the cause, if the command started to work.
+    pub fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Failed(cause) => Some(cause),
+            _ => None,
+        }
+    }
+
     /// Returns the failure of an invalid request.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::Failed { category: Category::Validation, message: message.into() }
+        Self::new(Category::Validation, message)
     }
 
     /// Returns the failure of an operation on this machine.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self::Failed { category: Category::Internal, message: message.into() }
+        Self::new(Category::Internal, message)
     }
 
     /// Returns the category, which determines the exit code.
     pub fn category(&self) -> Category {
         match self {
-            Self::Syntax(_) => Category::Internal,
+            Self::Syntax(_) | Self::Interrupted(_) => Category::Internal,
             Self::Differs => Category::Conflict,
             Self::Usage { .. } => Category::Validation,
-            Self::Failed { category, .. } => *category,
+            Self::Failed(cause) => cause.category,
         }
     }
 
     /// Returns the message without the usage.
     pub fn message(&self) -> &str {
         match self {
-            Self::Syntax(message) | Self::Usage { message, .. } | Self::Failed { message, .. } => {
-                message.trim_end()
-            }
+            Self::Syntax(message)
+            | Self::Interrupted(message)
+            | Self::Usage { message, .. }
+            | Self::Failed(Cause { message, .. }) => message.trim_end(),
             Self::Differs => "there are differences",
         }
     }
@@ -63,15 +130,21 @@ impl Failure {
     pub fn usage(&self) -> Option<&str> {
         match self {
             Self::Usage { usage, .. } => Some(usage.trim_end()),
-            Self::Syntax(_) | Self::Differs | Self::Failed { .. } => None,
+            Self::Syntax(_) | Self::Differs | Self::Interrupted(_) | Self::Failed(_) => None,
         }
     }
 
     /// Returns the exit code.
     pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+
+    /// Returns the number of the exit code.
+    pub fn code(&self) -> u8 {
         match self {
-            Self::Differs => ExitCode::from(DIFFERENT),
-            other => ExitCode::from(other.category().exit_code()),
+            Self::Differs => DIFFERENT,
+            Self::Interrupted(_) => INTERRUPTED,
+            other => other.category().exit_code(),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The invocation of a command: its settings, output, environment and context.
 
 use std::cell::OnceCell;
-use std::future::Future;
 
 use crate::context::{self, CatalogueError, ResolvedContext, Stored};
 use crate::environment::Environment;
@@ -62,6 +61,11 @@ impl Invocation {
         self.context_named(None)
     }
 
+    /// Returns the context if the command has resolved it.
+    pub fn opened_context(&self) -> Option<&ResolvedContext> {
+        self.context.get()
+    }
+
     /// Like [`Self::context`], for commands with the name as an argument, which must agree with the flag.
     pub fn context_named(&self, argument: Option<&str>) -> Result<&ResolvedContext, Failure> {
         if let Some(context) = self.context.get() {
@@ -70,6 +74,19 @@ impl Invocation {
         let context = self.resolve(argument, &[])?;
         context.warnings().iter().for_each(|warning| self.messages.warn(warning));
         Ok(self.context.get_or_init(|| context))
+    }
+
+    /// Returns the invocation with the context `name` of `stored`, which need not be that of the file.
+    pub fn on(&self, stored: &Stored, name: &str) -> Result<Self, Failure> {
+        let context = ResolvedContext::new(stored, Some(name), &[], &self.environment, &self.messages)?;
+        Ok(Self {
+            settings: self.settings.clone(),
+            environment: self.environment.clone(),
+            messages: self.messages.clone(),
+            parser: self.parser(),
+            names: self.names.clone(),
+            context: OnceCell::from(context),
+        })
     }
 
     /// Resolves a context without warnings, with overrides of the form `key=value`.
@@ -96,11 +113,4 @@ impl Invocation {
     pub fn catalogue(&self) -> Result<Stored, Failure> {
         Ok(Stored::load(context::file(&self.environment)?)?)
     }
-}
-
-/// Runs asynchronous work to its end.
-pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start threads: {error}")))?;
-    runtime.block_on(work)
 }

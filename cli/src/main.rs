@@ -1,7 +1,7 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
 //!
 //! A module uses only the modules before it, in this order: `error` → `environment` → `settings` → `output` → `terminal`
-//! → `context` → `invocation` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `args`.
+//! → `interrupt` → `context` → `invocation` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `args`.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -10,9 +10,12 @@ mod context;
 mod editor;
 mod environment;
 mod error;
+mod hint;
 mod input;
+mod interrupt;
 mod invocation;
 mod output;
+mod pager;
 mod repository;
 mod settings;
 mod target;
@@ -36,7 +39,7 @@ fn main() -> ExitCode {
         }
         Ok(args::Request::Done) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::to_stderr(failure.message());
+            args::report(&failure);
             failure.exit_code()
         }
     }

@@ -1,7 +1,7 @@
 //! The global flags and their environment variables. A flag takes precedence over a variable, and a variable over the
 //! default.
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 
 use crate::environment::{Environment, parse_boolean};
 
@@ -16,7 +16,7 @@ pub struct GlobalFlags {
     #[arg(short, long, global = true, value_name = "NAME")]
     context: Option<String>,
 
-    /// Format of the result: auto, text, json or yaml
+    /// Format of the result: auto, text, json, yaml, wide, name, ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
     #[arg(short, long, global = true, value_name = "FORMAT")]
     output: Option<String>,
 
@@ -54,6 +54,26 @@ pub struct GlobalFlags {
         default_missing_value = "true", value_parser = parse_boolean)]
     no_color: Option<bool>,
 
+    /// How to show progress on standard error: as a bar on a terminal, as lines, or not
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "FORM",
+        hide_default_value = true
+    )]
+    progress: ProgressForm,
+
+    /// Do not show long text in a pager
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = parse_boolean)]
+    no_pager: Option<bool>,
+
+    /// How to print failures: as text, or as JSON on one line
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    error_format: Option<ErrorFormat>,
+
     /// Print help
     #[arg(short, long, global = true, action = ArgAction::Help)]
     help: Option<bool>,
@@ -65,6 +85,23 @@ impl GlobalFlags {
         let (verbose, debug) = (vec![Verbose::Exactly(0)], false);
         Self { verbose, debug, ignore_warnings: Some(true), no_input: Some(true), ..self }
     }
+}
+
+/// The form of progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProgressForm {
+    #[default]
+    Auto,
+    Plain,
+    Off,
+}
+
+/// The form of failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ErrorFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 /// One use of `--verbose`.
@@ -110,6 +147,14 @@ pub struct Settings {
     pub no_input: bool,
     /// Whether colours are used on a terminal.
     pub colour: bool,
+    /// Whether a terminal can move its cursor.
+    pub is_smart: bool,
+    /// Whether long text is not shown in a pager.
+    pub no_pager: bool,
+    /// How failures are printed.
+    pub errors: ErrorFormat,
+    /// How progress is shown.
+    pub progress: ProgressForm,
     /// The format of the result.
     pub output: Wish,
 }
@@ -138,6 +183,10 @@ impl Settings {
             ignore_warnings: first(flags.ignore_warnings, &["DECLAREST_IGNORE_WARNINGS"]).unwrap_or_default(),
             no_input: flags.no_input.unwrap_or_default(),
             colour: !no_color && !dumb,
+            is_smart: !dumb,
+            no_pager: flags.no_pager.unwrap_or_default(),
+            errors: flags.error_format.unwrap_or_default(),
+            progress: flags.progress,
             output: Wish {
                 flag: flags.output.clone(),
                 variable: environment.get("DECLAREST_OUTPUT").map(str::to_owned),

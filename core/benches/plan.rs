@@ -89,6 +89,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 secrets: Arc::default(),
                 seeded: false,
                 held: declarest_core::memory::Share::default(),
+                reading: None,
             };
             let observed = Observed::new(desired.clone(), Some(subject.observed.clone()));
             decide(&desired, &observed, false).unwrap().step == Step::Update

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 
 use declarest_core::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
 use declarest_core::error::with_causes;
-use declarest_core::language::jq::Context;
+use declarest_core::language::reference::references;
 use declarest_core::language::template::IdentityTemplate;
 use declarest_core::metadata::document::{Document, Layers, compact};
 use declarest_core::metadata::{NextPage, OperationName, PageView};
@@ -123,6 +123,7 @@ impl Reader {
                 words(&error.replace(self.root().to_str().unwrap(), "./till-bundle"), text)
             }
             "error" => words(&self.refusal(&path()), text),
+            "references" => texts(&self.references(&path()), text),
             "differences" => texts(&self.differences(&path()), text),
             "transformed" => values(&self.transformed(&block.arguments[0], &path())),
             "compacted" => {
@@ -218,6 +219,11 @@ impl Reader {
         with_causes(&create.and(update).unwrap_err())
     }
 
+    fn references(&self, path: &LogicalPath) -> String {
+        let found = references(&self.desired(path).unwrap().payload).unwrap();
+        lines(found.iter().map(|(at, reference)| format!("{at} {} {}", reference.path, reference.pointer)))
+    }
+
     fn differences(&self, path: &LogicalPath) -> String {
         let resource = self.desired(path).unwrap();
         let found = resource.evaluation().unwrap().compare(&self.observed).unwrap();
@@ -230,12 +236,12 @@ impl Reader {
     fn transformed(&self, operation: &str, path: &LogicalPath) -> Value {
         let rules = self.session().metadata.rules(path).unwrap();
         let operation = named(operation);
-        let (value, context) = (self.observed.clone(), Context::default());
+        let value = self.observed.clone();
         if operation == OperationName::List {
-            return rules.on_collection(path).unwrap().transform(operation, value, context).unwrap();
+            return rules.on_collection(path).unwrap().transform(operation, value).unwrap();
         }
         let resource = self.desired(path).unwrap();
-        resource.evaluation().unwrap().transform(operation, value, context).unwrap()
+        resource.evaluation().unwrap().transform(operation, value).unwrap()
     }
 
     fn entries(&self, path: &LogicalPath) -> String {

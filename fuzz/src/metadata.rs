@@ -114,7 +114,7 @@ fn list(rules: &Rules, answer: Value) {
     let collection = PATH.parent().expect("not the root");
     let Ok(evaluation) = rules.on_collection(&collection) else { return };
     let _ = evaluation.render(OperationName::List);
-    let Ok(answer) = evaluation.transform(OperationName::List, answer, Context::default()) else { return };
+    let Ok(answer) = evaluation.transform(OperationName::List, answer) else { return };
     for entry in rules.entries(&collection, answer).unwrap_or_default().named {
         if let Ok(path) = entry.path(&collection) {
             assert!(path.is_within(&collection), "{path:?}");
@@ -130,7 +130,7 @@ fn resource(rules: &Rules, payload: &Value) {
         let Ok(rendered) = evaluation.render(operation) else { continue };
         assert!(rendered.path.starts_with('/'), "{rendered:?}");
         let _ = evaluation.body(operation, &rendered, payload);
-        let _ = evaluation.transform(operation, payload.clone(), Context::default());
+        let _ = evaluation.transform(operation, payload.clone());
     }
 }
 

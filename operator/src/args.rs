@@ -47,6 +47,7 @@ pub enum Command {
 }
 
 #[derive(Clone, Debug, Group)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct RunOptions {
     /// Elect a leader among the replicas with a Lease; only the leader reconciles
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
@@ -61,6 +62,12 @@ pub struct RunOptions {
     /// Address of /metrics; "0" or empty disables it
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
     pub metrics_bind_address: BindAddress,
+
+    /// Serve /metrics by HTTPS, and only to users whose token gives the right to read it; needs the overlay
+    /// secure-metrics
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value_t = false, action = clap::ArgAction::Set)]
+    pub metrics_secure: bool,
 
     /// Address of /healthz and /readyz; "0" or empty disables them
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -54,6 +56,11 @@ async fn bind_every_interface(port: u16) -> std::io::Result<TcpListener> {
         }
         other => other,
     }
+}
+
+/// Returns the bearer token in the headers of a request (RFC 6750 section 2.1).
+pub fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
 /// The limits of a server.

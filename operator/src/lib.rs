@@ -1,7 +1,7 @@
 //! The DeclaREST operator: its custom resources and their controllers.
 //!
 //! A module uses only the modules before it, in this order: [`crd`] → [`directories`] → [`args`] → [`crds`] → [`leader`]
-//! → [`shard`] → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
+//! → [`shard`] → [`tls`] → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
 #![forbid(unsafe_code)]
 
 pub mod admission;
@@ -16,6 +16,7 @@ pub mod runtime;
 pub mod shard;
 pub mod standalone;
 pub mod telemetry;
+pub mod tls;
 pub mod webhooks;
 
 /// Configured in `.cargo/config.toml`. It is declared in the library so that benchmarks use the same allocator.

@@ -11,6 +11,7 @@ use std::process::Command;
 
 use rstest::rstest;
 use serde_json::Value;
+use support::cluster::config_dir;
 use support::manifests::{Kustomization, chart, kubectl, objects, watch};
 
 /// Each value of the chart, and the overlays that do the same.
@@ -24,6 +25,16 @@ use support::manifests::{Kustomization, chart, kubectl, objects, watch};
 #[case::monitoring(
     &["monitoring"],
     &[
+        "monitoring.serviceMonitor.enabled=true",
+        "monitoring.rules.enabled=true",
+        "monitoring.dashboard.enabled=true",
+    ]
+)]
+#[case::secure_metrics(&["secure-metrics"], &["metrics.secure=true"])]
+#[case::secure_monitoring(
+    &["monitoring", "secure-metrics"],
+    &[
+        "metrics.secure=true",
         "monitoring.serviceMonitor.enabled=true",
         "monitoring.rules.enabled=true",
         "monitoring.dashboard.enabled=true",
@@ -58,6 +69,28 @@ fn listed_namespaces_get_roles_instead_of_a_cluster_role() {
             .with_namespace("team-a")
             .with_namespace("team-b");
     assert_same(&kustomization, &["watchNamespaces={team-a,team-b}"]);
+}
+
+#[test]
+fn contracts_are_verified_with_rights_in_the_listed_namespaces_only() {
+    let roles = ["namespace", "runtime-verification"];
+    let kustomization =
+        Kustomization::new(&["release/core"], &["overlays/namespaced"], &watch("team-a,team-b"))
+            .with_roles("team-a", &roles)
+            .with_roles("team-b", &roles);
+    assert_same(&kustomization, &["watchNamespaces={team-a,team-b}", "runtimeVerification.enabled=true"]);
+    let granted = objects(&kustomization.render());
+    let of_cluster = granted.keys().filter(|(kind, ..)| kind == "ClusterRole");
+    let names: Vec<&str> = of_cluster.map(|(_, _, name)| name.as_str()).collect();
+    assert!(names.iter().all(|name| !name.contains("runtime")), "{names:?}");
+    let rules = |path: &str| {
+        let text = fs::read_to_string(config_dir(path)).unwrap();
+        serde_saphyr::from_str::<Value>(&text).unwrap()["rules"].clone()
+    };
+    assert_eq!(
+        rules("overlays/namespaced/runtime-verification/role.yaml"),
+        rules("overlays/runtime-verification/role.yaml")
+    );
 }
 
 fn assert_same(kustomization: &Kustomization, values: &[&str]) {

@@ -12,6 +12,7 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
+use support::world::World;
 
 #[tokio::test]
 async fn samples_are_accepted_and_listed_with_our_columns() {
@@ -99,6 +100,56 @@ async fn the_operator_may_do_its_work_and_nothing_else() {
         let status = reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap();
         assert_eq!(status.allowed, allowed, "{verb} {group}/{resource}/{subresource} in {namespace}");
     }
+}
+
+#[tokio::test]
+async fn secure_metrics_are_for_users_with_the_right_to_read_them() {
+    let cluster = Cluster::shared();
+    let namespace = cluster.create_namespace().await;
+    let world = World::start_with(&["--metrics-bind-address=127.0.0.1:0", "--metrics-secure"]).await;
+    let url = format!("//{}/metrics", world.listener("listening for metrics").await);
+    let http = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build().unwrap();
+    let read = async |token: &str| {
+        let answer = http.get(format!("https:{url}")).bearer_auth(token).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let token = |user: &str| {
+        cluster.kubectl(&["create", "serviceaccount", "-n", &namespace, user]).unwrap();
+        new_token(cluster, &namespace, user)
+    };
+    let (reader, stranger) = (token("reader"), token("stranger"));
+
+    // The shipped rights do not contain the reviews.
+    assert_eq!(read(&reader).await, (503, "the token cannot be reviewed\n".to_owned()));
+    assert!(world.log().contains("see the overlay secure-metrics"), "{}", world.log_tail());
+
+    for file in ["role.yaml", "role_binding.yaml", "reader_role.yaml"] {
+        let path = format!("{}/{file}", config_dir("overlays/secure-metrics"));
+        cluster.kubectl(&["apply", "-f", &path]).unwrap();
+    }
+    let binding =
+        ["create", "clusterrolebinding", "reader", "--clusterrole=declarest-operator-metrics-reader"];
+    let subject = format!("--serviceaccount={namespace}:reader");
+    cluster.kubectl(&[&binding[..], &[&subject]].concat()).unwrap();
+    // The rights take effect a moment later.
+    let metrics = world
+        .eventually("the reader gets the metrics", || async {
+            let (status, text) = read(&new_token(cluster, &namespace, "reader")).await;
+            (status == 200).then_some(text)
+        })
+        .await;
+    assert!(metrics.contains("declarest_operator_leader 1"), "{metrics}");
+    assert_eq!(read(&stranger).await, (403, "the user may not get this path\n".to_owned()));
+    assert_eq!(read("canary").await, (401, "the token is not valid\n".to_owned()));
+    let anonymous = http.get(format!("https:{url}")).send().await.unwrap();
+    assert_eq!(anonymous.status(), 401);
+    assert!(http.get(format!("http:{url}")).send().await.is_err());
+    assert!(!world.log().contains("canary") && !world.log().contains(&reader));
+}
+
+/// Returns a new token, about which nothing was decided before.
+fn new_token(cluster: &Cluster, namespace: &str, user: &str) -> String {
+    cluster.kubectl(&["create", "token", "-n", namespace, user]).unwrap().trim().to_owned()
 }
 
 #[tokio::test]

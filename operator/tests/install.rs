@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
 use support::manifests::{Kustomization, chart, objects, watch};
 use support::world::World;
-use tempfile::NamedTempFile;
 
 /// Kinds of other projects that the manifests use, among them cert-manager: group, version, kind and plural. Their
 /// schemas accept everything.
@@ -64,22 +63,10 @@ fn define_foreign_kinds(cluster: &Cluster) {
         })
     });
     let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions});
-    apply(cluster, &list.to_string(), &[]);
+    cluster.apply(&list.to_string(), &[]).unwrap();
     let names = FOREIGN.map(|(group, _, _, plural)| format!("crd/{plural}.{group}"));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     cluster.kubectl(&[&["wait", "--for=condition=Established"], &*names].concat()).unwrap();
-}
-
-fn apply(cluster: &Cluster, manifest: &str, args: &[&str]) {
-    let file = written(manifest);
-    let path = file.path().to_str().unwrap();
-    cluster.kubectl(&[&["apply", "-f", path], args].concat()).unwrap_or_else(|error| panic!("{error}"));
-}
-
-fn written(manifest: &str) -> NamedTempFile {
-    let file = NamedTempFile::new().unwrap();
-    fs::write(&file, manifest).unwrap();
-    file
 }
 
 #[derive(PartialEq)]
@@ -100,7 +87,7 @@ async fn use_operator() -> World {
         "metadata": {"name": "on-a-claim", "namespace": world.namespace},
         "spec": {"type": "git", "git": {"url": "https://git.example.com/desired.git"}, "storage": claim},
     });
-    apply(Cluster::shared(), &repository.to_string(), &[]);
+    Cluster::shared().apply(&repository.to_string(), &[]).unwrap();
     let conditions = "jsonpath={.items[*].status.conditions[?(@.type==\"Ready\")].reason}";
     world
         .eventually("all objects have been processed", || async {
@@ -185,7 +172,7 @@ async fn install_overlays(cluster: &Cluster) {
 
 /// Creates the pod of the Deployment without a controller, so that the security standards are checked.
 fn run_pod(cluster: &Cluster, rendered: &str) {
-    apply(cluster, &pod(rendered).to_string(), &["--dry-run=server"]);
+    cluster.apply(&pod(rendered).to_string(), &["--dry-run=server"]).unwrap();
 }
 
 fn pod(rendered: &str) -> Value {
@@ -203,9 +190,7 @@ fn pod(rendered: &str) -> Value {
 fn assert_restricted(cluster: &Cluster, rendered: &str) {
     let mut pod = pod(rendered);
     pod["spec"]["containers"][0]["securityContext"] = Value::Null;
-    let file = written(&pod.to_string());
-    let refused = cluster.kubectl(&["apply", "--dry-run=server", "-f", file.path().to_str().unwrap()]);
-    let refused = refused.unwrap_err();
+    let refused = cluster.apply(&pod.to_string(), &["--dry-run=server"]).unwrap_err();
     assert!(refused.contains("violates PodSecurity \"restricted"), "{refused}");
 }
 
@@ -252,8 +237,8 @@ fn install_chart(cluster: &Cluster) {
     for namespace in ["team-a", "team-b"] {
         cluster.kubectl(&["create", "namespace", namespace]).unwrap();
     }
-    apply(cluster, &chart(&[]).unwrap(), &["--dry-run=server"]);
+    cluster.apply(&chart(&[]).unwrap(), &["--dry-run=server"]).unwrap();
     for file in &files {
-        apply(cluster, &chart(&["--values", file]).unwrap(), &["--dry-run=server"]);
+        cluster.apply(&chart(&["--values", file]).unwrap(), &["--dry-run=server"]).unwrap();
     }
 }

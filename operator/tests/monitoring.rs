@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use declarest_core::contract::status::{ContractStatus, Phase};
+use declarest_core::contract::status::{Check, ContractStatus, Phase};
 use declarest_core::server::{Gate, Throttling};
 use declarest_operator::telemetry::{Metrics, Subject, SyncCounts};
 use regex::Regex;
@@ -40,7 +40,12 @@ fn exported() -> BTreeMap<String, Labels> {
 /// Returns the labels of the series of contracts, which only servers with a contract have.
 fn exported_of_contracts() -> BTreeMap<String, Labels> {
     let metrics = Metrics::new().unwrap();
-    let status = ContractStatus { phase: Some(Phase::Degraded), ..ContractStatus::default() };
+    let status = ContractStatus {
+        phase: Some(Phase::Degraded),
+        hash: Some("sha256:0".to_owned()),
+        checks: vec![Check::default()],
+        ..ContractStatus::default()
+    };
     metrics.contract(SUBJECT, &status, 0);
     series_of(&metrics)
 }
@@ -144,7 +149,7 @@ fn alerts_and_panels_use_exported_series_only() {
 fn every_exported_series_is_in_the_dashboard_and_in_the_manual() {
     let manual = include_str!("../../docs/operator.md");
     let used = dashboard().into_iter().map(|query| query.expression).collect::<String>();
-    for name in exported().keys() {
+    for name in exported().keys().chain(exported_of_contracts().keys()) {
         let metric = name.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count");
         assert!(used.contains(metric), "{metric} is not in the dashboard");
         let short = metric.strip_prefix("declarest_operator_").unwrap();

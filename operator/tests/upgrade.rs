@@ -5,8 +5,6 @@
 
 mod support;
 
-use std::fs;
-
 use declarest_operator::crd::{self, SyncPolicy};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -14,7 +12,6 @@ use support::cluster::{Cluster, config_dir};
 use support::git_remote::GitRemote;
 use support::rest_server::{Config, RestServer};
 use support::world::{World, declarest};
-use tempfile::NamedTempFile;
 
 /// The finalizer of v0.3.8.
 const FINALIZER: &str = "declarest.io/cleanup";
@@ -58,12 +55,6 @@ async fn objects_of_v0_3_8_are_taken_over() {
     assert!(server.get("/items/gone").is_some() && server.get("/items/foreign").is_some());
 }
 
-fn written(text: &str) -> NamedTempFile {
-    let file = NamedTempFile::new().unwrap();
-    fs::write(&file, text).unwrap();
-    file
-}
-
 fn server() -> RestServer {
     let server =
         RestServer::start(Config { collections: vec!["/items".to_owned()], ..Config::default() }).unwrap();
@@ -81,8 +72,7 @@ fn install_old_definitions(cluster: &Cluster) {
         let version = &mut definition["spec"]["versions"][0];
         version["schema"] = schema.clone();
         version["additionalPrinterColumns"] = Value::Null;
-        let file = written(&definition.to_string());
-        cluster.kubectl(&["apply", "-f", file.path().to_str().unwrap()]).unwrap();
+        cluster.apply(&definition.to_string(), &[]).unwrap();
     }
     cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).unwrap();
 }
@@ -136,8 +126,7 @@ async fn create_old_objects(
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }],
     }});
-    let file = written(&status.to_string());
-    let patch = format!("--patch-file={}", file.path().display());
+    let patch = format!("--patch={status}");
     let of_policy =
         ["patch", "syncpolicy", "policy", "-n", &world.namespace, "--type=merge", "--subresource=status"];
     cluster.kubectl(&[&of_policy[..], &[&patch]].concat()).unwrap();

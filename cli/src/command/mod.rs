@@ -1,11 +1,15 @@
-//! The commands, one file per group. A group uses only groups before it in the order `metadata`, `resource`, `plan`.
+//! The commands, one file per group. A group uses only groups before it in the order `metadata`, `defaults`, `resource`,
+//! `plan` and `init`.
 
 pub mod complete;
 pub mod completion;
 pub mod context;
 pub mod contract;
+pub mod defaults;
+pub mod init;
 pub mod metadata;
 pub mod plan;
+pub mod reference;
 pub mod repository;
 pub mod resource;
 pub mod schemas;

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use declarest_core::repository::{Mode, write_atomically};
-use declarest_core::sync::{self, Options, SavedPlan, Stop};
+use declarest_core::sync::{Options, SavedPlan};
 
-use super::resource::{Targets, outcome, show_plan, subject};
+use super::resource::{Targets, outcome, pruning, show_plan, subject};
 use crate::environment::parse_boolean;
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -22,6 +23,9 @@ pub struct PlanArguments {
     #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean)]
     recursive: Option<bool>,
+    /// Delete resources that a commit once declared and HEAD no longer declares
+    #[arg(long)]
+    prune: bool,
     /// Save the plan for "resource apply --plan"
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -35,17 +39,25 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
     let output = invocation.output(OutputPolicy::Plan)?;
     let target = arguments.path.target(invocation)?;
     let recursive = arguments.recursive.unwrap_or(true);
+    if arguments.prune && !recursive {
+        return Err(Failure::invalid("--prune needs --recursive"));
+    }
     block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        let targets = Targets::declared(&workspace, &target.path, recursive)?;
+        let targets = if arguments.prune {
+            Targets::with_withdrawn(&workspace, &target.path, invocation)?
+        } else {
+            Targets::declared(&workspace, &target.path, recursive)?
+        };
         let targeted = targets.selection.targeted();
-        let options = Options { sealable: arguments.out.is_some(), ..Options::default() };
+        let options = Options { sealable: arguments.out.is_some(), ..pruning() };
         let session = workspace.session()?;
-        let plan = sync::plan(&session, targets.selection, &options, &Stop::default()).await;
+        let run = outcome::Run::new(invocation, targeted);
+        let plan = run.plan(&session, targets.selection, &options).await;
         show_plan(&output, &plan, target.path.as_str(), &session, invocation)?;
         outcome::check(&plan.failures, targeted, &invocation.messages)?;
         if let Some(file) = &arguments.out {
-            let subject = subject(&session, target.path.as_str(), recursive);
+            let subject = subject(&session, target.path.as_str(), recursive, arguments.prune);
             let content = SavedPlan::encode(&subject, &plan)?;
             let failed = |error| Failure::internal(format!("cannot write {}: {error}", file.display()));
             write_atomically(file, &content, Mode::Private).map_err(failed)?;

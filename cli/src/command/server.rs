@@ -4,7 +4,8 @@ use clap::Subcommand;
 
 use crate::context::ResolvedContext;
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 
 #[derive(Debug, Subcommand)]
@@ -53,7 +54,7 @@ fn get(part: Part, invocation: &Invocation) -> Result<(), Failure> {
 }
 
 fn token_url(context: &ResolvedContext) -> Result<String, Failure> {
-    let oauth2 = context.http()?.auth.oauth2.as_ref().ok_or_else(|| {
+    let oauth2 = context.http()?.oauth2().ok_or_else(|| {
         Failure::invalid(format!(
             "context \"{}\": the managed server does not use OAuth 2.0; configure managedServer.http.auth.oauth2",
             context.name

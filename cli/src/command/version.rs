@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 
-/// The identity of a build. Commit and date are read from the environment at build time.
+/// The identity of a build. `build.rs` determines commit and date.
 #[derive(Debug, Serialize)]
 struct Identity {
     version: &'static str,
@@ -19,8 +19,8 @@ pub fn run(invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Adaptive)?;
     let build = Identity {
         version: env!("CARGO_PKG_VERSION"),
-        commit: option_env!("DECLAREST_BUILD_COMMIT").unwrap_or("unknown"),
-        build_date: option_env!("DECLAREST_BUILD_DATE").unwrap_or("unknown"),
+        commit: env!("DECLAREST_BUILD_COMMIT"),
+        build_date: env!("DECLAREST_BUILD_DATE"),
     };
     let text = format!("{} ({}) {}", build.version, build.commit, build.build_date);
     Ok(output.show(&build, Some(&text))?)

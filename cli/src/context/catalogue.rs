@@ -61,10 +61,39 @@ impl Stored {
         Ok(Self { file, root, catalogue })
     }
 
+    /// Returns the path of the file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns `catalogue` as if it was read from the file, without writing it.
+    pub fn with(&self, catalogue: &Catalogue) -> Result<Self, CatalogueError> {
+        let bytes = encode_catalogue(catalogue)?;
+        let (catalogue, root) =
+            decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
+        Ok(Self { file: self.file.clone(), root, catalogue })
+    }
+
     /// Checks `catalogue` like one that is read, and replaces the file with it.
     pub fn save(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
-        let bytes = encode_catalogue(catalogue)?;
-        decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
+        self.replace(&encode_catalogue(catalogue)?)
+    }
+
+    /// Returns the text of the file; empty if it is missing.
+    pub fn text(&self) -> Result<Vec<u8>, CatalogueError> {
+        match fs::read(&self.file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            read => read.map_err(|error| CatalogueError::Io {
+                action: "read",
+                file: self.file.clone(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// Checks the text of a catalogue like one that is read, and replaces the file with it.
+    pub fn replace(&self, bytes: &[u8]) -> Result<(), CatalogueError> {
+        decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, bytes)?;
         let failed = |action: &'static str| {
             let file = self.file.clone();
             move |error: std::io::Error| CatalogueError::Io { action, file, reason: error.to_string() }
@@ -72,7 +101,7 @@ impl Stored {
         if let Some(parent) = self.file.parent() {
             fs::create_dir_all(parent).map_err(failed("create the directory of"))?;
         }
-        write_atomically(&self.file, &bytes, Mode::Private).map_err(failed("write"))
+        write_atomically(&self.file, bytes, Mode::Private).map_err(failed("write"))
     }
 
     /// Returns the credentials and the context `wanted`, or the current one, with references to `environment`

@@ -123,7 +123,7 @@ impl Check<'_> {
         {
             return self.problem("managedServer.http.openapi", "must be a local file or an https URL");
         }
-        self.auth(&http.auth)?;
+        http.auth.as_ref().map_or(Ok(()), |auth| self.auth(auth))?;
         self.proxy("managedServer.http.proxy", http.proxy.as_ref())
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::payload::PayloadError;
-use declarest_core::payload::fields::FieldError;
+use declarest_core::payload::fields::{FieldError, nearest};
 
 /// A catalogue could not be used, or a context was not found in it.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum CatalogueError {
     Encode(#[from] PayloadError),
     #[error("current context not set; choose one with \"declarest context use NAME\" or --context")]
     NoCurrent,
-    #[error("context \"{name}\" not found; {}", there_are(.known))]
+    #[error("context \"{name}\" not found; {}", there_are(.name, .known))]
     NotFound { name: String, known: Vec<String> },
     #[error("context \"{0}\" already exists; choose another name")]
     Exists(String),
@@ -41,12 +41,13 @@ pub enum CatalogueError {
     Missing { context: String, capability: &'static str, field: &'static str },
 }
 
-fn there_are(names: &[String]) -> String {
+fn there_are(wanted: &str, names: &[String]) -> String {
     if names.is_empty() {
-        "there are no contexts; create one with \"declarest context add\"".to_owned()
-    } else {
-        format!("there are {}", names.join(", "))
+        return "there are no contexts; create one with \"declarest context add\"".to_owned();
     }
+    let meant = nearest(wanted, names.iter().map(String::as_str));
+    let meant = meant.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default();
+    format!("there are {}{meant}", names.join(", "))
 }
 
 impl Categorized for CatalogueError {

@@ -232,14 +232,21 @@ pub struct Http {
     /// Headers of every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub default_headers: BTreeMap<String, String>,
-    /// Credentials.
-    pub auth: HttpAuth,
+    /// Credentials; not needed for a server that accepts requests without them.
+    pub auth: Option<HttpAuth>,
     /// TLS settings.
     pub tls: Option<Tls>,
     /// Proxy for connections to the server.
     pub proxy: Option<Proxy>,
     /// Limits of the requests to the server.
     pub request_throttling: Option<RequestThrottling>,
+}
+
+impl Http {
+    /// Returns how to request a token, if the server needs one.
+    pub fn oauth2(&self) -> Option<&OAuth2> {
+        self.auth.as_ref()?.oauth2.as_ref()
+    }
 }
 
 /// Credentials of a REST server.

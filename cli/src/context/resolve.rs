@@ -227,7 +227,7 @@ impl ResolvedContext {
         let base_url = BaseUrl::parse(&http.url.0)?;
         let settings = ServerSettings {
             base_url,
-            auth: self.server_auth(&http.auth)?,
+            auth: http.auth.as_ref().map_or(Ok(Auth::None), |auth| self.server_auth(auth))?,
             tls: tls_files(http.tls.as_ref()).into(),
             proxy: self.server_proxy(http)?,
             default_headers: http.default_headers.clone().into_iter().collect(),
@@ -241,7 +241,7 @@ impl ResolvedContext {
 
     /// Returns the proxy for the server, its token endpoint and its `OpenAPI` document.
     fn server_proxy(&self, http: &Http) -> Result<Proxies, Failure> {
-        let token = http.auth.oauth2.as_ref().map(|oauth2| oauth2.token_url.0.as_str());
+        let token = http.oauth2().map(|oauth2| oauth2.token_url.0.as_str());
         let openapi = http.openapi.as_ref().map(|openapi| openapi.0.as_str());
         let targets = [Some(http.url.0.as_str()), token, openapi].into_iter().flatten();
         self.proxy_to(ProxiedComponent::Server, targets)

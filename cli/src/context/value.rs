@@ -4,7 +4,7 @@ use declarest_core::payload::fields::TextOr;
 use declarest_core::secrets::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
-use url::Url;
+use url::{Host, Url};
 
 use super::reference::is_reference;
 
@@ -116,9 +116,16 @@ impl HttpUrl {
         Ok(())
     }
 
-    /// Returns whether the URL is plain http.
+    /// Returns whether the URL is plain http over a network. Loopback addresses do not leave this machine.
     pub fn is_plain(&self) -> bool {
-        self.0.trim().to_ascii_lowercase().starts_with("http://")
+        let Ok(url) = Url::parse(self.0.trim()) else { return false };
+        let loopback = match url.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        url.scheme() == "http" && !loopback
     }
 }
 

@@ -1,11 +1,11 @@
 //! Warnings about insecure settings, which are printed at the start of a command.
 
-use super::model::{Context, Tls};
+use super::model::{Context, Http, Tls};
 
 /// Returns the warnings about a context, in a fixed order.
 pub fn of(context: &Context) -> Vec<String> {
     let http = context.managed_server.as_ref().map(|server| &server.http);
-    let oauth2 = http.and_then(|http| http.auth.oauth2.as_ref());
+    let oauth2 = http.and_then(Http::oauth2);
     let vault = context.secret_store.as_ref().and_then(|store| store.vault.as_ref());
     let git = context.repository.as_ref().and_then(|repository| repository.git.as_ref());
     let remote = git.and_then(|git| git.remote.as_ref());

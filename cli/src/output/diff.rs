@@ -7,7 +7,7 @@ use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{PayloadType, Value, encode};
 use declarest_core::secrets::is_placeholder;
 use serde::Serialize;
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 
 /// The colours of a section (SGR parameters of ECMA-48).
 const BOLD: &str = "1";
@@ -90,31 +90,44 @@ impl Drift {
     }
 }
 
-/// Returns the section of a resource: its path, its drift, and a unified diff.
-pub fn section(path: &str, compared: &Comparison, style: DiffStyle) -> String {
-    let mut lines = vec![(BOLD, format!("{path} [{}]", Drift::of(compared).label()))];
-    lines.extend([(BOLD, "--- repository".to_owned()), (BOLD, "+++ managed-server".to_owned())]);
-    let desired = document(Some(&compared.desired));
-    let observed = document(with_marks(compared).as_ref());
+/// Returns the section of a resource: its path, its drift, and a unified diff of its payloads in `format`.
+pub fn section(path: &str, compared: &Comparison, format: PayloadType, style: DiffStyle) -> String {
+    let mut text = String::new();
+    let title = format!("{path} [{}]", Drift::of(compared).label());
+    for line in [title.as_str(), "--- repository", "+++ managed-server"] {
+        add(&mut text, style, BOLD, line);
+    }
+    let desired = document(Some(&compared.desired), format);
+    let observed = document(with_marks(compared).as_ref(), format);
     let diff = TextDiff::from_lines(&desired, &observed);
     let mut unified = diff.unified_diff();
     let unified = unified.context_radius(style.context.unwrap_or(usize::MAX / 2)).missing_newline_hint(false);
-    for line in unified.to_string().lines() {
-        let colour = match line.as_bytes().first() {
-            Some(b'@') => CYAN,
-            Some(b'-') => RED,
-            Some(b'+') => GREEN,
-            _ => "",
-        };
-        lines.push((colour, line.replace(MARK, "")));
+    for hunk in unified.iter_hunks() {
+        add(&mut text, style, CYAN, &hunk.header().to_string());
+        for change in hunk.ops().iter().flat_map(|operation| diff.iter_inline_changes(operation)) {
+            let (sign, colour) = match change.tag() {
+                ChangeTag::Equal => (' ', ""),
+                ChangeTag::Delete => ('-', RED),
+                ChangeTag::Insert => ('+', GREEN),
+            };
+            let parts = change.iter_strings_lossy().map(|(emphasized, part)| {
+                let part = part.trim_end_matches('\n').replace(MARK, "");
+                // Reverse video shows the words that differ from the line on the other side.
+                if style.colour && emphasized { format!("\x1b[7m{part}\x1b[27m") } else { part }
+            });
+            add(&mut text, style, colour, &format!("{sign}{}", parts.collect::<String>()));
+        }
     }
-    lines.into_iter().fold(String::new(), |mut text, (colour, line)| {
-        let _ = match colour {
-            colour if style.colour && !colour.is_empty() => writeln!(text, "\x1b[{colour}m{line}\x1b[0m"),
-            _ => writeln!(text, "{line}"),
-        };
-        text
-    })
+    text
+}
+
+/// Adds a line.
+fn add(text: &mut String, style: DiffStyle, colour: &str, line: &str) {
+    let _ = if style.colour && !colour.is_empty() {
+        writeln!(text, "\x1b[{colour}m{line}\x1b[0m")
+    } else {
+        writeln!(text, "{line}")
+    };
 }
 
 /// Returns the observed side with marked placeholders of secrets that differ. Without a mark, both sides would be
@@ -151,7 +164,7 @@ pub fn summary(drifts: &[Drift]) -> String {
 }
 
 /// Returns a side of the diff as lines.
-fn document(side: Option<&Value>) -> String {
+fn document(side: Option<&Value>, format: PayloadType) -> String {
     let mut text = match side {
         None | Some(Value::Null) => return String::new(),
         Some(Value::Bytes(bytes)) => {
@@ -159,8 +172,9 @@ fn document(side: Option<&Value>) -> String {
         }
         Some(Value::String(text)) => text.clone(),
         Some(value) => {
-            // JSON cannot represent bytes within a structure. No supported format contains them.
-            let encoded = encode(PayloadType::Json, value).unwrap_or_default();
+            let format = if format == PayloadType::Yaml { format } else { PayloadType::Json };
+            // Neither can represent bytes within a structure. No supported format contains them.
+            let encoded = encode(format, value).unwrap_or_default();
             String::from_utf8_lossy(&encoded).into_owned()
         }
     };
@@ -196,7 +210,7 @@ mod tests {
             yaml("{a: 1, b: 2, c: 3, d: 4, e: 5, f: 6}"),
             Some(yaml("{a: 1, b: 2, c: 3, d: 4, e: 50, f: 6}")),
         );
-        insta::assert_snapshot!(section("/x", &sides, PLAIN), @r#"
+        insta::assert_snapshot!(section("/x", &sides, PayloadType::Json, PLAIN), @r#"
         /x [CHANGED]
         --- repository
         +++ managed-server
@@ -209,9 +223,9 @@ mod tests {
            "f": 6
          }
         "#);
-        let all = section("/x", &sides, DiffStyle { context: None, ..PLAIN });
+        let all = section("/x", &sides, PayloadType::Json, DiffStyle { context: None, ..PLAIN });
         assert!(all.contains("@@ -1,8 +1,8 @@\n {\n   \"a\": 1,"), "{all}");
-        let none = section("/x", &sides, DiffStyle { context: Some(0), ..PLAIN });
+        let none = section("/x", &sides, PayloadType::Json, DiffStyle { context: Some(0), ..PLAIN });
         assert!(none.contains("@@ -6 +6 @@\n-  \"e\": 5,\n+  \"e\": 50,\n"), "{none}");
     }
 
@@ -225,7 +239,7 @@ mod tests {
     #[case::absent_on_the_server(Value::Int(1), None, "@@ -1 +0,0 @@\n-1\n")]
     #[case::absent_in_the_repository(Value::Null, Some(Value::Int(1)), "@@ -0,0 +1 @@\n+1\n")]
     fn other_sides(#[case] desired: Value, #[case] observed: Option<Value>, #[case] hunk: &str) {
-        let section = section("/x", &compared(desired, observed), PLAIN);
+        let section = section("/x", &compared(desired, observed), PayloadType::Json, PLAIN);
         assert!(section.ends_with(&format!("+++ managed-server\n{hunk}")), "{section}");
     }
 
@@ -241,12 +255,29 @@ mod tests {
     #[test]
     fn colours() {
         let sides = compared(Value::Int(1), Some(Value::Int(2)));
-        let section = section("/x", &sides, DiffStyle { colour: true, context: Some(3) });
+        let section = section("/x", &sides, PayloadType::Json, DiffStyle { colour: true, context: Some(3) });
         assert_eq!(
             section,
             "\x1b[1m/x [CHANGED]\x1b[0m\n\x1b[1m--- repository\x1b[0m\n\x1b[1m+++ managed-server\x1b[0m\n\
-             \x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-1\x1b[0m\n\x1b[32m+2\x1b[0m\n"
+             \x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-\x1b[7m1\x1b[27m\x1b[0m\n\x1b[32m+\x1b[7m2\x1b[27m\x1b[0m\n"
         );
+    }
+
+    #[test]
+    fn words_that_differ_are_emphasized_in_colour() {
+        let (desired, observed) = ("a long line with gold in it", "a long line with free in it");
+        let sides = compared(desired.into(), Some(observed.into()));
+        let coloured = section("/x", &sides, PayloadType::Text, DiffStyle { colour: true, context: Some(3) });
+        assert!(coloured.contains("a long line with \x1b[7mgold\x1b[27m in it"), "{coloured:?}");
+        let plain = section("/x", &sides, PayloadType::Text, PLAIN);
+        assert!(plain.ends_with("-a long line with gold in it\n+a long line with free in it\n"), "{plain}");
+    }
+
+    #[test]
+    fn yaml_resources_are_shown_as_yaml() {
+        let sides = compared(yaml("{a: 1, b: [x]}"), Some(yaml("{a: 2, b: [x]}")));
+        let section = section("/x", &sides, PayloadType::Yaml, PLAIN);
+        assert!(section.ends_with("@@ -1,3 +1,3 @@\n-a: 1\n+a: 2\n b:\n     - x\n"), "{section}");
     }
 
     #[rstest]
@@ -287,7 +318,7 @@ mod tests {
         }
         sides.desired = secrets.conceal(sides.desired);
         sides.observed = sides.observed.map(|observed| secrets.conceal(observed));
-        let section = section("/x", &sides, PLAIN);
+        let section = section("/x", &sides, PayloadType::Json, PLAIN);
         assert!(section.ends_with(hunk), "{section}");
         assert_eq!(section.matches(MARK).count(), 0);
     }

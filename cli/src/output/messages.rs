@@ -1,26 +1,28 @@
 //! Messages on standard error: warnings, the output of `--verbose`, failures, and the final line.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use declarest_core::control::visible;
+use declarest_core::error::Category;
 use declarest_core::secrets::{Redactor, Secret, SecretReader};
 use declarest_core::server::Trace;
+use declarest_core::sync::Step;
+use serde::Serialize;
 
-use crate::error::Failure;
-use crate::settings::Settings;
-
-/// Writes a line to standard error. Errors are ignored: if it is closed, only the exit code reports the result.
-pub fn to_stderr(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
+use super::stderr::to_stderr;
+use crate::error::{Cause, Failure};
+use crate::settings::{ErrorFormat, Settings};
 
 /// Standard error of a command. Secrets that the command knows are redacted in all messages, except in verbose output
 /// with `--verbose-insecure`.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Messages {
     colour: bool,
     ignore_warnings: bool,
+    errors: ErrorFormat,
+    skip_results: bool,
     verbosity: u8,
     verbose_insecure: bool,
     known: Arc<Mutex<Known>>,
@@ -46,6 +48,32 @@ impl Known {
     }
 }
 
+/// Returns the record of a failure, on one line.
+pub fn error_record(exit_code: u8, cause: &Cause) -> String {
+    let record = ErrorRecord {
+        category: cause.category,
+        exit_code,
+        message: &cause.message,
+        hint: cause.hint.as_deref(),
+        path: cause.path.as_deref(),
+        http_status: cause.http_status,
+    };
+    // Texts and numbers can be encoded.
+    serde_json::to_string(&record).unwrap_or_default()
+}
+
+/// A failure for programs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorRecord<'c> {
+    category: Category,
+    exit_code: u8,
+    message: &'c str,
+    hint: Option<&'c str>,
+    path: Option<&'c str>,
+    http_status: Option<u16>,
+}
+
 /// SGR parameters (ECMA-48) of the labels.
 const GREEN: &str = "1;32";
 const RED: &str = "1;31";
@@ -56,6 +84,8 @@ impl Messages {
         Self {
             colour: settings.colour && std::io::stderr().is_terminal(),
             ignore_warnings: settings.ignore_warnings,
+            errors: settings.errors,
+            skip_results: settings.skip_result_message,
             verbosity: settings.verbosity,
             verbose_insecure: settings.verbose_insecure,
             known: Arc::default(),
@@ -73,8 +103,22 @@ impl Messages {
     }
 
     /// Prints one of several failures of a command.
-    pub fn problem(&self, line: &str) {
-        to_stderr(&self.redacted(line));
+    pub fn problem(&self, cause: &Cause) {
+        match self.errors {
+            ErrorFormat::Text => to_stderr(&self.redacted(&cause.message)),
+            ErrorFormat::Json => self.record(cause.category.exit_code(), cause),
+        }
+    }
+
+    /// Returns whether failures are printed for programs.
+    pub fn are_records(&self) -> bool {
+        self.errors == ErrorFormat::Json
+    }
+
+    fn record(&self, exit_code: u8, cause: &Cause) {
+        let message = self.redacted(cause.message.trim_end());
+        let hint = cause.hint.as_deref().map(|hint| self.redacted(hint));
+        to_stderr(&error_record(exit_code, &Cause { message, hint, ..cause.clone() }));
     }
 
     /// Returns a text without secrets and control characters.
@@ -120,22 +164,50 @@ impl Messages {
         Some(trace.hiding(move || hiding.known().redactor().clone()))
     }
 
+    /// Prints what a command did to a resource, unless `--skip-result-message` is set.
+    pub fn result(&self, step: Option<Step>, line: &str) {
+        if self.skip_results {
+            return;
+        }
+        let colour = match step {
+            _ if !self.colour => None,
+            Some(Step::Create) => Some("32"),
+            Some(Step::Update) => Some("33"),
+            Some(Step::Delete) => Some("31"),
+            Some(Step::Skip) | None => None,
+        };
+        let line = self.redacted(line);
+        match colour {
+            Some(colour) => to_stderr(&format!("\x1b[{colour}m{line}\x1b[0m")),
+            None => to_stderr(&line),
+        }
+    }
+
     /// Prints the final line of a successful command.
     pub fn success(&self) {
         to_stderr(&format!("{} command executed successfully.", self.label("OK", GREEN)));
     }
 
-    /// Prints the failure of a command, as its final line or without a label.
+    /// Prints the failure of a command, as its final line or without a label. A hint precedes the final line, but
+    /// follows a message without a label.
     pub fn failure(&self, failure: &Failure, footer: bool) {
+        if self.errors == ErrorFormat::Json {
+            let other = || Cause::new(failure.category(), failure.message());
+            return self.record(failure.code(), &failure.cause().cloned().unwrap_or_else(other));
+        }
         if let Some(usage) = failure.usage() {
             to_stderr(usage);
         }
         let message = self.redacted(failure.message());
-        if footer {
-            to_stderr(&format!("{} command execution failed: {message}.", self.label("ERROR", RED)));
+        let hint = failure.cause().and_then(|cause| cause.hint.as_deref());
+        let hint = hint.map(|hint| format!("hint: {}", self.redacted(hint)));
+        let line = if footer {
+            format!("{} command execution failed: {message}.", self.label("ERROR", RED))
         } else {
-            to_stderr(&message);
-        }
+            message
+        };
+        let (first, last) = if footer { (hint, Some(line)) } else { (Some(line), hint) };
+        first.iter().chain(&last).for_each(|line| to_stderr(line));
     }
 
     fn label(&self, label: &str, parameters: &str) -> String {

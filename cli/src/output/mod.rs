@@ -1,10 +1,14 @@
 //! Output of commands: results on standard output, messages on standard error.
 
+pub mod applied;
 pub mod diff;
 mod messages;
 pub mod plan;
 mod policy;
+mod progress;
+mod query;
 mod render;
+mod stderr;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
@@ -12,21 +16,30 @@ use declarest_core::error::{Categorized, Category};
 use declarest_core::payload::{Descriptor, PayloadError, PayloadType, Value};
 use serde::Serialize;
 
-pub use messages::{Messages, to_stderr};
+pub use messages::{Messages, error_record};
 pub use policy::{OutputPolicy, check_flag};
+pub use progress::Progress;
+pub use stderr::to_stderr;
 
 use crate::settings::Wish;
 use policy::Form;
+use query::Query;
 
 /// A result could not be printed.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    #[error("invalid output format {0:?}; use auto, text, json or yaml")]
+    #[error(
+        "invalid output format {0:?}; use auto, text, json, yaml, wide, name, ndjson, jq=EXPRESSION or jsonpath=TEMPLATE"
+    )]
     UnknownFormat(String),
     #[error("\"declarest {command}\" prints {only} only; remove --output {format}")]
     Unsupported { command: String, only: &'static str, format: &'static str },
     #[error("the result contains binary payloads, which have no text form; use --output json or yaml")]
     BinaryAsText,
+    #[error("--output {kind}: {reason}")]
+    Query { kind: &'static str, reason: String },
+    #[error("the result has no resources to name; remove --output name")]
+    NoNames,
     #[error("cannot write the result as {format}: {reason}")]
     Encode { format: &'static str, reason: String },
     #[error("cannot write the result: {0}")]
@@ -38,7 +51,11 @@ pub enum OutputError {
 impl Categorized for OutputError {
     fn category(&self) -> Category {
         match self {
-            Self::UnknownFormat(_) | Self::Unsupported { .. } | Self::BinaryAsText => Category::Validation,
+            Self::UnknownFormat(_)
+            | Self::Unsupported { .. }
+            | Self::BinaryAsText
+            | Self::Query { .. }
+            | Self::NoNames => Category::Validation,
             Self::Encode { .. } | Self::Payload(_) | Self::Write(_) => Category::Internal,
         }
     }
@@ -48,6 +65,8 @@ impl Categorized for OutputError {
 #[derive(Debug)]
 pub struct Output {
     form: Form,
+    /// The query, if the form is that of its outputs.
+    query: Option<Query>,
 }
 
 impl Output {
@@ -55,12 +74,19 @@ impl Output {
     /// before any change.
     pub fn new(command: &str, policy: OutputPolicy, wish: &Wish) -> Result<Self, OutputError> {
         let terminal = std::io::stdout().is_terminal();
-        Ok(Self { form: policy.form(command, wish, terminal)? })
+        let form = policy.form(command, wish, terminal)?;
+        let query = if form == Form::Query { policy::query(wish)? } else { None };
+        Ok(Self { form, query })
     }
 
     /// Returns whether the form is text, which the command must create itself.
     pub fn is_text(&self) -> bool {
-        self.form == Form::Text
+        matches!(self.form, Form::Text | Form::Wide)
+    }
+
+    /// Returns whether the form is text with more columns.
+    pub fn is_wide(&self) -> bool {
+        self.form == Form::Wide
     }
 
     /// Returns whether the form is Markdown, which the command must create itself.
@@ -70,21 +96,56 @@ impl Output {
 
     /// Prints `text`, or `value` if the form is structured or `text` is `None`. Null prints nothing.
     pub fn show<T: Serialize>(&self, value: &T, text: Option<&str>) -> Result<(), OutputError> {
-        print(&render::result(self.form, value, text)?)
+        print(&self.encoded(value, text)?)
+    }
+
+    /// Returns the bytes that [`Self::show`] prints.
+    pub fn encoded<T: Serialize>(&self, value: &T, text: Option<&str>) -> Result<Vec<u8>, OutputError> {
+        match &self.query {
+            Some(query) => Ok(query.run(&render::as_value(value)?)?.into_bytes()),
+            None => render::result(self.form, value, text),
+        }
+    }
+
+    /// Like [`Self::show`], for a result about resources with these paths, which is all that `--output name` prints.
+    pub fn show_about<T: Serialize>(
+        &self,
+        paths: &[&str],
+        value: &T,
+        text: Option<&str>,
+    ) -> Result<(), OutputError> {
+        if self.is_names() { show_names(paths) } else { self.show(value, text) }
+    }
+
+    /// Returns whether only the paths of resources are printed.
+    pub fn is_names(&self) -> bool {
+        self.form == Form::Name
     }
 
     /// Prints a payload in its own format, or in the structured form.
     pub fn show_payload(&self, payload: &Value, descriptor: &Descriptor) -> Result<(), OutputError> {
-        print(&render::payload(self.form, payload, descriptor)?)
+        match &self.query {
+            Some(query) => print(query.run(&render::without_bytes(payload))?.as_bytes()),
+            None => print(&render::payload(self.form, payload, descriptor)?),
+        }
     }
 
-    /// Prints the payloads of a collection: `lines` if the form is text, otherwise the array `payloads`.
-    pub fn show_list(&self, payloads: &Value, lines: &str) -> Result<(), OutputError> {
+    /// Prints the payloads of a collection: `lines` if the form is text, `paths` if it is names, otherwise the array
+    /// `payloads`.
+    pub fn show_list(&self, payloads: &Value, lines: &str, paths: &str) -> Result<(), OutputError> {
         match self.form {
-            Form::Text | Form::Natural { newline: true, .. } => print(&render::line(lines.to_owned())),
+            Form::Name => print(&render::line(paths.to_owned())),
+            Form::Text | Form::Wide | Form::Natural { newline: true, .. } => {
+                print(&render::line(lines.to_owned()))
+            }
             _ => self.show_payload(payloads, &Descriptor::of(PayloadType::Json)),
         }
     }
+}
+
+/// Prints paths of resources, as `--output name` does.
+pub fn show_names(paths: &[&str]) -> Result<(), OutputError> {
+    print(&render::line(paths.join("\n")))
 }
 
 /// Prints bytes without changes. A closed pipe is not an error.

@@ -79,7 +79,7 @@ impl<'p> PlanView<'p> {
 pub fn text(plan: &Plan, colour: bool) -> String {
     let mut text = String::new();
     for action in &plan.actions {
-        let Some((sign, sgr)) = sign(action.step) else { continue };
+        let Some((sign, sgr)) = sign(action) else { continue };
         let path = &action.path;
         let _ = if colour {
             writeln!(text, "\x1b[{sgr}m{sign} {path}\x1b[0m")
@@ -102,6 +102,7 @@ pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
         let sign = match action.step {
             Step::Create => '+',
             Step::Update => '!',
+            Step::Delete if action.replaces() => '!',
             Step::Delete => '-',
             Step::Skip => continue,
         };
@@ -139,11 +140,12 @@ fn fence(body: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-const fn sign(step: Step) -> Option<(char, &'static str)> {
-    match step {
-        Step::Create => Some(('+', GREEN)),
-        Step::Update => Some(('~', YELLOW)),
-        Step::Delete => Some(('-', RED)),
+fn sign(action: &Action) -> Option<(&'static str, &'static str)> {
+    match action.step {
+        Step::Create => Some(("+", GREEN)),
+        Step::Update => Some(("~", YELLOW)),
+        Step::Delete if action.replaces() => Some(("-/+", RED)),
+        Step::Delete => Some(("-", RED)),
         Step::Skip => None,
     }
 }

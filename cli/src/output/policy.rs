@@ -1,6 +1,7 @@
 //! The forms of a command's result, and the choice of the form to print.
 
 use super::OutputError;
+use super::query::Query;
 use crate::settings::Wish;
 
 /// A format that a user can request.
@@ -11,6 +12,10 @@ enum Format {
     Json,
     Yaml,
     Markdown,
+    Wide,
+    Name,
+    Ndjson,
+    Query,
 }
 
 impl Format {
@@ -21,6 +26,10 @@ impl Format {
             "json" => Ok(Self::Json),
             "yaml" => Ok(Self::Yaml),
             "markdown" => Ok(Self::Markdown),
+            "wide" => Ok(Self::Wide),
+            "name" => Ok(Self::Name),
+            "ndjson" => Ok(Self::Ndjson),
+            query if query.starts_with("jq=") || query.starts_with("jsonpath=") => Ok(Self::Query),
             other => Err(OutputError::UnknownFormat(other.to_owned())),
         }
     }
@@ -32,13 +41,27 @@ impl Format {
             Self::Json => "json",
             Self::Yaml => "yaml",
             Self::Markdown => "markdown",
+            Self::Wide => "wide",
+            Self::Name => "name",
+            Self::Ndjson => "ndjson",
+            Self::Query => "jq or jsonpath",
         }
     }
 }
 
 /// Returns an error if the flag `--output` is not a format.
 pub fn check_flag(wish: &Wish) -> Result<(), OutputError> {
-    wish.flag.as_deref().map(Format::parse).transpose().map(drop)
+    wish.flag.as_deref().map(Format::parse).transpose()?;
+    query(wish).map(drop)
+}
+
+/// Returns the query that the user asked for.
+pub fn query(wish: &Wish) -> Result<Option<Query>, OutputError> {
+    let text = wish.flag.as_deref().or(wish.variable.as_deref()).unwrap_or_default().trim();
+    if let Some(text) = text.strip_prefix("jq=") {
+        return Query::jq(text).map(Some);
+    }
+    text.strip_prefix("jsonpath=").map(Query::json_path).transpose()
 }
 
 fn requested(wish: &Wish) -> Result<Format, OutputError> {
@@ -73,6 +96,14 @@ pub enum Form {
     Json,
     Yaml,
     Markdown,
+    /// Text with more columns.
+    Wide,
+    /// The paths of resources.
+    Name,
+    /// Each item of a list as JSON on one line.
+    Ndjson,
+    /// The outputs of a query.
+    Query,
     /// The payload's own format.
     Natural {
         /// Whether YAML stays YAML.
@@ -105,6 +136,10 @@ impl OutputPolicy {
             (Format::Json, _) | (Format::Auto, Self::JsonDefault) => Form::Json,
             (Format::Yaml, _) => Form::Yaml,
             (Format::Markdown, Self::Plan) => Form::Markdown,
+            (Format::Wide, _) => Form::Wide,
+            (Format::Name, _) => Form::Name,
+            (Format::Ndjson, _) => Form::Ndjson,
+            (Format::Query, _) => Form::Query,
             (Format::Markdown, _) => {
                 let (command, only) = (command.to_owned(), "text, JSON and YAML");
                 return Err(OutputError::Unsupported { command, only, format: Format::Markdown.name() });

@@ -11,10 +11,36 @@ use super::policy::Form;
 /// Encodes a result in this form, with one final newline. Null and an empty text are encoded as nothing.
 pub fn result<T: Serialize>(form: Form, value: &T, text: Option<&str>) -> Result<Vec<u8>, OutputError> {
     match (form, text) {
-        (Form::Text | Form::Markdown | Form::Natural { .. }, Some(text)) => Ok(line(text.to_owned())),
+        (Form::Text | Form::Wide | Form::Markdown | Form::Natural { .. }, Some(text)) => {
+            Ok(line(text.to_owned()))
+        }
         (Form::Yaml, _) => yaml(value),
-        (Form::Json | Form::Text | Form::Markdown | Form::Natural { .. }, _) => json(value),
+        (Form::Ndjson, _) => ndjson(value),
+        (Form::Name, _) => Err(OutputError::NoNames),
+        // The caller runs the query.
+        (Form::Json | Form::Query | Form::Text | Form::Wide | Form::Markdown | Form::Natural { .. }, _) => {
+            json(value)
+        }
     }
+}
+
+/// Encodes the items of a list, or a single value, as JSON on one line each.
+fn ndjson<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
+    let failed =
+        |error: serde_json::Error| OutputError::Encode { format: "ndjson", reason: error.to_string() };
+    let items = match serde_json::to_value(value).map_err(failed)? {
+        serde_json::Value::Array(items) => items,
+        serde_json::Value::Null => Vec::new(),
+        other => vec![other],
+    };
+    let lines = items.iter().flat_map(|item| [item.to_string(), "\n".to_owned()]);
+    Ok(lines.collect::<String>().into_bytes())
+}
+
+/// Returns a result as a value that a query can read.
+pub fn as_value<T: Serialize>(value: &T) -> Result<Value, OutputError> {
+    let failed = |error: serde_json::Error| OutputError::Encode { format: "json", reason: error.to_string() };
+    Ok(Value::from_json(&serde_json::to_value(value).map_err(failed)?)?)
 }
 
 /// Encodes a payload in this form.
@@ -67,7 +93,7 @@ fn holds_bytes(value: &Value) -> bool {
 }
 
 /// Replaces bytes with the object that represents them in structured formats.
-fn without_bytes(value: &Value) -> Value {
+pub fn without_bytes(value: &Value) -> Value {
     match value {
         Value::Bytes(bytes) => {
             let members = [

@@ -128,7 +128,8 @@ fn require_remote(context: &ResolvedContext) -> Result<(), Failure> {
     }
 }
 
-fn explained(error: RepositoryError) -> Failure {
+/// Returns the failure of a checkout, with what to do about uncommitted changes.
+pub fn explained(error: RepositoryError) -> Failure {
     match error {
         changes @ RepositoryError::Uncommitted { .. } => RepositoryUseError::Uncommitted { changes }.into(),
         other => other.into(),
@@ -141,7 +142,7 @@ fn unpushed(committed: Option<&Revision>, failure: &Failure) -> Failure {
         Some(revision) => format!("{revision} is committed, but could not be pushed: {}", failure.message()),
         None => failure.message().to_owned(),
     };
-    Failure::Failed { category: failure.category(), message }
+    Failure::new(failure.category(), message)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use declarest_core::error::{Categorized, Category};
 use declarest_core::repository::{RepositoryError, Store, Worktree, WorktreeSettings};
 
-pub use authoring::{Authoring, MessageArgument, Push};
+pub use authoring::{Authoring, MessageArgument, Push, explained};
 
 use crate::context::{RepositoryPlace, ResolvedContext};
 use crate::error::Failure;

@@ -56,7 +56,7 @@ fn a_server_that_cannot_be_reached_is_silent() {
 
 #[rstest]
 #[case::commands(&["res"], "resource\n:4\n")]
-#[case::groups(&["resource", "de"], "delete\n:4\n")]
+#[case::groups(&["resource", "de"], "delete\ndescribe\ndefaults\n:4\n")]
 #[case::flags(&["resource", "get", "--show-m"], "--show-metadata\n:4\n")]
 #[case::contexts(&["context", "use", ""], "dev\n:4\n")]
 #[case::context_flag(&["-c", ""], "dev\n:4\n")]
@@ -111,19 +111,58 @@ fn bash(#[case] words: &[&str], #[case] expected: &str) {
     assert_eq!(replies(&shops(), words), expected);
 }
 
-#[test]
-fn bash_on_a_terminal() {
-    let world = shops();
-    let mut shell = world.home.shell("exec bash --norc --noprofile -i");
+/// A shell on a terminal of its own that has loaded its script. A missing shell fails the test, unless the variable allows it.
+fn shell(world: &World, start: &str, load: &str) -> Option<Terminal> {
+    let program = start.split(' ').next().unwrap();
+    let found = world.home.shell(&format!("command -v {program}")).output().unwrap();
+    if !found.status.success() {
+        let allowed = std::env::var_os("DECLAREST_TEST_WITHOUT_SHELLS").is_some();
+        assert!(allowed, "{program} is not installed; install it, or set DECLAREST_TEST_WITHOUT_SHELLS");
+        return None;
+    }
+    let mut shell = world.home.shell(&format!("exec setsid --ctty --wait {start}"));
     shell.env("TERM", "dumb");
     let mut terminal = Terminal::start(shell);
-    terminal.press("PS1='ready> '; source <(declarest completion bash)\r");
-    terminal.expect("\nready> ");
+    terminal.press(load);
+    terminal.expect("ready> ");
+    Some(terminal)
+}
+
+const BASH: (&str, &str) =
+    ("bash --norc --noprofile -i", "PS1='re''ady> '; source <(declarest completion bash)\r");
+const ZSH: (&str, &str) = (
+    "zsh -f -i",
+    "PS1='re''ady> '; setopt no_beep; autoload -Uz compinit; compinit -D; source <(declarest completion zsh)\r",
+);
+const FISH: (&str, &str) = (
+    "fish --no-config -i",
+    "declarest completion fish | source; function fish_prompt; echo; echo 're''ady> '; end\r",
+);
+
+#[rstest]
+#[case::bash(BASH)]
+#[case::zsh(ZSH)]
+#[case::fish(FISH)]
+fn on_a_terminal(#[case] (start, load): (&str, &str)) {
+    let world = shops();
+    let Some(mut terminal) = shell(&world, start, load) else { return };
+    // A path of the server, level by level, and a flag after it.
     terminal.press("declarest resource get /sh\t");
     terminal.expect("/shops/");
     terminal.press("ri\t -n\r");
     terminal.expect("\"rio\"");
+    // A name with a space. Control-U discards the line.
+    terminal.press("declarest resource get --source repository /shops/wi\t");
+    terminal.expect("with\\ space/");
+    terminal.press("\x15\r");
+    terminal.press("declarest resource diff /shops/with\\ s\t");
+    terminal.expect("pace/");
+    terminal.press("\x15\r");
+    // A command, a context and a value of a flag.
+    terminal.press("declarest context sh\t de\t\r");
+    terminal.expect("currentContext: dev");
+    terminal.press("declarest version --output=y\t\r");
+    terminal.expect("build_date: ");
     terminal.press("exit\r");
-    let (_, shown) = terminal.end();
-    assert!(shown.contains("get /shops/rio/ -n"), "{shown}");
+    terminal.end();
 }

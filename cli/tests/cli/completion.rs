@@ -45,7 +45,8 @@ fn without_a_shell_help_is_printed() {
 
     Global Flags:
       -c, --context <NAME>                Name of the context
-      -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
+      -o, --output <FORMAT>               Format of the result: auto, text, json, yaml, wide, name,
+                                          ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
       -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
                                           timing, 3 headers and bodies
           --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
@@ -54,6 +55,11 @@ fn without_a_shell_help_is_printed() {
           --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
                                           names it
           --no-color[=<BOOL>]             Do not use colours
+          --progress <FORM>               How to show progress on standard error: as a bar on a
+                                          terminal, as lines, or not [possible values: auto, plain, off]
+          --no-pager[=<BOOL>]             Do not show long text in a pager
+          --error-format <FORMAT>         How to print failures: as text, or as JSON on one line
+                                          [possible values: text, json]
       -h, --help                          Print help
     --- stderr
     ");

@@ -82,7 +82,6 @@ fn broken() -> Vec<String> {
         git("{url: 'https://git.test/r', tls: {clientCertFile: c.pem}}"),
         // The server.
         context("managedServer: {}"),
-        context("managedServer: {http: {url: 'https://api.test'}}"),
         http("auth: {}"),
         http("auth: {bearer: canary}"),
         http("auth: {customHeaders: []}"),
@@ -172,7 +171,6 @@ fn each_mistake_is_reported_with_its_place() {
     line 9, column 45: contexts[0].repository.git.remote.auth: has accessKey and ssh; keep one of them
     line 9, column 45: contexts[0].repository.git.remote.tls: clientCertFile needs clientKeyFile; set both or neither
     line 6, column 5: contexts[0].managedServer: "http" is missing
-    line 6, column 21: contexts[0].managedServer.http: "auth" is missing
     line 9, column 9: contexts[0].managedServer.http.auth: has none of oauth2, basic, customHeaders; set exactly one
     line 9, column 16: unknown key "bearer" in contexts[0].managedServer.http.auth; use oauth2, basic, customHeaders
     line 9, column 16: contexts[0].managedServer.http.auth.customHeaders: is empty; add a header

@@ -55,7 +55,6 @@ fn all_is_well() {
     --------------------------------------------------------------------------------
     Result: PASS (ok=4 warn=0 fail=0 skip=1)
     --- stderr
-    [WARNING] managedServer.http.url is plain http: an attacker on the network can read credentials and payloads
     "#);
 }
 
@@ -136,10 +135,14 @@ fn failures_are_reported_before_the_command_fails() {
     Config check for context "dev"
     --------------------------------------------------------------------------------
     [OK] context        settings are valid
-    [FAIL] repository     repository root <home>/none does not exist
-    [FAIL] metadata       bundle <home>/none.tar does not exist
-    [FAIL] managedServer  tls.caCertFile <home>/ca: No such file or directory (os error 2)
-    [FAIL] secretStore    context "dev": secretStore.file.key: the key of the secret file must be 32 bytes: 64 hexadecimal digits, base64, or the bytes themselves
+    [FAIL] repository     check failed
+      error: repository root <home>/none does not exist
+    [FAIL] metadata       check failed
+      error: bundle <home>/none.tar does not exist
+    [FAIL] managedServer  check failed
+      error: tls.caCertFile <home>/ca: No such file or directory (os error 2)
+    [FAIL] secretStore    check failed
+      error: context "dev": secretStore.file.key: the key of the secret file must be 32 bytes: 64 hexadecimal digits, base64, or the bytes themselves
     --------------------------------------------------------------------------------
     Result: FAIL (ok=1 warn=0 fail=4 skip=0)
     --- stderr

@@ -8,8 +8,10 @@ use crate::git::{WITH_REMOTE, WITHOUT_REMOTE, home_with_remote, pushed_by_anothe
 /// The row of a component. The server of the contexts here is never reached, so the command fails.
 fn row(home: &Home, component: &str) -> String {
     let run = home.run(&["context", "check", "--ignore-warnings"]);
-    let row = run.stdout.lines().find(|line| line.contains(&format!("] {component} ")));
-    row.unwrap().to_owned()
+    let mut rows = run.stdout.lines().skip_while(|line| !line.contains(&format!("] {component} ")));
+    let row = rows.next().unwrap();
+    let error = rows.next().and_then(|line| line.strip_prefix("  error: "));
+    error.map_or_else(|| row.to_owned(), |error| format!("{row}: {error}"))
 }
 
 fn repository(home: &Home) -> String {
@@ -50,7 +52,7 @@ fn a_checkout_and_its_remote() {
     );
     std::fs::remove_dir_all(home.path("origin.git")).unwrap();
     let row = repository(&home);
-    assert!(row.starts_with("[FAIL] repository file://<home>/origin.git"), "{row}");
+    assert!(row.starts_with("[FAIL] check failed: repository file://<home>/origin.git"), "{row}");
 }
 
 #[test]
@@ -64,7 +66,7 @@ fn a_checkout_without_a_remote() {
 fn a_checkout_that_must_not_be_made() {
     let catalogue = WITHOUT_REMOTE.replace("baseDir: <home>/work", "baseDir: <home>/work, autoInit: false");
     let row = repository(&Home::with_catalogue(&offline(&catalogue)));
-    assert!(row.starts_with("[FAIL] <home>/work is not a Git repository"), "{row}");
+    assert!(row.starts_with("[FAIL] check failed: <home>/work is not a Git repository"), "{row}");
 }
 
 #[rstest]
@@ -105,7 +107,9 @@ fn an_encrypted_file() {
     assert_eq!(store(&home, key), "[OK] secretStore    secret file can be decrypted");
     let other = store(&home, "key: fedcba9876543210fedcba9876543210");
     assert!(
-        other.starts_with("[FAIL] secretStore    cannot decrypt secret file <home>/secrets.json"),
+        other.starts_with(
+            "[FAIL] secretStore    check failed: cannot decrypt secret file <home>/secrets.json"
+        ),
         "{other}"
     );
     let missing = store(&home, "keyFile: <home>/none");

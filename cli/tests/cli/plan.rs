@@ -252,6 +252,10 @@ fn what_was_planned_is_done() {
     exit 0
     --- stdout
     --- stderr
+    + /shops/oslo created
+    + /shops/oslo/tills/t1 created
+    ~ /shops/rio updated
+    Applied: 2 created, 1 updated, 0 deleted, 1 unchanged, 0 failed.
     [OK] command executed successfully.
     ");
     let mut writes = world.writes();

@@ -112,13 +112,13 @@ fn tree() {
     insta::assert_snapshot!(home.run(&["repository", "tree"]), @r"
     exit 0
     --- stdout
-    ├── shops
-    │   ├── ava
-    │   └── rio
-    │       └── tills
-    │           └── t1
-    └── staff
-        └── São Paulo 1.5
+    shops
+    ├── ava
+    └── rio
+        └── tills
+            └── t1
+    staff
+    └── São Paulo 1.5
     --- stderr
     ");
 }

@@ -30,23 +30,21 @@ fn text() {
     --- stdout
     commit 8400d2a1064e3c8a3a7b555f80671cb1ff21c027
     Author: Alice <alice@test>
-    Date:   Sat Jan 3 12:00:00 2026 -0530
+    Date:   2026-01-03T12:00:00-05:30
 
         open earlier
-
     commit 89925c9f717abcd1be651846e3c71f2f5575ab04
     Author: Alice <alice@test>
-    Date:   Fri Jan 2 12:00:00 2026 +0000
+    Date:   2026-01-02T12:00:00Z
 
         Add Ava
 
         It opens in May.
 
         Not in June.
-
     commit 4ba91c8faf8210654c3fd0615dacde3f0d5a1b96
     Author: Alice <alice@test>
-    Date:   Thu Jan 1 12:00:00 2026 +0100
+    Date:   2026-01-01T12:00:00+01:00
 
         declarest: save resource /shops/rio
     --- stderr
@@ -70,7 +68,7 @@ fn json() {
         "hash": "89925c9f717abcd1be651846e3c71f2f5575ab04",
         "author": "Alice",
         "email": "alice@test",
-        "date": "2026-01-02T12:00:00+00:00",
+        "date": "2026-01-02T12:00:00Z",
         "subject": "Add Ava",
         "body": "It opens in May.\n\nNot in June."
       }

@@ -32,7 +32,10 @@ fn shops() -> World {
 fn targets(#[case] args: &[&str], #[case] writes: &[&str]) {
     let world = shops();
     let run = world.run(&[&["resource", "apply"], args].concat());
-    assert_eq!(run.to_string(), "exit 0\n--- stdout\n--- stderr\n[OK] command executed successfully.\n");
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{run}");
+    assert!(run.stderr.ends_with("[OK] command executed successfully.\n"), "{run}");
+    let changed = run.stderr.lines().filter(|line| line.starts_with(['+', '~'])).count();
+    assert_eq!(changed, writes.len(), "{run}");
     let mut sent = world.writes();
     sent.sort();
     assert_eq!(sent, writes);
@@ -72,8 +75,11 @@ fn a_failing_target_does_not_stop_the_others() {
     exit 4
     --- stdout
     --- stderr
+    + /shops/oslo created
+    Applied: 1 created, 0 updated, 0 deleted, 1 unchanged, 2 failed.
     PUT /shops/rio: remote request failed with status 403: {"error":"injected failure"}
     /shops/zoe: "shops/zoe/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
+    hint: correct the credentials of context "dev", and test them with "declarest context check dev"
     [ERROR] command execution failed: 2 of 4 resources failed.
     "#);
     assert!(world.observed("/shops/oslo").is_some());
@@ -171,6 +177,7 @@ fn records_on_demand() {
       }
     }
     --- stderr
+    ~ /shops/rio updated
     [OK] command executed successfully.
     "#);
     insta::assert_snapshot!(world.run(&["resource", "apply", "/shops", "-v", "-o", "text", "-n"]), @r"

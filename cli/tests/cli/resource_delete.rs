@@ -46,7 +46,10 @@ fn on_the_server(#[case] args: &[&str], #[case] writes: &[&str]) {
     assert_eq!(world.writes(), writes, "{run}");
     assert!(world.declared("shops/lima/resource.json").is_some());
     if !args.contains(&"--http-method") {
-        assert_eq!(run.to_string(), "exit 0\n--- stdout\n--- stderr\n[OK] command executed successfully.\n");
+        assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{run}");
+        assert!(run.stderr.ends_with("[OK] command executed successfully.\n"), "{run}");
+        let deleted = run.stderr.lines().filter(|line| line.starts_with("- ")).count();
+        assert_eq!(deleted, writes.len(), "{run}");
     }
 }
 

@@ -41,19 +41,15 @@ fn text() {
     /shops/rio [CHANGED]
     --- repository
     +++ managed-server
-    @@ -1,8 +1,10 @@
-     {
-       "id": "rio",
-       "name": "Rio",
-    +  "open": true,
-       "tags": [
-    -    "a"
-    +    "a",
-    +    "b"
-       ],
-    -  "tier": "gold"
-    +  "tier": "free"
-     }
+    @@ -1,5 +1,7 @@
+     id: rio
+     name: Rio
+    +open: true
+     tags:
+         - a
+    -tier: gold
+    +    - b
+    +tier: free
 
     Summary: 1 changed, 1 removed, 1 unchanged
     --- stderr

@@ -124,7 +124,6 @@ fn pages_that_cannot_be_asked_for() {
     --- stdout
     m1 (m1)
     --- stderr
-    [WARNING] managedServer.http.url is plain http: an attacker on the network can read credentials and payloads
     [WARNING] the list of /more has further pages; configure operations.list.pagination to request them
     ");
 }

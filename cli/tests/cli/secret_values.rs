@@ -127,12 +127,13 @@ fn a_wrong_passphrase_is_an_authentication_error() {
     let home = filled();
     let catalogue = home.catalogue().replace("kettle", "teapot");
     home.write(".declarest/configs/contexts.yaml", &catalogue);
-    insta::assert_snapshot!(run(&home, &["get", "token"]), @r"
+    insta::assert_snapshot!(run(&home, &["get", "token"]), @r#"
     exit 4
     --- stdout
     --- stderr
     cannot decrypt secret file <home>/store/secrets.json: the key or passphrase is wrong, or the file is damaged
-    ");
+    hint: correct the credentials of context "dev", and test them with "declarest context check dev"
+    "#);
 }
 
 #[test]

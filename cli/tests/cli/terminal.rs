@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, tcgetattr};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 /// Long, because builds and other tests may run at the same time.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -32,6 +33,15 @@ impl Terminal {
     /// Starts a program whose input, output and errors are a terminal.
     pub fn start(command: Command) -> Self {
         Self::start_with(command, |command, terminal| {
+            command.stdin(terminal()).stdout(terminal()).stderr(terminal());
+        })
+    }
+
+    /// [`Terminal::start`], with this number of rows, of 100 columns.
+    pub fn start_with_rows(command: Command, rows: u16) -> Self {
+        Self::start_with(command, |command, terminal| {
+            let size = Winsize { ws_row: rows, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+            tcsetwinsize(terminal(), size).unwrap();
             command.stdin(terminal()).stdout(terminal()).stderr(terminal());
         })
     }
@@ -76,6 +86,11 @@ impl Terminal {
     /// Types.
     pub fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Sends the signal of Ctrl-C. The terminal does not, because it is not that of a session.
+    pub fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
     /// Waits for a question, and answers it.

@@ -10,10 +10,12 @@ fn without_arguments_help_is_printed() {
     Usage: declarest [OPTIONS] <COMMAND>
 
     Commands:
+      init        Create a context and a repository for a server, and import its resources
       context     Manage contexts: repositories, servers and credentials
       repository  Manage the repository of a context: history, remote and uncommitted changes
       resource    Read, compare and change resources
       secret      Manage secrets in a store, and their placeholders in files
+      import      Save all resources that the server lists to the repository
       plan        Show what an apply would create, update and delete, and optionally save the plan
       validate    Check the files of the repository without requests
       server      Check and inspect the managed server
@@ -24,7 +26,8 @@ fn without_arguments_help_is_printed() {
 
     Global Flags:
       -c, --context <NAME>                Name of the context
-      -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
+      -o, --output <FORMAT>               Format of the result: auto, text, json, yaml, wide, name,
+                                          ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
       -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
                                           timing, 3 headers and bodies
           --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
@@ -33,6 +36,11 @@ fn without_arguments_help_is_printed() {
           --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
                                           names it
           --no-color[=<BOOL>]             Do not use colours
+          --progress <FORM>               How to show progress on standard error: as a bar on a
+                                          terminal, as lines, or not [possible values: auto, plain, off]
+          --no-pager[=<BOOL>]             Do not show long text in a pager
+          --error-format <FORMAT>         How to print failures: as text, or as JSON on one line
+                                          [possible values: text, json]
       -h, --help                          Print help
 
     Environment variables:
@@ -48,6 +56,7 @@ fn without_arguments_help_is_printed() {
       DECLAREST_SKIP_RESULT_MESSAGE  Default of --skip-result-message
       DECLAREST_IGNORE_WARNINGS      Default of --ignore-warnings
       DECLAREST_NO_COLOR, NO_COLOR   Default of --no-color
+      DECLAREST_PAGER, PAGER         Pager for long text on a terminal; default less
     --- stderr
     ");
 }
@@ -64,7 +73,8 @@ fn help_knows_every_command() {
 
     Global Flags:
       -c, --context <NAME>                Name of the context
-      -o, --output <FORMAT>               Format of the result: auto, text, json or yaml
+      -o, --output <FORMAT>               Format of the result: auto, text, json, yaml, wide, name,
+                                          ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
       -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
                                           timing, 3 headers and bodies
           --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
@@ -73,6 +83,11 @@ fn help_knows_every_command() {
           --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
                                           names it
           --no-color[=<BOOL>]             Do not use colours
+          --progress <FORM>               How to show progress on standard error: as a bar on a
+                                          terminal, as lines, or not [possible values: auto, plain, off]
+          --no-pager[=<BOOL>]             Do not show long text in a pager
+          --error-format <FORMAT>         How to print failures: as text, or as JSON on one line
+                                          [possible values: text, json]
       -h, --help                          Print help
     --- stderr
     ");

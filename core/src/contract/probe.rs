@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::future::join_all;
 use http::header::{CONTENT_TYPE, LOCATION, TE};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
@@ -68,6 +69,11 @@ impl Prober {
         let answer = work.unwrap_or(ProbeAnswer::Timeout);
         let latency_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Probed { url: shown(&request.url), status, latency_ms, answer }
+    }
+
+    /// Sends probes at the same time.
+    pub async fn send_all(&self, requests: &[ProbeRequest]) -> Vec<(ProbeKind, Probed)> {
+        join_all(requests.iter().map(async |request| (request.kind, self.send(request).await))).await
     }
 
     async fn answer(&self, request: &ProbeRequest, status: &mut Option<u16>) -> ProbeAnswer {

@@ -404,6 +404,11 @@ impl CheckKind {
         Self::ScalingMatches,
     ];
 
+    /// Returns the check with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// Returns the severity of the check unless the user sets another one.
     pub const fn default_severity(self) -> Severity {
         match self {

@@ -1,6 +1,7 @@
-//! The languages in which metadata is written: templates and jq expressions.
+//! The languages in which metadata is written: templates and jq expressions. Payloads have references.
 //!
-//! Both are compiled once and evaluated for each resource, within limits of time, size and depth.
+//! Expressions and templates are compiled once and evaluated for each resource, within limits of time, size and depth.
 
 pub mod jq;
+pub mod reference;
 pub mod template;

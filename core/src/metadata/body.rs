@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use super::document::{OperationMode, OperationName, ResolvedValidation};
 use super::overlay::{Relation, json_patch, merge_patch};
 use super::{Evaluation, MetadataError, Rendered};
-use crate::language::jq::Context;
 use crate::language::template::{Kind, Template};
 use crate::payload::{Class, Descriptor, Value, encode};
 
@@ -50,8 +49,7 @@ impl Evaluation<'_> {
                 self.require(operation, payload)?;
                 let steps = !self.rules.operation(operation).steps.is_empty();
                 let content = self.content(operation, payload)?.into_owned();
-                let context = Context { observed: self.observed, ..Context::default() };
-                let value = self.transform(operation, content, context)?;
+                let value = self.transform(operation, content)?;
                 self.validate(operation, rendered, &value)?;
                 if value.is_null() {
                     return Ok(None);

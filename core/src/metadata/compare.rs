@@ -8,7 +8,6 @@ use super::document::OperationName;
 use super::overlay::Relation;
 use super::transform::TransformError;
 use super::{Evaluation, MetadataError};
-use crate::language::jq::Context;
 use crate::payload::pointer::{Pointer, escape};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
@@ -203,7 +202,7 @@ impl Evaluation<'_> {
         let pipeline = self.pipeline(OperationName::Compare)?;
         let (desired, observed) = self.comparable(desired, observed)?;
         let apply = |side| {
-            let applied = pipeline.apply(side, Context::default());
+            let applied = pipeline.apply(side, self.context(OperationName::Compare));
             applied.map_err(|source| self.untransformable(OperationName::Compare, source))
         };
         Ok((Cow::Owned(apply(desired)?), observed.map(apply).transpose()?.map(Cow::Owned)))

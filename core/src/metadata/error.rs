@@ -206,6 +206,19 @@ pub enum MetadataError {
     },
 }
 
+impl MetadataError {
+    /// Returns the resource that a transform needs and the server does not have.
+    pub(crate) fn lacks(&self) -> Option<&LogicalPath> {
+        let Self::Transform { source, .. } = self else { return None };
+        match source.as_ref() {
+            TransformError::Resource { path, failure, .. } if failure.category() == Category::NotFound => {
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Categorized for MetadataError {
     fn category(&self) -> Category {
         match self {

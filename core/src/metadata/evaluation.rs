@@ -9,7 +9,7 @@ use super::pagination::replace_parameters;
 use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps, step_field};
 use super::transform::{Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
-use crate::language::jq::Context;
+use crate::language::jq::{Context, ResourceReader};
 use crate::language::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
 use crate::path::LogicalPath;
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
@@ -46,7 +46,6 @@ pub struct Rendered {
 }
 
 /// [`Rules`], and the resource or collection that they are applied to. Rendering does not parse, and does no I/O.
-#[derive(Debug)]
 pub struct Evaluation<'a> {
     pub(super) rules: &'a Rules,
     pub(super) subject: Subject<'a>,
@@ -56,6 +55,8 @@ pub struct Evaluation<'a> {
     remote_collection: String,
     /// The content of the resource on the server, which bodies of updates may be based on.
     pub(super) observed: Option<&'a Value>,
+    /// The reader of other resources.
+    reader: Option<&'a dyn ResourceReader>,
 }
 
 impl Rules {
@@ -88,6 +89,7 @@ impl<'a> Evaluation<'a> {
             derived: DerivedFields::default(),
             remote_collection: String::new(),
             observed: None,
+            reader: None,
         };
         evaluation.derived = derive_fields(&evaluation.target(), &rules.patterns);
         evaluation.remote_collection = evaluation.render_collection()?;
@@ -98,6 +100,12 @@ impl<'a> Evaluation<'a> {
     #[must_use]
     pub fn observing(self, observed: Option<&'a Value>) -> Self {
         Self { observed, ..self }
+    }
+
+    /// Returns the evaluation with a reader of other resources for the jq of transforms. It blocks while it reads.
+    #[must_use]
+    pub fn reading(self, reader: Option<&'a dyn ResourceReader>) -> Self {
+        Self { reader, ..self }
     }
 
     /// Returns the evaluation for a collection that is `declared` in the repository. The path of the subject may have
@@ -182,19 +190,20 @@ impl<'a> Evaluation<'a> {
 
     /// Runs the steps of `operation` on a request body or a response or, for [`OperationName::Compare`], on one of the
     /// compared payloads.
-    pub fn transform(
-        &self,
-        operation: OperationName,
-        value: Value,
-        context: Context<'_>,
-    ) -> Result<Value, MetadataError> {
+    pub fn transform(&self, operation: OperationName, value: Value) -> Result<Value, MetadataError> {
         let transformed = if self.rules.operation(operation).steps.is_empty() {
             value
         } else {
-            let pipeline = self.pipeline(operation)?;
-            pipeline.apply(value, context).map_err(|source| self.untransformable(operation, source))?
+            let applied = self.pipeline(operation)?.apply(value, self.context(operation));
+            applied.map_err(|source| self.untransformable(operation, source))?
         };
         Ok(if operation == OperationName::Get { self.rules.shown(transformed) } else { transformed })
+    }
+
+    /// Returns what the jq of `operation` sees in addition to its input.
+    pub(super) fn context(&self, operation: OperationName) -> Context<'_> {
+        let writes = matches!(operation, OperationName::Update | OperationName::Delete);
+        Context { resources: self.reader, observed: self.observed.filter(|_| writes) }
     }
 
     /// The alias and remote id of the resource.

@@ -44,6 +44,7 @@ pub struct Rules {
     pub(super) format: Option<Descriptor>,
     pub(super) programs: Arc<ProgramCache>,
     runs_jq: bool,
+    reads_others: bool,
     pub(super) api: Option<Arc<Api>>,
     /// The compiled validations by operation, and method and path template of `OpenAPI`.
     validations: Mutex<HashMap<(OperationName, String), Arc<Validation>>>,
@@ -96,6 +97,7 @@ impl Rules {
             format: None,
             programs: Arc::default(),
             runs_jq: false,
+            reads_others: false,
             api: None,
             validations: Mutex::default(),
             digest: OnceLock::new(),
@@ -129,6 +131,9 @@ impl Rules {
         let is_jq = |step: &Step| matches!(step, Step::Jq(_));
         let runs_jq = absent.is_some()
             || OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(is_jq));
+        let reads = |step: &Step| matches!(step, Step::Jq(text) if text.contains("resource("));
+        let of_resources = OperationName::ALL.into_iter().filter(|name| *name != OperationName::List);
+        let reads_others = of_resources.flat_map(|operation| resolved.steps(operation)).any(reads);
         Ok(Self {
             documents,
             stated,
@@ -143,6 +148,7 @@ impl Rules {
             format,
             programs,
             runs_jq,
+            reads_others,
             api,
             validations: Mutex::default(),
             digest: OnceLock::new(),
@@ -310,6 +316,11 @@ impl Rules {
         let reads = |step: &Step| matches!(step, Step::Jq(text) if text.contains("$observed"));
         mode.is_some_and(|mode| mode != OperationMode::Replace)
             || self.resolved.steps(OperationName::Update).any(reads)
+    }
+
+    /// Returns whether the transforms of a resource read other resources.
+    pub fn reads_others(&self) -> bool {
+        self.reads_others
     }
 
     /// The media type of the patch that `operation` sends; `None` if it sends a whole payload.

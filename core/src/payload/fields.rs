@@ -186,7 +186,7 @@ impl Field {
             return Ok(());
         };
         let parent = if self.name.is_empty() { "the document".to_owned() } else { self.name.clone() };
-        let suggestion = nearest(key, known);
+        let suggestion = nearest(key, known.iter().copied());
         let shown = is_name(key) && (suggestion.is_some() || !may_be_value(node, &parent, members, known));
         let key = shown.then(|| key.clone());
         Err(FieldError::UnknownKey { position: node.at, parent, key, suggestion, known })
@@ -267,21 +267,20 @@ fn failure(position: Position, field: &str, reason: impl Into<Cow<'static, str>>
     FieldError::Value { position, field: field.to_owned(), reason: reason.into() }
 }
 
-/// Returns the known key that the author of `key` probably meant: the same in another case, else one with few edits,
+/// Returns the known name that the author of `key` probably meant: the same in another case, else one with few edits,
 /// else one that begins with it.
-fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
-    let distance = |candidate: &str| {
-        strsim::damerau_levenshtein(&key.to_ascii_lowercase(), &candidate.to_ascii_lowercase())
+pub fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let key_in_lower_case = key.to_ascii_lowercase();
+    let distance = |name: &str| strsim::damerau_levenshtein(&key_in_lower_case, &name.to_ascii_lowercase());
+    let begins = |name: &str| {
+        key.len() >= SHORTEST_START
+            && name.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
     };
-    let (candidate, edits) =
-        known.iter().map(|candidate| (*candidate, distance(candidate))).min_by_key(|(_, edits)| *edits)?;
-    let begun = || {
-        let begins = |candidate: &&&str| {
-            candidate.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
-        };
-        known.iter().find(begins).copied().filter(|_| key.len() >= SHORTEST_START)
+    let near = |name: &'k str| {
+        let edits = distance(name);
+        (edits <= name.len().max(key.len()) / 3 || begins(name)).then_some((edits, name))
     };
-    (edits <= candidate.len().max(key.len()) / 3).then_some(candidate).or_else(begun)
+    known.into_iter().filter_map(near).min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
 }
 
 #[cfg(test)]

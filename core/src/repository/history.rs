@@ -90,6 +90,29 @@ pub(super) fn undeclared(
     found.absent_from(target_tree)
 }
 
+/// Returns the resources that a commit before `head` declared, along first parents, and `head` does not.
+pub(super) fn withdrawn(
+    repository: &Repository,
+    head: &Revision,
+    head_tree: &dyn Tree,
+    scope: &LogicalPath,
+) -> Result<Vec<Undeclared>, RepositoryError> {
+    let mut found = Found { scope, declared: BTreeMap::new() };
+    let (mut id, mut new) = (head.oid()?, root_of(repository, head)?);
+    while let Some(parent) = read(repository, id)?.and_then(|commit| commit.parents.first().copied()) {
+        // In a shallow clone the parent of the oldest commit is absent.
+        if read(repository, parent)?.is_none() {
+            break;
+        }
+        let revision = Revision::of(parent);
+        let old = root_of(repository, &revision)?;
+        let changes = diff::between(repository, &old, &new, Some(scope.relative()))?;
+        found.add(&changes, &revision);
+        (id, new) = (parent, old);
+    }
+    found.absent_from(head_tree)
+}
+
 /// Paths that lost their payload, each with the newest revision that had it.
 struct Found<'a> {
     scope: &'a LogicalPath,

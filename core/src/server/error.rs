@@ -212,6 +212,21 @@ impl ServerError {
         }
     }
 
+    /// Whether the server refuses a request because it changes what cannot be changed, according to its words.
+    pub fn is_about_fixed_attributes(&self) -> bool {
+        const WORDS: [&str; 6] = [
+            "inequivalent",
+            "immutable",
+            "cannot be changed",
+            "cannot change",
+            "cannot be modified",
+            "can't be changed",
+        ];
+        let Self::Status { status, excerpt, .. } = self else { return false };
+        let excerpt = excerpt.to_ascii_lowercase();
+        status.is_client_error() && WORDS.iter().any(|word| excerpt.contains(word))
+    }
+
     /// Whether the server reported that the resource does not exist (HTTP 404 and 410).
     pub fn is_gone(&self) -> bool {
         matches!(self.status(), Some(StatusCode::NOT_FOUND | StatusCode::GONE))

@@ -18,18 +18,23 @@ mod observe;
 mod plan;
 mod tasks;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+use crate::metadata::Entry;
+use crate::path::LogicalPath;
 
 use apply::Execution;
 use model::Transcript;
 use plan::survey::{PART_TIME, Surveyor};
+use plan::undeclared::Candidates;
 
 pub use model::{
     Action, Address, Answers, Candidate, Doubt, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
-    ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Proof, PruneLimit, PruneRefused, Question,
-    Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop, SyncError,
-    Unsettled, Verdict, Version, Wanted, WrittenValues, judge,
+    ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Progress, Proof, PruneLimit, PruneRefused,
+    Question, Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop,
+    SyncError, Unsettled, Verdict, Version, Wanted, WrittenValues, judge,
 };
 pub use observe::{Found, Members, Remote, desired, lookup, recheck};
 pub use plan::Plan;
@@ -123,6 +128,22 @@ async fn run_parts(
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
     let session = &session.until(stop);
     Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
+}
+
+/// Returns the entries, by the paths of members of the server, that the tree of `remote` does not declare. A member that
+/// is declared at another path, such as after a rename, is declared.
+pub async fn undeclared(
+    remote: &Arc<Remote>,
+    entries: BTreeMap<LogicalPath, Entry>,
+) -> Result<BTreeMap<LogicalPath, Entry>, SyncError> {
+    let candidates = Candidates::new(remote);
+    let mut undeclared = BTreeMap::new();
+    for (path, entry) in entries {
+        if !candidates.declare(&path, &entry).await? {
+            undeclared.insert(path, entry);
+        }
+    }
+    Ok(undeclared)
 }
 
 /// Applies `plan` and reports the results. `stop` is checked before each request.

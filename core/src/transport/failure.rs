@@ -10,7 +10,10 @@ use crate::error::with_causes;
 
 /// Returns the causes of an error without its own text, which contains the URL and so possibly a key in its query.
 pub(crate) fn causes(error: &reqwest::Error) -> String {
-    error.source().map_or_else(|| "the request failed".to_owned(), with_causes)
+    let text = error.source().map_or_else(|| "the request failed".to_owned(), with_causes);
+    // The layers of the client library say nothing to users, except if there is no cause below them.
+    let cause = text.strip_prefix("client error (Connect): ").unwrap_or(&text);
+    cause.strip_prefix("tcp connect error: ").unwrap_or(cause).to_owned()
 }
 
 /// Returns the denial of the destination among the causes of an error. Such requests are not repeated at once.

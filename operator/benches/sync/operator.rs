@@ -219,16 +219,21 @@ async fn cold_start(git: &GitRemote) -> Duration {
     world.patience = PATIENCE;
     let started = Instant::now();
     world.launch().await;
+    let all = all_ready(&world).await;
+    assert_eq!(server.counts().await.writes, POLICIES * OF_EACH);
+    all - started
+}
+
+/// Waits until all policies are Ready, and returns the time when the last one was.
+async fn all_ready(world: &World) -> Instant {
     let mut ready = HashSet::new();
-    let all = when(&world, |policy: &SyncPolicy| {
+    when(world, |policy: &SyncPolicy| {
         if policy.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready")) {
             ready.insert(policy.name_any());
         }
         ready.len() == POLICIES
-    });
-    let all = all.await;
-    assert_eq!(server.counts().await.writes, POLICIES * OF_EACH);
-    all - started
+    })
+    .await
 }
 
 /// Managed servers of the policies on a real API server.
@@ -263,14 +268,7 @@ pub async fn policies_on_cluster(repositories: usize) -> Vec<Figure> {
     }
     let started = Instant::now();
     world.launch().await;
-    let mut ready = HashSet::new();
-    let all = when(&world, |policy: &SyncPolicy| {
-        if policy.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready")) {
-            ready.insert(policy.name_any());
-        }
-        ready.len() == POLICIES
-    });
-    let (time, cpu) = (all.await - started, world.cpu_time());
+    let (time, cpu) = (all_ready(&world).await - started, world.cpu_time());
     tokio::time::sleep(IDLE / 6).await;
     let before = world.cpu_time();
     tokio::time::sleep(IDLE).await;

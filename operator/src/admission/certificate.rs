@@ -11,6 +11,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
+use crate::tls::{self, TlsError};
+
 /// The interval at which the files are read. Volumes of Secrets change by renaming links, so watches miss changes.
 const INTERVAL: Duration = Duration::from_secs(5);
 
@@ -36,13 +38,8 @@ enum CertificateError {
 
 impl Certificates {
     /// Returns an acceptor that presents the current certificate. Without one, handshakes fail.
-    pub fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        Ok(TlsAcceptor::from(Arc::new(config)))
+    pub fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, TlsError> {
+        tls::resolving(Arc::clone(self) as Arc<dyn ResolvesServerCert>)
     }
 
     /// Returns a flag that is set when the first certificate is loaded.

@@ -16,14 +16,13 @@ use declarest_core::digest::{hex, sha256};
 use declarest_core::error::with_causes;
 use declarest_core::server::Client;
 use declarest_core::transport::TlsConfig;
-use futures::future::join_all;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use url::Url;
 
-use super::cluster_reads::ClusterReads;
+use super::cluster_reads::Api;
 use super::connections;
 use super::context::Context;
 use super::error::Failure;
@@ -143,7 +142,7 @@ impl Contracts {
         spec: &ContractSpec,
         client: Option<&Client>,
     ) -> Found {
-        let Some(source) = spec.source() else {
+        let Some(source) = spec.binding.source() else {
             return Found::Nothing("spec.contract has no source".to_owned());
         };
         if let ContractSource::Inline(text) = &source {
@@ -217,7 +216,7 @@ impl Contracts {
         contract: &Contract,
         now: i64,
     ) -> Verification {
-        let (target, severities) = (target(server, spec), spec.severities());
+        let (target, severities) = (target(server, spec), spec.binding.severities());
         // Watch the target before it is read, so that no later change is missed.
         self.watches.set(&context.client, &server.key(), watched(contract, &target));
         let snapshot = if target.workload_name().is_none() {
@@ -276,15 +275,8 @@ async fn load(
 }
 
 fn target(server: &ManagedServer, spec: &ContractSpec) -> Target {
-    let target = spec.target.clone().unwrap_or_default();
-    let workload = target.workload.unwrap_or_default();
-    Target {
-        namespace: server.key().namespace,
-        service: target.service,
-        workload: workload.name,
-        kind: workload.kind,
-        probe: ProbeVia::Service(Url::parse(&server.spec.http.base_url).ok()),
-    }
+    let origin = Url::parse(&server.spec.http.base_url).ok();
+    spec.binding.target(server.key().namespace, ProbeVia::Service(origin))
 }
 
 /// Returns the objects of a target.
@@ -302,9 +294,9 @@ async fn snapshot(
     spec: &ContractSpec,
     now: i64,
 ) -> Snapshot {
-    let reads = ClusterReads::new(&context.client, &target.namespace);
-    let mut snapshot = observe(contract, target, &reads, now).await;
-    let requests = probe_requests(contract, target, &spec.severities(), &snapshot);
+    let api = Api::new(&context.client);
+    let mut snapshot = observe(contract, target, &api.reads(&target.namespace), now).await;
+    let requests = probe_requests(contract, target, &spec.binding.severities(), &snapshot);
     if requests.is_empty() {
         return snapshot;
     }
@@ -315,10 +307,7 @@ async fn snapshot(
         TlsConfig::default()
     });
     match Prober::new(&tls, &context.settings.names) {
-        Ok(prober) => {
-            let sent = requests.iter().map(async |request| (request.kind, prober.send(request).await));
-            snapshot.probes.extend(join_all(sent).await);
-        }
+        Ok(prober) => snapshot.probes.extend(prober.send_all(&requests).await),
         Err(error) => tracing::warn!(%error, "cannot send probes"),
     }
     snapshot
@@ -400,7 +389,7 @@ pub fn closed(server: &ManagedServer) -> Option<String> {
     let status = server.status.as_ref().and_then(|status| status.contract.as_ref());
     let gate = status.and_then(|status| status.gate);
     (gate != Some(Gate::Open)).then(|| {
-        let source = if contract.inline.is_some() { "its contract" } else { "its loaded contract" };
+        let source = if contract.binding.inline.is_some() { "its contract" } else { "its loaded contract" };
         let phase = status.and_then(|status| status.phase).map_or("not verified", Phase::as_str);
         format!("{source} is {phase}, and spec.contract.gateSync is true")
     })

@@ -8,8 +8,7 @@ use url::Url;
 
 use super::{SecretKeyRef, SecretRefs};
 
-/// Schema pattern of an http or https URL with a host.
-pub(super) const HTTP_URL: &str = r"^(https?://[^/?#\s][^\s]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
+pub(super) use declarest_core::contract::HTTP_URL;
 
 /// Schema pattern of a remote Git repository. The code decides which of these schemes are allowed.
 pub(super) const GIT_URL: &str = concat!(

@@ -12,11 +12,15 @@ use crate::args::RunOptions;
 use crate::directories::Directories;
 use crate::leader::{self, Candidate, Timing, lease_name};
 use crate::shard::{self, Keeper, Members};
-use crate::telemetry::MetricsExporter;
+use crate::telemetry::{MetricsExporter, Readers};
 
 /// The limit of the requests for webhooks: the Secrets that prove deliveries, and the objects that reviews compare.
 const WEBHOOKS: Limit =
     Limit { per_second: NonZeroU32::MIN.saturating_add(49), burst: NonZeroU32::MIN.saturating_add(99) };
+
+/// The limit of the reviews of users who read metrics. Requests with many tokens must not delay anything else.
+const READERS: Limit =
+    Limit { per_second: NonZeroU32::MIN.saturating_add(9), burst: NonZeroU32::MIN.saturating_add(19) };
 
 pub async fn run(options: RunOptions, metrics_exporter: Option<MetricsExporter>) -> Result<(), RuntimeError> {
     let stop = signals::stop_on_signal()?;
@@ -44,6 +48,8 @@ pub async fn run(options: RunOptions, metrics_exporter: Option<MetricsExporter>)
             keeper = Some(Keeper::new(client.clone(), leases, shard, members, timing));
         }
     }
+    let metrics_readers =
+        if options.metrics_secure { Some(Readers::new(client::connect(READERS).await?)) } else { None };
     let platform = Platform {
         client,
         directories: Directories::from_environment(|name| std::env::var(name).ok()),
@@ -53,6 +59,7 @@ pub async fn run(options: RunOptions, metrics_exporter: Option<MetricsExporter>)
         keeper,
         allow_file_repositories: options.allow_file_repositories,
         metrics_address: options.metrics_bind_address,
+        metrics_readers,
         probe_address: options.health_probe_bind_address,
         webhook_address: options.repository_webhook_bind_address,
         admission: options.enable_admission_webhooks.then_some(options.admission),

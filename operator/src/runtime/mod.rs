@@ -21,6 +21,7 @@ use crate::http_server::ListenError;
 use crate::leader::LeaseLost;
 use crate::standalone::{AccessError, ApiError, ManifestsError};
 use crate::telemetry::{self, Exporters, MetricsExporter, OtlpError};
+use crate::tls::TlsError;
 
 pub use operate::{Platform, operate};
 
@@ -40,7 +41,7 @@ pub enum RuntimeError {
     #[error(transparent)]
     Listener(#[from] ListenError),
     #[error("cannot set up TLS: {0}")]
-    Tls(#[source] rustls::Error),
+    Tls(#[from] TlsError),
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
     #[error("cannot export telemetry: {0}")]

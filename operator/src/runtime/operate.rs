@@ -25,7 +25,7 @@ use crate::directories::{Directories, Owner};
 use crate::http_server;
 use crate::leader::Candidate;
 use crate::shard::{Keeper, Namespaces};
-use crate::telemetry::{self, Health, Metrics, MetricsExporter};
+use crate::telemetry::{self, Health, Metrics, MetricsExporter, Readers};
 use crate::webhooks::Receiver;
 
 /// The time that work in flight has to end.
@@ -45,6 +45,8 @@ pub struct Platform {
     pub keeper: Option<Keeper>,
     pub allow_file_repositories: bool,
     pub metrics_address: BindAddress,
+    /// Present if only authorised users may read the metrics.
+    pub metrics_readers: Option<Readers>,
     pub probe_address: BindAddress,
     pub webhook_address: BindAddress,
     /// Present if objects are validated when they are written.
@@ -69,14 +71,15 @@ pub async fn operate(
     let metrics = Arc::new(Metrics::new()?);
     let health = Arc::new(Health::default());
     let close = CancellationToken::new();
-    let listeners = [
-        (platform.metrics_address, "metrics", telemetry::scrape(Arc::clone(&metrics))),
-        (platform.probe_address, "probes", telemetry::probes(Arc::clone(&health))),
-    ];
+    let scraped = telemetry::server("metrics", telemetry::scrape(Arc::clone(&metrics)));
+    let scraped = match platform.metrics_readers {
+        Some(readers) => readers.guard(scraped)?,
+        None => scraped,
+    };
+    let probes = telemetry::server("probes", telemetry::probes(Arc::clone(&health)));
     let mut background = Tasks::default();
-    for (address, purpose, router) in listeners {
-        if let Some(listener) = http_server::listen(&address, purpose).await? {
-            let server = telemetry::server(purpose, router);
+    for (address, server) in [(platform.metrics_address, scraped), (platform.probe_address, probes)] {
+        if let Some(listener) = http_server::listen(&address, server.purpose).await? {
             background.spawn(server.name(), server.serve(listener, close.clone()));
         }
     }
@@ -138,7 +141,7 @@ async fn admit(
     background: &mut Tasks,
 ) -> Result<(), RuntimeError> {
     let certificates = Arc::new(Certificates::default());
-    let acceptor = certificates.acceptor().map_err(RuntimeError::Tls)?;
+    let acceptor = certificates.acceptor()?;
     if let Some(listener) = http_server::listen(&options.address, "admission reviews").await? {
         let server = admission::server(reviewer, acceptor);
         background.spawn(server.name(), server.serve(listener, close.clone()));

@@ -42,6 +42,7 @@ pub async fn run(
         keeper: None,
         allow_file_repositories: options.allow_file_repositories,
         metrics_address: options.metrics_bind_address,
+        metrics_readers: None,
         probe_address: options.health_probe_bind_address,
         webhook_address: options.repository_webhook_bind_address,
         admission: None,

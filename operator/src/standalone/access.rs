@@ -2,18 +2,18 @@
 //! machine have no access: only the owner of the state directory can read the kubeconfig with the token.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use declarest_core::secrets::Secret;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
+
+use crate::http_server::bearer_token;
+use crate::tls::{SelfSigned, TlsError};
 
 /// The names that a client may use for the address of the API.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
@@ -33,10 +33,8 @@ pub struct Access {
 pub enum AccessError {
     #[error("cannot generate random numbers")]
     Random,
-    #[error("cannot create a certificate: {0}")]
-    Certificate(#[from] rcgen::Error),
-    #[error("cannot use the certificate: {0}")]
-    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl From<ring::error::Unspecified> for AccessError {
@@ -48,20 +46,13 @@ impl From<ring::error::Unspecified> for AccessError {
 impl Access {
     /// Creates credentials.
     pub fn new() -> Result<Self, AccessError> {
-        let names: Vec<String> = NAMES.map(str::to_owned).into();
-        let signed = rcgen::generate_simple_self_signed(names)?;
-        let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
-        let config =
-            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()?
-                .with_no_client_auth()
-                .with_single_cert(vec![signed.cert.der().clone()], key.into())?;
+        let SelfSigned { acceptor, certificate } = SelfSigned::new(&NAMES)?;
         let random = SystemRandom::new();
         let mut token = [0; 32];
         random.fill(&mut token)?;
         Ok(Self {
-            tls: TlsAcceptor::from(Arc::new(config)),
-            certificate: signed.cert.pem(),
+            tls: acceptor,
+            certificate,
             token: Secret::from(STANDARD.encode(token)),
             comparison: hmac::Key::generate(hmac::HMAC_SHA256, &random)?,
         })
@@ -88,8 +79,7 @@ impl Access {
 
     /// Returns whether the headers of a request contain the token.
     pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
-        let stated = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        stated.and_then(|stated| stated.strip_prefix("Bearer ")).is_some_and(|token| {
+        bearer_token(headers).is_some_and(|token| {
             let expected = hmac::sign(&self.comparison, self.token.expose().as_bytes());
             hmac::verify(&self.comparison, token.as_bytes(), expected.as_ref()).is_ok()
         })

@@ -7,6 +7,7 @@ mod logs;
 mod metrics;
 mod otlp;
 mod queues;
+mod readers;
 mod series;
 mod server;
 
@@ -17,5 +18,6 @@ pub use metrics::{Metrics, SyncCounts, scrape};
 pub use otlp::{
     Exporters, MetricsExporter, OtlpError, conclude as conclude_span, propagate as propagate_trace,
 };
+pub use readers::Readers;
 pub use series::Subject;
 pub use server::server;

@@ -1,14 +1,24 @@
 //! Contracts of managed servers: loading, verification of objects in the cluster, and policies that wait for them.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use declarest_core::contract::status::{CheckKind, ContractStatus, Gate, Phase};
 use declarest_operator::crd::{ManagedServer, ManagedServerStatus};
+use futures::future::join_all;
 use http::Request;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
+use crate::contract_server::{ProbedServer, serve};
+use crate::contract_table::{Row, rows};
 use crate::support::cluster::{Cluster, config_dir};
+use crate::support::faulty_api::Trouble;
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::world::{World, condition, declarest, on_cluster};
@@ -37,11 +47,7 @@ async fn start() -> World {
 }
 
 async fn web() -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let router = Router::new().route("/health", axum::routing::get(async || "ok"));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    address
+    serve(Router::new().route("/health", axum::routing::get(async || "ok"))).await
 }
 
 async fn send(world: &World, request: Request<Vec<u8>>) -> Value {
@@ -49,7 +55,8 @@ async fn send(world: &World, request: Request<Vec<u8>>) -> Value {
 }
 
 /// Creates an object as a user would, and its status as a controller of the cluster would.
-async fn deploy(world: &World, plural: &str, mut object: Value) {
+async fn deploy(world: &World, mut object: Value) {
+    let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
     let status = object.as_object_mut().unwrap().remove("status");
     let version = object["apiVersion"].as_str().unwrap();
     let root = if version.contains('/') { "apis" } else { "api" };
@@ -69,14 +76,12 @@ async fn deploy(world: &World, plural: &str, mut object: Value) {
 async fn deploy_shop(world: &World, port: u16) {
     deploy(
         world,
-        "services",
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop"},
                "spec": {"selector": {"app": "shop"}, "ports": [{"port": port}]}}),
     )
     .await;
     deploy(
         world,
-        "endpointslices",
         json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
                "metadata": {"name": "shop-1", "labels": {"kubernetes.io/service-name": "shop"}},
                "endpoints": [{"addresses": ["10.0.0.9"], "conditions": {"ready": true}}]}),
@@ -88,7 +93,6 @@ async fn deploy_shop(world: &World, port: u16) {
 async fn deploy_workload(world: &World, image: &str) {
     deploy(
         world,
-        "deployments",
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"},
                "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "shop"}},
                         "template": {"metadata": {"labels": {"app": "shop"}},
@@ -238,4 +242,186 @@ async fn a_registry_that_fails_leaves_the_last_contract_in_use() {
         verified(&world, "there is no contract", |contract| contract.phase == Some(Phase::Invalid)).await;
     assert_eq!(reason(&status), ("False".to_owned(), "ContractUnavailable".to_owned()));
     assert!(!format!("{status:?}{}", world.log()).contains("canary"));
+}
+
+/// Returns the statuses of all servers by name.
+async fn statuses(world: &World) -> BTreeMap<String, ManagedServerStatus> {
+    let servers = world.api::<ManagedServer>().list(&ListParams::default()).await.unwrap();
+    let with_status = |server: ManagedServer| Some((server.name_any(), server.status?));
+    servers.into_iter().filter_map(with_status).collect()
+}
+
+/// Whether a status has a fact of the table.
+fn has(status: &ManagedServerStatus, fact: &str) -> bool {
+    let contract = status.contract.as_ref().unwrap();
+    let code = |name: &str| {
+        let findings = contract.validation.iter().flat_map(|found| match name {
+            "error" => found.errors.iter(),
+            _ => found.warnings.iter(),
+        });
+        findings.map(|finding| finding.code.clone()).collect::<Vec<_>>()
+    };
+    let (name, rest) = fact.split_once(' ').unwrap();
+    match name {
+        "phase" => contract.phase.unwrap().as_str() == rest,
+        "gate" => contract.gate.unwrap().as_str() == rest,
+        "reason" => reason(status).1 == rest,
+        "error" | "warning" => code(name).contains(&rest.to_owned()),
+        check => outcome(status, CheckKind::named(check).unwrap()) == rest,
+    }
+}
+
+/// Replaces the placeholders of a row.
+fn filled(value: &Value, row: &Row, port: u16) -> Value {
+    let text = value.to_string().replace("\"PORT\"", &port.to_string());
+    serde_json::from_str(&text.replace("PORT", &port.to_string()).replace("NAME", row.name)).unwrap()
+}
+
+#[tokio::test]
+async fn every_rule_of_the_table() {
+    let mut world = start().await;
+    world.patience *= 4;
+    if on_cluster() {
+        // No controller of the cluster creates the account that pods need.
+        deploy(
+            &world,
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
+        )
+        .await;
+    }
+    let server = ProbedServer::start().await;
+    let port = server.address.port();
+    let rows = rows();
+    for row in &rows {
+        for object in &row.objects {
+            deploy(&world, filled(object, row, port)).await;
+        }
+        let mut contract = filled(&row.contract, row, port);
+        let target = row.target.clone().unwrap_or(json!({"service": "NAME"}));
+        contract["target"] = filled(&target, row, port);
+        let spec = json!({"http": {"baseURL": "http://127.0.0.1:1"}, "contract": contract});
+        world.create(declarest("ManagedServer", row.name, &spec)).await;
+    }
+    let found = world
+        .eventually("all contracts are verified", || async {
+            let found = statuses(&world).await;
+            let verified = |row: &Row| found.get(row.name).is_some_and(|status| status.contract.is_some());
+            rows.iter().all(verified).then_some(found)
+        })
+        .await;
+    let wrong: Vec<String> = rows
+        .iter()
+        .flat_map(|row| row.expected.iter().map(move |fact| (row.name, *fact)))
+        .filter(|(name, fact)| !has(&found[*name], fact))
+        .map(|(name, fact)| format!("{name} is not {fact}: {:#?}", found[name].contract))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(server.elsewhere.load(Ordering::Relaxed), 0, "a probe followed a redirect to another origin");
+    let texts = format!("{found:?}{}", world.log());
+    assert!(!texts.contains("canary"), "a query or a body of an answer was reported");
+    if on_cluster() {
+        let written = Cluster::shared().written(&world.namespace);
+        let own = |(group, plural): &(String, String)| group == "declarest.io" || plural == "events";
+        assert!(written.iter().any(|(group, _)| group == "declarest.io"), "{written:?}");
+        assert!(written.iter().all(own), "the operator writes other objects: {written:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_right_to_read_services_nothing_is_known_of_them() {
+    let (world, api) = World::start_behind(&["--resolve=*.svc=127.0.0.1"]).await;
+    let address = web().await;
+    deploy_shop(&world, address.port()).await;
+    api.set(Trouble::Forbidden("/services"));
+    let spec = json!({"inline": contract("1.0.0", address.port(), ""), "target": {"service": "shop"}, "gateSync": true});
+    create(&world, "http://127.0.0.1:1", spec).await;
+    let status = verified(&world, "the contract is verified", |contract| contract.phase.is_some()).await;
+    for kind in [CheckKind::ServiceExists, CheckKind::PortsAligned, CheckKind::HealthEndpointReachable] {
+        assert_eq!(outcome(&status, kind), "Unknown ObservationFailed");
+    }
+    assert_eq!(outcome(&status, CheckKind::ImageMatches), "True Match");
+    let message = condition(&status.conditions, "ContractVerified").message;
+    assert!(message.contains("apply config/overlays/runtime-verification"), "{message}");
+    api.set(Trouble::None);
+    verified(&world, "the right is granted", |contract| contract.phase == Some(Phase::Healthy)).await;
+}
+
+/// Returns the number of requests for one object of a target, and for a list of them.
+fn reads(requests: &[String]) -> (usize, usize) {
+    let count = |plurals: &[&str]| {
+        let reads = |request: &&String| plurals.iter().any(|plural| request.contains(plural));
+        requests.iter().filter(reads).count()
+    };
+    let objects =
+        count(&["/services/", "/deployments/", "/statefulsets/", "/daemonsets/", "/persistentvolumeclaims/"]);
+    // Watches have lists of other kinds.
+    (objects, count(&["/pods?", "/endpointslices?", "/horizontalpodautoscalers?"]))
+}
+
+#[tokio::test]
+#[ignore = "takes minutes; docs/contract.md has its figures"]
+async fn five_hundred_contracts_stay_within_their_limits() {
+    const SERVERS: usize = 500;
+    let (mut world, api) = World::start_behind(&["--resolve=*.svc=127.0.0.1"]).await;
+    world.patience *= 5;
+    let (busy, peak, probes) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let counts = Arc::new((busy, peak, probes));
+    let counted = Arc::clone(&counts);
+    let router = Router::new().fallback(async move || {
+        let (busy, peak, probes) = &*counted;
+        probes.fetch_add(1, Ordering::Relaxed);
+        peak.fetch_max(busy.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        busy.fetch_sub(1, Ordering::Relaxed);
+        "ok"
+    });
+    let port = serve(router).await.port();
+    deploy_shop(&world, port).await;
+    let document =
+        contract("1.0.0", port, "  metrics: {interface: api, path: /metrics}\nscaling: {min: 1, max: 2}\n");
+    let spec = json!({"http": {"baseURL": "http://127.0.0.1:1"}, "pollInterval": "1h",
+                      "contract": {"inline": document, "target": {"service": "shop"}}});
+    let started = Instant::now();
+    let names = (0..SERVERS).map(|number| format!("server-{number}"));
+    join_all(names.map(|name| world.create(declarest("ManagedServer", &name, &spec)))).await;
+    world
+        .eventually("all contracts are verified", || async {
+            let found = statuses(&world).await;
+            let phase =
+                |status: &ManagedServerStatus| status.contract.as_ref().and_then(|contract| contract.phase);
+            let healthy = found.values().filter(|status| phase(status) == Some(Phase::Healthy)).count();
+            (healthy == SERVERS).then_some(())
+        })
+        .await;
+    let requests = api.requests();
+    let (gets, lists) = reads(&requests);
+    let (peak, probes) = (counts.1.load(Ordering::Relaxed), counts.2.load(Ordering::Relaxed));
+    println!(
+        "{SERVERS} contracts: {:?}, {gets} GETs, {lists} lists, {probes} probes, at most {peak} at once, {} requests, \
+         {} MiB at peak",
+        started.elapsed(),
+        requests.len(),
+        world.peak_memory()
+    );
+    // Each pass reads at least the Service. A pass may follow the start of a watch.
+    let passes = requests.iter().filter(|request| request.contains("/services/shop")).count();
+    assert!((SERVERS..=2 * SERVERS).contains(&passes), "{passes} passes");
+    assert!(gets <= 16 * passes && lists <= 3 * passes && probes <= 2 * passes, "{gets} {lists} {probes}");
+    assert!(peak <= 8, "{peak} probes at the same time, but four passes send at most two each");
+    assert!(world.peak_memory() < 256, "{} MiB", world.peak_memory());
+}
+
+#[tokio::test]
+async fn the_history_has_an_entry_for_each_change() {
+    let world = start().await;
+    create(&world, "http://127.0.0.1:1", json!({"inline": contract("1.0.0", 80, "")})).await;
+    for (version, length) in [("1.0.0", 1), ("2.0.0", 2), ("1.0.0", 3)] {
+        let change = json!({"spec": {"contract": {"inline": contract(version, 80, "")}}});
+        world.patch::<ManagedServer>("server", change).await;
+        verified(&world, "the version is in the history", |contract| contract.history.len() == length).await;
+    }
+    let status = verified(&world, "the history is complete", |contract| contract.history.len() == 3).await;
+    let history = &status.contract.as_ref().unwrap().history;
+    let versions: Vec<&str> = history.iter().map(|entry| entry.version.as_str()).collect();
+    assert_eq!(versions, ["1.0.0", "2.0.0", "1.0.0"]);
 }

@@ -43,6 +43,7 @@ fn platform(client: &Client, state: &TempDir) -> Platform {
         keeper: None,
         allow_file_repositories: true,
         metrics_address: BindAddress::Off,
+        metrics_readers: None,
         probe_address: BindAddress::Off,
         webhook_address: BindAddress::Off,
         admission: None,

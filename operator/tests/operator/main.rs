@@ -15,6 +15,8 @@ mod cancellation;
 mod chaos;
 mod clock;
 mod confinement;
+mod contract_server;
+mod contract_table;
 mod contracts;
 mod control_plane;
 mod destinations;

@@ -82,7 +82,8 @@ async fn the_operator_keeps_a_realm_and_what_it_contains() {
     let mut changed = product.get(&client).await;
     changed["redirectUris"] = json!(["https://other.example.org/*"]);
     product.change(Method::PUT, &client, changed).await;
-    scene.repairs(1, 2).await;
+    // Keycloak deletes the mappings of a role and its memberships in composite roles together with the role.
+    scene.repairs(4, 2).await;
     assert_eq!(product.get(REALM).await["displayName"], "Acme");
     assert_eq!(product.get(&client).await["redirectUris"], json!(["https://shop.example.org/*"]));
     product.get(&format!("{REALM}/roles/viewer")).await;
@@ -92,10 +93,11 @@ async fn the_operator_keeps_a_realm_and_what_it_contains() {
     assert_eq!(product.get(&format!("{REALM}/roles/viewer")).await["description"], "Reads");
 
     // A role with another name is another role.
-    scene.git.remove("realms/acme/roles/viewer");
+    scene.git.remove("realms/acme/roles/viewer").remove("realms/acme/roles/manager/composites");
+    scene.git.remove("realms/acme/users/ana/roles").remove("realms/acme/groups/staff/roles");
     scene.git.write("realms/acme/roles/reader/resource.yaml", "{name: reader, description: Reads}");
     let stats = scene.push().await;
-    assert_eq!((stats.created, stats.pruned), (1, 1));
+    assert_eq!((stats.created, stats.pruned), (1, 4));
     product.get(&format!("{REALM}/roles/reader")).await;
     product.lacks(&format!("{REALM}/roles/viewer")).await;
 
@@ -126,9 +128,13 @@ async fn the_command_line_applies_and_saves_a_realm() {
         "client-scopes/",
         "client-scopes/orders/mappers/",
         "roles/",
+        "roles/manager/composites/",
         "groups/",
+        "groups/staff/roles/",
         "groups/staff/children/",
         "users/",
+        "users/ana/roles/",
+        "users/ana/groups/",
         "identity-providers/",
         "identity-providers/corporate/mappers/",
         "flows/",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::command_line;
 use crate::process::{Process, free_ports};
-use crate::product::{Login, Product, answers};
+use crate::product::{Login, Product, answers, client};
 use crate::scene::Scene;
 
 async fn start() -> Product {
@@ -58,6 +58,12 @@ async fn start() -> Product {
     }
 }
 
+/// Whether the user can log in with this password.
+async fn logs_in(product: &Product, password: &str) -> bool {
+    let request = client().get(format!("{}/api/whoami", product.origin));
+    request.basic_auth("till", Some(password)).send().await.unwrap().status() == 200
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_keeps_users_and_virtual_hosts() {
     let scene = Scene::start(start().await).await;
@@ -78,6 +84,16 @@ async fn the_operator_keeps_users_and_virtual_hosts() {
     scene.git.write("vhosts/shop/resource.yaml", vhost);
     assert_eq!(scene.push().await.updated, 1);
     assert_eq!(product.get("/vhosts/shop").await["tags"], json!(["staging"]));
+
+    // The arguments of a queue cannot be changed.
+    let queue = "{name: invoices, durable: true, arguments: {x-max-length: 500}}";
+    scene.git.write("vhosts/shop/queues/invoices/resource.yaml", queue);
+    let stats = scene.push().await;
+    assert_eq!((stats.created, stats.pruned), (1, 1));
+    assert_eq!(product.get("/queues/shop/invoices").await["arguments"]["x-max-length"], 500);
+
+    scene.rotates("users/till:/password", "battery staple", || logs_in(product, "battery staple")).await;
+    assert!(!logs_in(product, "correct horse").await);
 
     // A queue with another name is another queue.
     scene.git.remove("vhosts/shop/queues/invoices");

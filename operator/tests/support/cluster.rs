@@ -1,5 +1,6 @@
 //! One real API server per test process, with the operator installed as users install it.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde_json::json;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use super::control_plane::ControlPlane;
 
@@ -132,9 +134,26 @@ impl Cluster {
         name
     }
 
+    /// Returns the groups and the plurals of the objects that the operator wrote in a namespace, by the audit log.
+    pub fn written(&self, namespace: &str) -> BTreeSet<(String, String)> {
+        let user = format!("system:serviceaccount:{OPERATOR_NAMESPACE}:{SERVICE_ACCOUNT}");
+        let entries = self.control_plane.audit_log();
+        let own = entries.iter().filter(|entry| entry["user"]["username"] == user);
+        let objects = own.map(|entry| &entry["objectRef"]).filter(|object| object["namespace"] == namespace);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        objects.map(|object| (text(&object["apiGroup"]), text(&object["resource"]))).collect()
+    }
+
     /// Runs kubectl as admin and returns what it printed.
     pub fn kubectl(&self, args: &[&str]) -> Result<String, String> {
         self.run(Command::new(self.kubectl_path()).args(args))
+    }
+
+    /// Runs `kubectl apply` as admin for `manifest`, with further arguments.
+    pub fn apply(&self, manifest: &str, args: &[&str]) -> Result<String, String> {
+        let file = NamedTempFile::new().map_err(|error| error.to_string())?;
+        fs::write(&file, manifest).map_err(|error| error.to_string())?;
+        self.run(Command::new(self.kubectl_path()).arg("apply").arg("-f").arg(file.path()).args(args))
     }
 
     pub fn kubectl_path(&self) -> PathBuf {

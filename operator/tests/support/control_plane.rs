@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rcgen::KeyPair;
+use serde_json::Value;
 
 use super::authority::Authority;
 
@@ -22,6 +23,18 @@ dir=$1; shift
 "$@" & pid=$!
 cat >/dev/null
 kill -9 $pid; wait $pid; rm -rf "$dir""#;
+
+/// The file with an entry for each write of a service account.
+const AUDIT_LOG: &str = "audit.log";
+const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    userGroups: ['system:serviceaccounts']
+    verbs: [create, update, patch, delete, deletecollection]
+  - level: None
+";
 
 pub struct ControlPlane {
     pub dir: PathBuf,
@@ -52,6 +65,14 @@ impl ControlPlane {
         let dir = directory.keep();
         let url = format!("https://127.0.0.1:{api_port}");
         Ok(Self { dir, url, admin_token, ca, _servers: [etcd, api] })
+    }
+
+    /// Returns the entries of the audit log (`audit.k8s.io/v1`, Event).
+    pub fn audit_log(&self) -> Vec<Value> {
+        let log = fs::read_to_string(self.dir.join(AUDIT_LOG)).unwrap();
+        // The server may be writing the last line.
+        let complete = log.rsplit_once('\n').map_or("", |(complete, _)| complete);
+        complete.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Waits until the API server is as `ready` wants it; the error holds the end of the servers' logs.
@@ -101,6 +122,7 @@ fn write_credentials(dir: &Path, admin_token: &str) -> Result<String, String> {
         ("serving.key", serving.key),
         ("service-account.key", token_key.serialize_pem()),
         ("service-account.pub", token_key.public_key_pem()),
+        ("audit.yaml", AUDIT_POLICY.to_owned()),
         ("tokens.csv", format!("{admin_token},admin,admin,system:masters\n")),
     ];
     for (name, content) in files {
@@ -139,6 +161,8 @@ fn api_args(dir: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
         ("--tls-private-key-file", file("serving.key")),
         ("--authorization-mode", "RBAC".into()),
         ("--token-auth-file", file("tokens.csv")),
+        ("--audit-policy-file", file("audit.yaml")),
+        ("--audit-log-path", file(AUDIT_LOG)),
         ("--service-account-issuer", "https://kubernetes.default.svc".into()),
         ("--service-account-signing-key-file", file("service-account.key")),
         ("--service-account-key-file", file("service-account.pub")),

@@ -30,6 +30,8 @@ pub enum Trouble {
     Silence,
     /// It closes connections without an answer.
     Restart,
+    /// It forbids paths with this text.
+    Forbidden(&'static str),
 }
 
 pub struct FaultyApi {
@@ -46,7 +48,7 @@ struct Shared {
     trouble: Mutex<Trouble>,
     /// Ends the answers that are being sent.
     cut: Mutex<CancellationToken>,
-    requests: AtomicUsize,
+    requests: Mutex<Vec<String>>,
     failed: AtomicUsize,
 }
 
@@ -71,7 +73,7 @@ impl FaultyApi {
             client: client.build().unwrap(),
             trouble: Mutex::new(Trouble::None),
             cut: Mutex::default(),
-            requests: AtomicUsize::new(0),
+            requests: Mutex::default(),
             failed: AtomicUsize::new(0),
         });
         let stop = CancellationToken::new();
@@ -92,6 +94,11 @@ impl FaultyApi {
         std::mem::take(&mut *self.shared.cut.lock().unwrap()).cancel();
     }
 
+    /// The requests so far, such as `GET /api/v1/namespaces/team/pods?limit=100`.
+    pub fn requests(&self) -> Vec<String> {
+        self.shared.requests.lock().unwrap().clone()
+    }
+
     /// The number of requests that failed because of trouble.
     pub fn failed(&self) -> usize {
         self.shared.failed.load(Ordering::Relaxed)
@@ -101,15 +108,19 @@ impl FaultyApi {
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let trouble = *shared.trouble.lock().unwrap();
     let cut = shared.cut.lock().unwrap().clone();
-    let nth = shared.requests.fetch_add(1, Ordering::Relaxed);
+    let nth = {
+        let mut requests = shared.requests.lock().unwrap();
+        requests.push(format!("{} {}", request.method(), request.uri()));
+        requests.len() - 1
+    };
     match trouble {
         Trouble::None => forward(&shared, request, cut).await,
-        Trouble::Status(_) if nth % 13 % 3 != 2 => forward(&shared, request, cut).await,
-        Trouble::Status(code) => {
-            shared.failed.fetch_add(1, Ordering::Relaxed);
-            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code});
-            (StatusCode::from_u16(code).unwrap(), status.to_string()).into_response()
+        Trouble::Forbidden(path) if !request.uri().path().contains(path) => {
+            forward(&shared, request, cut).await
         }
+        Trouble::Forbidden(_) => refused(&shared, 403),
+        Trouble::Status(_) if nth % 13 % 3 != 2 => forward(&shared, request, cut).await,
+        Trouble::Status(code) => refused(&shared, code),
         Trouble::Silence => {
             shared.failed.fetch_add(1, Ordering::Relaxed);
             cut.cancelled().await;
@@ -120,6 +131,12 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             closed()
         }
     }
+}
+
+fn refused(shared: &Shared, code: u16) -> Response {
+    shared.failed.fetch_add(1, Ordering::Relaxed);
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code});
+    (StatusCode::from_u16(code).unwrap(), status.to_string()).into_response()
 }
 
 /// An answer that ends before its body, so that the connection is closed.

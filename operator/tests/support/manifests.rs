@@ -36,10 +36,17 @@ impl Kustomization {
 
     /// Adds the rights of the overlay `namespaced` in a namespace.
     pub fn with_namespace(self, namespace: &str) -> Self {
+        self.with_roles(namespace, &["namespace"])
+    }
+
+    /// Adds directories of the overlay `namespaced` in a namespace.
+    pub fn with_roles(self, namespace: &str, directories: &[&str]) -> Self {
         let directory = self.0.path().join(namespace);
         fs::create_dir(&directory).unwrap();
-        let roles = config_from(&directory).join("overlays/namespaced/namespace");
-        let text = format!("namespace: {namespace}\nresources:\n  - {}\n", roles.display());
+        let roles = config_from(&directory).join("overlays/namespaced");
+        let path = |name: &&str| format!("  - {}\n", roles.join(name).display());
+        let resources: String = directories.iter().map(path).collect();
+        let text = format!("namespace: {namespace}\nresources:\n{resources}");
         fs::write(directory.join("kustomization.yaml"), text).unwrap();
         let file = self.0.path().join("kustomization.yaml");
         let text = fs::read_to_string(&file).unwrap();

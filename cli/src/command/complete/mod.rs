@@ -126,14 +126,14 @@ fn value(
     }
     Ok(match flag {
         "context" | "context-name" => contexts(invocation)?,
-        "output" => Candidates::of(["auto", "text", "json", "yaml"]),
+        "output" => Candidates::of(["auto", "text", "json", "yaml", "wide", "name", "ndjson", "markdown"]),
         "source" => Candidates::of(["managed-server", "repository"]),
         "http-method" => Candidates::of(METHODS),
         "content-type" | "accept-type" => Candidates::of(TYPES),
         "path" if line.names.first().is_some_and(|group| group != "repository") => {
             logical_paths(line, words, invocation)?
         }
-        "payload" | "out" | "plan" | "dir" | "report" => Candidates::files(),
+        "payload" | "out" | "plan" | "dir" | "report" | "openapi" => Candidates::files(),
         _ => Candidates::of([]),
     })
 }
@@ -150,7 +150,8 @@ fn positional(
             contexts(invocation)
         }
         (["resource", "metadata", "render"], 1) => Ok(Candidates::of(OPERATIONS)),
-        (["resource", ..] | ["plan" | "validate"] | ["secret", _], 0) => {
+        (["init"], 0) => Ok(Candidates::files()),
+        (["resource", ..] | ["import" | "plan" | "validate"] | ["secret", _], 0) => {
             logical_paths(line, words, invocation)
         }
         _ => Ok(Candidates::of([])),
@@ -167,7 +168,8 @@ fn logical_paths(line: &Line<'_>, words: &[String], invocation: &Invocation) -> 
     let order = match (source(words), &names[..]) {
         (Some("repository"), _) | (None, ["validate"] | ["secret", ..]) => Order::Repository,
         (Some("both"), _) => Order::Both,
-        (Some(_), _) | (None, ["resource", "get" | "list" | "save" | "delete" | "request", ..]) => {
+        (Some(_), _)
+        | (None, ["import"] | ["resource", "get" | "list" | "save" | "delete" | "request", ..]) => {
             Order::ServerFirst
         }
         (None, _) => Order::RepositoryFirst,

@@ -9,7 +9,8 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{EntryKind, Tree};
 
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::workspace::Workspace;
 
 /// The time for requests to the server.

@@ -6,7 +6,8 @@ use declarest_core::secrets::Secret;
 
 use crate::context::{Catalogue, MetadataSource, Session, Stored, Text};
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::{self, OutputPolicy, to_stderr};
 use crate::repository::Repository;
 use crate::terminal;

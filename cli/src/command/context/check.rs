@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::context::{MetadataSource, RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::{Messages, OutputPolicy};
 use crate::repository::{Contact, deadline, worktree};
 use crate::workspace::open_bundle;
@@ -94,7 +95,7 @@ fn row(component: &'static str, outcome: Outcome) -> Row {
         Ok((status, details)) => Row { component, status, details, error: None },
         Err(failure) => {
             let message = failure.message().to_owned();
-            Row { component, status: Status::Fail, details: message.clone(), error: Some(message) }
+            Row { component, status: Status::Fail, details: "check failed".to_owned(), error: Some(message) }
         }
     }
 }
@@ -215,7 +216,8 @@ fn text(report: &Report<'_>) -> String {
             Status::Fail => "FAIL",
             Status::Skip => "SKIP",
         };
-        format!("[{label}] {:<14} {}", row.component, row.details)
+        let error = row.error.as_ref().map(|error| format!("\n  error: {error}")).unwrap_or_default();
+        format!("[{label}] {:<14} {}{error}", row.component, row.details)
     });
     let Summary { ok, warn, fail, skip } = report.summary;
     let result = if report.passed { "PASS" } else { "FAIL" };

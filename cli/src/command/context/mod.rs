@@ -3,10 +3,12 @@
 mod add;
 mod change;
 mod check;
+mod edit;
 mod show;
 
 use clap::{Args, Subcommand};
 
+use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::input::PayloadArguments;
 use crate::invocation::Invocation;
@@ -19,6 +21,13 @@ pub enum ContextCommand {
     Init(Name),
     /// Add contexts to the catalogue
     Add(AddArguments),
+    /// Edit the catalogue, or a context with its credentials
+    Edit {
+        #[command(flatten)]
+        name: Name,
+        #[command(flatten)]
+        editor: EditorArgument,
+    },
     /// Replace a context of the catalogue
     Update(PayloadArguments),
     /// Validate a catalogue or a context without saving it; without input, the existing catalogue
@@ -99,6 +108,7 @@ pub fn run(command: &ContextCommand, invocation: &Invocation) -> Result<(), Fail
         ContextCommand::PrintTemplate => show::template(invocation),
         ContextCommand::Init(name) => change::init(name.name.as_deref(), invocation),
         ContextCommand::Add(arguments) => add::add(arguments, invocation),
+        ContextCommand::Edit { name, editor } => edit::edit(name.name.as_deref(), editor, invocation),
         ContextCommand::Update(input) => add::update(input, invocation),
         ContextCommand::Validate(input) => add::validate(input, invocation),
         ContextCommand::Use(name) => change::use_context(name.name.as_deref(), invocation),

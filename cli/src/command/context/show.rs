@@ -52,7 +52,7 @@ pub fn resolve(name: Option<&str>, set: &[String], invocation: &Invocation) -> R
 }
 
 /// Returns a catalogue with the context `wanted`, or the current one, and the credentials that it refers to.
-fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failure> {
+pub fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failure> {
     let Catalogue { current_context, default_editor, credentials, contexts } = stored.catalogue.clone();
     let current = current_context.filter(|name| !name.trim().is_empty());
     let Some(name) = wanted.map(str::to_owned).or(current) else { return Err(stored.not_found(None).into()) };

@@ -74,9 +74,7 @@ impl Cluster for Manifests {
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("cannot read {}: {error}", path.display());
     match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            Failure::Failed { category: declarest_core::error::Category::NotFound, message }
-        }
+        std::io::ErrorKind::NotFound => Failure::new(declarest_core::error::Category::NotFound, message),
         _ => Failure::internal(message),
     }
 }

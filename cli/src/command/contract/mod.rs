@@ -1,5 +1,6 @@
 //! `declarest contract`.
 
+mod cluster;
 mod manifests;
 mod source;
 mod validate;
@@ -15,7 +16,7 @@ use crate::invocation::Invocation;
 pub enum ContractCommand {
     /// Check a contract document
     Validate(validate::ValidateArguments),
-    /// Compare a contract with Kubernetes objects
+    /// Compare a contract with the objects of a cluster, or with manifests
     Verify(verify::VerifyArguments),
 }
 

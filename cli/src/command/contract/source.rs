@@ -8,10 +8,10 @@ use declarest_core::proxy::Proxy;
 use url::Url;
 
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::invocation::Invocation;
 
 /// Loads `oci://…`, an http or https URL, or a local file or directory.
-pub fn load(text: &str, invocation: &Invocation) -> Result<Loaded, Failure> {
+pub async fn load(text: &str, invocation: &Invocation) -> Result<Loaded, Failure> {
     let source = match text.split_once("://").map(|(scheme, _)| scheme) {
         Some("oci") => ContractSource::Oci(OciSource::parse(text)?),
         Some("http" | "https") => {
@@ -24,10 +24,15 @@ pub fn load(text: &str, invocation: &Invocation) -> Result<Loaded, Failure> {
         }
         None => return Ok(read_local(Path::new(text))?),
     };
+    fetch(&source, invocation).await
+}
+
+/// Loads a contract with the proxy of the environment and the logins of Docker.
+pub async fn fetch(source: &ContractSource, invocation: &Invocation) -> Result<Loaded, Failure> {
     let environment = &invocation.environment;
     let proxy = Proxy::from_environment(|name| environment.get(name).map(str::to_owned))?;
     let credentials = registry_credentials(|name| environment.get(name).map(Into::into));
     let login = credentials.map_or(RegistryLogin::Anonymous, RegistryLogin::File);
     let loading = Loading { proxy, login, access: None };
-    block_on(async { Ok(source.load(&loading, None).await?) })
+    Ok(source.load(&loading, None).await?)
 }

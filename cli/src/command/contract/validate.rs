@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::source;
 use crate::error::Failure;
+use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 
@@ -37,7 +38,7 @@ struct Validated {
 /// Validates a document, and prints its findings.
 pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
-    let loaded = source::load(&arguments.contract, invocation)?;
+    let loaded = block_on(source::load(&arguments.contract, invocation))?;
     let Document { name, version, hash, mut errors, mut warnings, .. } = loaded.document();
     if arguments.strict {
         errors.append(&mut warnings);

@@ -9,7 +9,8 @@ use super::Subject;
 use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::input::PayloadArguments;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 

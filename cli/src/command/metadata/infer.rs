@@ -7,7 +7,8 @@ use declarest_core::metadata::inference::infer;
 
 use super::{Subject, workspace};
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
 

@@ -62,23 +62,26 @@ pub fn run(command: &MetadataCommand, invocation: &Invocation) -> Result<(), Fai
     }
 }
 
-/// The subject of a metadata command: a path or selector.
-struct Subject {
-    text: String,
-    selector: Selector,
+/// The subject of a command on metadata: a path or selector.
+pub struct Subject {
+    pub text: String,
+    pub selector: Selector,
 }
 
 impl Subject {
-    fn new(path: &PathArguments, invocation: &Invocation) -> Result<Self, Failure> {
+    pub fn new(path: &PathArguments, invocation: &Invocation) -> Result<Self, Failure> {
         let raw = path.selector(invocation)?;
         let slash = if raw.explicit_collection { "/" } else { "" };
-        let text = format!("{}{slash}", raw.as_str());
-        let selector = Selector::parse(&text)?;
-        Ok(Self { text, selector })
+        Self::of(&format!("{}{slash}", raw.as_str()))
+    }
+
+    /// Returns the subject of this text.
+    pub fn of(text: &str) -> Result<Self, Failure> {
+        Ok(Self { text: text.to_owned(), selector: Selector::parse(text)? })
     }
 
     /// Returns a path that the subject matches. Its segments for `_` match wildcards only.
-    fn representative(&self) -> Result<LogicalPath, Failure> {
+    pub fn representative(&self) -> Result<LogicalPath, Failure> {
         // Names in repositories and on servers do not have braces.
         let segments = self.text.split('/').filter(|segment| !segment.is_empty());
         let mut segments: Vec<&str> =

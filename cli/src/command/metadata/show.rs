@@ -9,7 +9,8 @@ use declarest_core::repository::RepositoryError;
 
 use super::{Subject, workspace};
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;

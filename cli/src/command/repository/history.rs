@@ -11,6 +11,7 @@ use super::HistoryArguments;
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
+use crate::pager;
 use crate::repository::{Contact, Repository};
 
 /// An invalid date on the command line.
@@ -48,13 +49,13 @@ pub fn history(arguments: &HistoryArguments, invocation: &Invocation) -> Result<
         return Ok(output.show(&Vec::<Record>::new(), Some(text))?);
     };
     let commits = worktree.history(&filter)?;
-    let text = if arguments.oneline {
+    let text: String = if arguments.oneline {
         commits.iter().map(oneline).collect()
     } else {
-        commits.iter().map(paragraph).collect::<Vec<_>>().join("\n")
+        commits.iter().map(paragraph).collect()
     };
     let records: Vec<_> = commits.into_iter().map(Record::from).collect();
-    Ok(output.show(&records, Some(&text))?)
+    pager::show(&output, &[], &records, &text, invocation)
 }
 
 impl HistoryArguments {
@@ -93,8 +94,9 @@ fn local_time(author: &Author) -> Option<Zoned> {
     Some(Timestamp::from_second(author.at).ok()?.to_zoned(TimeZone::fixed(offset)))
 }
 
-/// Formats the time in the author's time zone as strftime(3). A time out of range is shown in seconds since 1970.
-fn shown(author: &Author, format: &str) -> String {
+/// Returns the time in the author's time zone, as RFC 3339. A time out of range is shown in seconds since 1970.
+fn date(author: &Author) -> String {
+    let format = if author.offset_minutes == 0 { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%:z" };
     local_time(author).map_or_else(|| format!("@{}", author.at), |time| time.strftime(format).to_string())
 }
 
@@ -102,7 +104,7 @@ impl From<LoggedCommit> for Record {
     fn from(commit: LoggedCommit) -> Self {
         Self {
             hash: commit.revision.to_string(),
-            date: shown(&commit.author, "%Y-%m-%dT%H:%M:%S%:z"),
+            date: date(&commit.author),
             author: commit.author.name,
             email: commit.author.email,
             subject: commit.subject,
@@ -118,10 +120,10 @@ fn oneline(commit: &LoggedCommit) -> String {
     format!("{} {}\n", hash.get(..DIGITS).unwrap_or(hash), commit.subject)
 }
 
-/// Returns the commit in the format of git-log(1).
+/// Returns the commit in the format of git-log(1), with the date as RFC 3339.
 fn paragraph(commit: &LoggedCommit) -> String {
     let LoggedCommit { revision, author, subject, body, .. } = commit;
-    let date = shown(author, "%a %b %-d %H:%M:%S %Y %z");
+    let date = date(author);
     let mut text = format!(
         "commit {revision}\nAuthor: {} <{}>\nDate:   {date}\n\n    {subject}\n",
         author.name, author.email
@@ -167,6 +169,6 @@ mod tests {
     #[test]
     fn a_time_out_of_range_is_shown_in_seconds() {
         let author = Author { name: String::new(), email: String::new(), at: i64::MAX, offset_minutes: 0 };
-        assert_eq!(shown(&author, "%Y"), "@9223372036854775807");
+        assert_eq!(date(&author), "@9223372036854775807");
     }
 }

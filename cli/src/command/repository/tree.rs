@@ -16,7 +16,7 @@ pub fn tree(invocation: &Invocation) -> Result<(), Failure> {
         root.insert(&directory);
     }
     let mut text = String::new();
-    root.draw("", &mut text);
+    root.draw_roots(&mut text);
     Ok(output.show(&(), Some(&text))?)
 }
 
@@ -29,6 +29,14 @@ impl Directory {
         let mut place = self;
         for name in path.split('/') {
             place = place.0.entry(name.to_owned()).or_default();
+        }
+    }
+
+    /// Draws all directories. Those of the root have no connector.
+    fn draw_roots(&self, text: &mut String) {
+        for (name, below) in &self.0 {
+            text.extend([name, "\n"]);
+            below.draw("", text);
         }
     }
 
@@ -55,15 +63,15 @@ mod tests {
             root.insert(path);
         }
         let mut text = String::new();
-        root.draw("", &mut text);
+        root.draw_roots(&mut text);
         insta::assert_snapshot!(text, @r"
-        ├── a
-        │   ├── x
-        │   │   └── y
-        │   └── z
-        ├── a b
-        └── b
-            └── c
+        a
+        ├── x
+        │   └── y
+        └── z
+        a b
+        b
+        └── c
         ");
     }
 }

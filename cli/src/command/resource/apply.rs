@@ -10,16 +10,17 @@ use declarest_core::error::Category;
 use declarest_core::metadata::OperationName;
 use declarest_core::path::LogicalPath;
 use declarest_core::secrets::with_placeholders_of;
-use declarest_core::sync::{self, Intent, Observed, Options, Resource, SavedPlan, Step, Stop};
+use declarest_core::sync::{Intent, Observed, Options, Resource, SavedPlan, Step};
 
 use super::change::Change;
 use super::outcome::{self, show_plan};
 use super::record;
 use super::source::MethodArgument;
-use super::targets::{Targets, subject};
+use super::targets::{Targets, pruning, subject};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::{Output, OutputPolicy};
 use crate::target::{PathArguments, Target};
 use crate::workspace::Workspace;
@@ -41,6 +42,7 @@ pub struct WriteArguments {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct ApplyArguments {
     #[command(flatten)]
     write: WriteArguments,
@@ -50,11 +52,17 @@ pub struct ApplyArguments {
     /// Print the plan, and change nothing
     #[arg(long, conflicts_with = "refresh")]
     dry_run: bool,
+    /// Delete resources that a commit once declared and HEAD no longer declares; needs --recursive and --yes
+    #[arg(long)]
+    prune: bool,
+    /// Confirm deletions
+    #[arg(short, long)]
+    yes: bool,
     /// Apply a plan of "declarest plan --out", unless it is stale
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["positional", "flag", "recursive", "force", "payload", "content_type", "http_method"]
+        conflicts_with_all = ["positional", "flag", "recursive", "force", "prune", "payload", "content_type", "http_method"]
     )]
     plan: Option<PathBuf>,
 }
@@ -64,9 +72,28 @@ pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), 
     if let Some(file) = &arguments.plan {
         return apply_plan(file, arguments, invocation);
     }
-    let options = Options { force: arguments.force, ..Options::default() };
+    if arguments.prune && !arguments.write.recursive {
+        return Err(Failure::invalid("--prune needs --recursive"));
+    }
+    if arguments.prune && !arguments.yes && !arguments.dry_run {
+        return Err(Failure::invalid(
+            "--prune deletes resources of the server; look at \"declarest plan --prune\", and confirm it with --yes",
+        ));
+    }
+    let options = Options { force: arguments.force, ..pruning() };
     let operations = [OperationName::Create, OperationName::Update];
-    write(&arguments.write, &options, &operations, arguments.dry_run, invocation)
+    let kind = Kind { options: &options, prune: arguments.prune, only_plan: arguments.dry_run };
+    write(&arguments.write, kind, &operations, invocation)
+}
+
+/// What a command does with its targets.
+#[derive(Clone, Copy)]
+struct Kind<'a> {
+    options: &'a Options,
+    /// Whether resources that Git no longer declares are deleted.
+    prune: bool,
+    /// Whether the plan is printed and nothing is written.
+    only_plan: bool,
 }
 
 /// Applies the plan in `file`.
@@ -76,25 +103,24 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
     let content = std::fs::read(file).map_err(|error| {
         let message = format!("cannot read {shown}: {error}");
         if error.kind() == ErrorKind::NotFound {
-            Failure::Failed { category: Category::NotFound, message }
+            Failure::new(Category::NotFound, message)
         } else {
             Failure::internal(message)
         }
     })?;
     let saved = SavedPlan::decode(&shown, &content)?;
     let path = LogicalPath::parse(&saved.subject.path)?;
-    let options = &Options { sealable: true, ..Options::default() };
+    let options = &Options { sealable: true, ..pruning() };
+    let kind = Kind { options, prune: saved.subject.prune, only_plan: arguments.dry_run };
     block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        let targets = Targets::declared(&workspace, &path, saved.subject.recursive)?;
-        let run = Run {
-            arguments: &arguments.write,
-            options,
-            only_plan: arguments.dry_run,
-            workspace: &workspace,
-            output: &output,
-            invocation,
+        let targets = if kind.prune {
+            Targets::with_withdrawn(&workspace, &path, invocation)?
+        } else {
+            Targets::declared(&workspace, &path, saved.subject.recursive)?
         };
+        let run =
+            Run { arguments: &arguments.write, kind, workspace: &workspace, output: &output, invocation };
         run.write_targets(&path, targets, Some(&saved)).await
     })
 }
@@ -102,13 +128,15 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
 /// `resource create`: creates resources.
 pub fn create(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
     let options = Options { intent: Intent::Create, ..Options::default() };
-    write(arguments, &options, &[OperationName::Create], false, invocation)
+    let kind = Kind { options: &options, prune: false, only_plan: false };
+    write(arguments, kind, &[OperationName::Create], invocation)
 }
 
 /// `resource update`: updates resources.
 pub fn update(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
     let options = Options { intent: Intent::Update, ..Options::default() };
-    write(arguments, &options, &[OperationName::Update], false, invocation)
+    let kind = Kind { options: &options, prune: false, only_plan: false };
+    write(arguments, kind, &[OperationName::Update], invocation)
 }
 
 /// Returns the output policy. A dry run prints its plan.
@@ -118,12 +146,11 @@ const fn policy(dry_run: bool) -> OutputPolicy {
 
 fn write(
     arguments: &WriteArguments,
-    options: &Options,
+    kind: Kind<'_>,
     operations: &[OperationName],
-    dry_run: bool,
     invocation: &Invocation,
 ) -> Result<(), Failure> {
-    let output = invocation.output(policy(dry_run))?;
+    let output = invocation.output(policy(kind.only_plan))?;
     let target = arguments.path.target(invocation)?;
     let overrides = arguments.method.overrides(operations)?;
     let input = arguments.input.payload(Literals::WithAssignments)?;
@@ -134,23 +161,14 @@ fn write(
     }
     block_on(async {
         let workspace = Workspace::connected_with(invocation, overrides).await?;
-        let run = Run {
-            arguments,
-            options,
-            only_plan: dry_run,
-            workspace: &workspace,
-            output: &output,
-            invocation,
-        };
+        let run = Run { arguments, kind, workspace: &workspace, output: &output, invocation };
         run.write(&target, input).await
     })
 }
 
 struct Run<'a> {
     arguments: &'a WriteArguments,
-    options: &'a Options,
-    /// Whether the plan is printed and nothing is written.
-    only_plan: bool,
+    kind: Kind<'a>,
     workspace: &'a Workspace<'a>,
     output: &'a Output,
     invocation: &'a Invocation,
@@ -161,6 +179,9 @@ impl Run<'_> {
         let session = self.workspace.session()?;
         let targets = match input {
             Some(input) => Targets::written(&session, &target.path, input)?,
+            None if self.kind.prune => {
+                Targets::with_withdrawn(self.workspace, &target.path, self.invocation)?
+            }
             None => Targets::declared(self.workspace, &target.path, self.arguments.recursive)?,
         };
         self.write_targets(&target.path, targets, None).await
@@ -179,14 +200,14 @@ impl Run<'_> {
         let resources =
             if shows || self.arguments.refresh { targets.resources(&session) } else { Vec::new() };
         let (targeted, single) = (targets.selection.targeted(), targets.single);
-        let stop = Stop::default();
-        let plan = sync::plan(&session, targets.selection, self.options, &stop).await;
+        let run = outcome::Run::new(self.invocation, targeted);
+        let plan = run.plan(&session, targets.selection, self.kind.options).await;
         if let Some(saved) = saved {
             outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
-            let about = subject(&session, &saved.subject.path, saved.subject.recursive);
+            let about = subject(&session, &saved.subject.path, saved.subject.recursive, saved.subject.prune);
             saved.check(&about, &plan)?;
         }
-        if self.only_plan {
+        if self.kind.only_plan {
             show_plan(self.output, &plan, path.as_str(), &session, self.invocation)?;
             return outcome::check(&plan.failures, targeted, &self.invocation.messages);
         }
@@ -194,13 +215,13 @@ impl Run<'_> {
         for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {
             self.invocation.messages.verbose(2, &format!("{:?} {}", action.step, action.path).to_lowercase());
         }
-        let report = sync::apply(&session, plan, &stop).await;
+        let changes = run.apply(&session, plan).await;
         // Show or save the written resources.
-        let failed: HashSet<&LogicalPath> = report.failures.iter().map(|failure| &failure.path).collect();
+        let failed: HashSet<&LogicalPath> = changes.failures.iter().map(|failure| &failure.path).collect();
         let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();
         let looked = self.look_again(written, shows.then_some(single)).await;
         // A failed write takes precedence over a failure to show the result.
-        outcome::check(&report.failures, targeted, &self.invocation.messages).and(looked)
+        changes.check(targeted, &self.invocation.messages).and(looked)
     }
 
     /// Reads the written resources, to save or to show them. `shown` is `None` to show nothing, `Some(true)` to show a

@@ -2,8 +2,10 @@
 
 use declarest_core::authoring::{Batch, Concealed, Declaration, Prepared, SecretOptions, conceal};
 use declarest_core::repository::Store;
+use declarest_core::sync::Stop;
 
 use crate::error::Failure;
+use crate::interrupt::finish;
 use crate::invocation::Invocation;
 use crate::workspace::Workspace;
 
@@ -45,7 +47,7 @@ impl<'w> Change<'w> {
         if stored > 0 {
             let secrets = workspace.context.open_secret_store(&invocation.messages)?;
             invocation.messages.hide(concealed.secrets.iter().map(|(_, value)| value.clone()));
-            secrets.set_all(concealed.secrets).await?;
+            finish(&Stop::default(), secrets.set_all(concealed.secrets)).await?;
             invocation.messages.verbose(1, &format!("stored secrets: {stored}"));
         }
         declare(workspace, &concealed.attributes)?;

@@ -8,13 +8,14 @@ use declarest_core::metadata::document::Document;
 use declarest_core::metadata::{MetadataError, OperationName, includes};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{RepositoryError, Store};
-use declarest_core::sync::{self, Intent, Options, Resource, Selection, Stop};
+use declarest_core::sync::{Intent, Options, Resource, Selection};
 
 use super::outcome;
 use super::source::MethodArgument;
 use super::targets::Targets;
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::repository::{Authoring, MessageArgument, Push};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -70,11 +71,11 @@ pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), F
             Place::ManagedServer | Place::Both => Workspace::connected_with(invocation, overrides).await?,
         };
         let Some(authoring) = authoring else {
-            return on_server(&workspace, &target.path, arguments.recursive).await;
+            return on_server(&workspace, &target.path, arguments.recursive, invocation).await;
         };
         let store = authoring.store()?;
         if arguments.source == Place::Both {
-            on_server(&workspace, &target.path, arguments.recursive).await?;
+            on_server(&workspace, &target.path, arguments.recursive, invocation).await?;
         }
         in_repository(&workspace, &store, &target.path, arguments.recursive)?;
         authoring.finish()?;
@@ -87,6 +88,7 @@ pub async fn on_server(
     workspace: &Workspace<'_>,
     path: &LogicalPath,
     recursive: bool,
+    invocation: &Invocation,
 ) -> Result<(), Failure> {
     let session = workspace.session_without_secrets()?;
     let declares = workspace.context.context.repository.is_some();
@@ -102,10 +104,9 @@ pub async fn on_server(
     };
     let targeted = selection.targeted();
     let options = Options { intent: Intent::Delete, ..Options::default() };
-    let stop = Stop::default();
-    let plan = sync::plan(&session, selection, &options, &stop).await;
-    let report = sync::apply(&session, plan, &stop).await;
-    outcome::check(&report.failures, targeted, workspace.messages)
+    let run = outcome::Run::new(invocation, targeted);
+    let plan = run.plan(&session, selection, &options).await;
+    run.apply(&session, plan).await.check(targeted, &invocation.messages)
 }
 
 /// Returns the resource at a path. Reads it from the server if its identity cannot be derived from the path.

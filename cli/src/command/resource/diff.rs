@@ -1,16 +1,22 @@
 //! `resource diff` and `resource explain`.
 
+use std::collections::HashMap;
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use declarest_core::sync::{self, Action, Options, Plan, Stop};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::PayloadType;
+use declarest_core::sync::{self, Action, Options, Plan};
 
 use super::outcome;
 use super::targets::Targets;
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::diff::{DiffRecord, DiffStyle, Drift, section, summary};
 use crate::output::{Output, OutputPolicy};
+use crate::pager;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
@@ -30,6 +36,10 @@ pub struct DiffArguments {
     /// When to use colour
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     color: When,
+    /// Compare again at this interval, by default 30s, and print what changed; Ctrl-C ends it
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "30s",
+        value_parser = parse_interval)]
+    watch: Option<Duration>,
     /// Number of equal lines around a difference, or all
     #[arg(short = 'U', long, default_value = "3", value_name = "LINES", value_parser = parse_context)]
     unified: Context,
@@ -55,26 +65,116 @@ fn parse_context(text: &str) -> Result<Context, String> {
     text.parse().map(Context::Lines).map_err(|_| "use a number of lines, or all".to_owned())
 }
 
+/// Parses an interval such as `30s`, `5m` or `10`, which is in seconds.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let (number, unit) =
+        text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+    let seconds = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    let interval = number.parse::<u32>().ok().map(|number| u64::from(number) * seconds);
+    let interval = interval.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    interval.ok_or_else(|| "use an interval such as 30s or 5m".to_owned())
+}
+
 /// Shows the differences between the repository and the server.
 pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
     let target = arguments.path.target(invocation)?;
     block_on(async {
-        let workspace = Workspace::connected(invocation).await?;
-        let targets = Targets::declared(&workspace, &target.path, arguments.recursive)?;
-        let (single, targeted) = (targets.single, targets.selection.targeted());
-        let plan = compare(&workspace, targets).await?;
-        let path = target.path.as_str();
-        if arguments.list {
-            list(&output, &plan)?;
-        } else {
-            let shown = text(arguments, invocation, &plan.actions, path, single);
-            output.show(&records(&plan), Some(&shown))?;
+        let Some(interval) = arguments.watch else {
+            let shown = differences(arguments, &target.path, invocation).await?;
+            shown.print(&output, invocation)?;
+            return shown.check(arguments, invocation);
+        };
+        let mut before = None;
+        loop {
+            match differences(arguments, &target.path, invocation).await {
+                Ok(shown) if before.as_ref() != Some(&shown.text) => {
+                    output.show_about(&shown.paths(), &shown.records, Some(&shown.text))?;
+                    before = Some(shown.text.clone());
+                    shown.report(invocation);
+                }
+                Ok(_) => {}
+                // The server may be available again later.
+                Err(failure) if failure.category().is_transient() => {
+                    invocation.messages.warn(failure.message());
+                }
+                Err(failure) => return Err(failure),
+            }
+            tokio::time::sleep(interval).await;
         }
-        outcome::check(&plan.failures, targeted, &invocation.messages)?;
-        let differs = plan.actions.iter().any(|action| drift(action) != Drift::Unchanged);
-        if arguments.exit_code && differs { Err(Failure::Differs) } else { Ok(()) }
     })
+}
+
+/// The differences of one comparison.
+struct Differences {
+    records: Vec<DiffRecord>,
+    text: String,
+    drifting: Vec<String>,
+    list: bool,
+    failures: Vec<sync::Failure>,
+    targeted: usize,
+}
+
+async fn differences(
+    arguments: &DiffArguments,
+    path: &LogicalPath,
+    invocation: &Invocation,
+) -> Result<Differences, Failure> {
+    let workspace = Workspace::connected(invocation).await?;
+    let targets = Targets::declared(&workspace, path, arguments.recursive)?;
+    let (single, targeted) = (targets.single, targets.selection.targeted());
+    let formats = formats(&targets);
+    let plan = compare(&workspace, targets, invocation).await?;
+    let drifting = plan.actions.iter().filter(|action| drift(action) != Drift::Unchanged);
+    let drifting: Vec<String> = drifting.map(|action| action.path.to_string()).collect();
+    let text = if arguments.list {
+        drifting.join("\n")
+    } else {
+        text(arguments, invocation, &plan.actions, &formats, path.as_str(), single)
+    };
+    let (records, list) = (records(&plan), arguments.list);
+    Ok(Differences { records, text, drifting, list, failures: plan.failures, targeted })
+}
+
+impl Differences {
+    fn paths(&self) -> Vec<&str> {
+        self.drifting.iter().map(String::as_str).collect()
+    }
+
+    fn print(&self, output: &Output, invocation: &Invocation) -> Result<(), Failure> {
+        if self.list {
+            return Ok(output.show_about(&self.paths(), &self.drifting, Some(&self.text))?);
+        }
+        pager::show(output, &self.paths(), &self.records, &self.text, invocation)
+    }
+
+    /// Prints the failures of a comparison that is followed by others.
+    fn report(&self, invocation: &Invocation) {
+        if let Err(failure) = outcome::check(&self.failures, self.targeted, &invocation.messages) {
+            invocation.messages.warn(failure.message());
+        }
+    }
+
+    fn check(&self, arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Failure> {
+        outcome::check(&self.failures, self.targeted, &invocation.messages)?;
+        if arguments.exit_code && !self.drifting.is_empty() { Err(Failure::Differs) } else { Ok(()) }
+    }
+}
+
+/// The formats of the files of resources, by path.
+type Formats = HashMap<LogicalPath, PayloadType>;
+
+fn formats(targets: &Targets) -> Formats {
+    let files = targets.selection.resources.iter();
+    let declared = files.map(|file| (file.path.clone(), file.descriptor.payload_type));
+    let given = targets.selection.given.iter();
+    let given = given.filter_map(|at| Some((at.path.clone(), at.descriptor.as_ref()?.payload_type)));
+    declared.chain(given).collect()
 }
 
 /// Lists the differences of one resource.
@@ -90,18 +190,23 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
                 target.path
             )));
         }
-        let plan = compare(&workspace, targets).await?;
+        let plan = compare(&workspace, targets, invocation).await?;
         outcome::check(&plan.failures, 1, &invocation.messages)?;
         let records = records(&plan);
         let lines: Vec<String> = records.iter().map(DiffRecord::line).collect();
         let text = output.is_text().then(|| lines.join("\n"));
-        Ok(output.show(&records, text.as_deref())?)
+        Ok(output.show_about(&[target.path.as_str()], &records, text.as_deref())?)
     })
 }
 
-async fn compare(workspace: &Workspace<'_>, targets: Targets) -> Result<Plan, Failure> {
+async fn compare(
+    workspace: &Workspace<'_>,
+    targets: Targets,
+    invocation: &Invocation,
+) -> Result<Plan, Failure> {
     let options = Options { keep_compared: true, ..Options::default() };
-    Ok(sync::plan(&workspace.session()?, targets.selection, &options, &Stop::default()).await)
+    let run = outcome::Run::new(invocation, targets.selection.targeted());
+    Ok(run.plan(&workspace.session()?, targets.selection, &options).await)
 }
 
 fn records(plan: &Plan) -> Vec<DiffRecord> {
@@ -112,12 +217,6 @@ fn records(plan: &Plan) -> Vec<DiffRecord> {
     records.collect()
 }
 
-fn list(output: &Output, plan: &Plan) -> Result<(), Failure> {
-    let drifting = plan.actions.iter().filter(|action| drift(action) != Drift::Unchanged);
-    let paths: Vec<&str> = drifting.map(|action| action.path.as_str()).collect();
-    Ok(output.show(&paths, Some(&paths.join("\n")))?)
-}
-
 fn drift(action: &Action) -> Drift {
     action.compared.as_ref().map_or(Drift::Unchanged, |compared| Drift::of(compared))
 }
@@ -126,6 +225,7 @@ fn text(
     arguments: &DiffArguments,
     invocation: &Invocation,
     actions: &[Action],
+    formats: &Formats,
     path: &str,
     single: bool,
 ) -> String {
@@ -151,7 +251,8 @@ fn text(
     }
     let differing = actions.iter().filter_map(|action| {
         let compared = action.compared.as_ref().filter(|compared| !compared.differences.is_empty())?;
-        Some(section(action.path.as_str(), compared, style))
+        let format = formats.get(&action.path).copied().unwrap_or(PayloadType::Json);
+        Some(section(action.path.as_str(), compared, format, style))
     });
     let mut sections: Vec<String> = differing.collect();
     if drifts.len() > 1 {

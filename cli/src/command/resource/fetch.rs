@@ -32,7 +32,7 @@ pub async fn fetch(
     }
     if fetched.is_empty() {
         let message = format!("{} not found: no resource of the server matches it", target.as_str());
-        return Err(Failure::Failed { category: Category::NotFound, message });
+        return Err(Failure::new(Category::NotFound, message));
     }
     Ok(fetched)
 }

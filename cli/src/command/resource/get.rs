@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use declarest_core::error::Category;
 use declarest_core::metadata::document::Document;
 use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::payload::{Descriptor, PayloadType, Value};
@@ -11,8 +12,10 @@ use super::item::{self, Exclusions, Secrets};
 use super::read::{self, Read};
 use super::source::{Source, SourceArguments};
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
-use crate::output::OutputPolicy;
+use crate::hint::similar_path;
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
+use crate::output::{OutputPolicy, show_names};
 use crate::target::{PathArguments, Target};
 use crate::workspace::Workspace;
 
@@ -68,6 +71,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
     match read {
         Read::Resource(item) => match metadata {
             Some(metadata) => Ok(with_metadata(item.payload, metadata)?),
+            None if output.is_names() => Ok(show_names(&[item.path.as_str()])?),
             None => Ok(output.show_payload(&item.payload, &item.descriptor())?),
         },
         Read::Collection(items) => {
@@ -76,7 +80,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
                 return Ok(with_metadata(item::payloads(items), metadata)?);
             }
             let paths = item::paths(&items);
-            Ok(output.show_list(&item::payloads(items), &paths)?)
+            Ok(output.show_list(&item::payloads(items), &paths, &paths)?)
         }
     }
 }
@@ -97,8 +101,14 @@ async fn read(
         Source::Repository => Workspace::local(invocation).await?,
     };
     let read = match source {
-        Source::ManagedServer => read::remote(&workspace, target, invocation).await?,
-        Source::Repository => read::local(&workspace, target)?,
+        Source::ManagedServer => read::remote(&workspace, target, invocation).await,
+        Source::Repository => read::local(&workspace, target),
     };
+    let path = &target.path;
+    let read = read.map_err(|failure| {
+        let missing = failure.category() == Category::NotFound;
+        let similar = |_: &_| similar_path(workspace.tree.as_ref(), path).filter(|_| missing);
+        failure.at(path.as_str()).with_hint(similar)
+    })?;
     Ok((read, workspace.metadata.rules(&target.path)?))
 }

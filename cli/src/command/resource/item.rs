@@ -176,6 +176,19 @@ pub fn lines(items: &[Item]) -> String {
     lines.join("\n")
 }
 
+/// Returns the lines of a list with the alias, the id and the path of each resource.
+pub fn wide_lines(items: &[Item]) -> String {
+    let width = |text: fn(&Item) -> &str, title: &str| {
+        items.iter().map(|item| text(item).chars().count()).chain([title.len()]).max().unwrap_or_default()
+    };
+    let (alias, id) = (width(|item| &item.alias, "ALIAS"), width(|item| &item.remote_id, "ID"));
+    let mut lines = vec![format!("{:alias$}  {:id$}  PATH", "ALIAS", "ID")];
+    lines.extend(
+        items.iter().map(|item| format!("{:alias$}  {:id$}  {}", item.alias, item.remote_id, item.path)),
+    );
+    lines.join("\n")
+}
+
 /// Returns the paths of resources, one per line.
 pub fn paths(items: &[Item]) -> String {
     let paths: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();

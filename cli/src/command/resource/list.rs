@@ -1,13 +1,19 @@
 //! `resource list`.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use declarest_core::metadata::OperationName;
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{self, Members};
 
-use super::item::{self, Exclusions};
+use super::crawl::{Unlisted, crawl};
+use super::item::{self, Exclusions, Item};
 use super::read;
 use super::source::{Source, SourceArguments};
-use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::error::{Cause, Failure};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -23,6 +29,14 @@ pub struct ListArguments {
     /// Include all resources below the members
     #[arg(short, long)]
     recursive: bool,
+    #[arg(
+        long,
+        help = "Include all collections below the path that metadata or the OpenAPI document describes"
+    )]
+    crawl: bool,
+    /// Print only resources that the repository does not declare
+    #[arg(long)]
+    undeclared: bool,
 }
 
 /// Prints the resources of a collection.
@@ -32,19 +46,75 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     let source = arguments.source.source()?;
     arguments.exclusions.check()?;
     let overrides = arguments.source.overrides(&[OperationName::List])?;
-    let mut items = block_on(async {
+    if source == Source::Repository && (arguments.crawl || arguments.undeclared) {
+        return Err(Failure::invalid("--crawl and --undeclared need --source managed-server"));
+    }
+    let (mut items, failed) = block_on(async {
         match source {
             Source::ManagedServer => {
                 let workspace = Workspace::connected_with(invocation, overrides).await?;
-                read::remote_list(&workspace, &path, arguments.recursive, invocation).await
+                arguments.of_server(&workspace, &path, invocation).await
             }
             Source::Repository => {
-                read::local_list(&Workspace::local(invocation).await?, &path, arguments.recursive)
+                let workspace = Workspace::local(invocation).await?;
+                Ok((read::local_list(&workspace, &path, arguments.recursive)?, None))
             }
         }
     })?;
     arguments.exclusions.apply(&mut items);
-    items.iter_mut().for_each(item::Item::mask);
-    let lines = item::lines(&items);
-    Ok(output.show_list(&item::payloads(items), &lines)?)
+    items.iter_mut().for_each(Item::mask);
+    // An alias alone does not identify a resource of several collections, or one to save.
+    let by_path = arguments.crawl || arguments.undeclared;
+    let paths = item::paths(&items);
+    let lines = if by_path {
+        paths.clone()
+    } else if output.is_wide() {
+        item::wide_lines(&items)
+    } else {
+        item::lines(&items)
+    };
+    output.show_list(&item::payloads(items), &lines, &paths)?;
+    failed.map_or(Ok(()), Err)
+}
+
+impl ListArguments {
+    /// Lists the server. Also returns the failure of the first collection that could not be listed, after printing all.
+    async fn of_server(
+        &self,
+        workspace: &Workspace<'_>,
+        path: &LogicalPath,
+        invocation: &Invocation,
+    ) -> Result<(Vec<Item>, Option<Failure>), Failure> {
+        let remote = workspace.remote()?;
+        let (mut members, mut failed) = (Members::default(), None);
+        if self.crawl {
+            let crawl = crawl(workspace, path, &self.exclusions).await?;
+            for listed in crawl.listed {
+                read::warn_if_partial(&listed.at.path, &listed.members, invocation);
+                members.entries.extend(listed.members.entries);
+            }
+            failed = unlisted(crawl.unlisted, invocation);
+        } else {
+            members = remote.list(path).await?;
+            read::warn_if_partial(path, &members, invocation);
+            members.entries.retain(|member, _| self.recursive || path.child_of(member).is_some());
+        }
+        if self.undeclared {
+            members.entries = sync::undeclared(&remote, members.entries).await?;
+        }
+        Ok((Item::listed(members, &workspace.metadata)?, failed))
+    }
+}
+
+/// Prints the failures of collections. Returns a failure with the category of the first one.
+fn unlisted(unlisted: BTreeMap<String, Unlisted>, invocation: &Invocation) -> Option<Failure> {
+    let category = unlisted.values().next()?.failure.category();
+    let failed: usize = unlisted.values().map(|unlisted| unlisted.count).sum();
+    for (pattern, Unlisted { count, failure }) in unlisted {
+        let several = if count > 1 { format!(" ({count} collections)") } else { String::new() };
+        let message = format!("{pattern}{several}: {}", failure.message());
+        invocation.messages.problem(&Cause::new(failure.category(), message));
+    }
+    let message = format!("collections that could not be listed: {failed}");
+    Some(Failure::new(category, message))
 }

@@ -3,10 +3,13 @@
 mod apply;
 mod change;
 mod copy;
+mod crawl;
 mod delete;
+mod describe;
 mod diff;
 mod fetch;
 mod get;
+mod import;
 mod item;
 mod list;
 pub mod outcome;
@@ -17,11 +20,13 @@ mod save;
 mod source;
 mod targets;
 
+pub use import::{ImportArguments, ImportOptions, Imported, import};
 pub use outcome::show_plan;
-pub use targets::{Targets, subject};
+pub use targets::{Targets, pruning, subject};
 
 use clap::Subcommand;
 
+use super::defaults::{self, DefaultsCommand};
 use super::metadata::{self, MetadataCommand};
 use crate::error::Failure;
 use crate::invocation::Invocation;
@@ -49,6 +54,10 @@ pub enum ResourceCommand {
     Edit(copy::EditArguments),
     /// List the differences of one resource
     Explain(PathArguments),
+    /// Show what metadata says about a path: identity, format, requests and schemas
+    Describe(PathArguments),
+    /// Print a payload as the body of an update, with placeholders of secrets
+    Template(describe::TemplateArguments),
     /// List the resources of a collection
     List(list::ListArguments),
     /// Send a request to the server, by the metadata of its path
@@ -57,6 +66,9 @@ pub enum ResourceCommand {
     /// Read, infer and change metadata
     #[command(subcommand, arg_required_else_help = true)]
     Metadata(MetadataCommand),
+    /// Read, infer and change the defaults of resources
+    #[command(subcommand, arg_required_else_help = true)]
+    Defaults(DefaultsCommand),
 }
 
 impl ResourceCommand {
@@ -64,7 +76,14 @@ impl ResourceCommand {
     pub fn prints_footer(&self) -> bool {
         match self {
             Self::Request(command) => command.prints_footer(),
-            Self::Get(_) | Self::List(_) | Self::Metadata(_) | Self::Diff(_) | Self::Explain(_) => false,
+            Self::Defaults(command) => command.prints_footer(),
+            Self::Get(_)
+            | Self::List(_)
+            | Self::Metadata(_)
+            | Self::Diff(_)
+            | Self::Explain(_)
+            | Self::Describe(_)
+            | Self::Template(_) => false,
             Self::Copy(_)
             | Self::Edit(_)
             | Self::Save(_)
@@ -89,6 +108,9 @@ pub fn run(command: &ResourceCommand, invocation: &Invocation) -> Result<(), Fai
         ResourceCommand::Copy(arguments) => copy::copy(arguments, invocation),
         ResourceCommand::Edit(arguments) => copy::edit(arguments, invocation),
         ResourceCommand::Explain(path) => diff::explain(path, invocation),
+        ResourceCommand::Describe(path) => describe::describe(path, invocation),
+        ResourceCommand::Template(arguments) => describe::template(arguments, invocation),
+        ResourceCommand::Defaults(command) => defaults::run(command, invocation),
         ResourceCommand::List(arguments) => list::run(arguments, invocation),
         ResourceCommand::Request(command) => request::run(command, invocation),
         ResourceCommand::Metadata(command) => metadata::run(command, invocation),

@@ -1,13 +1,85 @@
 //! Reports plans, and the failures of a command's resources.
 
+use std::collections::HashMap;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 
-use declarest_core::sync::{Failure as Failed, Plan, Session};
+use declarest_core::sync::{
+    self, Failure as Failed, FailureReason, Options, Plan, Selection, Session, Step, Stop,
+};
 
-use crate::error::Failure;
+use crate::error::{Cause, Failure};
+use crate::interrupt;
 use crate::invocation::Invocation;
+use crate::output::applied::Applied;
 use crate::output::plan::{PlanView, markdown, text};
-use crate::output::{Messages, Output};
+use crate::output::{Messages, Output, Progress};
+use crate::pager;
+
+/// A run of the engine with progress. Ctrl-C ends it after the requests in flight.
+pub struct Run<'i> {
+    invocation: &'i Invocation,
+    progress: Arc<Progress>,
+    stop: Stop,
+}
+
+impl<'i> Run<'i> {
+    /// Returns a run over this number of resources.
+    pub fn new(invocation: &'i Invocation, resources: usize) -> Self {
+        let progress = Arc::new(Progress::new(&invocation.settings, resources));
+        Self { invocation, progress, stop: Stop::default() }
+    }
+
+    /// Compares the resources of `selection` with the server.
+    pub async fn plan(&self, session: &Session, selection: Selection, options: &Options) -> Plan {
+        let progress: Arc<dyn sync::Progress> = Arc::<Progress>::clone(&self.progress);
+        let options = Options { progress: Some(progress), ..options.clone() };
+        let plan = sync::plan(session, selection, &options, &self.stop).await;
+        self.progress.end();
+        plan
+    }
+
+    /// Executes a plan of this run, and prints the results.
+    pub async fn apply(self, session: &Session, plan: Plan) -> Changes {
+        let Self { invocation, progress, stop } = self;
+        let targeted = plan.targeted;
+        progress.applies(plan.actions.iter().filter(|action| action.step != Step::Skip).count());
+        let report = interrupt::finish(&stop, sync::apply(session, plan, &stop)).await;
+        progress.end();
+        let results = progress.results();
+        let applied = Applied { results: &results, report: &report };
+        for (step, line) in applied.lines() {
+            invocation.messages.result(Some(step), &line);
+        }
+        let counts = applied.counts();
+        let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
+        if interrupted {
+            return Changes { failures: report.failures, interrupted: Some(counts) };
+        }
+        if targeted > 1 || results.len() > 1 {
+            invocation.messages.result(None, &format!("Applied: {counts}."));
+        }
+        Changes { failures: report.failures, interrupted: None }
+    }
+}
+
+/// The result of a run.
+pub struct Changes {
+    /// The failures, sorted by path.
+    pub failures: Vec<Failed>,
+    /// The counts, if Ctrl-C ended the run before all resources were attempted.
+    interrupted: Option<String>,
+}
+
+impl Changes {
+    /// Returns a failure if some of the `targeted` resources failed, or were not attempted.
+    pub fn check(mut self, targeted: usize, messages: &Messages) -> Result<(), Failure> {
+        let Some(counts) = self.interrupted else { return check(&self.failures, targeted, messages) };
+        self.failures.retain(|failure| failure.reason != FailureReason::NotAttempted);
+        print(&self.failures.iter().collect::<Vec<_>>(), messages);
+        Err(Failure::Interrupted(format!("interrupted: {counts}")))
+    }
+}
 
 /// Prints the plan for `path`.
 pub fn show_plan(
@@ -22,22 +94,84 @@ pub fn show_plan(
     } else {
         text(plan, invocation.settings.colour && std::io::stdout().is_terminal())
     };
-    Ok(output.show(&PlanView::new(plan), Some(&shown))?)
+    let changed = plan.actions.iter().filter(|action| action.step != Step::Skip);
+    let paths: Vec<&str> = changed.map(|action| action.path.as_str()).collect();
+    pager::show(output, &paths, &PlanView::new(plan), &shown, invocation)
 }
 
 /// Returns a failure if some of the `targeted` resources failed. A single failure is returned as it is. Several are
-/// printed, one per line, and the command fails with the category of the first one.
+/// printed, and the command fails with the category of the first one by path.
 pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Result<(), Failure> {
+    let mut failures: Vec<&Failed> = failures.iter().collect();
+    failures.sort_by(|a, b| a.path.cmp(&b.path));
     let Some(first) = failures.first() else { return Ok(()) };
-    let category = first.reason.category();
     if targeted <= 1 && failures.len() == 1 {
-        return Err(Failure::Failed { category, message: shown(first) });
+        return Err(Failure::Failed(cause(first)));
     }
-    for failure in failures {
-        messages.problem(&shown(failure));
-    }
+    print(&failures, messages);
     let message = format!("{} of {targeted} resources failed", failures.len());
-    Err(Failure::Failed { category, message })
+    Err(Failure::new(first.reason.category(), message))
+}
+
+/// Returns the cause of a failure, whose message has the path of the resource.
+fn cause(failure: &Failed) -> Cause {
+    let path = Some(failure.path.to_string());
+    Cause { path, http_status: failure.http_status, ..Cause::new(failure.reason.category(), shown(failure)) }
+}
+
+/// The maximum number of paths of failures with the same reason.
+const NAMED: usize = 3;
+
+/// Prints the failures. As text, those with the same reason share a line.
+fn print(failures: &[&Failed], messages: &Messages) {
+    let mut reasons: Vec<(String, Vec<&Failed>)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    for failure in failures {
+        if messages.are_records() {
+            messages.problem(&cause(failure));
+            continue;
+        }
+        let next = reasons.len();
+        let at = *known.entry(reason(failure)).or_insert(next);
+        if at == next {
+            reasons.push((reason(failure), Vec::new()));
+        }
+        reasons[at].1.push(failure);
+    }
+    for (reason, alike) in reasons {
+        let cause = match &alike[..] {
+            [failure] => cause(failure),
+            several => Cause::new(several[0].reason.category(), together(&reason, several)),
+        };
+        messages.problem(&cause);
+    }
+}
+
+/// Returns one line for failures with the same reason.
+fn together(reason: &str, failures: &[&Failed]) -> String {
+    let paths: Vec<&str> = failures.iter().take(NAMED).map(|failure| failure.path.as_str()).collect();
+    let more = match failures.len() - paths.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{} resources ({}{more}): {reason}", failures.len(), paths.join(", "))
+}
+
+/// Returns the message without the path of the resource and without its request, so that it is the same for all
+/// resources with this reason.
+fn reason(failure: &Failed) -> String {
+    let path = failure.path.as_str();
+    let message = failure.message.strip_prefix(path).map(|rest| rest.trim_start_matches([':', ' ']));
+    let message = message.unwrap_or(&failure.message);
+    // The breaker of the server quotes the failure of another request.
+    let (_, message) = message.split_once("; the last one: ").unwrap_or(("", message));
+    let is_request = |start: &str| {
+        let (method, address) = start.split_once(' ').unwrap_or_default();
+        address.starts_with('/') && !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase())
+    };
+    let message =
+        message.split_once(": ").filter(|(start, _)| is_request(start)).map_or(message, |(_, end)| end);
+    message.replace(path, "PATH")
 }
 
 /// Returns the message, with the path of the resource if the message does not contain it.

@@ -52,21 +52,6 @@ pub async fn remote(
     }
 }
 
-/// Lists a collection of the server: its members, and with `recursive` the resources below them that the list
-/// contains.
-pub async fn remote_list(
-    workspace: &Workspace<'_>,
-    path: &LogicalPath,
-    recursive: bool,
-    invocation: &Invocation,
-) -> Result<Vec<Item>, Failure> {
-    let members = workspace.remote()?.list(path).await?;
-    warn_if_partial(path, &members, invocation);
-    let mut items = Item::listed(members, &workspace.metadata)?;
-    items.retain(|item| recursive || path.child_of(&item.path).is_some());
-    Ok(items)
-}
-
 fn collection(
     workspace: &Workspace<'_>,
     path: &LogicalPath,
@@ -79,7 +64,8 @@ fn collection(
     Ok(Read::Collection(items))
 }
 
-fn warn_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
+/// Warns if the list of a collection is not complete.
+pub fn warn_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
     if members.partial {
         let warning = format!(
             "the list of {path} has further pages; configure operations.list.pagination to request them"

@@ -85,7 +85,7 @@ pub fn show(output: &Output, observed: &[(Resource, Observed)], single: bool) ->
     let paths: Vec<&str> = observed.iter().map(|(resource, _)| resource.path.as_str()).collect();
     let text = output.is_text().then(|| paths.join("\n"));
     match (&records[..], single) {
-        ([record], true) => Ok(output.show(record, text.as_deref())?),
-        _ => Ok(output.show(&records, text.as_deref())?),
+        ([record], true) => Ok(output.show_about(&paths, record, text.as_deref())?),
+        _ => Ok(output.show_about(&paths, &records, text.as_deref())?),
     }
 }

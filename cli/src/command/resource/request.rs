@@ -10,14 +10,15 @@ use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
 use declarest_core::repository;
 use declarest_core::secrets::{Confidential, Scope};
 use declarest_core::server::{Body, Request};
-use declarest_core::sync::{Resource, Session, lookup};
+use declarest_core::sync::{Resource, Session, Stop, lookup};
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 
 use super::delete;
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::{block_on, finish};
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::{PathArguments, Target};
 use crate::workspace::Workspace;
@@ -99,7 +100,7 @@ pub fn run(command: &RequestCommand, invocation: &Invocation) -> Result<(), Fail
     let (value, descriptor) = block_on(async {
         let workspace = Workspace::connected(invocation).await?;
         let call = Call { method, target: &target, headers, workspace: &workspace };
-        call.send(input).await
+        if writes { finish(&Stop::default(), call.send(input)).await } else { call.send(input).await }
     })?;
     if command.prints_footer() && invocation.settings.verbosity == 0 {
         return Ok(());
@@ -114,7 +115,7 @@ fn delete(arguments: &DeleteRequestArguments, invocation: &Invocation) -> Result
     let target = arguments.path.target(invocation)?;
     block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        delete::on_server(&workspace, &target.path, arguments.recursive).await
+        delete::on_server(&workspace, &target.path, arguments.recursive, invocation).await
     })
 }
 

@@ -1,17 +1,31 @@
 //! The target resources of commands that compare or write.
 
+use std::sync::Arc;
+
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::path::LogicalPath;
-use declarest_core::repository;
-use declarest_core::sync::{self, Resource, Selection, Session, Subject};
+use declarest_core::payload::Descriptor;
+use declarest_core::repository::{self, EntryKind, GitTree, RepositoryError, ResourceFile, Undeclared};
+use declarest_core::sync::{
+    self, Candidate, Options, PruneLimit, Resource, Selection, Session, Subject, SyncError,
+};
 
 use crate::error::Failure;
+use crate::hint::similar_path;
 use crate::input::Payload;
+use crate::invocation::Invocation;
+use crate::repository::{Contact, explained, worktree};
 use crate::workspace::Workspace;
 
 /// Returns the subject of a plan for the server of `session`.
-pub fn subject(session: &Session, path: &str, recursive: bool) -> Subject {
-    Subject { server: session.client.address(), path: path.to_owned(), recursive }
+pub fn subject(session: &Session, path: &str, recursive: bool, prune: bool) -> Subject {
+    Subject { server: session.client.address(), path: path.to_owned(), recursive, prune }
+}
+
+/// Returns the options of a run that may delete withdrawn resources. The user has seen the plan or confirmed it, so there
+/// is no other limit.
+pub fn pruning() -> Options {
+    Options { prune_limit: PruneLimit::Count(usize::MAX), allow_empty: true, ..Options::default() }
 }
 
 /// The target resources.
@@ -36,7 +50,33 @@ impl Targets {
         if below > 0 {
             message = format!("{message}; add --recursive for the {below} below its collections");
         }
-        Err(Failure::Failed { category: Category::NotFound, message })
+        let failure = Failure::new(Category::NotFound, message).at(path.as_str());
+        Err(failure.with_hint(|_| similar_path(workspace.tree.as_ref(), path)))
+    }
+
+    /// Like [`Self::declared`] with `recursive`, and with the resources to delete because Git no longer declares them.
+    pub fn with_withdrawn(
+        workspace: &Workspace<'_>,
+        path: &LogicalPath,
+        invocation: &Invocation,
+    ) -> Result<Self, Failure> {
+        let checkout = worktree(workspace.context, Contact::None, "--prune")?;
+        // Files that are not committed could be the same resource under another path.
+        checkout.require_clean().map_err(explained)?;
+        let (mut candidates, mut hidden) = (Vec::new(), Vec::new());
+        for (undeclared, tree) in checkout.withdrawn(path)? {
+            match undeclared.hidden_by.clone() {
+                Some((file, kind)) => hidden.push(hides(undeclared.path, file, kind)),
+                None => candidates.extend(candidate(undeclared, tree, invocation)?),
+            }
+        }
+        if candidates.is_empty() && hidden.is_empty() {
+            return Self::declared(workspace, path, true);
+        }
+        let store = workspace.store()?;
+        let mut selection = Selection::full(store.tree(), path, true)?;
+        selection.broken.append(&mut hidden);
+        Ok(Self { selection: Selection { prune: candidates, ..selection }, single: false })
     }
 
     /// Like [`Self::declared`]; returns `None` if there are none.
@@ -93,6 +133,34 @@ impl Targets {
         let declared = files.filter_map(|file| sync::desired(session, file.clone()).ok());
         declared.chain(self.selection.given.iter().cloned()).collect()
     }
+}
+
+/// Returns a resource to delete. The last declaration states its id on the server, so it is kept if that cannot be read.
+fn candidate(
+    undeclared: Undeclared,
+    tree: GitTree,
+    invocation: &Invocation,
+) -> Result<Option<Candidate>, Failure> {
+    let Undeclared { path, file, .. } = undeclared;
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
+    let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
+    match repository::read_payload(&tree, &file) {
+        Ok(payload) => Ok(Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) })),
+        Err(error @ RepositoryError::Payload { .. }) => {
+            let warning =
+                format!("{path} is not deleted, because its last declaration cannot be read: {error}");
+            invocation.messages.warn(&warning);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the failure of a file that replaced the directory of a resource, so that it may still be declared.
+fn hides(path: LogicalPath, file: String, kind: EntryKind) -> sync::Failure {
+    let kind = if kind == EntryKind::File { "a file" } else { "a symbolic link or a submodule" };
+    let error = RepositoryError::Hidden { path: path.clone(), file, kind };
+    sync::Failure::new(path, sync::LIST, &SyncError::from(error))
 }
 
 /// Returns the path of a payload that was given for `path`: `path` if its alias or id matches or is unknown, otherwise

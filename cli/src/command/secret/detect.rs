@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::input::PayloadArguments;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::{Output, OutputPolicy};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;

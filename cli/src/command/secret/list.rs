@@ -7,7 +7,8 @@ use declarest_core::secrets::SecretKey;
 
 use super::open;
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
 
@@ -32,7 +33,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     shown.sort();
     if let (true, Some(path)) = (shown.is_empty(), path) {
         let message = format!("no secret of {path} found; \"declarest secret list\" shows all");
-        return Err(Failure::Failed { category: Category::NotFound, message });
+        return Err(Failure::new(Category::NotFound, message));
     }
     Ok(output.show(&shown, Some(&shown.join("\n")))?)
 }

@@ -11,7 +11,8 @@ use declarest_core::secrets::SecretStore;
 
 use crate::error::Failure;
 use crate::input::PayloadArguments;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 
 #[derive(Debug, Subcommand)]

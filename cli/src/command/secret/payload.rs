@@ -8,7 +8,8 @@ use declarest_core::secrets::{self, Scope, SecretReader};
 use super::open;
 use crate::error::Failure;
 use crate::input::{Payload, PayloadArguments};
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::{Output, OutputPolicy};
 
 /// Stores likely secrets, and prints the payload with placeholders.

@@ -8,7 +8,8 @@ use declarest_core::secrets::Secret;
 use super::key::KeyFlags;
 use super::open;
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::terminal;
 
 /// Maximum size of a value in bytes: that of a resource's payload.

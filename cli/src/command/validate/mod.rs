@@ -13,7 +13,8 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{DirTree, Mode, RepositoryError, Tree, write_atomically};
 
 use crate::error::Failure;
-use crate::invocation::{Invocation, block_on};
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
 use crate::output::{OutputPolicy, print};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;

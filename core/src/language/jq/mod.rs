@@ -67,7 +67,7 @@ pub(crate) enum Failure {
     Evaluation(String),
     Stopped(StopReason),
     Result(&'static str),
-    ResourceOutsideList,
+    NoReader,
     ResourcePath(Option<PathError>),
     Resource(LogicalPath, ResourceError),
 }
@@ -158,6 +158,54 @@ impl Program {
             meter.step().map_err(|_| meter.failure())?;
         }
         Ok(())
+    }
+}
+
+/// A jq expression of a user about a result.
+#[derive(Debug)]
+pub struct Query(Program);
+
+/// A query has no result.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The expression fails for this input, for the reason in the text.
+    #[error("the jq expression fails: {0}")]
+    Evaluation(String),
+    /// The evaluation exceeds a limit.
+    #[error("the jq expression was stopped: {0}")]
+    Stopped(StopReason),
+    /// An output has no form as a value.
+    #[error("the jq expression has an unusable result: {0}")]
+    Result(&'static str),
+    /// The interpreter failed.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+}
+
+impl Query {
+    /// Compiles an expression.
+    pub fn compile(text: &str) -> Result<Self, ExpressionError> {
+        Program::compile(text, Origin::Metadata).map(Self)
+    }
+
+    /// Returns all outputs for `input`.
+    pub fn run(&self, input: &Value) -> Result<Vec<Value>, QueryError> {
+        let (mut budget, mut outputs) = (OUTPUT_LIMIT, Vec::new());
+        let run = || {
+            self.0.each_output(input, None, &Meter::start(None, TIME_LIMIT), |output| {
+                outputs.push(convert::from_jq(output, &mut budget)?);
+                Ok(ControlFlow::Continue(()))
+            })
+        };
+        on_large_stack(run)?.map_err(|failure| match failure {
+            Failure::Evaluation(reason) => QueryError::Evaluation(reason),
+            Failure::Stopped(reason) => QueryError::Stopped(reason),
+            Failure::Result(reason) => QueryError::Result(reason),
+            Failure::NoReader | Failure::ResourcePath(_) | Failure::Resource(..) => {
+                QueryError::Evaluation("resource() is for transforms".to_owned())
+            }
+        })?;
+        Ok(outputs)
     }
 }
 

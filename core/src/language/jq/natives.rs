@@ -234,7 +234,7 @@ fn resource((mut context, _): Cv<'_, Machine>) -> ValXs<'_, Val> {
 }
 
 fn read(meter: &Meter<'_>, argument: &Val) -> Result<Val, Ended> {
-    let Some(reader) = meter.resources else { return Err(meter.end(Failure::ResourceOutsideList)) };
+    let Some(reader) = meter.resources else { return Err(meter.end(Failure::NoReader)) };
     let text = match argument {
         Val::TStr(text) => std::str::from_utf8(text).ok(),
         _ => None,

@@ -13,7 +13,7 @@ pub type ResourceError = Arc<dyn Categorized + Send + Sync>;
 ///
 /// It is called on a thread outside of any async runtime and may block. Its time does not count against the time limit
 /// of the expression. The implementation is responsible for caching and the detection of cycles.
-pub trait ResourceReader: Sync {
+pub trait ResourceReader: Send + Sync {
     /// Returns the payload of the resource at `path`, like a complete read from the server.
     fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError>;
 }
@@ -21,7 +21,7 @@ pub trait ResourceReader: Sync {
 /// The inputs of an evaluation in addition to the payload.
 #[derive(Clone, Copy, Default)]
 pub struct Context<'a> {
-    /// The reader for `resource("path")`. It is set for lists only; without it, the function is an error.
+    /// The reader for `resource("path")`; without it, the function is an error.
     pub resources: Option<&'a dyn ResourceReader>,
     /// The value of the variable `$observed`; null if it is not set.
     pub observed: Option<&'a Value>,

@@ -263,7 +263,7 @@ fn results_outside_of_the_model(#[case] text: &str, #[case] expected: &str) {
 #[case(".[-5] = 1", "[7001]", "an array index is out of bounds")]
 #[case("(. + 1) = 1", "7001", "is not a path")]
 #[case(".a = 1", "7001", "cannot index a number with a string")]
-#[case("resource(\"/a\")", "null", "ResourceOutsideList")]
+#[case("resource(\"/a\")", "null", "NoReader")]
 fn messages_do_not_contain_values(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
     let message = message(text, input);
     assert!(message.contains(expected), "{message}");

@@ -43,6 +43,8 @@ pub struct Resolved {
     pub write_only_attributes: Vec<Pointer>,
     /// The attributes that a create leaves out.
     pub deferred_attributes: Vec<Pointer>,
+    /// The attributes whose change replaces the resource.
+    pub replace_on: Vec<Pointer>,
     /// The templates of the paths that are written before the resource.
     pub depends_on: Vec<String>,
     /// The attributes that are kept in their own files.
@@ -168,6 +170,7 @@ impl Resolved {
         self.on_remove = layer.on_remove.clone().or_else(|| self.on_remove.take());
         replace(&mut self.write_only_attributes, layer.write_only_attributes.as_ref());
         replace(&mut self.deferred_attributes, layer.deferred_attributes.as_ref());
+        replace(&mut self.replace_on, layer.replace_on.as_ref());
         replace(&mut self.depends_on, layer.depends_on.as_ref());
         replace(&mut self.externalized_attributes, layer.externalized_attributes.as_ref());
         self.push_secrecy(layer);

@@ -80,6 +80,8 @@ pub struct ResourceSection {
     pub write_only_attributes: Option<Vec<Pointer>>,
     /// Attributes that a create leaves out. An update sets them after the rest of the run.
     pub deferred_attributes: Option<Vec<Pointer>>,
+    /// Attributes that an update cannot change. If one differs, the resource is deleted and created again.
+    pub replace_on: Option<Vec<Pointer>>,
     /// Templates of the paths of resources or collections that are written before this resource.
     pub depends_on: Option<Vec<String>>,
     /// Attributes that are kept in their own files.

@@ -49,6 +49,7 @@ impl Resolved {
             on_remove: self.on_remove.clone(),
             write_only_attributes: present(&self.write_only_attributes),
             deferred_attributes: present(&self.deferred_attributes),
+            replace_on: present(&self.replace_on),
             depends_on: present(&self.depends_on),
             externalized_attributes: present(&self.externalized_attributes),
             defaults,

@@ -85,6 +85,7 @@ impl Document {
                 ("requiredAttributes", is_filled(resource.required_attributes.as_ref())),
                 ("writeOnlyAttributes", is_filled(resource.write_only_attributes.as_ref())),
                 ("deferredAttributes", is_filled(resource.deferred_attributes.as_ref())),
+                ("replaceOn", is_filled(resource.replace_on.as_ref())),
                 ("secretAttributes", is_filled(resource.secret_attributes.as_ref())),
                 ("externalizedAttributes", is_filled(resource.externalized_attributes.as_ref())),
             ];
@@ -126,6 +127,7 @@ impl Checks<'_> {
         pointers("resource.requiredAttributes", resource.required_attributes.as_ref())?;
         pointers("resource.writeOnlyAttributes", resource.write_only_attributes.as_ref())?;
         pointers("resource.deferredAttributes", resource.deferred_attributes.as_ref())?;
+        pointers("resource.replaceOn", resource.replace_on.as_ref())?;
         for (index, path) in resource.depends_on.iter().flatten().enumerate() {
             let field = format!("resource.dependsOn[{index}]");
             if !path.starts_with('/') {

@@ -42,8 +42,8 @@ impl Condition {
             Failure::Evaluation(reason) => ConditionError::Evaluation { reason },
             Failure::Stopped(reason) => ConditionError::Stopped(reason),
             Failure::Result(reason) => ConditionError::Evaluation { reason: reason.to_owned() },
-            Failure::ResourceOutsideList | Failure::ResourcePath(_) | Failure::Resource(..) => {
-                let reason = "resource() works in the transforms of list only".to_owned();
+            Failure::NoReader | Failure::ResourcePath(_) | Failure::Resource(..) => {
+                let reason = "resource() works in transforms only".to_owned();
                 ConditionError::Evaluation { reason }
             }
         })
@@ -87,7 +87,7 @@ mod tests {
     #[case::early_error("error(\"first\"), true", "jq failed: first")]
     #[case::kinds(".secret + 1", "jq failed: cannot calculate with a string and a number")]
     #[case::too_deep("def f: [f]; f", "jq was stopped: its recursion or nesting is too deep")]
-    #[case::resource("resource(\"/a\")", "jq failed: resource() works in the transforms of list only")]
+    #[case::resource("resource(\"/a\")", "jq failed: resource() works in transforms only")]
     fn fails(#[case] jq: &str, #[case] message: &str) {
         let value = decode(PayloadType::Json, br#"{"secret": "hush"}"#).unwrap();
         assert_eq!(Condition::compile(jq).unwrap().holds(&value).unwrap_err().to_string(), message);

@@ -45,9 +45,9 @@ pub enum TransformError {
         /// The fault.
         reason: &'static str,
     },
-    /// `resource(…)` outside of a list.
-    #[error("transform step {step}: resource() works in the transforms of list only")]
-    ResourceOutsideList {
+    /// `resource(…)` where no server is read.
+    #[error("transform step {step}: resource() cannot be used here, because no server is read")]
+    NoReader {
         /// The step.
         step: usize,
     },
@@ -90,7 +90,7 @@ impl TransformError {
             | Self::Evaluation { step, .. }
             | Self::Stopped { step, .. }
             | Self::Result { step, .. }
-            | Self::ResourceOutsideList { step }
+            | Self::NoReader { step }
             | Self::ResourcePath { step, .. }
             | Self::Resource { step, .. } => Some(step),
             Self::BytesInput | Self::Panicked(_) => None,
@@ -102,7 +102,7 @@ impl TransformError {
             Failure::Evaluation(reason) => Self::Evaluation { step, reason },
             Failure::Stopped(reason) => Self::Stopped { step, reason },
             Failure::Result(reason) => Self::Result { step, reason },
-            Failure::ResourceOutsideList => Self::ResourceOutsideList { step },
+            Failure::NoReader => Self::NoReader { step },
             Failure::ResourcePath(source) => Self::ResourcePath { step, source },
             Failure::Resource(path, failure) => Self::Resource { step, path, failure },
         }
@@ -117,7 +117,7 @@ impl Categorized for TransformError {
             | Self::Evaluation { .. }
             | Self::Stopped { .. }
             | Self::Result { .. }
-            | Self::ResourceOutsideList { .. }
+            | Self::NoReader { .. }
             | Self::ResourcePath { .. } => Category::Validation,
             Self::Resource { failure, .. } => failure.category(),
             Self::Panicked(_) => Category::Internal,

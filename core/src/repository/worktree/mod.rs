@@ -6,6 +6,7 @@ mod origin;
 mod push;
 mod refresh;
 mod status;
+mod withdrawn;
 
 use std::fs;
 use std::io::ErrorKind;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
@@ -310,6 +311,25 @@ impl fmt::Debug for OpenApiLoader {
     }
 }
 
+/// Fetches a document once and checks it. Returns its bytes, for a caller that stores them.
+pub async fn download(client: &Client, source: &OpenApiSource) -> Result<Bytes, OpenApiLoadError> {
+    let bytes = match &source.0 {
+        Place::File(file) => read(file).await?,
+        Place::Url(url) => fetch(client, url, source, &[]).await?.body,
+    };
+    parsed(&source.to_string(), bytes.clone()).await?;
+    Ok(bytes)
+}
+
+async fn parsed(place: &str, bytes: Bytes) -> Result<Arc<OpenApi>, OpenApiLoadError> {
+    let place = place.to_owned();
+    shared::document(bytes).await.map_err(|error| match error {
+        Unshared::Document(source) => OpenApiLoadError::Document { place, source },
+        Unshared::Memory(shortage) => OpenApiLoadError::Memory { place, shortage },
+        Unshared::Interrupted => OpenApiLoadError::Interrupted { place },
+    })
+}
+
 async fn load(
     client: &Client,
     source: &OpenApiSource,
@@ -328,11 +348,7 @@ async fn load(
         }
     };
     let (place, of) = (source.to_string(), source.clone());
-    let document = shared::document(bytes.clone()).await.map_err(|error| match error {
-        Unshared::Document(source) => OpenApiLoadError::Document { place: place.clone(), source },
-        Unshared::Memory(shortage) => OpenApiLoadError::Memory { place: place.clone(), shortage },
-        Unshared::Interrupted => OpenApiLoadError::Interrupted { place: place.clone() },
-    })?;
+    let document = parsed(&place, bytes.clone()).await?;
     // Writing a large document takes long.
     let stored = tokio::task::spawn_blocking(move || {
         let mut fetched = FetchedOpenApi::new(document, of, answer.as_ref());

@@ -291,6 +291,9 @@ impl Wire {
                 format!("it requires a client certificate, but none is configured (TLS alert {alert:?})"),
                 Failure::Certificate,
             ),
+            None if error.is_connect() && proxy.is_none() => {
+                (format!("cannot connect to {}: {}", host(url), causes(error)), Failure::Connect)
+            }
             None if error.is_connect() => (causes(error), Failure::Connect),
             None => (causes(error), Failure::Interrupted),
         };
@@ -542,4 +545,10 @@ pub(super) fn pooled(builder: reqwest::ClientBuilder, connections: usize) -> req
         .http2_keep_alive_interval(KEEPALIVE)
         .http2_keep_alive_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Returns the host of a URL, with its port if that is not the usual one.
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }

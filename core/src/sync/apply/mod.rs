@@ -42,6 +42,8 @@ pub struct Execution {
     missing: BTreeSet<LogicalPath>,
     /// Created resources without their deferred attributes.
     deferred: BTreeSet<LogicalPath>,
+    /// Deleted resources that are created again.
+    replaced: BTreeSet<LogicalPath>,
     options: Options,
     former: Option<Arc<dyn Tree>>,
 }
@@ -55,12 +57,12 @@ impl Execution {
         let (slots, stop) = (Semaphore::new(session.client.max_concurrency()), stop.clone());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
-        let (report, missing, deferred) = Default::default();
-        Self { sender, tally, report, missing, deferred, options, former }
+        let (report, missing, deferred, replaced) = Default::default();
+        Self { sender, tally, report, missing, deferred, replaced, options, former }
     }
 
-    /// Tries the resources again that the server rejected before the run wrote others, which they may need, and sets
-    /// deferred attributes. Ends after a pass that writes nothing.
+    /// Tries the resources again that the server rejected before the run wrote others, which they may need, sets deferred
+    /// attributes, and creates resources that were deleted to replace them. Ends after a pass that writes nothing.
     pub async fn repeat(&mut self) {
         let mut written = 0;
         for _ in 0..PASSES {
@@ -93,9 +95,11 @@ impl Execution {
     }
 
     /// Removes and returns the resources to try again, with their failures: after progress, those that may lack another
-    /// one, and always those with deferred attributes.
+    /// one, and always those with deferred attributes and those that are replaced.
     fn take_again(&mut self, progress: bool) -> BTreeMap<LogicalPath, Option<Failure>> {
-        let mut again: BTreeMap<_, _> = self.deferred.iter().map(|path| (path.clone(), None)).collect();
+        let replaced = std::mem::take(&mut self.replaced).into_iter();
+        let mut again: BTreeMap<_, _> =
+            self.deferred.iter().cloned().chain(replaced).map(|path| (path, None)).collect();
         if self.options.intent != Intent::Converge || !progress {
             return again;
         }
@@ -143,7 +147,7 @@ impl Execution {
             let failed_parent = failed_parent.or_else(in_an_earlier_plan);
             Arc::clone(sender).send(action, failed_parent)
         };
-        let note = |action: &Action, outcome| match outcome {
+        let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) if self.tally.done(action, done) => self.report.stats.failed += 1,
             Ok(Done { step: Step::Create, deferred, .. }) => {
                 self.report.stats.created += 1;
@@ -183,9 +187,10 @@ impl Execution {
         });
         let sender = &self.sender;
         let work = |action, _| Arc::clone(sender).send(action, None);
-        let note = |action: &Action, outcome| match outcome {
+        let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) => {
-                self.tally.done(action, done);
+                self.report.stats.failed += usize::from(self.tally.done(action, done) && action.replaces());
+                self.replaced.extend(action.replaces().then(|| action.path.clone()));
                 self.report.stats.pruned += 1;
             }
             Err(error) => self.report.failures.push(action.failed(&error)),
@@ -208,6 +213,14 @@ impl Execution {
         hide(report.failures.iter_mut().chain(&mut report.unsettled), &sender.writer.session.secrets);
         report
     }
+}
+
+/// Reports the outcome of an action as progress, and returns it.
+fn shown(options: &Options, action: &Action, outcome: Result<Done, SyncError>) -> Result<Done, SyncError> {
+    if let Some(progress) = &options.progress {
+        progress.executed(&action.path, outcome.as_ref().ok().map(|done| done.step));
+    }
+    outcome
 }
 
 /// Returns the file that declares the resource at `path`.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use http::header::HeaderValue;
 
 use super::given::GivenIds;
-use crate::language::jq::Context;
 use crate::metadata::OperationName;
 use crate::path::LogicalPath;
 use crate::repository::RepositoryError;
@@ -26,6 +25,8 @@ pub struct Writer {
     /// Desired resources that the tree does not hold.
     pub given: HashMap<LogicalPath, Resource>,
     ids: GivenIds,
+    /// The contents of resources that others refer to, after the writes of the run.
+    referred: Arc<Remote>,
     pub recurrences: Option<Arc<Recurrences>>,
 }
 
@@ -34,14 +35,24 @@ impl Writer {
         // Answers from before the plan are stale here.
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
-        Self { session, given, ids: GivenIds::default(), recurrences }
+        let referred = Remote::new(&session);
+        Self { session, given, ids: GivenIds::default(), referred, recurrences }
     }
 
     /// Returns the request of `action` if it differs from the one in the plan: a create may have none in the plan, and
     /// a parent that was just created may have another name on the server.
     pub async fn prepare(&self, action: &Action) -> Result<Option<Box<Call>>, SyncError> {
-        let moved = self.ids.resolve(&action.path);
-        let waited = matches!(action.sending, Sending::WhenSent);
+        let (waited, at) = match &action.sending {
+            Sending::WhenSent(at) => (true, at.as_deref().cloned()),
+            _ => (false, None),
+        };
+        let moved = self.ids.resolve(&action.path).or(at);
+        if action.step == Step::Update && waited {
+            let desired = self.desired(&action.path).await?;
+            let observed = Remote::new(&self.session).read(&desired).await?;
+            let again = decided((action.step, action.reason), desired, observed).await?;
+            return Ok(again.and_then(Action::into_call));
+        }
         if action.step != Step::Create || moved.is_none() && !waited {
             return Ok(None);
         }
@@ -96,7 +107,11 @@ impl Writer {
             let missing = || RepositoryError::ResourceMissing { path: path.clone() };
             reserved_at(&self.session, path).await?.ok_or_else(missing)?
         };
-        self.session.resolved(desired).await
+        let resolved = self.session.resolved(desired).await?;
+        match self.referred.filled(resolved).await? {
+            (_, Some(lacking)) => Err(lacking),
+            (desired, None) => Ok(desired),
+        }
     }
 }
 
@@ -123,6 +138,7 @@ impl Attempt<'_> {
                 None => Err(error.into()),
             },
             (Err(error), Step::Update | Step::Delete) if error.is_gone() => self.send_elsewhere(error).await,
+            (Err(error), Step::Update) if error.is_about_fixed_attributes() => Err(SyncError::Fixed(error)),
             (Err(error), _) => Err(error.into()),
         }
     }
@@ -178,7 +194,7 @@ impl Attempt<'_> {
         let answer = response.decode_briefly(desired.rules.payload_type());
         let shows_all = move |desired: &Resource| {
             let evaluation = desired.evaluation()?;
-            let shown = evaluation.transform(OperationName::Get, answer, Context::default())?;
+            let shown = evaluation.transform(OperationName::Get, answer)?;
             Ok(evaluation.compare(&shown)?.is_empty())
         };
         if evaluated(desired.clone(), shows_all).await.unwrap_or(false) {
@@ -199,8 +215,10 @@ impl Attempt<'_> {
         if observed.payload.is_none() {
             return Err(SyncError::UnderWay(self.path(), self.expect().as_secs()));
         }
-        if let Some(update) = self.correction(desired, observed).await? {
-            self.exchange(&update).await?;
+        let found = observed.clone();
+        match self.correction(desired, observed).await? {
+            Some(update) => drop(self.exchange(&update).await?),
+            None => self.writer.referred.remember(&self.action.path, &found),
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, PRUNE, Resource, SyncError};
+use crate::language::reference::{Reference, references};
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 
@@ -44,12 +45,21 @@ pub struct Action {
 pub struct Dependencies(pub Vec<LogicalPath>);
 
 impl Resource {
-    /// Returns the paths that the resource depends on, if metadata states some.
+    /// Returns the paths that the resource depends on: those that metadata states, and those that its payload refers to.
     pub(crate) fn dependencies(&self) -> Result<Option<Box<Dependencies>>, SyncError> {
-        if self.rules.resolved().depends_on.is_empty() {
-            return Ok(None);
+        let mut paths = if self.rules.resolved().depends_on.is_empty() {
+            Vec::new()
+        } else {
+            self.evaluation()?.dependencies()?
+        };
+        // A malformed reference fails the resource when it is filled in.
+        let referred = references(&self.payload).unwrap_or_default();
+        for (_, Reference { path, .. }) in referred {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
         }
-        Ok(Some(Box::new(Dependencies(self.evaluation()?.dependencies()?))))
+        Ok((!paths.is_empty()).then(|| Box::new(Dependencies(paths))))
     }
 }
 
@@ -63,8 +73,10 @@ pub enum Sending {
     Nothing,
     /// The request exists.
     Ready(Box<Call>),
-    /// A create whose request is made when it is sent. Otherwise a first sync would hold all payloads and secrets.
-    WhenSent,
+    /// The request is made when it is sent: a create, because otherwise a first sync would hold all payloads and secrets;
+    /// or a create or update that needs the value of a resource which the run creates. Holds the path on the server if it
+    /// is known and differs.
+    WhenSent(Option<Box<LogicalPath>>),
     /// The request cannot be made. The run reports this error.
     Impossible(Box<SyncError>),
 }
@@ -95,6 +107,8 @@ pub enum Reason {
     Forced,
     /// It is equal.
     Equal,
+    /// It differs in an attribute that an update cannot change. It is deleted, and created again in the same run.
+    Replaced,
     /// It was declared once and is not declared now.
     Undeclared,
     /// The caller asked for exactly this.
@@ -137,6 +151,7 @@ impl Action {
             Step::Create => "create",
             Step::Update => "update",
             Step::Delete if self.reason == Reason::Requested => "delete",
+            Step::Delete if self.reason == Reason::Replaced => "replace",
             Step::Delete => PRUNE,
             Step::Skip => "read",
         };
@@ -151,6 +166,11 @@ impl Action {
     /// Whether the request cannot be made. The failures of the plan state the reason.
     pub fn is_impossible(&self) -> bool {
         self.impossible().is_some()
+    }
+
+    /// Whether the resource is deleted and created again.
+    pub fn replaces(&self) -> bool {
+        self.reason == Reason::Replaced
     }
 
     /// Returns the request if it exists.

@@ -6,9 +6,11 @@ use http::StatusCode;
 use serde::Serialize;
 
 use crate::error::{Categorized, Category, with_causes};
+use crate::language::reference::{Reference, ReferenceError};
 use crate::memory::Shortage;
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
+use crate::payload::pointer::Pointer;
 use crate::repository::{MAX_PAYLOAD, RepositoryError};
 use crate::secrets::ResolveError;
 use crate::server::ServerError;
@@ -47,6 +49,9 @@ pub enum SyncError {
     /// A resource that Git does not declare is kept, because it may be in use or be declared under another path.
     #[error("not deleted: {0}")]
     NotDeleted(String),
+    /// A resource of the server cannot be compared with all declared resources.
+    #[error("cannot determine whether Git declares {0}: {1}")]
+    Incomparable(LogicalPath, String),
     /// Two declared resources are the same one on the server. Holds the path of one and the name of the other.
     #[error("{0}: {1} declares the same resource; correct the id or the alias in one of the payloads")]
     Claimed(LogicalPath, String),
@@ -59,12 +64,35 @@ pub enum SyncError {
     /// resources.
     #[error("list of {0}: page {1}: {2}")]
     Page(LogicalPath, usize, #[source] Box<SyncError>),
+    /// The transforms of this resource need it themselves, or resources nest too deep.
+    #[error("{0} needs itself through resource(), or resources nest too deep")]
+    ReadCycle(LogicalPath),
+    /// A text in the payload begins like a reference and is malformed.
+    #[error("{0}: {1}")]
+    MalformedReference(LogicalPath, ReferenceError),
+    /// A reference in the payload has no value.
+    #[error("{resource}: cannot resolve {reference} at \"{at}\": {why}")]
+    Reference {
+        /// The resource.
+        resource: LogicalPath,
+        /// The place in its payload.
+        at: Pointer,
+        /// The reference.
+        reference: Box<Reference>,
+        /// The reason.
+        why: Unresolved,
+    },
     /// The list of this collection exceeds a limit, or its pages form a cycle.
     #[error("list of {0}: {1}")]
     UnboundedList(LogicalPath, String),
     /// A placeholder cannot be replaced. Nothing is sent, because it would overwrite the credential on the server.
     #[error("{}", with_causes(.0))]
     Secret(#[from] ResolveError),
+    /// The server refuses an update of attributes that cannot be changed.
+    #[error(
+        "{0}; if a resource must be deleted and created again to change this, state the attribute in resource.replaceOn"
+    )]
+    Fixed(ServerError),
     /// The answer to a create was lost, so its effect is unknown. It is not sent again: a later run searches for the
     /// resource.
     #[error("{0}: creation outcome unknown: {1}; {2}")]
@@ -82,7 +110,7 @@ pub enum SyncError {
     ParentFailed(LogicalPath, LogicalPath),
     /// The dependencies of the resource form a cycle of these paths, or lead to one.
     #[error(
-        "{0}: not written because of a cycle of dependencies: {cycle}; correct resource.dependsOn, or defer attributes",
+        "{0}: not written because of a cycle of dependencies: {cycle}; correct resource.dependsOn or references, or defer attributes",
         cycle = .1.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
     )]
     DependencyCycle(LogicalPath, Vec<LogicalPath>),
@@ -125,11 +153,21 @@ impl SyncError {
         ];
         match self {
             Self::ParentFailed(..) | Self::Undecided(_, Doubt::NoList) => true,
+            error if error.lacks().is_some() => true,
             Self::Unsure(..) => false,
             error => error
                 .of_server()
                 .and_then(ServerError::status)
                 .is_some_and(|status| status.is_client_error() && !OTHER_REASONS.contains(&status)),
+        }
+    }
+
+    /// Returns the other resource, if the server does not have it and the request needs its content.
+    pub(crate) fn lacks(&self) -> Option<&LogicalPath> {
+        match self {
+            Self::Reference { reference, why: Unresolved::Absent, .. } => Some(&reference.path),
+            Self::Metadata(error) => error.lacks(),
+            _ => None,
         }
     }
 
@@ -156,10 +194,15 @@ impl SyncError {
         self.of_server().is_some_and(ServerError::is_unreachable)
     }
 
+    /// Returns the status of the server if it decided the failure.
+    pub fn http_status(&self) -> Option<StatusCode> {
+        self.of_server().and_then(ServerError::status)
+    }
+
     /// Returns the error of the server or of the connection, if it is the cause.
     fn of_server(&self) -> Option<&ServerError> {
         match self {
-            Self::Server(error) => Some(error),
+            Self::Server(error) | Self::Fixed(error) => Some(error),
             Self::Unsure(_, lost, _) => Some(lost),
             Self::Undecided(_, Doubt::Failed(error)) | Self::Parent(_, error) => error.of_server(),
             Self::Page(_, _, source) => source.of_server(),
@@ -192,7 +235,7 @@ impl Categorized for SyncError {
         match self {
             Self::Repository(error) => error.category(),
             Self::Metadata(error) => error.category(),
-            Self::Server(error) => error.category(),
+            Self::Server(error) | Self::Fixed(error) => error.category(),
             Self::Secret(error) => error.category(),
             Self::Undecided(_, doubt) => doubt.category(),
             Self::Parent(_, source) => source.category(),
@@ -202,9 +245,14 @@ impl Categorized for SyncError {
                 category => category,
             },
             Self::Absent(_) => Category::NotFound,
+            Self::Reference { why: Unresolved::Failed(error), .. } => error.category(),
             Self::ListCycle(_)
+            | Self::ReadCycle(_)
+            | Self::MalformedReference(..)
+            | Self::Reference { .. }
             | Self::UnboundedList(..)
             | Self::DependencyCycle(..)
+            | Self::Incomparable(..)
             | Self::Memory(_, Shortage::TooLarge { .. }) => Category::Validation,
             Self::AmbiguousName(..)
             | Self::Contended(_)
@@ -219,6 +267,23 @@ impl Categorized for SyncError {
             Self::Task(..) => Category::Internal,
         }
     }
+}
+
+/// The reason why a reference has no value.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unresolved {
+    /// The server does not have the resource, which Git declares.
+    #[error("the server does not have the resource yet")]
+    Absent,
+    /// The server does not have the resource, and Git does not declare it.
+    #[error("the server does not have the resource, and Git does not declare it; correct the path")]
+    Undeclared,
+    /// The resource has no such value.
+    #[error("the resource has no value there on the server; correct the pointer")]
+    NoValue,
+    /// The resource cannot be read.
+    #[error("{0}")]
+    Failed(Arc<SyncError>),
 }
 
 /// The correction that identifies a resource by the id of its payload if its collection cannot be listed.

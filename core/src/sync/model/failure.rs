@@ -20,6 +20,9 @@ pub struct Failure {
     pub reason: FailureReason,
     /// The fault and the correction; never holds a secret.
     pub message: String,
+    /// The status of the server, if it decided the failure.
+    #[serde(skip)]
+    pub http_status: Option<u16>,
     /// Whether something that the run writes later may be missing.
     #[serde(skip)]
     pub may_pass: bool,
@@ -35,7 +38,14 @@ impl Failure {
     /// Returns a failure of `operation` on `path`.
     pub fn new(path: LogicalPath, operation: &'static str, error: &SyncError) -> Self {
         let message = visible(&error.to_string()).into_owned();
-        Self { path, operation, reason: error.reason(), message, may_pass: error.may_lack_another() }
+        let http_status = error.http_status().map(|status| status.as_u16());
+        let may_pass = error.may_lack_another();
+        Self { path, operation, reason: error.reason(), message, http_status, may_pass }
+    }
+
+    /// Returns a failure that neither a request caused nor a later write of the run can remove.
+    pub fn local(path: LogicalPath, operation: &'static str, reason: FailureReason, message: String) -> Self {
+        Self { path, operation, reason, message, http_status: None, may_pass: false }
     }
 }
 

@@ -8,6 +8,7 @@ mod failure;
 mod identity;
 mod knowledge;
 mod options;
+mod progress;
 mod recurrence;
 mod report;
 mod resource;
@@ -17,7 +18,7 @@ mod stop;
 mod written;
 
 pub use self::{
-    absence::*, action::*, error::*, failure::*, identity::*, knowledge::*, options::*, recurrence::*,
-    report::*, resource::*, selection::*, session::*, stop::*, written::*,
+    absence::*, action::*, error::*, failure::*, identity::*, knowledge::*, options::*, progress::*,
+    recurrence::*, report::*, resource::*, selection::*, session::*, stop::*, written::*,
 };
 pub(super) use call::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Recurrences, WrittenValues};
+use super::{Progress, Recurrences, WrittenValues};
 
 /// Whether a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +79,8 @@ pub struct Options {
     pub recurrences: Option<Arc<Recurrences>>,
     /// The record of write-only attributes, from the session.
     pub written: Option<Arc<WrittenValues>>,
+    /// The receiver of the progress.
+    pub progress: Option<Arc<dyn Progress>>,
 }
 
 impl Options {

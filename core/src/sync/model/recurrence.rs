@@ -180,7 +180,7 @@ impl Recurrences {
         let held = self.unsettled.iter().filter(|(_, unsettled)| unsettled.is_held());
         let failure = |(path, unsettled): (&LogicalPath, &Unsettled)| {
             let (reason, message) = (FailureReason::NeverConverges, unsettled.message(path));
-            Failure { path: path.clone(), operation: "update", reason, message, may_pass: false }
+            Failure::local(path.clone(), "update", reason, message)
         };
         held.map(failure).collect()
     }
@@ -215,13 +215,19 @@ impl Tally {
             self.skipped(&action.path);
             return true;
         }
-        self.seen.unsettled.remove(&action.path);
-        let Some(mark) = action.mark.as_ref().filter(|_| done.step == Step::Update) else { return false };
-        if done.without_effect == Some(true) {
+        // A create may be the second half of a replacement.
+        if action.step != Step::Create {
+            self.seen.unsettled.remove(&action.path);
+        }
+        let replaces = action.replaces();
+        let mark = action.mark.as_ref().filter(|_| replaces || done.step == Step::Update);
+        let Some(mark) = mark else { return false };
+        let is_repeated = replaces && self.earlier.has_corrected(&action.path, mark);
+        if is_repeated || done.without_effect == Some(true) {
             return self.without_effect(action, mark);
         }
         self.seen.corrected.insert(mark.clone());
-        if done.without_effect.is_none() {
+        if done.without_effect.is_none() && !replaces {
             self.skipped(&action.path);
         }
         false

@@ -1,5 +1,6 @@
 //! The desired and the observed state of one resource.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use http::Method;
 use http::header::{HeaderValue, IF_MATCH};
 
 use super::SyncError;
+use crate::language::jq::ResourceReader;
 use crate::memory::Share;
 use crate::metadata::document::Resolved;
 use crate::metadata::{Evaluation, Identity, OperationName, Rendered, Rules, Subject};
@@ -37,6 +39,24 @@ pub struct Resource {
     pub seeded: bool,
     /// The memory that the payload occupies.
     pub held: Share,
+    /// The reader of other resources for the jq of its transforms.
+    pub reading: Option<JqReader>,
+}
+
+/// Reads other resources for jq.
+#[derive(Clone)]
+pub struct JqReader(Arc<dyn ResourceReader>);
+
+impl JqReader {
+    pub(crate) fn new(reader: Arc<dyn ResourceReader>) -> Self {
+        Self(reader)
+    }
+}
+
+impl fmt::Debug for JqReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JqReader")
+    }
 }
 
 /// The state of a resource on the server.
@@ -93,15 +113,16 @@ impl Resource {
     pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
         let identity = rules.identify(&path, &payload)?;
         let (payload, secrets) = (Arc::new(payload), Arc::default());
-        let (declared, descriptor, seeded, held) = (None, None, false, Share::default());
-        Ok(Self { path, declared, rules, identity, payload, descriptor, secrets, seeded, held })
+        let (declared, descriptor, seeded, held, reading) = (None, None, false, Share::default(), None);
+        Ok(Self { path, declared, rules, identity, payload, descriptor, secrets, seeded, held, reading })
     }
 
     /// Returns its rules, applied to it.
     pub fn evaluation(&self) -> Result<Evaluation<'_>, SyncError> {
         let Self { path, identity, payload, descriptor, .. } = self;
         let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
-        let evaluation = self.rules.on_resource(subject)?;
+        let reader = self.reading.as_ref().map(|reading| reading.0.as_ref());
+        let evaluation = self.rules.on_resource(subject)?.reading(reader);
         Ok(match self.declared.as_ref().and_then(LogicalPath::parent) {
             Some(collection) => evaluation.declared_in(&collection)?,
             None => evaluation,

@@ -89,5 +89,5 @@ fn unreadable(path: LogicalPath, error: RepositoryError) -> Failure {
     // A directory that cannot be entered may hide any number of resources.
     let hidden = matches!(error, RepositoryError::DirectoryName { .. } | RepositoryError::NameNotUtf8 { .. });
     let operation = if hidden { LIST } else { "read" };
-    Failure { path, operation, reason, message: SyncError::from(error).to_string(), may_pass: false }
+    Failure::local(path, operation, reason, SyncError::from(error).to_string())
 }

@@ -11,7 +11,8 @@ use std::sync::{Arc, PoisonError};
 use futures::StreamExt as _;
 use tokio::sync::OnceCell;
 
-use super::server::{Remote, cell};
+use super::once::cell;
+use super::server::Remote;
 use crate::metadata::Entry;
 use crate::path::LogicalPath;
 use crate::payload::Value;

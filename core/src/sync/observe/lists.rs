@@ -1,14 +1,14 @@
 //! Lists of collections, read once per run.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use http::StatusCode;
-use tokio::runtime::Handle;
 
+use super::once::cell;
 use super::pages::{LIST_BOUNDS, Pages};
-use super::server::{Once, Remote, cell, decoded};
-use crate::error::{Categorized, Category};
-use crate::language::jq::{Context, ResourceError, ResourceReader};
+use super::references::Reader;
+use super::server::{Remote, decoded};
+use crate::error::{Categorized as _, Category};
 use crate::memory::Share;
 use crate::metadata::{
     Entries, Listing, MetadataError, NextPage, OperationName, Rules, Shape, replace_parameters,
@@ -25,8 +25,22 @@ const MAX_NESTING: usize = 8;
 impl Remote {
     /// Returns the answer of the list of `collection`. The first caller reads it.
     pub(super) async fn listed(&self, collection: &LogicalPath) -> Arc<ListAnswer> {
+        if let Some(current) = &self.current
+            && self.has_rules_of(current, collection).await
+        {
+            if let Some(declared) = self.declared_at(collection) {
+                current.note_declared(collection.clone(), declared);
+            }
+            return Box::pin(current.listed(collection)).await;
+        }
         let ask = || async { Arc::new(answer(Box::pin(self.read_list(collection)).await)) };
         Arc::clone(cell(&self.lists, collection).get_or_init(ask).await)
+    }
+
+    /// Whether `other` has the same rules for `collection`, so that its list shows the same.
+    async fn has_rules_of(&self, other: &Self, collection: &LogicalPath) -> bool {
+        let (own, others) = (self.rules(collection).await, other.rules(collection).await);
+        matches!((own, others), (Ok(own), Ok(others)) if own.digest() == others.digest())
     }
 
     /// Reads all pages of the list of `collection`.
@@ -35,17 +49,14 @@ impl Remote {
             return Err(SyncError::ListCycle(collection.clone()));
         }
         let rules = self.rules(collection).await?;
-        let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner).get(collection).cloned();
-        let declared = declared.unwrap_or_else(|| collection.clone());
+        let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
         let evaluation = rules.on_collection(collection)?.declared_in(&declared)?;
         let mut request = request(&evaluation, OperationName::List, &Value::Null)?;
         let transforms = Arc::new(Transforms {
             collection: collection.clone(),
             declared,
             rules: Arc::clone(&rules),
-            remote: self.nested(collection),
-            runtime: Handle::current(),
-            known: Once::default(),
+            reader: self.nested(collection).reader(),
         });
         let mut pages = Pages::new(&rules, collection, LIST_BOUNDS);
         let (mut asked, mut held) = (Ok(request.clone()), Vec::new());
@@ -119,35 +130,22 @@ fn answer(read: Result<List, SyncError>) -> ListAnswer {
     })
 }
 
-/// The transforms of one list, which run on each page separately. Their jq may read resources, each of them once.
+/// The transforms of one list, which run on each page separately.
 struct Transforms {
     collection: LogicalPath,
     declared: LogicalPath,
     rules: Arc<Rules>,
-    remote: Remote,
-    runtime: Handle,
-    known: Once<Result<Value, ResourceError>>,
+    reader: Reader,
 }
 
 impl Transforms {
     async fn run(self: &Arc<Self>, answer: Value) -> Result<Value, SyncError> {
         let list = Arc::clone(self);
         let transform = move || {
-            let context = Context { resources: Some(list.as_ref()), ..Context::default() };
             let evaluation = list.rules.on_collection(&list.collection)?.declared_in(&list.declared)?;
-            Ok(evaluation.transform(OperationName::List, answer, context)?)
+            Ok(evaluation.reading(Some(&list.reader)).transform(OperationName::List, answer)?)
         };
         // The jq waits for the resources that it reads.
         if self.rules.runs_jq() { blocking(self.collection.clone(), transform).await } else { transform() }
-    }
-}
-
-impl ResourceReader for Transforms {
-    fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError> {
-        let read = || async {
-            let observed = self.remote.get(path).await.map_err(|error| Arc::new(error) as ResourceError)?;
-            Ok(observed.payload.unwrap_or_default())
-        };
-        self.runtime.block_on(async { cell(&self.known, path).get_or_init(read).await.clone() })
     }
 }

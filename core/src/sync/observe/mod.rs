@@ -4,27 +4,34 @@
 //! ```text
 //! desired          desired resources, with defaults and secrets
 //! lookup           a declared resource by its names on the server
+//! once, contents   results that tasks share; contents for references
 //! server           one request and its decoded answer
+//! references       the contents of other resources, for references and jq
 //! pages, lists     complete lists, read once per run
 //! parents          the addresses of the parents of a resource on the server
-//! remote           one resource, decided by `model::absence`; the jq of lists may also read it
+//! remote           one resource, decided by `model::absence`; references and jq may also read it
 //! bulk             many resources by the list of their collection
 //! recheck          repeats the requests of a settled run
 //! ```
 
 mod bulk;
+mod contents;
 mod desired;
 mod lists;
 mod lookup;
+mod once;
 mod pages;
 mod parents;
 mod recheck;
+mod references;
 mod remote;
 mod server;
 
 pub use bulk::*;
+pub(crate) use contents::Expected;
 pub use desired::*;
 pub use lookup::*;
 pub use recheck::*;
+pub(crate) use references::refers;
 pub use remote::*;
 pub use server::*;

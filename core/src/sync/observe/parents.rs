@@ -6,7 +6,8 @@
 use std::sync::{Arc, PoisonError};
 
 use super::desired::desired_at;
-use super::server::{Place, Remote, cell};
+use super::once::cell;
+use super::server::{Place, Remote};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::sync::model::{Doubt, ListAnswer, Match, Observed, Resource, SyncError, Wanted};

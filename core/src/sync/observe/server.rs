@@ -5,9 +5,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::OnceCell;
 
-use crate::language::jq::Context;
+use super::contents::References;
+use super::once::Once;
 use crate::memory::{self, LIGHT, Pool, Share, Shortage};
 use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
@@ -19,14 +19,6 @@ use crate::sync::model::{
     Verdict, Version, Wanted, judge, request,
 };
 use crate::sync::tasks::{blocking, evaluated};
-
-/// Values that are determined once per run, by path.
-pub(super) type Once<T> = Arc<Mutex<HashMap<LogicalPath, Arc<OnceCell<T>>>>>;
-
-/// Returns the cell of `path`. The first caller determines its value, and the others wait.
-pub(super) fn cell<T>(known: &Once<T>, path: &LogicalPath) -> Arc<OnceCell<T>> {
-    Arc::clone(known.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default())
-}
 
 /// The path on the server, and the doubt if its parents may have other ids.
 pub(super) type Place = (LogicalPath, Option<Doubt>);
@@ -48,6 +40,10 @@ pub struct Remote {
     /// The paths that have resources of the run below them.
     pub(super) parents: Arc<Parents>,
     pub(super) former: Arc<Former>,
+    /// The values of resources that others refer to.
+    pub(super) references: Arc<References>,
+    /// The server with the rules of the run, if this one has the rules of an earlier revision.
+    pub(super) current: Option<Arc<Self>>,
 }
 
 /// The hashes of the paths that have selected resources below them. Two paths with one hash only share a result that
@@ -96,8 +92,21 @@ impl Remote {
     /// Returns the server for a run after earlier ones. Records all reads in `transcript`.
     pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
         let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
-        let (lists, places, declared, absent, parents) = Default::default();
-        Self { session, transcript, lists, within, places, declared, absent, parents, former }
+        let (lists, places, declared, absent, parents, references) = Default::default();
+        let current = None;
+        Self {
+            session,
+            transcript,
+            lists,
+            within,
+            places,
+            declared,
+            absent,
+            parents,
+            former,
+            references,
+            current,
+        }
     }
 
     /// Returns the server for a run over `selection`.
@@ -106,9 +115,9 @@ impl Remote {
     }
 
     /// Returns the same server with the rules of another revision, in `session`.
-    pub(crate) fn at_revision(&self, session: &Session) -> Arc<Self> {
+    pub(crate) fn at_revision(self: &Arc<Self>, session: &Session) -> Arc<Self> {
         let other = Self::following(session, Transcript::new(false), Former::default());
-        Arc::new(Self { parents: Arc::clone(&self.parents), ..other })
+        Arc::new(Self { parents: Arc::clone(&self.parents), current: Some(Arc::clone(self)), ..other })
     }
 
     /// Returns the server for reads that the list of `collection` waits for. These reads share no cells with the reads
@@ -121,6 +130,11 @@ impl Remote {
     /// Records the path in the repository of a path with the ids of parents.
     pub(super) fn note_declared(&self, located: LogicalPath, declared: LogicalPath) {
         self.declared.lock().unwrap_or_else(PoisonError::into_inner).insert(located, declared);
+    }
+
+    /// Returns the path in the repository of a path with the ids of parents.
+    pub(super) fn declared_at(&self, located: &LogicalPath) -> Option<LogicalPath> {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner).get(located).cloned()
     }
 
     /// Sends a read, unless its answer is already known.
@@ -141,6 +155,7 @@ impl Remote {
 
     /// Reads the resource at the address that its rules state.
     pub(crate) async fn read_at(&self, at: &Resource) -> Result<Observed, SyncError> {
+        let at = &self.with_reader(at);
         if let (Some(declared), Some(collection)) =
             (at.declared.as_ref().and_then(LogicalPath::parent), at.path.parent())
         {
@@ -171,7 +186,7 @@ impl Remote {
             if status.is_client_error() {
                 return Ok(None);
             }
-            Ok(Some(at.evaluation()?.transform(OperationName::Get, answer, Context::default())?))
+            Ok(Some(at.evaluation()?.transform(OperationName::Get, answer)?))
         };
         let Some(payload) = evaluated(at.clone(), transform).await? else {
             return Err(self.session.client.rejection(&request, &response).into());
@@ -196,9 +211,8 @@ impl Remote {
         match judge(&question, Address::NotAsked, &list) {
             Verdict::Present(entry) => {
                 let (found, payload) = (at.with_remote_id(&entry.remote_id), entry.payload.clone());
-                let transform = move |at: &Resource| {
-                    Ok(at.evaluation()?.transform(OperationName::Get, payload, Context::default())?)
-                };
+                let transform =
+                    move |at: &Resource| Ok(at.evaluation()?.transform(OperationName::Get, payload)?);
                 let payload = evaluated(found.clone(), transform).await?;
                 Ok(Observed::new(found, Some(payload)))
             }

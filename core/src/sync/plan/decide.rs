@@ -56,7 +56,10 @@ fn converge(
 /// Returns the action for one resource according to `options`.
 pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) -> Result<Action, SyncError> {
     let mut action = match options.intent {
-        Intent::Converge => converge(desired, observed, options.force, options.written.as_deref())?,
+        Intent::Converge => {
+            let action = converge(desired, observed, options.force, options.written.as_deref())?;
+            if must_replace(desired, &action) { replacement(desired, observed, action)? } else { action }
+        }
         // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
         Intent::Update => requested(desired, Step::Update, Call::update(desired, observed)?),
@@ -81,7 +84,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     }
     let hides = conceal(&mut action, &secrets);
     if let Some(recurrences) = &options.recurrences
-        && action.reason == Reason::Different
+        && matches!(action.reason, Reason::Different | Reason::Replaced)
     {
         let concealed = (!secrets.is_empty()).then(|| secrets.conceal(desired.payload.as_ref().clone()));
         let payload = concealed.as_ref().unwrap_or(&desired.payload);
@@ -93,6 +96,27 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         action.mark = Some(mark);
     }
     Ok(action)
+}
+
+/// Whether an update cannot correct a difference of `action`, according to metadata.
+fn must_replace(desired: &Resource, action: &Action) -> bool {
+    let fixed = &desired.rules.resolved().replace_on;
+    action.step == Step::Update
+        && action.differences.iter().any(|difference| {
+            let at = Pointer::parse(&difference.path).unwrap_or_default();
+            fixed.iter().any(|fixed| {
+                at.tokens().starts_with(fixed.tokens()) || fixed.tokens().starts_with(at.tokens())
+            })
+        })
+}
+
+/// Returns the deletion of a resource that the run creates again.
+fn replacement(desired: &Resource, observed: &Observed, update: Action) -> Result<Action, SyncError> {
+    let delete = Action { step: Step::Delete, reason: Reason::Replaced, sending: Sending::Nothing, ..update };
+    Ok(match Call::delete(desired, observed)? {
+        Some(call) => delete.sending(Ok(call)),
+        None => delete,
+    })
 }
 
 fn requested(desired: &Resource, step: Step, call: Call) -> Action {
@@ -150,6 +174,10 @@ pub fn decide_again(
     observed: &Observed,
 ) -> Result<Option<Action>, SyncError> {
     match action {
+        (Step::Delete, Reason::Replaced) => {
+            let action = Action::new(desired.path.clone(), Step::Delete, Reason::Replaced);
+            Ok(Call::delete(desired, observed)?.map(|call| action.sending(Ok(call))))
+        }
         (Step::Delete, _) => prune(desired, observed),
         (Step::Update, Reason::Requested) => {
             Ok(Some(requested(desired, Step::Update, Call::update(desired, observed)?)))
@@ -177,19 +205,8 @@ mod tests {
         let path = LogicalPath::parse("/shops/rio").unwrap();
         let rules = Metadata::conventions();
         let payload = parse(json);
-        let identity = rules.identify(&path, &payload).unwrap();
         let descriptor = Some(Descriptor::from_extension(".json"));
-        Resource {
-            path,
-            declared: None,
-            descriptor,
-            payload: Arc::new(payload),
-            identity,
-            rules,
-            secrets: Arc::default(),
-            seeded: false,
-            held: crate::memory::Share::default(),
-        }
+        Resource { descriptor, ..Resource::named(path, rules, payload).unwrap() }
     }
 
     fn observed(desired: &Resource, json: Option<&str>) -> Observed {

@@ -11,7 +11,7 @@ pub(super) mod decide;
 mod prune;
 pub(super) mod saved;
 pub(super) mod survey;
-mod undeclared;
+pub(super) mod undeclared;
 
 use std::collections::HashMap;
 
@@ -67,7 +67,9 @@ impl Plan {
         self.actions.sort_by(|a, b| a.path.cmp(&b.path));
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
         self.spare_below_occupied();
-        let is_doomed = |action: &&Action| action.step == Step::Delete && action.reason == Reason::Undeclared;
+        let is_doomed = |action: &&Action| {
+            action.step == Step::Delete && matches!(action.reason, Reason::Undeclared | Reason::Replaced)
+        };
         let doomed: Vec<LogicalPath> =
             self.actions.iter().filter(is_doomed).map(|action| action.path.clone()).collect();
         self.prune_refused = prune::check(&doomed, self.declared, self.whole_scope, options);

@@ -55,7 +55,10 @@ impl Plan {
         let count = |step| self.actions.iter().filter(|action| action.step == step).count();
         let [create, update, delete, skipped] =
             [Step::Create, Step::Update, Step::Delete, Step::Skip].map(count);
-        Summary { create, update, delete, unchanged: self.unchanged + skipped }
+        // A replacement is a deletion and a create.
+        let replaced =
+            self.actions.iter().filter(|action| action.replaces() && action.step == Step::Delete).count();
+        Summary { create: create + replaced, update, delete, unchanged: self.unchanged + skipped }
     }
 
     /// Whether the plan changes nothing.
@@ -74,6 +77,9 @@ pub struct Subject {
     pub path: String,
     /// Whether the plan includes everything below the path.
     pub recursive: bool,
+    /// Whether the plan deletes resources that Git no longer declares.
+    #[serde(default)]
+    pub prune: bool,
 }
 
 /// The content of a plan file; `P` is the type of the steps.

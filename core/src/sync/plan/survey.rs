@@ -2,9 +2,10 @@
 //! all resources.
 
 use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
@@ -13,6 +14,7 @@ use tracing::{Instrument as _, Span};
 
 use super::Plan;
 use super::decide::decide_for;
+use super::saved;
 use super::undeclared::{Candidates, Fate};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
@@ -22,7 +24,7 @@ use crate::sync::model::{
     Action, Candidate, Doubt, Failure, Intent, Observed, Options, PRUNE, Reason, Resource, Selection,
     Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
-use crate::sync::observe::{Bulk, Former, Remote, loaded};
+use crate::sync::observe::{Bulk, Expected, Former, Remote, loaded, refers};
 use crate::sync::tasks::{self, evaluated};
 
 /// A part of a survey ends after this time. Its actions are applied before the next part is read. So a run that is
@@ -146,7 +148,20 @@ impl Surveyor {
         let loaded = loaded.map(|(path, desired)| Item::Desired(path, desired));
         let given = selection.given.into_iter();
         let given = given.map(|resource| Item::Desired(resource.path.clone(), Ok(resource)));
-        Box::pin(loaded.chain(futures::stream::iter(given)).fuse())
+        // Resources that refer to others come last, so that the others are read only once.
+        let referring = Arc::new(Mutex::new(Vec::new()));
+        let (later, last) = (Arc::clone(&referring), referring);
+        let plain = loaded.chain(futures::stream::iter(given)).filter_map(move |item| {
+            let waits = matches!(&item, Item::Desired(_, Ok(desired)) if refers(desired));
+            if waits {
+                lock(&later).push(item);
+                return ready(None);
+            }
+            ready(Some(item))
+        });
+        let last =
+            futures::stream::once(async move { futures::stream::iter(std::mem::take(&mut *lock(&last))) });
+        Box::pin(plain.chain(last.flatten()).fuse())
     }
 
     /// Processes each item in its own task, so that all cores decode and compare, and adds the decisions to `plan`.
@@ -175,8 +190,9 @@ impl Surveyor {
                     };
                     first = first.or_else(|| Some(item.subject().0.clone()));
                     let (surveyor, item) = (Arc::clone(&shared), self.named_once(item));
+                    let expected = self.expected(&item);
                     let span = span.get_or_insert_with(spans::plan).clone();
-                    running.spawn(async move { surveyor.look(item).await }.instrument(span));
+                    running.spawn(async move { surveyor.look(item, expected).await }.instrument(span));
                 }
                 Some(looked) = tasks::next(&mut running) => self.add(looked, plan),
                 // The next item may wait for memory that the actions of this part hold.
@@ -247,35 +263,68 @@ impl Surveyor {
         Item::Desired(path, Ok(desired))
     }
 
-    async fn look(&self, item: Item) -> Looked {
+    /// Announces a resource that others may refer to.
+    fn expected(&self, item: &Item) -> Option<Expected> {
+        let Item::Desired(path, Ok(desired)) = item else { return None };
+        let is_plain = self.options.intent != Intent::Delete && !refers(desired);
+        is_plain.then(|| self.bulk.remote.expect(path)).flatten()
+    }
+
+    async fn look(&self, item: Item, expected: Option<Expected>) -> Looked {
         let (path, operation) = (item.subject().0.clone(), item.subject().1);
         let looked = async {
             self.stop.check(&path)?;
             match item {
-                Item::Desired(_, desired) => Ok(Fate::Needs(Box::new(self.look_at(desired?).await?))),
-                Item::Undeclared(candidate) => self.candidates.decide(candidate).await,
+                Item::Desired(_, desired) => {
+                    Ok(Fate::Needs(Box::new(self.look_at(desired?, expected).await?)))
+                }
+                Item::Undeclared(candidate) => Ok(self.sealed(self.candidates.decide(candidate).await?)),
             }
         };
         let outcome = self.stop.outcome(&path, looked.await);
         if operation != PRUNE {
             self.bulk.looked_at(&path);
         }
+        if let Some(progress) = &self.options.progress {
+            progress.compared(&path);
+        }
         outcome.map_err(|error| Failure::new(path, operation, &error))
     }
 
-    async fn look_at(&self, desired: Resource) -> Result<Action, SyncError> {
+    /// Adds the digest of a deletion, if the plan may be saved.
+    fn sealed(&self, mut fate: Fate) -> Fate {
+        if let Fate::Needs(action) = &mut fate
+            && self.options.sealable
+        {
+            action.content = Some(Box::new(saved::content(action)));
+        }
+        fate
+    }
+
+    async fn look_at(&self, desired: Resource, expected: Option<Expected>) -> Result<Action, SyncError> {
         let under_way = self.session.knowledge.expected(&desired.path);
         let depends_on = desired.dependencies()?;
         if self.defers && under_way.is_none() && self.bulk.is_known_absent(&desired) {
             let create = Action::new(desired.path, Step::Create, Reason::Missing);
-            return Ok(Action { depends_on, sending: Sending::WhenSent, ..create });
+            return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
         }
         let converges = self.options.intent == Intent::Converge;
+        let mut pending = None;
         let (desired, observed) = if self.options.intent == Intent::Delete {
             self.look_for_deletion(desired).await?
         } else {
             let desired = self.session.resolved(desired).await?;
-            let observed = match self.bulk.look(&desired).await {
+            let refers = refers(&desired);
+            let desired = if refers { self.bulk.remote.filled(desired).await? } else { (desired, None) };
+            let (desired, lacking) = desired;
+            pending = lacking;
+            // An entry of a list does not show whether the other resource changed.
+            let looked = if refers {
+                self.bulk.remote.read(&desired).await.map(Some)
+            } else {
+                self.bulk.look(&desired).await
+            };
+            let observed = match looked {
                 Ok(None) => return Ok(Action::new(desired.path, Step::Skip, Reason::Equal)),
                 Ok(Some(observed)) => observed,
                 // A resource that cannot be read can still be written, and this intent writes it in any case.
@@ -290,9 +339,25 @@ impl Surveyor {
         if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
             return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
         }
+        if let Some(expected) = expected {
+            expected.remember(&observed);
+        }
+        let at = (observed.at.path != desired.path).then(|| Box::new(observed.at.path.clone()));
         let options = self.options.clone();
         let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
+        let writes = matches!(action.step, Step::Create | Step::Update);
+        if writes && (pending.is_some() || self.lacks_declared(action.impossible()).await?) {
+            return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
+        }
         Ok(Action { depends_on, ..action })
+    }
+
+    /// Whether a request cannot be made because it needs the content of a resource that the run may create.
+    async fn lacks_declared(&self, error: Option<&SyncError>) -> Result<bool, SyncError> {
+        match error.and_then(SyncError::lacks) {
+            Some(path) => self.bulk.remote.is_declared(path).await,
+            None => Ok(false),
+        }
     }
 
     /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared
@@ -329,6 +394,10 @@ impl Surveyor {
         }
         Ok((desired, observed))
     }
+}
+
+fn lock(items: &Mutex<Vec<Item>>) -> MutexGuard<'_, Vec<Item>> {
+    items.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until `end`, or forever.

@@ -12,12 +12,12 @@ use tokio::sync::OnceCell;
 
 use super::decide;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{OperationName, Rules};
+use crate::metadata::{Entry, OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Revision, Tree};
 use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted};
 use crate::sync::observe::{Remote, desired};
-use crate::sync::tasks::blocking;
+use crate::sync::tasks::{blocking, evaluated};
 
 /// The decision for a declared resource or a candidate for deletion.
 #[derive(Debug)]
@@ -99,8 +99,30 @@ impl Candidates {
         if blocking(declared.path.clone(), is_parent).await? {
             return kept("Git declares resources below it".to_owned(), false);
         }
-        let Some(deletion) = decide::prune(&declared, &observed)? else { return Ok(Fate::Gone) };
-        Ok(Fate::Needs(Box::new(Action { depends_on: declared.dependencies()?, ..deletion })))
+        let (depends_on, declared) = (declared.dependencies()?, remote.with_reader(&declared));
+        let deletion = evaluated(declared, move |declared| decide::prune(declared, &observed)).await?;
+        let needs = |deletion| Fate::Needs(Box::new(Action { depends_on, ..deletion }));
+        Ok(deletion.map_or(Fate::Gone, needs))
+    }
+
+    /// Whether the target revision declares the member of a list with the path `path`, at this path or at another one.
+    pub async fn declare(&self, path: &LogicalPath, entry: &Entry) -> Result<bool, SyncError> {
+        let (session, member, listed) = (self.remote.session.clone(), path.clone(), entry.clone());
+        let listed = blocking(path.clone(), move || {
+            if repository::resource_file(session.tree.as_ref(), &member)?.is_some() {
+                return Ok(None);
+            }
+            let rules = session.metadata.rules(&member)?;
+            let Entry { payload, remote_id, .. } = listed;
+            Ok(Some(Resource::named(member, rules, payload)?.with_remote_id(&remote_id)))
+        })
+        .await?;
+        let Some(listed) = listed else { return Ok(true) };
+        let observed = Observed::new(listed.clone(), Some(entry.payload.clone()));
+        match self.claimant(&listed, &observed).await {
+            Err(SyncError::NotDeleted(reason)) => Err(SyncError::Incomparable(path.clone(), reason)),
+            claimant => Ok(claimant?.is_some()),
+        }
     }
 
     /// Fails if another declared resource than `declared` is the `observed` one, or if the resource is to be deleted

@@ -159,7 +159,7 @@ fn hidden(scope: &LogicalPath, path: LogicalPath, file: String, kind: EntryKind)
     let kind = if kind == EntryKind::File { "a file" } else { "a symbolic link or a submodule" };
     let error = RepositoryError::Hidden { path, file, kind };
     let reason = FailureReason::Category(error.category());
-    Failure { path: at, operation: sync::LIST, reason, message: error.to_string(), may_pass: false }
+    Failure::local(at, sync::LIST, reason, error.to_string())
 }
 
 /// Returns whether the scope is a resource, now or in one of the revisions `seen`. A policy that is not recursive then

@@ -1,7 +1,9 @@
 //! An operator process and the API it works against: the in-process one of standalone mode, or a real
 //! kube-apiserver when `KUBEBUILDER_ASSETS` names one. Tests cannot distinguish the two.
 
-use std::collections::BTreeMap;
+mod awaited;
+mod objects;
+
 use std::env;
 use std::fmt::Debug;
 use std::fs;
@@ -10,14 +12,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use declarest_operator::crd::{
-    ManagedServer, ManagedServerStatus, ResourceRepository, ResourceRepositoryStatus, SyncPolicy,
-    SyncPolicyStatus,
-};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{Client, Config, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -379,213 +375,6 @@ impl World {
             Some(line["address"].as_str()?.to_owned())
         };
         self.eventually(text, look).await
-    }
-
-    /// Makes an object exist, as a user would: a manifest file in standalone mode, else a request.
-    pub async fn create(&self, mut object: Value) {
-        object["metadata"]["namespace"] = json!(self.namespace);
-        let kind = object["kind"].as_str().unwrap().to_owned();
-        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        if self.kubeconfig.is_some() {
-            let path = self.collection(&kind);
-            let body = serde_json::to_vec(&object).unwrap();
-            let request =
-                http::Request::post(path).header("content-type", "application/json").body(body).unwrap();
-            self.client.request::<Value>(request).await.unwrap();
-            return;
-        }
-        self.write_manifest(&object);
-        let path = format!("{}/{name}", self.collection(&kind));
-        self.eventually(&format!("{kind} {name} is loaded"), || async {
-            let request = http::Request::get(&path).body(Vec::new()).unwrap();
-            self.client.request::<Value>(request).await.ok()
-        })
-        .await;
-    }
-
-    fn write_manifest(&self, object: &Value) {
-        let (kind, name) = (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
-        fs::write(self.manifest(kind, name), object.to_string()).unwrap();
-    }
-
-    fn manifest(&self, kind: &str, name: &str) -> PathBuf {
-        self.manifests().join(format!("{}-{kind}-{name}.json", self.namespace).to_lowercase())
-    }
-
-    fn collection(&self, kind: &str) -> String {
-        let namespace = &self.namespace;
-        if kind == "Secret" {
-            return format!("/api/v1/namespaces/{namespace}/secrets");
-        }
-        let plural = match kind {
-            "ResourceRepository" => "resourcerepositories",
-            "ManagedServer" => "managedservers",
-            "SecretStore" => "secretstores",
-            _ => "syncpolicies",
-        };
-        format!("/apis/declarest.io/v1alpha1/namespaces/{namespace}/{plural}")
-    }
-
-    /// A Secret with text values.
-    pub async fn create_secret(&self, name: &str, data: &[(&str, &str)]) {
-        let data: BTreeMap<_, _> = data.iter().copied().collect();
-        self.create(json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data,
-        }))
-        .await;
-    }
-
-    /// Replaces keys of a Secret.
-    pub async fn replace_secret(&self, name: &str, data: &[(&str, &str)]) {
-        let data: BTreeMap<_, _> = data.iter().copied().collect();
-        self.patch::<Secret>(name, json!({"stringData": data})).await;
-    }
-
-    /// A ResourceRepository called `repo`.
-    pub async fn create_repository(&self, url: &str, auth: Value) {
-        let mut git = json!({"url": url});
-        if !auth.is_null() {
-            git["auth"] = auth;
-        }
-        self.create(declarest("ResourceRepository", "repo", &json!({"type": "git", "git": git}))).await;
-    }
-
-    /// A ManagedServer called `server`.
-    pub async fn create_server(&self, http: Value) {
-        self.create(declarest("ManagedServer", "server", &json!({"http": http}))).await;
-    }
-
-    /// A SyncPolicy called `policy` that prunes, with more of its spec.
-    pub async fn create_policy(&self, more: Value) {
-        let mut spec = json!({
-            "resourceRepositoryRef": {"name": "repo"},
-            "managedServerRef": {"name": "server"},
-            "source": {"path": "/"},
-            "sync": {"prune": true},
-            "syncInterval": "1h",
-        });
-        for (field, value) in more.as_object().into_iter().flatten() {
-            spec[field] = value.clone();
-        }
-        self.create(declarest("SyncPolicy", "policy", &spec)).await;
-    }
-
-    /// Merges into an object, as `kubectl patch` does.
-    pub async fn patch<K: Object>(&self, name: &str, patch: Value) {
-        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-
-    /// Deletes an object and its manifest and waits until it is gone.
-    pub async fn delete<K: Object>(&self, name: &str) {
-        let _ = fs::remove_file(self.manifest(&K::kind(&()), name));
-        let api = self.api::<K>();
-        let _ = api.delete(name, &DeleteParams::default()).await;
-        self.eventually(&format!("{name} is gone"), || async {
-            api.get_opt(name).await.unwrap().is_none().then_some(())
-        })
-        .await;
-    }
-
-    /// Notifies the repository of a push, as a webhook does.
-    pub async fn notify(&self) {
-        let now = jiff::Timestamp::now().to_string();
-        let patch = json!({"metadata": {"annotations": {"declarest.io/webhook-last-received-at": now}}});
-        self.patch::<ResourceRepository>("repo", patch).await;
-    }
-
-    /// Asks for a full run now.
-    pub async fn request_sync(&self) {
-        let now = jiff::Timestamp::now().to_string();
-        let patch = json!({"metadata": {"annotations": {"declarest.io/sync-requested-at": now}}});
-        self.patch::<SyncPolicy>("policy", patch).await;
-    }
-
-    pub fn api<K: Object>(&self) -> Api<K> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    /// Waits until the policy is as `wanted`; otherwise shows its status and the end of the log.
-    pub async fn policy(&self, what: &str, wanted: impl Fn(&SyncPolicyStatus) -> bool) -> SyncPolicyStatus {
-        let api = self.api::<SyncPolicy>();
-        self.until(what, async || api.get("policy").await.ok()?.status, wanted).await
-    }
-
-    /// Waits until the policy applied `revision` without a failure.
-    pub async fn applied(&self, revision: &str) -> SyncPolicyStatus {
-        self.policy(&format!("{revision} is applied"), |status| {
-            status.last_applied_repo_revision.as_deref() == Some(revision)
-                && is_true(&status.conditions, "Ready")
-        })
-        .await
-    }
-
-    /// Waits until a run with this trigger has ended.
-    pub async fn finished(&self, trigger: &str) -> SyncPolicyStatus {
-        self.policy(&format!("a run triggered by {trigger} ends"), |status| {
-            status.last_trigger.as_deref() == Some(trigger) && !is_true(&status.conditions, "Reconciling")
-        })
-        .await
-    }
-
-    /// Waits until Ready of the policy has this reason.
-    pub async fn policy_reason(&self, reason: &str) -> (SyncPolicyStatus, String) {
-        let status = self
-            .policy(&format!("Ready says {reason}"), |status| ready(&status.conditions).reason == reason)
-            .await;
-        let message = ready(&status.conditions).message;
-        (status, message)
-    }
-
-    /// Waits until the repository is as `wanted`.
-    pub async fn repository(
-        &self,
-        what: &str,
-        wanted: impl Fn(&ResourceRepositoryStatus) -> bool,
-    ) -> ResourceRepository {
-        let api = self.api::<ResourceRepository>();
-        self.until(
-            what,
-            async || api.get("repo").await.ok(),
-            |object| object.status.as_ref().is_some_and(&wanted),
-        )
-        .await
-    }
-
-    /// Waits until the repository is ready with `revision` fetched.
-    pub async fn fetched(&self, revision: &str) -> ResourceRepository {
-        self.repository(&format!("{revision} is fetched"), |status| {
-            status.last_fetched_revision.as_deref() == Some(revision) && is_true(&status.conditions, "Ready")
-        })
-        .await
-    }
-
-    /// Waits until Ready of the repository has this reason, and returns its message.
-    pub async fn repository_reason(&self, reason: &str) -> String {
-        let what = format!("Ready of the repository says {reason}");
-        let object = self.repository(&what, |status| ready(&status.conditions).reason == reason).await;
-        ready(&object.status.unwrap().conditions).message
-    }
-
-    /// Waits until Ready of the server has this reason, and returns its message.
-    pub async fn server_reason(&self, reason: &str) -> String {
-        let api = self.api::<ManagedServer>();
-        let conditions = async || Some(api.get("server").await.ok()?.status?.conditions);
-        let what = format!("Ready of the server says {reason}");
-        ready(&self.until(&what, conditions, |conditions| ready(conditions).reason == reason).await).message
-    }
-
-    /// Waits until `ArtifactsCached` of the server has this reason.
-    pub async fn artifacts_cached(&self, reason: &str) -> (ManagedServerStatus, Condition) {
-        let api = self.api::<ManagedServer>();
-        let status = async || {
-            let status = api.get("server").await.ok()?.status?;
-            status.conditions.iter().any(|condition| condition.type_ == "ArtifactsCached").then_some(status)
-        };
-        let wanted =
-            |status: &ManagedServerStatus| condition(&status.conditions, "ArtifactsCached").reason == reason;
-        let status = self.until(&format!("ArtifactsCached is {reason}"), status, wanted).await;
-        let reported = condition(&status.conditions, "ArtifactsCached");
-        (status, reported)
     }
 
     async fn until<T: Debug>(

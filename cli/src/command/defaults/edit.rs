@@ -1,0 +1,127 @@
+//! Commands that change defaults.
+
+use declarest_core::metadata;
+use declarest_core::metadata::document::Document;
+use declarest_core::payload::{Object, PayloadType, Value, decode, encode};
+use declarest_core::repository::DefaultsEdit;
+
+use super::super::metadata::Subject;
+use super::{ProfileArguments, Stored};
+use crate::editor::{Editor, EditorArgument};
+use crate::error::Failure;
+use crate::invocation::Invocation;
+use crate::repository::{Authoring, MessageArgument, Push};
+use crate::target::PathArguments;
+
+/// The extension of new defaults files.
+const EXTENSION: &str = "yaml";
+
+/// `resource defaults edit`.
+pub fn baseline(
+    path: &PathArguments,
+    editor: &EditorArgument,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let (subject, editor) = (Subject::new(path, invocation)?, editor.editor(invocation)?);
+    let message = format!("declarest: edit resource defaults {}", subject.text);
+    change(subject, message, invocation, |stored| {
+        let name = format!("the defaults of {}", stored.subject.text);
+        let Some(members) = edited(&editor, &name, stored.members(None)?)? else { return Ok(None) };
+        Ok(Some(stored.document.keep_defaults(None, members, EXTENSION)?))
+    })
+}
+
+/// `resource defaults config edit`.
+pub fn config(path: &PathArguments, editor: &EditorArgument, invocation: &Invocation) -> Result<(), Failure> {
+    let (subject, editor) = (Subject::new(path, invocation)?, editor.editor(invocation)?);
+    let message = format!("declarest: edit resource defaults config {}", subject.text);
+    change(subject, message, invocation, |stored| {
+        let name = format!("resource.defaults of {}", stored.subject.text);
+        let before = encode(PayloadType::Yaml, &stored.section_value())?;
+        let text = editor.edit_or_clear(&name, &before, ".yaml")?.unwrap_or_else(|| b"{}".to_vec());
+        if text == before {
+            return Ok(None);
+        }
+        let written = decode(PayloadType::Yaml, &text).map_err(|error| refused(&name, &error))?;
+        let resource = Value::Object([("defaults".to_owned(), written)].into());
+        let document = Value::Object([("resource".to_owned(), resource)].into());
+        let document = encode(PayloadType::Yaml, &document)?;
+        let document =
+            Document::decode(PayloadType::Yaml, &document).map_err(|error| refused(&name, &error))?;
+        let section = document.resource.and_then(|resource| resource.defaults);
+        Ok(Some(stored.document.replace_defaults(section)))
+    })
+}
+
+/// `resource defaults profile edit`.
+pub fn profile(
+    arguments: &ProfileArguments,
+    editor: &EditorArgument,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let ((subject, profile), editor) = (arguments.understood(invocation)?, editor.editor(invocation)?);
+    let message = format!("declarest: edit resource defaults profile {} {profile}", subject.text);
+    change(subject, message, invocation, |stored| {
+        let name = format!("the profile {profile} of {}", stored.subject.text);
+        let Some(members) = edited(&editor, &name, stored.members(Some(&profile))?)? else { return Ok(None) };
+        Ok(Some(stored.document.keep_defaults(Some(&profile), members, EXTENSION)?))
+    })
+}
+
+/// `resource defaults profile delete`.
+pub fn delete(arguments: &ProfileArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let (subject, profile) = arguments.understood(invocation)?;
+    let message = format!("declarest: delete resource defaults profile {} {profile}", subject.text);
+    change(subject, message, invocation, |stored| {
+        if stored.section().profiles.is_none_or(|profiles| !profiles.contains_key(&profile)) {
+            return Err(stored.without_profile(&profile));
+        }
+        Ok(Some(stored.document.keep_defaults(Some(&profile), Object::new(), EXTENSION)?))
+    })
+}
+
+/// Stores `members` as the baseline of a path.
+pub fn save(subject: Subject, members: Object, invocation: &Invocation) -> Result<(), Failure> {
+    let message = format!("declarest: infer resource defaults {}", subject.text);
+    change(subject, message, invocation, |stored| {
+        Ok(Some(stored.document.keep_defaults(None, members, EXTENSION)?))
+    })
+}
+
+/// Changes the document of `subject`, and commits it. `edit` returns the changes of defaults files, or `None` if
+/// nothing changes.
+fn change(
+    subject: Subject,
+    message: String,
+    invocation: &Invocation,
+    edit: impl FnOnce(&mut Stored) -> Result<Option<DefaultsEdit>, Failure>,
+) -> Result<(), Failure> {
+    let authoring = Authoring::begin(invocation, &MessageArgument::default(), message, Push::Configured)?;
+    let mut stored = Stored::open(subject, invocation)?;
+    let Some(files) = edit(&mut stored)? else { return Ok(()) };
+    let Stored { subject, store, document } = stored;
+    metadata::check(&document, subject.selector.is_collection())?;
+    store.write_metadata(&subject.selector, &document.encode_yaml()?, &files)?;
+    authoring.finish()?;
+    Ok(())
+}
+
+/// Opens `members` in the editor. Returns `None` if they are not changed; a blank text has no members.
+fn edited(editor: &Editor, name: &str, members: Option<Object>) -> Result<Option<Object>, Failure> {
+    let before = match members {
+        Some(members) => encode(PayloadType::Yaml, &Value::Object(members))?,
+        None => Vec::new(),
+    };
+    let Some(text) = editor.edit_or_clear(name, &before, ".yaml")? else { return Ok(Some(Object::new())) };
+    if text == before {
+        return Ok(None);
+    }
+    match decode(PayloadType::Yaml, &text).map_err(|error| refused(name, &error))? {
+        Value::Object(members) => Ok(Some(members)),
+        other => Err(Failure::invalid(format!("{name}: expected an object, found {}", other.kind()))),
+    }
+}
+
+fn refused(name: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::invalid(format!("{name}: {error}"))
+}

@@ -1,0 +1,114 @@
+//! `resource defaults infer`.
+
+use clap::Args;
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{Descriptor, Object, PayloadType, Value};
+use declarest_core::repository;
+use declarest_core::sync::Resource;
+
+use super::super::metadata::Subject;
+use super::{Stored, edit};
+use crate::error::Failure;
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
+use crate::target::PathArguments;
+use crate::workspace::Workspace;
+
+#[derive(Debug, Args)]
+pub struct InferArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    /// Store the result as the defaults of the collection, and print nothing
+    #[arg(long, conflicts_with = "check")]
+    save: bool,
+    /// Exit with 2 if the stored defaults differ from the result
+    #[arg(long)]
+    check: bool,
+    /// Compare only the resources with these aliases
+    #[arg(long, value_name = "ALIAS,...", value_delimiter = ',')]
+    items: Vec<String>,
+    /// The source of the resources; repository is the only one
+    #[arg(long, value_name = "SOURCE", default_value = "repository", value_parser = ["repository"])]
+    from: String,
+}
+
+/// Prints the values that the declared resources of a collection share, or stores them.
+pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::Payload)?;
+    let workspace = block_on(Workspace::local(invocation))?;
+    let collection = arguments.collection(&workspace, invocation)?;
+    let shared = shared(&samples(arguments, &workspace, &collection)?);
+    let subject = Subject::of(&format!("{}/", collection.as_str().trim_end_matches('/')))?;
+    if arguments.save {
+        return edit::save(subject, shared, invocation);
+    }
+    let text = subject.text.clone();
+    if arguments.check && Stored::of(subject, &workspace)?.members(None)?.unwrap_or_default() != shared {
+        output.show_payload(&Value::Object(shared), &Descriptor::of(PayloadType::Json))?;
+        return Err(Failure::invalid(format!(
+            "the defaults of {text} differ from the values that its resources share; store them with --save"
+        )));
+    }
+    Ok(output.show_payload(&Value::Object(shared), &Descriptor::of(PayloadType::Json))?)
+}
+
+impl InferArguments {
+    /// Returns the collection: the path, or the parent of a declared resource.
+    fn collection(&self, workspace: &Workspace<'_>, invocation: &Invocation) -> Result<LogicalPath, Failure> {
+        let target = self.path.target(invocation)?;
+        let is_member = !target.explicit_collection
+            && repository::resource_file(workspace.tree.as_ref(), &target.path)?.is_some();
+        let parent = target.path.parent().filter(|_| is_member);
+        Ok(parent.unwrap_or(target.path))
+    }
+}
+
+/// Returns the payloads of the members of `collection`, with the defaults that apply to them.
+fn samples(
+    arguments: &InferArguments,
+    workspace: &Workspace<'_>,
+    collection: &LogicalPath,
+) -> Result<Vec<Object>, Failure> {
+    let (mut samples, mut named) = (Vec::new(), Vec::new());
+    for file in repository::members(workspace.tree.as_ref(), collection)?.resources {
+        let resource = Resource::declared(workspace.tree.as_ref(), &workspace.metadata, file)?;
+        let alias = resource.identity.alias.clone();
+        if !arguments.items.is_empty() && !arguments.items.iter().any(|item| item.trim() == alias) {
+            continue;
+        }
+        named.push(alias);
+        samples.extend(resource.payload.as_object().cloned());
+    }
+    if let Some(unknown) = arguments.items.iter().find(|item| !named.iter().any(|name| name == item.trim())) {
+        return Err(Failure::invalid(format!(
+            "--items: \"{unknown}\" is not the alias of a resource in {collection}"
+        )));
+    }
+    Ok(samples)
+}
+
+/// Returns the members that all samples share. Fewer than two samples share nothing.
+fn shared(samples: &[Object]) -> Object {
+    let Some((first, others)) = samples.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Object::new();
+    };
+    others.iter().fold(first.clone(), |shared, sample| intersection(&shared, sample))
+}
+
+/// Returns the equal members. Objects are compared member by member; an object is kept if both are empty or something
+/// in it is equal.
+fn intersection(a: &Object, b: &Object) -> Object {
+    let common = a.iter().filter_map(|(key, a)| {
+        let common = match (a, b.get(key)?) {
+            (Value::Object(a), Value::Object(b)) => {
+                let common = intersection(a, b);
+                let keeps = !common.is_empty() || (a.is_empty() && b.is_empty());
+                keeps.then_some(Value::Object(common))
+            }
+            (a, b) => (a == b).then(|| a.clone()),
+        };
+        Some((key.clone(), common?))
+    });
+    common.collect()
+}

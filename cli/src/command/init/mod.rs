@@ -1,0 +1,258 @@
+//! `declarest init`: a context, a repository and a first import in one command.
+
+mod openapi;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf, absolute};
+
+use clap::Args;
+use declarest_core::path::LogicalPath;
+use declarest_core::repository::{Mode, write_atomically};
+use declarest_core::secrets::Secret;
+use declarest_core::sync::{self, Options, Plan, Stop};
+use serde::Serialize;
+
+use super::resource::{ImportOptions, Imported, Targets, outcome};
+use crate::context::{Catalogue, CatalogueError, NewContext, NewSecretStore, Stored};
+use crate::error::Failure;
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
+use crate::output::plan::{PlanView, text as plan_text};
+use crate::repository::{Authoring, MessageArgument, Push, Repository};
+use crate::workspace::Workspace;
+
+/// The directory of secrets, below the home directory.
+const SECRETS: &str = ".declarest/secrets";
+/// The length of a new key in bytes.
+const KEY: usize = 32;
+
+#[derive(Debug, Args)]
+pub struct InitArguments {
+    /// Directory for the repository, new or empty
+    directory: PathBuf,
+    /// Base URL of the server
+    #[arg(long, value_name = "URL")]
+    server: String,
+    #[arg(
+        long,
+        value_name = "LOCATION",
+        help = "OpenAPI document: a file, an https URL or a URL of the server; by default usual places are tried"
+    )]
+    openapi: Option<String>,
+    /// Metadata bundle for the server
+    #[arg(long, value_name = "REFERENCE")]
+    bundle: Option<String>,
+    /// Name of the context; by default that of the directory
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Header with a credential; the value may name a variable, such as 'Authorization: Bearer ${TOKEN}'
+    #[arg(short = 'H', long, value_name = "HEADER")]
+    header: Vec<String>,
+    /// Use a plain directory instead of a Git repository
+    #[arg(long)]
+    filesystem: bool,
+    #[command(flatten)]
+    import: ImportOptions,
+}
+
+/// What `init` created.
+#[derive(Debug, Serialize)]
+struct Report<'r> {
+    context: &'r str,
+    catalogue: String,
+    repository: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    openapi: Option<String>,
+    import: &'r Imported,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<PlanView<'r>>,
+}
+
+/// Creates a context and a repository, imports the resources of the server, and shows the first plan.
+///
+/// The server is contacted before anything is created. If a later step fails, the same command continues.
+pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let mut new = arguments.context(invocation)?;
+    // Contact the server.
+    let stored = invocation.catalogue()?;
+    let document = {
+        let probe = with_context(&stored, &new, true)?;
+        let client = invocation.on(&probe, &new.name)?.context()?.server()?;
+        block_on(openapi::find(arguments.openapi.as_deref(), new.bundle.is_some(), &client))?
+    };
+    new.openapi = document.as_ref().map(|document| document.setting(&new.directory));
+    // Create what is missing.
+    let changed = with_context(&stored, &new, false)?;
+    let is_new = !stored.catalogue.contexts.iter().any(|context| context.name.0 == new.name);
+    if is_new {
+        check_directory(&new.directory)?;
+        if let Some(store) = &new.secret_store {
+            create_key(&store.key_file)?;
+        }
+        stored.save(&changed.catalogue)?;
+    }
+    let invocation = &invocation.on(&changed, &new.name)?;
+    Repository::init(invocation.context()?)?;
+    if let Some(document) = &document {
+        document.save(&new.directory)?;
+    }
+    // Import and compare.
+    let (imported, plan) = import(arguments, invocation)?;
+    let report = Report {
+        context: &new.name,
+        catalogue: stored.file().display().to_string(),
+        repository: new.directory.display().to_string(),
+        openapi: new.openapi.clone(),
+        import: &imported,
+        plan: plan.as_ref().map(PlanView::new),
+    };
+    let text = text(&report, &new, &changed, is_new, plan.as_ref());
+    output.show(&report, Some(&text))?;
+    if let Some(plan) = &plan {
+        outcome::check(&plan.failures, plan.targeted, &invocation.messages)?;
+    }
+    imported.check()
+}
+
+impl InitArguments {
+    /// Returns the context to create, without the `OpenAPI` document.
+    fn context(&self, invocation: &Invocation) -> Result<NewContext, Failure> {
+        let directory = absolute(&self.directory).map_err(|error| {
+            Failure::invalid(format!("cannot use the directory {}: {error}", self.directory.display()))
+        })?;
+        let name = invocation.context_name(self.name.as_deref())?;
+        let name = name.or_else(|| directory.file_name().and_then(OsStr::to_str).map(str::to_owned));
+        let name = name.ok_or_else(|| {
+            Failure::invalid(format!("{} has no name for the context; give --name", directory.display()))
+        })?;
+        let secret_store =
+            if self.import.stores_secrets() { Some(secret_store(&name, invocation)?) } else { None };
+        Ok(NewContext {
+            directory,
+            git: !self.filesystem,
+            server: self.server.trim().to_owned(),
+            openapi: None,
+            bundle: self.bundle.clone(),
+            headers: self.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?,
+            secret_store,
+            name,
+        })
+    }
+}
+
+fn header(text: &str) -> Result<(String, Secret), Failure> {
+    let parts = text.split_once([':', '=']).map(|(name, value)| (name.trim(), value.trim()));
+    match parts {
+        Some((name, value)) if http::HeaderName::from_bytes(name.as_bytes()).is_ok() && !value.is_empty() => {
+            Ok((name.to_owned(), Secret::from(value.to_owned())))
+        }
+        _ => Err(Failure::invalid("--header is not a header; write it as \"Name: value\"")),
+    }
+}
+
+fn secret_store(name: &str, invocation: &Invocation) -> Result<NewSecretStore, Failure> {
+    let home = invocation.environment.home().ok_or(CatalogueError::NoHome)?;
+    // The name of a context may have any characters.
+    let stem: String =
+        name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    let file = |extension: &str| home.join(SECRETS).join(format!("{stem}.{extension}"));
+    Ok(NewSecretStore { file: file("json"), key_file: file("key") })
+}
+
+/// Returns the catalogue with the new context. An equal context may exist already, from an earlier call. A probe does
+/// not know the `OpenAPI` document yet, so it is compared later.
+fn with_context(stored: &Stored, new: &NewContext, probe: bool) -> Result<Stored, Failure> {
+    let context = new.build()?;
+    let mut catalogue: Catalogue = stored.catalogue.clone();
+    match catalogue.contexts.iter_mut().find(|known| known.name == context.name) {
+        Some(known) if probe => *known = context,
+        Some(known) if *known == context => {}
+        Some(_) => return Err(CatalogueError::Exists(new.name.clone()).into()),
+        None => catalogue.contexts.push(context),
+    }
+    let has_current = catalogue.current_context.as_deref().is_some_and(|name| !name.trim().is_empty());
+    if !has_current {
+        catalogue.current_context = Some(new.name.clone());
+    }
+    Ok(stored.with(&catalogue)?)
+}
+
+/// Fails if the directory has content.
+fn check_directory(directory: &Path) -> Result<(), Failure> {
+    let shown = directory.display();
+    match fs::read_dir(directory).map(Iterator::count) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(Failure::invalid(format!("{shown} is not empty; name a new or an empty directory"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Failure::invalid(format!("cannot use the directory {shown}: {error}"))),
+    }
+}
+
+/// Creates a random key. An existing one is kept.
+fn create_key(file: &Path) -> Result<(), Failure> {
+    let failed =
+        |error: std::io::Error| Failure::internal(format!("cannot create {}: {error}", file.display()));
+    if fs::exists(file).map_err(failed)? {
+        return Ok(());
+    }
+    let mut key = [0; KEY];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    random.fill(&mut key).map_err(|_| Failure::internal("cannot create a random key"))?;
+    let mut text = Vec::with_capacity(2 * KEY);
+    for byte in key {
+        write!(text, "{byte:02x}").map_err(failed)?;
+    }
+    if let Some(parent) = file.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    write_atomically(file, &text, Mode::Private).map_err(failed)
+}
+
+/// Imports all resources, commits them, and plans all declared resources.
+fn import(arguments: &InitArguments, invocation: &Invocation) -> Result<(Imported, Option<Plan>), Failure> {
+    let root = LogicalPath::root();
+    arguments.import.check(invocation)?;
+    let default = format!("declarest: import resources {root}");
+    let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
+    block_on(async {
+        let workspace = Workspace::connected(invocation).await?;
+        let imported = arguments.import.import(&workspace, &authoring.store()?, &root, invocation).await?;
+        authoring.finish()?;
+        // The import may have written metadata.
+        let workspace = Workspace::connected(invocation).await?;
+        let plan = match Targets::if_declared(&workspace, &root, true)? {
+            Some(targets) => {
+                let session = workspace.session()?;
+                Some(sync::plan(&session, targets.selection, &Options::default(), &Stop::default()).await)
+            }
+            None => None,
+        };
+        Ok((imported, plan))
+    })
+}
+
+fn text(
+    report: &Report<'_>,
+    new: &NewContext,
+    changed: &Stored,
+    is_new: bool,
+    plan: Option<&Plan>,
+) -> String {
+    let state = if is_new { "created" } else { "exists" };
+    let kind = if new.git { "Git repository" } else { "directory" };
+    let mut lines = vec![
+        format!("Context {}: {state} in {}", report.context, report.catalogue),
+        format!("Repository: {kind} {}", report.repository),
+    ];
+    lines.extend(report.openapi.as_ref().map(|place| format!("OpenAPI document: {place}")));
+    lines.push(report.import.text());
+    lines.extend(plan.map(|plan| plan_text(plan, false)));
+    if changed.catalogue.current_context.as_deref() != Some(report.context) {
+        lines.push(format!("Make it the current context with \"declarest context use {}\".", report.context));
+    }
+    lines.join("\n")
+}

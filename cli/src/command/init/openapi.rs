@@ -1,0 +1,106 @@
+//! Finds the `OpenAPI` document of a new server.
+
+use std::fs;
+use std::path::{Path, absolute};
+
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::repository::{Mode, write_atomically};
+use declarest_core::server::{Client, OpenApiSource, download};
+
+use crate::error::Failure;
+
+/// The usual paths of documents, below the base URL.
+const USUAL: [&str; 6] =
+    ["openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs", "api-docs", "openapi/v3"];
+/// The file for a document that is fetched without TLS.
+const FILE: &str = "openapi";
+
+/// A document that was read without an error.
+pub enum Document {
+    /// A file, or an https URL, which contexts can name.
+    Named(String),
+    /// The content of a document from a URL that contexts cannot name.
+    Fetched(Vec<u8>),
+}
+
+/// Returns the document that is `given`, or one at a usual path of the server, which is only optional with a bundle.
+pub async fn find(
+    given: Option<&str>,
+    has_bundle: bool,
+    client: &Client,
+) -> Result<Option<Document>, Failure> {
+    let Some(given) = given.map(str::trim) else { return discover(has_bundle, client).await };
+    if let Some(source) = of_server(given, client) {
+        return Ok(Some(Document::Fetched(download(client, &source).await?.to_vec())));
+    }
+    let source = OpenApiSource::parse(given)?;
+    download(client, &source).await?;
+    let setting = match source.as_url() {
+        Some(_) => given.to_owned(),
+        None => absolute(given).map_or_else(|_| given.to_owned(), |file| file.display().to_string()),
+    };
+    Ok(Some(Document::Named(setting)))
+}
+
+/// Returns the URL of a document of the server itself, if the server is used without TLS. The document is then as
+/// trustworthy as the answers of the server.
+fn of_server(text: &str, client: &Client) -> Option<OpenApiSource> {
+    let url = OpenApiSource::url(text).ok()?;
+    url.as_url().filter(|url| url.scheme() == "http" && client.serves(url))?;
+    Some(url)
+}
+
+async fn discover(has_bundle: bool, client: &Client) -> Result<Option<Document>, Failure> {
+    let base = client.address();
+    for path in USUAL {
+        let text = format!("{}/{path}", base.trim_end_matches('/'));
+        let source = OpenApiSource::url(&text)?;
+        match download(client, &source).await {
+            Ok(_) if text.starts_with("https://") => return Ok(Some(Document::Named(text))),
+            Ok(content) => return Ok(Some(Document::Fetched(content.to_vec()))),
+            // Other paths would fail in the same way.
+            Err(error) if matches!(error.category(), Category::Transport | Category::Auth) => {
+                return Err(error.into());
+            }
+            Err(_) => {}
+        }
+    }
+    if has_bundle {
+        return Ok(None);
+    }
+    Err(Failure::new(
+        Category::NotFound,
+        format!(
+            "OpenAPI document of {base} not found: none of the paths {} has one; name it with --openapi, or name a \
+             metadata bundle with --bundle",
+            USUAL.join(", ")
+        ),
+    ))
+}
+
+impl Document {
+    /// Returns the setting of the context for a repository in `directory`.
+    pub fn setting(&self, directory: &Path) -> String {
+        match self {
+            Self::Named(setting) => setting.clone(),
+            Self::Fetched(content) => directory.join(file(content)).display().to_string(),
+        }
+    }
+
+    /// Saves a fetched document to the repository. An existing file is kept.
+    pub fn save(&self, directory: &Path) -> Result<(), Failure> {
+        let Self::Fetched(content) = self else { return Ok(()) };
+        let file = directory.join(file(content));
+        let failed =
+            |error: std::io::Error| Failure::internal(format!("cannot write {}: {error}", file.display()));
+        if fs::exists(&file).map_err(failed)? {
+            return Ok(());
+        }
+        write_atomically(&file, content, Mode::Shared).map_err(failed)
+    }
+}
+
+fn file(content: &[u8]) -> String {
+    let is_json = content.trim_ascii_start().starts_with(b"{");
+    format!("{FILE}.{}", if is_json { "json" } else { "yaml" })
+}

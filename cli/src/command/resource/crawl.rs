@@ -1,0 +1,165 @@
+//! Lists all collections of the server below a path.
+//!
+//! Names of collections come from metadata, the `OpenAPI` document and the directories of the repository. The members of
+//! a collection come from the server, and collections below them are listed in the same way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use declarest_core::error::{Categorized as _, Category};
+use declarest_core::metadata::inference;
+use declarest_core::path::LogicalPath;
+use declarest_core::repository;
+use declarest_core::sync::{Members, SyncError};
+use tokio::task::JoinSet;
+
+use super::item::Exclusions;
+use crate::error::Failure;
+use crate::workspace::Workspace;
+
+/// The collections below a path.
+#[derive(Default)]
+pub struct Crawl {
+    /// The collections that were listed, sorted by path.
+    pub listed: Vec<Listed>,
+    /// The collections that could not be listed, by their patterns.
+    pub unlisted: BTreeMap<String, Unlisted>,
+}
+
+/// A collection of the server.
+pub struct Listed {
+    pub at: Place,
+    /// Its members, without excluded ones and resources below them.
+    pub members: Members,
+}
+
+/// A path, and its form with `_` in place of the names of members.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub path: LogicalPath,
+    pub pattern: String,
+}
+
+/// Collections of one pattern that could not be listed.
+pub struct Unlisted {
+    /// The number of collections.
+    pub count: usize,
+    /// The failure of the first one.
+    pub failure: Failure,
+}
+
+impl Place {
+    fn child(&self, name: &str, pattern: &str) -> Result<Self, Failure> {
+        let above = self.pattern.trim_end_matches('/');
+        Ok(Self { path: self.path.child(name)?, pattern: format!("{above}/{pattern}") })
+    }
+
+    /// Whether the path is below a member of another collection.
+    fn is_nested(&self) -> bool {
+        self.pattern.split('/').any(|segment| segment == "_")
+    }
+}
+
+/// Lists the collection at `path`, if it is one, and all collections below it. A failed list is recorded, and the others
+/// continue.
+pub async fn crawl(
+    workspace: &Workspace<'_>,
+    path: &LogicalPath,
+    exclusions: &Exclusions,
+) -> Result<Crawl, Failure> {
+    let mut crawl = Crawl::default();
+    let mut level = BTreeSet::from([Place { path: path.clone(), pattern: path.as_str().to_owned() }]);
+    let mut seen = BTreeSet::new();
+    while !level.is_empty() {
+        let mut next = BTreeSet::new();
+        let mut collections = Vec::new();
+        for place in level {
+            if exclusions.cover(&place.path, "", "") || !seen.insert(place.path.clone()) {
+                continue;
+            }
+            next.extend(below(workspace, &place)?);
+            if is_collection(workspace, &place.path)? {
+                collections.push(place);
+            }
+        }
+        for (place, list) in lists(workspace, collections).await? {
+            match list {
+                Ok(members) => next.extend(crawl.add(workspace, place, members, exclusions)?),
+                // A member without children may answer that the collection does not exist.
+                Err(error) if error.category() == Category::NotFound && place.is_nested() => {}
+                Err(error) => crawl.fail(place.pattern, error.into()),
+            }
+        }
+        level = next;
+    }
+    crawl.listed.sort_by(|a, b| a.at.cmp(&b.at));
+    Ok(crawl)
+}
+
+impl Crawl {
+    /// Adds a list without excluded members. Returns the collections below its members.
+    fn add(
+        &mut self,
+        workspace: &Workspace<'_>,
+        at: Place,
+        mut members: Members,
+        exclusions: &Exclusions,
+    ) -> Result<BTreeSet<Place>, Failure> {
+        members.entries.retain(|member, entry| {
+            at.path.child_of(member).is_some() && !exclusions.cover(member, &entry.alias, &entry.remote_id)
+        });
+        let mut found = BTreeSet::new();
+        for member in members.entries.keys() {
+            found.extend(below(workspace, &at.child(member.name(), "_")?)?);
+        }
+        self.listed.push(Listed { at, members });
+        Ok(found)
+    }
+
+    /// Records a failure.
+    pub fn fail(&mut self, pattern: String, failure: Failure) {
+        self.unlisted.entry(pattern).or_insert(Unlisted { count: 0, failure }).count += 1;
+    }
+}
+
+/// Lists collections. The budget of the server limits how many requests run at once.
+async fn lists(
+    workspace: &Workspace<'_>,
+    collections: Vec<Place>,
+) -> Result<Vec<(Place, Result<Members, SyncError>)>, Failure> {
+    let remote = workspace.remote()?;
+    let mut tasks = JoinSet::new();
+    for place in collections {
+        let remote = std::sync::Arc::clone(&remote);
+        tasks.spawn(async move {
+            let list = remote.list(&place.path).await;
+            (place, list)
+        });
+    }
+    let mut listed = tasks.join_all().await;
+    listed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(listed)
+}
+
+/// Returns the paths with a literal name one level below `place`.
+fn below(workspace: &Workspace<'_>, place: &Place) -> Result<BTreeSet<Place>, Failure> {
+    let mut names: BTreeSet<String> =
+        workspace.metadata.child_collections(&place.path)?.into_iter().collect();
+    if let Some(api) = workspace.metadata.api() {
+        names.extend(inference::children(api.document(), &place.path).into_iter().map(str::to_owned));
+    }
+    let paths = names.iter().filter(|name| place.path.child(name).is_ok());
+    paths.map(|name| place.child(name, name)).collect()
+}
+
+/// Returns whether `path` is a collection according to metadata, the `OpenAPI` document or the repository. The root is
+/// not, because few servers list their collections there.
+fn is_collection(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, Failure> {
+    if path.is_root() {
+        return Ok(false);
+    }
+    let api = workspace.metadata.api();
+    let described = api.is_some_and(|api| inference::is_collection(api.document(), path));
+    Ok(described
+        || workspace.metadata.has_wildcard_child(path)?
+        || !repository::members(workspace.tree.as_ref(), path)?.resources.is_empty())
+}

@@ -1,0 +1,240 @@
+//! `import`: saves all resources of a server.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions};
+use declarest_core::error::Category;
+use declarest_core::path::LogicalPath;
+use declarest_core::repository::{self, Store};
+use serde::Serialize;
+
+use super::change::Change;
+use super::crawl::{Crawl, Listed, Unlisted, crawl};
+use super::item::{Exclusions, Item};
+use super::read::warn_if_partial;
+use crate::error::Failure;
+use crate::interrupt::block_on;
+use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
+use crate::repository::{Authoring, MessageArgument, Push};
+use crate::target::PathArguments;
+use crate::workspace::Workspace;
+
+#[derive(Debug, Default, Args)]
+pub struct ImportArguments {
+    #[command(flatten)]
+    path: PathArguments,
+    #[command(flatten)]
+    pub options: ImportOptions,
+    #[command(flatten)]
+    message: MessageArgument,
+}
+
+/// The resources to import, and how they are saved.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ImportOptions {
+    #[command(flatten)]
+    exclusions: Exclusions,
+    /// Save likely secrets to the secret store, and declare them in metadata
+    #[arg(long, conflicts_with = "allow_plaintext")]
+    secret_attributes: bool,
+    /// Save values that look like secrets as plaintext
+    #[arg(long)]
+    allow_plaintext: bool,
+    /// Overwrite existing resources
+    #[arg(long)]
+    force: bool,
+}
+
+/// What an import did.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Imported {
+    collections: Vec<Collection>,
+    failures: Vec<NotImported>,
+}
+
+/// The collections with one pattern.
+#[derive(Debug, Default, Serialize)]
+struct Collection {
+    path: String,
+    saved: usize,
+    existing: usize,
+}
+
+/// The collections with one pattern that were not imported.
+#[derive(Debug, Serialize)]
+struct NotImported {
+    path: String,
+    collections: usize,
+    #[serde(skip)]
+    category: Category,
+    reason: &'static str,
+    message: String,
+}
+
+/// Saves all resources that the server lists.
+pub fn import(arguments: &ImportArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let target = arguments.path.optional_target()?;
+    let path = target.map_or_else(LogicalPath::root, |target| target.path);
+    arguments.options.check(invocation)?;
+    let default = format!("declarest: import resources {path}");
+    let authoring = Authoring::begin(invocation, &arguments.message, default, Push::Configured)?;
+    let imported = block_on(async {
+        let workspace = Workspace::connected(invocation).await?;
+        arguments.options.import(&workspace, &authoring.store()?, &path, invocation).await
+    })?;
+    output.show(&imported, Some(&imported.text()))?;
+    authoring.finish()?;
+    imported.check()
+}
+
+impl ImportOptions {
+    /// Whether likely secrets are saved to the secret store.
+    pub fn stores_secrets(&self) -> bool {
+        self.secret_attributes
+    }
+
+    /// Returns an error for flags that cannot be used.
+    pub fn check(&self, invocation: &Invocation) -> Result<(), Failure> {
+        self.exclusions.check()?;
+        if self.secret_attributes {
+            invocation.context()?.secret_store()?;
+        }
+        Ok(())
+    }
+
+    /// Saves the resources of all collections below `path`. A collection that cannot be listed or saved does not stop
+    /// the others.
+    pub async fn import(
+        &self,
+        workspace: &Workspace<'_>,
+        store: &Store,
+        path: &LogicalPath,
+        invocation: &Invocation,
+    ) -> Result<Imported, Failure> {
+        // Read.
+        let mut crawl = crawl(workspace, path, &self.exclusions).await?;
+        if crawl.listed.is_empty() && crawl.unlisted.is_empty() {
+            return Err(Failure::invalid(format!(
+                "there is no known collection below {path}: name an OpenAPI document in managedServer.http.openapi of \
+                 the context, or declare collections in metadata, such as shops/_/metadata.yaml for /shops"
+            )));
+        }
+        // Run all checks, so that nothing is written before the last one.
+        let mut collections = BTreeMap::new();
+        let mut changes = Vec::new();
+        for listed in std::mem::take(&mut crawl.listed) {
+            let pattern = listed.at.pattern.clone();
+            warn_if_partial(&listed.at.path, &listed.members, invocation);
+            match self.change(workspace, store, listed, &mut crawl) {
+                Ok((change, collection)) => {
+                    changes.push(change);
+                    let sum: &mut Collection = collections.entry(pattern).or_default();
+                    sum.saved += collection.saved;
+                    sum.existing += collection.existing;
+                }
+                Err(failure) => crawl.fail(pattern, failure),
+            }
+        }
+        // Write.
+        for change in changes {
+            change.carry_out(invocation).await?;
+        }
+        Ok(Imported::new(collections, crawl.unlisted, invocation))
+    }
+
+    /// Returns the change that saves the members of a collection, and their numbers.
+    fn change<'w>(
+        &self,
+        workspace: &'w Workspace<'w>,
+        store: &'w Store,
+        listed: Listed,
+        crawl: &mut Crawl,
+    ) -> Result<(Change<'w>, Collection), Failure> {
+        let Listed { at, members } = listed;
+        if members.nameless > 0 {
+            let message = format!(
+                "{}: {} entries of the list have no name, so they have no path; set resource.alias in its metadata",
+                at.path, members.nameless
+            );
+            crawl.fail(at.pattern.clone(), Failure::invalid(message));
+        }
+        let items = Item::listed(members, &workspace.metadata)?;
+        let mut collection = Collection::default();
+        let mut drafts = Vec::with_capacity(items.len());
+        for Item { path, payload, .. } in items {
+            if !self.force && repository::resource_file(store.tree(), &path)?.is_some() {
+                collection.existing += 1;
+            } else {
+                drafts.push(Draft { path, payload, descriptor: None });
+            }
+        }
+        collection.saved = drafts.len();
+        let secrets = SecretOptions {
+            attributes: if self.secret_attributes { Attributes::Likely } else { Attributes::Declared },
+            allow_plaintext: self.allow_plaintext,
+            has_store: workspace.context.secret_store().is_ok(),
+            ..SecretOptions::default()
+        };
+        let batch = Batch { collection: Some(at.path), drafts };
+        Ok((Change::new(workspace, store, vec![batch], &secrets)?, collection))
+    }
+}
+
+impl Imported {
+    fn new(
+        collections: BTreeMap<String, Collection>,
+        unlisted: BTreeMap<String, Unlisted>,
+        invocation: &Invocation,
+    ) -> Self {
+        let collections = collections.into_iter().map(|(path, sum)| Collection { path, ..sum });
+        let failures = unlisted.into_iter().map(|(path, Unlisted { count, failure })| NotImported {
+            path,
+            collections: count,
+            category: failure.category(),
+            reason: failure.category().reason(),
+            message: invocation.messages.redacted(failure.message()),
+        });
+        Self { collections: collections.collect(), failures: failures.collect() }
+    }
+
+    /// Returns a failure with the category of the first collection that was not imported.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Some(first) = self.failures.first() else { return Ok(()) };
+        let failed: usize = self.failures.iter().map(|failure| failure.collections).sum();
+        let message = format!("{} not imported", counted(failed, "collection"));
+        Err(Failure::new(first.category, message))
+    }
+
+    /// Returns the summary: a line per collection, the failures, and the sums.
+    pub fn text(&self) -> String {
+        let paths = self.collections.iter().map(|one| &one.path);
+        let paths = paths.chain(self.failures.iter().map(|failure| &failure.path));
+        let width = paths.map(|path| path.chars().count()).max().unwrap_or_default();
+        let mut lines: Vec<String> = Vec::new();
+        for Collection { path, saved, existing } in &self.collections {
+            let kept = if *existing > 0 { format!(", {existing} existing") } else { String::new() };
+            lines.push(format!("{path:width$}  {saved} saved{kept}"));
+        }
+        for NotImported { path, collections, message, .. } in &self.failures {
+            let several =
+                if *collections > 1 { format!(" ({collections} collections)") } else { String::new() };
+            lines.push(format!("{path:width$}  not imported{several}: {message}"));
+        }
+        let sum = |of: fn(&Collection) -> usize| self.collections.iter().map(of).sum::<usize>();
+        lines.push(format!(
+            "Import: {} saved, {} existing, {} not imported.",
+            counted(sum(|one| one.saved), "resource"),
+            sum(|one| one.existing),
+            counted(self.failures.iter().map(|failure| failure.collections).sum(), "collection"),
+        ));
+        lines.join("\n")
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,114 @@
+//! A new context for a server and an empty repository.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use declarest_core::secrets::Secret;
+
+use super::error::CatalogueError;
+use super::model::{
+    Context, CustomHeader, FileStore, Filesystem, Git, GitLocal, Http, HttpAuth, ManagedServer, Metadata,
+    Repository, SecretStore,
+};
+use super::value::{HttpUrl, SecretText, Text};
+
+/// The settings of a new context.
+#[derive(Clone, Debug)]
+pub struct NewContext {
+    pub name: String,
+    /// The directory of the repository.
+    pub directory: PathBuf,
+    /// Whether the repository is a Git checkout.
+    pub git: bool,
+    /// Base URL of the server.
+    pub server: String,
+    /// `OpenAPI` document: a local file or an https URL.
+    pub openapi: Option<String>,
+    /// A metadata bundle.
+    pub bundle: Option<String>,
+    /// Headers with credentials; values may refer to variables.
+    pub headers: Vec<(String, Secret)>,
+    pub secret_store: Option<NewSecretStore>,
+}
+
+/// An encrypted file of secrets, and the file with its key.
+#[derive(Clone, Debug)]
+pub struct NewSecretStore {
+    pub file: PathBuf,
+    pub key_file: PathBuf,
+}
+
+impl NewContext {
+    /// Returns the context. Fails if the URL of the server is not valid.
+    pub fn build(&self) -> Result<Context, CatalogueError> {
+        let setting = |field: &str, reason: String| CatalogueError::Setting {
+            context: self.name.clone(),
+            field: field.to_owned(),
+            reason,
+        };
+        let url = HttpUrl::try_from(self.server.clone());
+        let url = url.map_err(|reason| setting("managedServer.http.url", reason))?;
+        let headers = self.headers.iter().map(|(name, value)| CustomHeader {
+            header: Text(name.clone()),
+            prefix: None,
+            value: SecretText(value.clone()),
+        });
+        let auth = (!self.headers.is_empty()).then(|| HttpAuth {
+            oauth2: None,
+            basic: None,
+            custom_headers: Some(headers.collect()),
+        });
+        let http = Http {
+            url,
+            health_check: None,
+            openapi: self.openapi.clone().map(Text),
+            default_headers: BTreeMap::new(),
+            auth,
+            tls: None,
+            proxy: None,
+            request_throttling: None,
+        };
+        let bundle = |bundle: &String| Metadata {
+            base_dir: None,
+            bundle: Some(Text(bundle.clone())),
+            bundle_file: None,
+            proxy: None,
+        };
+        Ok(Context {
+            name: Text(self.name.clone()),
+            repository: Some(self.repository()),
+            managed_server: Some(ManagedServer { http }),
+            secret_store: self.secret_store.as_ref().map(NewSecretStore::build),
+            metadata: self.bundle.as_ref().map(bundle),
+            preferences: BTreeMap::new(),
+        })
+    }
+
+    fn repository(&self) -> Repository {
+        let base_dir = text(&self.directory);
+        if self.git {
+            let git = Git { local: GitLocal { base_dir, auto_init: None }, remote: None };
+            Repository { filesystem: None, git: Some(git) }
+        } else {
+            Repository { filesystem: Some(Filesystem { base_dir }), git: None }
+        }
+    }
+}
+
+impl NewSecretStore {
+    fn build(&self) -> SecretStore {
+        let file = FileStore {
+            path: text(&self.file),
+            key: None,
+            key_file: Some(text(&self.key_file)),
+            passphrase: None,
+            passphrase_file: None,
+            kdf: None,
+        };
+        SecretStore { file: Some(file), vault: None }
+    }
+}
+
+fn text(path: &Path) -> Text {
+    Text(path.display().to_string())
+}

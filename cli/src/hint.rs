@@ -1,0 +1,37 @@
+//! Hints: what a user can do about a failure whose message does not say so.
+
+use declarest_core::error::Category;
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::fields::nearest;
+use declarest_core::repository::{EntryKind, Tree};
+
+use crate::error::Failure;
+use crate::invocation::Invocation;
+
+/// Returns a hint for the category of a failure, unless its message states a correction, which follows a semicolon.
+pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
+    let cause = failure.cause().filter(|cause| !cause.message.contains("; "))?;
+    let name = &invocation.opened_context()?.name;
+    let check = format!("\"declarest context check {name}\"");
+    match cause.category {
+        Category::Transport => Some(format!("{check} shows which parts of the context can be reached")),
+        Category::Auth => {
+            Some(format!("correct the credentials of context \"{name}\", and test them with {check}"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns a hint that names the path of the repository that the author of `path` probably meant.
+pub fn similar_path(tree: &dyn Tree, path: &LogicalPath) -> Option<String> {
+    let mut meant = LogicalPath::root();
+    for segment in path.segments() {
+        let entries = tree.entries(meant.relative()).ok()??;
+        let directories = entries.iter().filter(|entry| entry.kind == EntryKind::Directory);
+        let mut names = directories.map(|entry| entry.name.as_str()).filter(|name| *name != "_");
+        let name =
+            if names.clone().any(|name| name == segment) { segment } else { nearest(segment, &mut names)? };
+        meant = meant.child(name).ok()?;
+    }
+    (meant != *path).then(|| format!("did you mean {meant}?"))
+}

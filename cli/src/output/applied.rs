@@ -1,0 +1,52 @@
+//! The results of a command that changes resources, on standard error.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{FailureReason, Report, Step};
+
+/// The results of one command.
+#[derive(Debug)]
+pub struct Applied<'r> {
+    /// The executed actions.
+    pub results: &'r BTreeMap<LogicalPath, Step>,
+    pub report: &'r Report,
+}
+
+impl Applied<'_> {
+    /// Returns the number of resources that the command did not reach before it was ended.
+    pub fn not_attempted(&self) -> usize {
+        let failures = self.report.failures.iter();
+        failures.filter(|failure| failure.reason == FailureReason::NotAttempted).count()
+    }
+
+    /// Returns the counts, such as `1 created, 2 updated, 0 deleted, 14 unchanged, 0 failed`.
+    pub fn counts(&self) -> String {
+        let count = |step| self.results.values().filter(|result| **result == step).count();
+        let [created, updated, deleted] = [Step::Create, Step::Update, Step::Delete].map(count);
+        let (unchanged, not_attempted) = (self.report.stats.unchanged, self.not_attempted());
+        let failed = self.report.failures.len() - not_attempted;
+        let mut counts = format!(
+            "{created} created, {updated} updated, {deleted} deleted, {unchanged} unchanged, {failed} failed"
+        );
+        if not_attempted > 0 {
+            let _ = write!(counts, ", {not_attempted} not attempted");
+        }
+        counts
+    }
+
+    /// Returns a line for each changed resource, such as `+ /shops/oslo created`.
+    pub fn lines(&self) -> Vec<(Step, String)> {
+        let line = |(path, step): (&LogicalPath, &Step)| {
+            let (sign, done) = match step {
+                Step::Create => ('+', "created"),
+                Step::Update => ('~', "updated"),
+                Step::Delete => ('-', "deleted"),
+                Step::Skip => return None,
+            };
+            Some((*step, format!("{sign} {path} {done}")))
+        };
+        self.results.iter().filter_map(line).collect()
+    }
+}

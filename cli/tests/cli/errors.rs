@@ -1,0 +1,137 @@
+//! Failures: what failed, on which host, why, and what to do; as text and for programs.
+
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::environment::declarest;
+use crate::rest_server::Matcher;
+use crate::world::World;
+
+fn shops() -> World {
+    let world = World::new(&["/shops"], &[]);
+    for shop in ["lima", "oslo", "rio", "rome", "zoe"] {
+        world.declare(&format!("shops/{shop}/resource.yaml"), &format!("id: {shop}\n"));
+    }
+    world
+}
+
+#[test]
+fn failures_with_the_same_reason_share_a_line() {
+    let world = shops();
+    world.server.fail(Matcher::any(), 422, usize::MAX);
+    let run = world.run(&["resource", "diff", "/shops"]);
+    insta::assert_snapshot!(run, @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    5 resources (/shops/lima, /shops/oslo, /shops/rio and 2 more): remote request failed with status 422: {"error":"injected failure"}
+    5 of 5 resources failed
+    "#);
+}
+
+#[test]
+fn an_unreachable_server_is_named_with_its_host() {
+    let mut world = shops();
+    world.server.stop();
+    let run = world.run(&["resource", "get", "/shops/rio"]);
+    assert_eq!(run.code, 6, "{run}");
+    let host = world.server.url().replace("http://", "");
+    assert!(
+        run.stderr.starts_with(&format!("GET /shops/rio: cannot connect to {host}: Connection refused")),
+        "{run}"
+    );
+    let hint = "hint: \"declarest context check dev\" shows which parts of the context can be reached\n";
+    assert!(run.stderr.ends_with(hint), "{run}");
+}
+
+#[test]
+fn a_hint_precedes_the_footer() {
+    let world = shops();
+    world.server.require_header("k", "another");
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio"]), @r#"
+    exit 4
+    --- stdout
+    --- stderr
+    hint: correct the credentials of context "dev", and test them with "declarest context check dev"
+    [ERROR] command execution failed: GET /shops/rio: remote request failed with status 401: {"error":"credentials are missing or wrong"}.
+    "#);
+}
+
+/// The records of standard error.
+fn records(stderr: &str) -> Vec<Value> {
+    stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn failures_are_records_on_request() {
+    let world = shops();
+    world.server.fail(Matcher::path("/shops/rio"), 403, 1);
+    world.server.fail(Matcher::path("/shops/oslo"), 422, 1);
+    let run = world.run(&["resource", "diff", "/shops", "--error-format", "json"]);
+    assert_eq!(run.code, 2, "{run}");
+    insta::assert_snapshot!(run.stderr, @r#"
+    {"category":"validation","exitCode":2,"message":"GET /shops/oslo: remote request failed with status 422: {\"error\":\"injected failure\"}","hint":null,"path":"/shops/oslo","httpStatus":422}
+    {"category":"auth","exitCode":4,"message":"GET /shops/rio: remote request failed with status 403: {\"error\":\"injected failure\"}","hint":null,"path":"/shops/rio","httpStatus":403}
+    {"category":"validation","exitCode":2,"message":"2 of 5 resources failed","hint":null,"path":null,"httpStatus":null}
+    "#);
+    assert_eq!(records(&run.stderr).len(), 3);
+}
+
+#[rstest]
+#[case::not_found(&["resource", "get", "/shops/none"], 3, "not-found", Some("/shops/none"))]
+#[case::invalid(&["resource", "get", "shops"], 2, "validation", None)]
+#[case::usage(&["resource", "get"], 2, "validation", None)]
+#[case::syntax(&["resource", "gett"], 1, "internal", None)]
+fn each_category_is_a_record(
+    #[case] args: &[&str],
+    #[case] code: i32,
+    #[case] category: &str,
+    #[case] path: Option<&str>,
+) {
+    let run = shops().run(&[args, &["--error-format=json"]].concat());
+    assert_eq!(run.code, code, "{run}");
+    let record = records(&run.stderr).pop().unwrap();
+    assert_eq!(
+        (record["exitCode"].as_i64(), record["category"].as_str()),
+        (Some(code.into()), Some(category))
+    );
+    assert_eq!(record["path"].as_str(), path, "{run}");
+    assert!(!record["message"].as_str().unwrap().is_empty());
+}
+
+#[rstest]
+#[case::command("resorce", "'resource'")]
+#[case::group("gett", "'resource get'")]
+#[case::far("wxyz", "")]
+fn a_command_is_suggested(#[case] word: &str, #[case] suggestion: &str) {
+    let run = declarest(&[word]);
+    assert_eq!(run.code, 1);
+    let tip = format!("tip: a similar subcommand exists: {suggestion}\n");
+    assert_eq!(run.stderr.contains(&tip), !suggestion.is_empty(), "{run}");
+}
+
+#[rstest]
+#[case::in_a_group(&["resource", "gett", "/"], "'get'")]
+#[case::flag(&["resource", "get", "/shops", "--exclud", "a"], "'--exclude'")]
+fn commands_and_flags_are_suggested(#[case] args: &[&str], #[case] suggestion: &str) {
+    let run = shops().run(args);
+    assert!(run.code == 1 && run.stderr.contains("tip: ") && run.stderr.contains(suggestion), "{run}");
+}
+
+#[rstest]
+#[case::segment(&["resource", "diff", "/shops/rioo"], "/shops/rio")]
+#[case::collection(&["plan", "/shop"], "/shops")]
+#[case::both(&["resource", "apply", "/shop/olso"], "/shops/oslo")]
+#[case::of_the_server(&["resource", "get", "/shops/rioo"], "/shops/rio")]
+#[case::of_the_repository(&["resource", "get", "/shops/rioo", "--source", "repository"], "/shops/rio")]
+fn a_path_is_suggested(#[case] args: &[&str], #[case] path: &str) {
+    let run = shops().run(args);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stderr.contains(&format!("hint: did you mean {path}?\n")), "{run}");
+}
+
+#[test]
+fn a_context_is_suggested() {
+    let run = shops().run(&["resource", "get", "/shops", "-c", "dve"]);
+    assert_eq!(run.stderr, "context \"dve\" not found; there are dev; did you mean \"dev\"?\n");
+}

@@ -1,0 +1,197 @@
+//! `import`.
+
+use rstest::rstest;
+
+use crate::rest_server::Matcher;
+use crate::world::World;
+
+const DOCUMENT: &str = r#"{"openapi": "3.0.3", "paths": {
+    "/health": {"get": {}},
+    "/shops": {"get": {}, "post": {}},
+    "/shops/{id}": {"get": {}, "put": {}},
+    "/shops/{id}/tills": {"get": {}, "post": {}},
+    "/shops/{id}/tills/{till}": {"get": {}},
+    "/v2/users": {"get": {}, "post": {}},
+    "/v2/users/{id}": {"get": {}}
+}}"#;
+
+/// Two shops, one of them with tills, and a user, on a server with a document.
+fn shops(world: World) -> World {
+    let catalogue = world.home.catalogue();
+    let named = catalogue.replace("auth: {custom", "openapi: '<home>/openapi.json', auth: {custom");
+    assert_ne!(named, catalogue);
+    world.home.write(".declarest/configs/contexts.yaml", &named);
+    world.home.write("openapi.json", DOCUMENT);
+    world.live("/shops/rio", r#"{"id": "rio", "tier": "gold"}"#);
+    world.live("/shops/lima", r#"{"id": "lima"}"#);
+    world.live("/shops/rio/tills/t1", r#"{"id": "t1"}"#);
+    world.live("/v2/users/ana", r#"{"id": "ana"}"#);
+    world
+}
+
+fn plain() -> World {
+    shops(World::new(&["/shops", "/shops/*/tills", "/v2/users"], &[]))
+}
+
+#[test]
+fn everything_that_the_document_describes() {
+    let world = plain();
+    insta::assert_snapshot!(world.run(&["import"]), @r"
+    exit 0
+    --- stdout
+    /shops          2 saved
+    /shops/_/tills  1 saved
+    /v2/users       1 saved
+    Import: 4 resources saved, 0 existing, 0 collections not imported.
+    --- stderr
+    ");
+    assert_eq!(world.declared("shops/rio/tills/t1/resource.json").unwrap(), "{\n  \"id\": \"t1\"\n}");
+    assert_eq!(world.declared("v2/users/ana/resource.json").unwrap(), "{\n  \"id\": \"ana\"\n}");
+    assert!(world.writes().is_empty(), "nothing is written to the server");
+    assert_eq!(world.run(&["resource", "diff", "/", "-r"]).stdout, "No differences under /.\n");
+}
+
+#[test]
+fn for_programs() {
+    insta::assert_snapshot!(plain().run(&["import", "/shops", "-o", "json"]), @r#"
+    exit 0
+    --- stdout
+    {
+      "collections": [
+        {
+          "path": "/shops",
+          "saved": 2,
+          "existing": 0
+        },
+        {
+          "path": "/shops/_/tills",
+          "saved": 1,
+          "existing": 0
+        }
+      ],
+      "failures": []
+    }
+    --- stderr
+    "#);
+}
+
+#[test]
+fn what_metadata_declares() {
+    let world = World::new(&["/shops", "/shops/*/tills"], &[("shops/_/tills/_/metadata.yaml", "{}")]);
+    world.live("/shops/rio", r#"{"id": "rio"}"#);
+    world.live("/shops/rio/tills/t1", r#"{"id": "t1"}"#);
+    insta::assert_snapshot!(world.run(&["import"]), @r"
+    exit 0
+    --- stdout
+    /shops          1 saved
+    /shops/_/tills  1 saved
+    Import: 2 resources saved, 0 existing, 0 collections not imported.
+    --- stderr
+    ");
+}
+
+#[test]
+fn existing_resources_are_kept() {
+    let world = plain();
+    world.declare("shops/rio/resource.yaml", "id: rio\ntier: mine\n");
+    insta::assert_snapshot!(world.run(&["import", "/shops"]), @r"
+    exit 0
+    --- stdout
+    /shops          1 saved, 1 existing
+    /shops/_/tills  1 saved
+    Import: 2 resources saved, 1 existing, 0 collections not imported.
+    --- stderr
+    ");
+    assert_eq!(world.declared("shops/rio/resource.yaml").unwrap(), "id: rio\ntier: mine\n");
+    let run = world.run(&["import", "/shops", "--force", "--exclude", "/shops/rio/tills,lima"]);
+    insta::assert_snapshot!(run, @r"
+    exit 0
+    --- stdout
+    /shops  1 saved
+    Import: 1 resource saved, 0 existing, 0 collections not imported.
+    --- stderr
+    ");
+    assert_eq!(world.declared("shops/rio/resource.yaml").unwrap(), "id: rio\ntier: gold\n");
+}
+
+#[test]
+fn a_collection_that_cannot_be_listed_is_reported() {
+    let world = plain();
+    world.server.fail(Matcher::path("/shops/rio/tills"), 403, 9);
+    world.server.fail(Matcher::path("/v2/users"), 405, 9);
+    insta::assert_snapshot!(world.run(&["import"]), @r#"
+    exit 4
+    --- stdout
+    /shops          2 saved
+    /shops/_/tills  0 saved
+    /shops/_/tills  not imported: GET /shops/rio/tills: remote request failed with status 403: {"error":"injected failure"}
+    /v2/users       not imported: GET /v2/users: remote request failed with status 405: {"error":"injected failure"}
+    Import: 2 resources saved, 0 existing, 2 collections not imported.
+    --- stderr
+    2 collections not imported
+    hint: correct the credentials of context "dev", and test them with "declarest context check dev"
+    "#);
+    assert!(world.declared("shops/lima/resource.json").is_some(), "the others are saved");
+}
+
+#[test]
+fn secrets_are_not_written_as_plaintext() {
+    let world = plain();
+    world.live("/v2/users/bob", r#"{"id": "bob", "password": "canary"}"#);
+    insta::assert_snapshot!(world.run(&["import"]), @r"
+    exit 2
+    --- stdout
+    /shops          2 saved
+    /shops/_/tills  1 saved
+    /v2/users       not imported: potential plaintext secrets detected in /v2/users/bob: /password; --secret-attributes keeps them in the secret store, --allow-plaintext saves them in plain text
+    Import: 3 resources saved, 0 existing, 1 collection not imported.
+    --- stderr
+    1 collection not imported
+    ");
+    assert_eq!(world.declared("v2/users/bob/resource.json"), None);
+    assert!(world.declared("shops/rio/resource.json").is_some(), "the others are saved");
+    let run = world.run(&["import", "/v2", "--allow-plaintext"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared("v2/users/bob/resource.json").unwrap().contains("canary"));
+}
+
+#[test]
+fn secrets_are_kept_in_the_store() {
+    let world = shops(World::with_store(&["/shops", "/shops/*/tills", "/v2/users"], &[]));
+    world.live("/v2/users/bob", r#"{"id": "bob", "password": "canary"}"#);
+    let run = world.run(&["import", "--secret-attributes"]);
+    assert_eq!(run.code, 0, "{run}");
+    let saved = world.declared("v2/users/bob/resource.json").unwrap();
+    assert!(saved.contains("{{secret .}}") && !saved.contains("canary"), "{saved}");
+    assert_eq!(world.run(&["resource", "diff", "/", "-r"]).stdout, "No differences under /.\n");
+}
+
+#[rstest]
+#[case::no_store(&["import", "--secret-attributes"], 2, "secret provider is not configured")]
+#[case::both(&["import", "--secret-attributes", "--allow-plaintext"], 1, "cannot be used with")]
+#[case::nothing_known(&["import", "/none"], 2, "there is no known collection below /none")]
+#[case::exclude(&["import", "--exclude", "a,,b"], 2, "--exclude contains an empty name")]
+#[case::path(&["import", "/a/../b"], 2, "logical path must not contain traversal segments")]
+#[case::message(&["import", "-m", " "], 2, "--message is blank")]
+#[case::context(&["import", "-c", "none"], 3, "context \"none\" not found")]
+fn refused(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
+    let run = plain().run(args);
+    assert_eq!(run.code, code, "{run}");
+    assert!(run.stderr.contains(message), "{run}");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached() {
+    let mut world = plain();
+    world.server.stop();
+    let run = world.run(&["import"]);
+    assert_eq!(run.code, 6, "{run}");
+    assert_eq!(world.declared("shops/rio/resource.json"), None);
+}
+
+#[test]
+fn credentials_that_are_refused() {
+    let world = plain();
+    world.server.require_header("K", "other");
+    assert_eq!(world.run(&["import"]).code, 4);
+}

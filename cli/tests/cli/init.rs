@@ -1,0 +1,252 @@
+//! `init`: from nothing to a saved tree and a first plan.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use rstest::rstest;
+
+use crate::environment::{Home, Run};
+use crate::git::git;
+use crate::rest_server::{Config, RestServer};
+use crate::server::Server;
+
+const DOCUMENT: &str = r#"{"openapi": "3.0.3", "paths": {
+    "/shops": {"get": {}, "post": {}},
+    "/shops/{id}": {"get": {}, "put": {}}
+}}"#;
+
+/// A server with shops, and an empty home with a document.
+struct Fresh {
+    server: RestServer,
+    home: Home,
+}
+
+impl Fresh {
+    fn new() -> Self {
+        let config = Config { collections: vec!["/shops".to_owned()], ..Config::default() };
+        let fresh = Self { server: RestServer::start(config).unwrap(), home: Home::new() };
+        fresh.home.write("openapi.json", DOCUMENT);
+        fresh.live("/shops/rio", r#"{"id": "rio", "tier": "gold"}"#);
+        fresh
+    }
+
+    fn live(&self, path: &str, body: &str) {
+        self.server.put_by_hand(path, serde_json::from_str(body).unwrap());
+    }
+
+    /// Runs `declarest init shop` for the server.
+    fn init(&self, args: &[&str]) -> Run {
+        let url = self.server.url();
+        let all = [&["init", "shop", "--server", &url, "--openapi", "openapi.json"], args].concat();
+        self.run(&all)
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        let mut run = self.home.run_with(args, &[("DECLAREST_IGNORE_WARNINGS", "1")], "");
+        let url = self.server.url();
+        (run.stdout, run.stderr) =
+            (run.stdout.replace(&url, "<server>"), run.stderr.replace(&url, "<server>"));
+        run
+    }
+}
+
+#[test]
+fn one_command_leads_to_a_saved_tree() {
+    let fresh = Fresh::new();
+    insta::assert_snapshot!(fresh.init(&[]), @r"
+    exit 0
+    --- stdout
+    Context shop: created in <home>/.declarest/configs/contexts.yaml
+    Repository: Git repository <home>/shop
+    OpenAPI document: <home>/openapi.json
+    /shops  1 saved
+    Import: 1 resource saved, 0 existing, 0 collections not imported.
+    Plan: 0 to create, 0 to update, 0 to delete, 1 unchanged.
+    --- stderr
+    ");
+    insta::assert_snapshot!(fresh.home.catalogue().replace(&fresh.server.url(), "<server>"), @r"
+    currentContext: shop
+    contexts:
+      - name: shop
+        managedServer:
+            http:
+                openapi: <home>/openapi.json
+                url: <server>
+        repository:
+            git:
+                local:
+                    baseDir: <home>/shop
+    ");
+    assert_eq!(
+        fresh.home.read("shop/shops/rio/resource.json"),
+        "{\n  \"id\": \"rio\",\n  \"tier\": \"gold\"\n}"
+    );
+    assert_eq!(git(&fresh.home.path("shop"), &["log", "--format=%s"]), "declarest: import resources /");
+    assert_eq!(git(&fresh.home.path("shop"), &["status", "--porcelain"]), "");
+    // The context works.
+    assert_eq!(fresh.run(&["resource", "diff", "/", "-r"]).stdout, "No differences under /.\n");
+}
+
+#[test]
+fn the_same_command_continues() {
+    let fresh = Fresh::new();
+    assert_eq!(fresh.init(&[]).code, 0);
+    fresh.live("/shops/lima", r#"{"id": "lima"}"#);
+    fresh.live("/shops/rio", r#"{"id": "rio", "tier": "free"}"#);
+    insta::assert_snapshot!(fresh.init(&[]), @r#"
+    exit 0
+    --- stdout
+    Context shop: exists in <home>/.declarest/configs/contexts.yaml
+    Repository: Git repository <home>/shop
+    OpenAPI document: <home>/openapi.json
+    /shops  1 saved, 1 existing
+    Import: 1 resource saved, 1 existing, 0 collections not imported.
+    ~ /shops/rio
+        /tier: "free" -> "gold"
+    Plan: 0 to create, 1 to update, 0 to delete, 1 unchanged.
+    --- stderr
+    "#);
+    assert!(fresh.home.read("shop/shops/rio/resource.json").contains("gold"), "existing files are kept");
+}
+
+#[test]
+fn for_programs() {
+    insta::assert_snapshot!(Fresh::new().init(&["--filesystem", "--name", "dev", "-o", "json"]), @r#"
+    exit 0
+    --- stdout
+    {
+      "context": "dev",
+      "catalogue": "<home>/.declarest/configs/contexts.yaml",
+      "repository": "<home>/shop",
+      "openapi": "<home>/openapi.json",
+      "import": {
+        "collections": [
+          {
+            "path": "/shops",
+            "saved": 1,
+            "existing": 0
+          }
+        ],
+        "failures": []
+      },
+      "plan": {
+        "revision": null,
+        "summary": {
+          "create": 0,
+          "update": 0,
+          "delete": 0,
+          "unchanged": 1
+        },
+        "actions": [],
+        "unchanged": 1,
+        "targeted": 1,
+        "failures": [],
+        "pruneRefused": null
+      }
+    }
+    --- stderr
+    "#);
+}
+
+#[test]
+fn secrets_are_kept_in_a_new_store() {
+    let fresh = Fresh::new();
+    fresh.live("/shops/rio", r#"{"id": "rio", "password": "canary"}"#);
+    let refused = fresh.init(&["--name", "plain", "--filesystem"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stdout.contains("potential plaintext secrets detected"), "{refused}");
+    assert!(!fresh.home.path("shop/shops/rio").exists());
+    fs::remove_dir_all(fresh.home.path("shop")).unwrap();
+    let run = fresh.init(&["--secret-attributes"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(fresh.home.read("shop/shops/rio/resource.json").contains("{{secret .}}"));
+    assert!(!fresh.home.read(".declarest/secrets/shop.json").contains("canary"));
+    assert_eq!(fresh.run(&["secret", "get", "/shops/rio:/password"]).code, 2, "another context is current");
+    let run = fresh.run(&["-c", "shop", "secret", "get", "/shops/rio:/password"]);
+    assert_eq!(run.stdout, "canary\n", "{run}");
+    let mode = fs::metadata(fresh.home.path(".declarest/secrets/shop.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_document_is_found_at_a_usual_place() {
+    let server = Server::new(&[
+        (
+            "GET /openapi.yaml",
+            200,
+            "openapi: 3.0.3\npaths: {/shops: {get: {}, post: {}}, '/shops/{id}': {get: {}}}",
+        ),
+        ("GET /shops", 200, r#"[{"id":"rio"}]"#),
+        ("GET /shops/rio", 200, r#"{"id":"rio"}"#),
+    ]);
+    let home = Home::new();
+    let run = home.run(&["init", "shop", "--server", server.url(), "--ignore-warnings"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(home.read("shop/openapi.yaml").starts_with("openapi: 3.0.3"));
+    assert!(home.catalogue().contains("openapi: <home>/shop/openapi.yaml"), "{}", home.catalogue());
+    let given = format!("{}/openapi.yaml", server.url());
+    let run = home.run(&["init", "b", "--server", server.url(), "--openapi", &given, "--ignore-warnings"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+#[test]
+fn credentials_come_from_the_environment() {
+    let fresh = Fresh::new();
+    fresh.server.require_header("x-key", "canary");
+    let header = ["-H", "X-Key: ${KEY}"];
+    let url = fresh.server.url();
+    let all = [&["init", "shop", "--server", &url, "--openapi", "openapi.json"], &header[..]].concat();
+    let run = fresh.home.run_with(&all, &[("KEY", "canary")], "");
+    assert_eq!(run.code, 0, "{run}");
+    assert!(fresh.home.catalogue().contains("${KEY}") && !fresh.home.catalogue().contains("canary"));
+}
+
+/// A failure before the first write leaves neither a context nor a directory.
+#[rstest]
+#[case::url(&["init", "shop", "--server", "shop.test"], 2, "managedServer.http.url: is not a URL")]
+#[case::no_document(&["init", "shop", "--server", "<server>"], 3, "name it with --openapi")]
+#[case::document(&["init", "shop", "--server", "<server>", "--openapi", "none.json"], 3, "cannot read the OpenAPI document none.json")]
+#[case::plain_http(&["init", "shop", "--server", "<server>", "--openapi", "http://api.test/x"], 2, "use https")]
+#[case::not_empty(&["init", ".", "--name", "x", "--server", "<server>", "--openapi", "openapi.json"], 2, "is not empty")]
+#[case::file(&["init", "openapi.json", "--server", "<server>", "--openapi", "openapi.json"], 2, "cannot use the directory")]
+#[case::header(&["init", "shop", "--server", "<server>", "-H", "canary"], 2, "--header is not a header")]
+#[case::unreachable(&["init", "shop", "--server", "http://127.0.0.1:1"], 6, "cannot fetch the OpenAPI document")]
+#[case::no_server(&["init", "shop"], 1, "--server <URL>")]
+fn refused(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
+    let fresh = Fresh::new();
+    let url = fresh.server.url();
+    let args: Vec<String> = args.iter().map(|arg| arg.replace("<server>", &url)).collect();
+    let run = fresh.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(run.code, code, "{run}");
+    assert!(run.stderr.contains(message), "{run}");
+    assert!(!run.stderr.contains("canary"), "{run}");
+    assert!(!fresh.home.path(".declarest").exists() && !fresh.home.path("shop").exists());
+}
+
+#[test]
+fn another_context_is_never_overwritten() {
+    let fresh = Fresh::new();
+    fresh.home.write(
+        ".declarest/configs/contexts.yaml",
+        "currentContext: shop\ncontexts:\n- name: shop\n  repository: {filesystem: {baseDir: /elsewhere}}\n",
+    );
+    let before = fresh.home.catalogue();
+    insta::assert_snapshot!(fresh.init(&[]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    context "shop" already exists; choose another name
+    "#);
+    assert_eq!(fresh.home.catalogue(), before);
+    assert!(!fresh.home.path("shop").exists());
+}
+
+#[test]
+fn refused_credentials_create_nothing() {
+    let fresh = Fresh::new();
+    fresh.server.require_header("x-key", "canary");
+    let url = fresh.server.url();
+    let run = fresh.run(&["init", "shop", "--server", &url]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(!fresh.home.path(".declarest").exists());
+}

@@ -1,0 +1,115 @@
+//! `plan --prune` and `resource apply --prune`: resources that Git no longer declares.
+
+use std::fs;
+
+use rstest::rstest;
+
+use crate::world::World;
+
+/// A checkout that declared `rio`, `oslo` and `lima`, of which only `rio` is left. `zoe` was never declared.
+fn shops() -> World {
+    let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
+    let commit = |message: &str| {
+        let run = world.run(&["repository", "commit", "-m", message]);
+        assert_eq!(run.code, 0, "{run}");
+    };
+    for shop in ["lima", "oslo", "rio"] {
+        world.declare(&format!("shops/{shop}/resource.yaml"), &format!("id: {shop}\n"));
+        world.live(&format!("/shops/{shop}"), &format!(r#"{{"id": "{shop}"}}"#));
+    }
+    world.live("/shops/zoe", r#"{"id": "zoe"}"#);
+    commit("All");
+    for shop in ["lima", "oslo"] {
+        fs::remove_dir_all(world.home.path(&format!("repo/shops/{shop}"))).unwrap();
+        commit(&format!("Without {shop}"));
+    }
+    world
+}
+
+#[test]
+fn resources_that_were_declared_once_are_deleted() {
+    let world = shops();
+    insta::assert_snapshot!(world.run(&["plan", "/", "--prune"]), @r"
+    exit 0
+    --- stdout
+    - /shops/lima
+    - /shops/oslo
+    Plan: 0 to create, 0 to update, 2 to delete, 1 unchanged.
+    --- stderr
+    ");
+    assert_eq!(world.run(&["plan", "/", "--exit-code"]).code, 0);
+    assert_eq!(world.run(&["plan", "/", "--prune", "--exit-code"]).code, 7);
+    let run = world.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    insta::assert_snapshot!(run, @r"
+    exit 0
+    --- stdout
+    --- stderr
+    - /shops/lima deleted
+    - /shops/oslo deleted
+    Applied: 0 created, 0 updated, 2 deleted, 1 unchanged, 0 failed.
+    [OK] command executed successfully.
+    ");
+    let mut writes = world.writes();
+    writes.sort();
+    assert_eq!(writes, ["DELETE /shops/lima", "DELETE /shops/oslo"]);
+    assert_eq!(world.run(&["plan", "/", "--prune", "--exit-code"]).code, 0);
+    assert!(world.observed("/shops/zoe").is_some());
+}
+
+#[test]
+fn a_saved_plan_prunes() {
+    let world = shops();
+    let file = world.home.path("plan.json").display().to_string();
+    assert_eq!(world.run(&["plan", "/", "--prune", "--out", &file]).code, 0);
+    let run = world.run(&["resource", "apply", "--plan", &file]);
+    assert_eq!(run.code, 0, "{run}");
+    let mut writes = world.writes();
+    writes.sort();
+    assert_eq!(writes, ["DELETE /shops/lima", "DELETE /shops/oslo"]);
+    assert_eq!(world.run(&["resource", "apply", "--plan", &file]).code, 5);
+}
+
+#[test]
+fn the_last_resource_can_be_pruned() {
+    let world = shops();
+    fs::remove_dir_all(world.home.path("repo/shops/rio")).unwrap();
+    assert_eq!(world.run(&["repository", "commit", "-m", "None"]).code, 0);
+    let run = world.run(&["plan", "/", "--prune"]);
+    assert!(run.stdout.ends_with("Plan: 0 to create, 0 to update, 3 to delete, 0 unchanged.\n"), "{run}");
+}
+
+#[rstest]
+#[case::without_consent(&["resource", "apply", "/", "-r", "--prune"], "confirm it with --yes")]
+#[case::not_recursive(&["resource", "apply", "/", "--prune", "--yes"], "--prune needs --recursive")]
+#[case::plan_not_recursive(&["plan", "/", "--prune", "--recursive=false"], "--prune needs --recursive")]
+fn what_is_not_clear_is_refused(#[case] args: &[&str], #[case] message: &str) {
+    let world = shops();
+    let run = world.run(args);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains(message), "{run}");
+    assert!(world.writes().is_empty());
+}
+
+#[test]
+fn a_dry_run_needs_no_consent() {
+    let run = shops().run(&["resource", "apply", "/", "-r", "--prune", "--dry-run"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("- /shops/lima\n"), "{run}");
+}
+
+#[test]
+fn uncommitted_changes_are_refused() {
+    let world = shops();
+    world.declare("shops/other/resource.yaml", "id: lima\n");
+    let run = world.run(&["plan", "/", "--prune"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("clean git worktree"), "{run}");
+}
+
+#[test]
+fn a_plain_directory_has_no_history() {
+    let world = World::new(&["/shops"], &[("shops/rio/resource.yaml", "id: rio\n")]);
+    let run = world.run(&["plan", "/", "--prune"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("--prune needs a Git repository"), "{run}");
+}

@@ -1,0 +1,143 @@
+//! `resource defaults`.
+
+use rstest::rstest;
+
+use crate::environment::Run;
+use crate::terminal::Terminal;
+use crate::world::World;
+
+/// Three shops with two common values, and a profile.
+fn shops() -> World {
+    World::new(
+        &["/shops"],
+        &[
+            (
+                "shops/_/metadata.yaml",
+                "resource: {defaults: {useProfiles: [big], value: '{{include defaults.yaml}}', profiles: {big: {size: 9}}}}\n",
+            ),
+            ("shops/_/defaults.yaml", "open: true\n"),
+            ("shops/lima/resource.yaml", "id: lima\ntier: gold\nlimits: {cpu: 1, mem: 2}\n"),
+            ("shops/oslo/resource.yaml", "id: oslo\ntier: gold\nlimits: {cpu: 1, mem: 3}\n"),
+            ("shops/rio/resource.yaml", "id: rio\ntier: free\nlimits: {cpu: 1}\n"),
+        ],
+    )
+}
+
+fn defaults(world: &World, args: &[&str]) -> Run {
+    world.run(&[&["resource", "defaults"], args].concat())
+}
+
+/// Runs an editing command with this editor at a terminal; returns the exit code.
+fn edit(world: &World, args: &[&str], editor: &str) -> i32 {
+    let args = [&["resource", "defaults"], args, &["--editor", editor]].concat();
+    let variables = [("TERM", "xterm"), ("DECLAREST_IGNORE_WARNINGS", "1"), ("PATH", "/usr/bin:/bin")];
+    let (code, shown) = Terminal::start(world.home.command(&args, &variables)).end();
+    assert_eq!(code == 0, shown.ends_with("[OK]\u{1b}[0m command executed successfully.\n"), "{shown}");
+    code
+}
+
+/// An editor that writes this text.
+fn writer(world: &World, text: &str) -> String {
+    world.home.write("text", text);
+    world.home.write("editor.sh", "cat <home>/text > \"$1\"\n");
+    format!("sh {}", world.home.path("editor.sh").display())
+}
+
+#[rstest]
+#[case::effective(&["get", "/shops/rio"], "{\n  \"open\": true,\n  \"size\": 9\n}\n")]
+#[case::of_the_collection(&["get", "/shops/", "-o", "yaml"], "open: true\nsize: 9\n")]
+#[case::none(&["get", "/staff/ann"], "{}\n")]
+#[case::config(&["config", "get", "/shops/", "-o", "jq=keys"], "[\"profiles\",\"useProfiles\",\"value\"]\n")]
+#[case::no_config(&["config", "get", "/shops/rio"], "{}\n")]
+#[case::profile(&["profile", "get", "/shops/", "big", "-o", "jq=.size"], "9\n")]
+#[case::profile_by_flag(&["profile", "get", "-p", "/shops/", "big", "-o", "jq=.size"], "9\n")]
+#[case::inferred(&["infer", "/shops/", "-o", "yaml"], "limits:\n    cpu: 1\nopen: true\nsize: 9\n")]
+#[case::inferred_by_a_member(&["infer", "/shops/rio", "-o", "jq=.limits.cpu"], "1\n")]
+#[case::inferred_from_items(&["infer", "/shops", "--items", "lima,oslo", "-o", "jq=.tier"], "gold\n")]
+#[case::inferred_from_one(&["infer", "/shops", "--items", "lima"], "{}\n")]
+fn results(#[case] args: &[&str], #[case] expected: &str) {
+    let run = defaults(&shops(), args);
+    assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{run}");
+    assert_eq!(run.stderr.is_empty(), args[0] == "get", "{run}");
+}
+
+#[rstest]
+#[case::no_path(&["get"], 2, "path is required")]
+#[case::no_profile(&["profile", "get", "/shops/"], 2, "profile is required")]
+#[case::unknown_profile(&["profile", "get", "/shops/", "small"], 3, "profile \"small\" not found in the metadata of /shops/")]
+#[case::unknown_profile_to_delete(&["profile", "delete", "/shops/", "small"], 3, "profile \"small\" not found")]
+#[case::unknown_item(&["infer", "/shops", "--items", "lima,paris"], 2, "--items: \"paris\" is not the alias")]
+#[case::check(&["infer", "/shops", "--check"], 2, "the defaults of /shops/ differ")]
+#[case::no_terminal(&["edit", "/shops/"], 2, "cannot ask for the defaults of /shops/")]
+#[case::both(&["infer", "/shops", "--check", "--save"], 1, "cannot be used with")]
+fn failures(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
+    let run = defaults(&shops(), args);
+    assert_eq!(run.code, code, "{run}");
+    assert!(run.stderr.contains(message), "{run}");
+}
+
+#[test]
+fn inferred_defaults_are_saved_and_checked() {
+    let world = shops();
+    let run = defaults(&world, &["infer", "/shops", "--save"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{run}");
+    assert_eq!(
+        world.declared("shops/_/defaults.yaml").unwrap(),
+        "limits:\n    cpu: 1\nopen: true\nsize: 9\n"
+    );
+    assert!(world.declared("shops/_/metadata.yaml").unwrap().contains("{{include defaults.yaml}}"));
+    assert_eq!(defaults(&world, &["infer", "/shops", "--check"]).code, 0);
+}
+
+#[test]
+fn a_baseline_is_edited_and_cleared() {
+    let world = shops();
+    assert_eq!(edit(&world, &["edit", "/shops/"], "sed -i s/true/false/"), 0);
+    assert_eq!(world.declared("shops/_/defaults.yaml").unwrap(), "open: false\n");
+    assert_eq!(edit(&world, &["edit", "/shops/"], &writer(&world, "[]")), 2);
+    assert_eq!(edit(&world, &["edit", "/shops/"], &writer(&world, "")), 0);
+    assert_eq!(world.declared("shops/_/defaults.yaml"), None);
+    assert!(!world.declared("shops/_/metadata.yaml").unwrap().contains("include"));
+}
+
+#[test]
+fn a_profile_is_created_edited_and_deleted() {
+    let world = shops();
+    assert_eq!(edit(&world, &["profile", "edit", "/shops/", "small"], &writer(&world, "size: 1\n")), 0);
+    assert_eq!(world.declared("shops/_/defaults-small.yaml").unwrap(), "size: 1\n");
+    assert_eq!(defaults(&world, &["profile", "get", "/shops/", "small"]).stdout, "{\n  \"size\": 1\n}\n");
+    assert_eq!(edit(&world, &["profile", "edit", "/shops/", "big/er"], &writer(&world, "size: 1\n")), 2);
+    let run = defaults(&world, &["profile", "delete", "/shops/", "small"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.declared("shops/_/defaults-small.yaml"), None);
+}
+
+#[test]
+fn the_configuration_is_edited() {
+    let world = shops();
+    assert_eq!(
+        edit(
+            &world,
+            &["config", "edit", "/shops/"],
+            &writer(&world, "mode: replace\nvalue: {open: false}\n")
+        ),
+        0
+    );
+    assert_eq!(defaults(&world, &["get", "/shops/rio", "-o", "jq=."]).stdout, "{\"open\":false}\n");
+    assert_eq!(world.declared("shops/_/defaults.yaml"), None, "no document includes it");
+    assert_eq!(edit(&world, &["config", "edit", "/shops/"], &writer(&world, "mode: other\n")), 2);
+}
+
+#[test]
+fn a_checkout_gets_a_commit() {
+    let world = World::with_repository(
+        "git: {local: {baseDir: <home>/repo}}",
+        &["/shops"],
+        &[("shops/a/resource.yaml", "id: a\nopen: 1\n"), ("shops/b/resource.yaml", "id: b\nopen: 1\n")],
+    );
+    assert_eq!(world.run(&["repository", "commit", "-m", "All"]).code, 0);
+    let run = defaults(&world, &["infer", "/shops/", "--save"]);
+    assert_eq!(run.code, 0, "{run}");
+    let history = world.run(&["repository", "history", "--max-count", "1", "-o", "jq=.[].subject"]);
+    assert_eq!(history.stdout, "declarest: infer resource defaults /shops/\n");
+}

@@ -1,0 +1,114 @@
+//! `resource list --undeclared` and `--crawl`.
+
+use rstest::rstest;
+
+use crate::rest_server::Matcher;
+use crate::world::World;
+
+/// Rio and its till t1 are declared, and Lima under its former name; Oslo and the till t2 are not.
+fn shops() -> World {
+    let world = World::new(
+        &["/shops", "/shops/*/tills"],
+        &[
+            ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name, secretAttributes: [/pin]}\n"),
+            ("shops/_/tills/_/metadata.yaml", "resource: {id: /id}\n"),
+            ("shops/rio/resource.yaml", "id: '1'\nname: rio\n"),
+            ("shops/lima-old/resource.yaml", "id: '2'\nname: lima-old\n"),
+            ("shops/rio/tills/t1/resource.yaml", "id: t1\n"),
+        ],
+    );
+    world.live("/shops/1", r#"{"id": "1", "name": "rio"}"#);
+    world.live("/shops/2", r#"{"id": "2", "name": "lima"}"#);
+    world.live("/shops/3", r#"{"id": "3", "name": "oslo", "pin": "canary"}"#);
+    world.live("/shops/1/tills/t1", r#"{"id": "t1"}"#);
+    world.live("/shops/1/tills/t2", r#"{"id": "t2"}"#);
+    world
+}
+
+#[rstest]
+#[case::collection(&["/shops"], "/shops/oslo\n")]
+#[case::below_a_resource(&["/shops/rio/tills"], "/shops/rio/tills/t2\n")]
+#[case::everything(&["/", "--crawl"], "/shops/oslo\n/shops/rio/tills/t2\n")]
+#[case::excluded(&["/", "--crawl", "--exclude", "oslo"], "/shops/rio/tills/t2\n")]
+fn what_git_does_not_have(#[case] args: &[&str], #[case] expected: &str) {
+    let run = shops().run(&[&["resource", "list", "--undeclared", "-o", "text"], args].concat());
+    assert_eq!(run.to_string(), format!("exit 0\n--- stdout\n{expected}--- stderr\n"));
+}
+
+#[test]
+fn for_programs() {
+    insta::assert_snapshot!(shops().run(&["resource", "list", "--undeclared", "/shops"]), @r#"
+    exit 0
+    --- stdout
+    [
+      {
+        "id": "3",
+        "name": "oslo",
+        "pin": "{{secret .}}"
+      }
+    ]
+    --- stderr
+    "#);
+}
+
+#[test]
+fn crawl_lists_all_collections() {
+    insta::assert_snapshot!(shops().run(&["resource", "list", "--crawl", "/", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    /shops/lima
+    /shops/oslo
+    /shops/rio
+    /shops/rio/tills/t1
+    /shops/rio/tills/t2
+    --- stderr
+    ");
+}
+
+#[test]
+fn a_collection_that_cannot_be_listed_is_reported_after_the_others() {
+    let world = shops();
+    world.server.fail(Matcher::path("/shops/1/tills"), 500, 99);
+    insta::assert_snapshot!(world.run(&["resource", "list", "--crawl", "/", "-o", "text"]), @r#"
+    exit 6
+    --- stdout
+    /shops/lima
+    /shops/oslo
+    /shops/rio
+    --- stderr
+    /shops/_/tills: GET /shops/1/tills: remote request failed with status 500: {"error":"injected failure"}
+    collections that could not be listed: 1
+    hint: "declarest context check dev" shows which parts of the context can be reached
+    "#);
+}
+
+#[test]
+fn a_declaration_that_cannot_be_read_is_not_ignored() {
+    let world = shops();
+    world.declare("shops/broken/resource.json", "{");
+    insta::assert_snapshot!(world.run(&["resource", "list", "--undeclared", "/shops"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    cannot determine whether Git declares /shops/lima: a declared resource that may be the same one cannot be compared: "shops/broken/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
+    "#);
+}
+
+#[rstest]
+#[case(&["--undeclared"])]
+#[case(&["--crawl"])]
+fn needs_the_server(#[case] args: &[&str]) {
+    let run = shops().run(&[&["resource", "list", "/shops", "--source", "repository"], args].concat());
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("need --source managed-server"), "{run}");
+}
+
+#[test]
+fn absent_collections_and_servers() {
+    let mut world = shops();
+    assert_eq!(world.run(&["resource", "list", "--undeclared", "/none"]).code, 3);
+    world.server.require_header("K", "other");
+    assert_eq!(world.run(&["resource", "list", "--undeclared", "/shops"]).code, 4);
+    world.server.stop();
+    assert_eq!(world.run(&["resource", "list", "--undeclared", "/shops"]).code, 6);
+}

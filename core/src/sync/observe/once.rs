@@ -1,0 +1,16 @@
+//! Values that tasks of a run determine once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::OnceCell;
+
+use crate::path::LogicalPath;
+
+/// Values that are determined once per run, by path.
+pub(super) type Once<T> = Arc<Mutex<HashMap<LogicalPath, Arc<OnceCell<T>>>>>;
+
+/// Returns the cell of `path`. The first caller determines its value, and the others wait.
+pub(super) fn cell<T>(known: &Once<T>, path: &LogicalPath) -> Arc<OnceCell<T>> {
+    Arc::clone(known.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default())
+}
