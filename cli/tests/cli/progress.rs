@@ -60,14 +60,15 @@ fn results_are_listed_and_counted() {
         &["/shops"],
         &[
             ("shops/equal/resource.yaml", "id: equal\n"),
-            ("shops/bad/resource.yaml", "id: bad\n"),
+            ("shops/bad/resource.yaml", "id: bad\nsize: 2\n"),
             ("shops/new/resource.yaml", "id: new\n"),
             ("shops/old/resource.yaml", "id: old\nsize: 2\n"),
         ],
     );
     world.live("/shops/equal", r#"{"id": "equal"}"#);
     world.live("/shops/old", r#"{"id": "old", "size": 1}"#);
-    world.server.fail(Matcher::path("/shops/bad"), 422, usize::MAX);
+    world.live("/shops/bad", r#"{"id": "bad", "size": 1}"#);
+    world.server.fail(Matcher::new("PUT", "/shops/bad"), 422, usize::MAX);
     insta::assert_snapshot!(world.run(&["resource", "apply", "/shops"]), @r#"
     exit 2
     --- stdout
@@ -75,7 +76,7 @@ fn results_are_listed_and_counted() {
     + /shops/new created
     ~ /shops/old updated
     Applied: 1 created, 1 updated, 0 deleted, 1 unchanged, 1 failed.
-    GET /shops/bad: remote request failed with status 422: {"error":"injected failure"}
+    PUT /shops/bad: remote request failed with status 422: {"error":"injected failure"}
     [ERROR] command execution failed: 1 of 4 resources failed.
     "#);
     insta::assert_snapshot!(world.run(&["resource", "delete", "/shops/old", "--yes"]), @r"
