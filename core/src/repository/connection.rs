@@ -166,6 +166,10 @@ impl<'a> Connection<'a> {
             _ if says(&["repository not found", "not appear to be a git repository"]) => {
                 RepositoryError::RemoteMissing { url }
             }
+            // The texts of ENOSPC and EDQUOT. libgit2 has no code for them.
+            _ if says(&["no space left on device", "disk quota exceeded"]) => {
+                RepositoryError::DiskFull { url, reason }
+            }
             (ErrorCode::NotFound, _) | (_, ErrorClass::Os) if self.remote.url.kind == RemoteKind::Local => {
                 RepositoryError::RemoteMissing { url }
             }

@@ -51,6 +51,12 @@ fn a_passed_deadline_stops_the_transfer() {
     "unexpected data at the end of the pack",
     Category::Transport
 )]
+#[case(
+    ErrorCode::GenericError,
+    ErrorClass::Os,
+    "failed to write: No space left on device",
+    Category::Internal
+)]
 #[case(ErrorCode::GenericError, ErrorClass::Net, "invalid packet line", Category::Validation)]
 #[case(ErrorCode::NotFastForward, ErrorClass::Reference, "cannot push", Category::Conflict)]
 #[case(ErrorCode::GenericError, ErrorClass::Odb, "object is corrupted", Category::Internal)]

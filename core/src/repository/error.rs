@@ -216,6 +216,16 @@ pub enum RepositoryError {
         /// The remote.
         url: String,
     },
+    /// The local disk has no space, or the quota of its user is used up.
+    #[error(
+        "cannot store what was fetched from {url}: {reason}; free space on the disk of the local repository"
+    )]
+    DiskFull {
+        /// The remote.
+        url: String,
+        /// The error of the operating system.
+        reason: String,
+    },
     /// The remote is a shallow clone. libgit2 does not accept its announcement of the end of the history.
     #[error(
         "repository {url} is itself a shallow clone, which cannot be mirrored over the network; complete \
@@ -509,7 +519,9 @@ impl Categorized for RepositoryError {
             | Self::PrivateKey { .. }
             | Self::HostKey { .. } => Category::Auth,
             Self::Timeout { .. } | Self::Network { .. } | Self::Quota { .. } => Category::Transport,
-            Self::Git { .. } | Self::Damaged { .. } | Self::Io { .. } => Category::Internal,
+            Self::Git { .. } | Self::Damaged { .. } | Self::DiskFull { .. } | Self::Io { .. } => {
+                Category::Internal
+            }
         }
     }
 }

@@ -332,6 +332,29 @@ async fn a_force_push_is_compared_as_a_whole_and_prunes_what_it_dropped() {
 }
 
 #[tokio::test]
+async fn a_branch_that_is_deleted_and_created_again_prunes_only_what_it_dropped() {
+    let (world, git, server) = synced(json!({})).await;
+    let before = server.resources().len();
+    git.delete_branch();
+    world.notify().await;
+    let message = world.repository_reason("FetchFailed").await;
+    assert!(message.contains("main"), "{message}");
+    assert_eq!(server.resources().len(), before);
+
+    // The new branch has a history of its own.
+    git.restart_history();
+    git.write("shops/new/resource.json", r#"{"id": "new"}"#);
+    git.remove("shops/rio");
+    let created = git.commit("created again");
+    git.push();
+    world.notify().await;
+    let status = world.applied(&created).await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Full));
+    assert!(server.get("/shops/new").is_some());
+    assert!(server.get("/shops/rio").is_none(), "what the lost branch declared was this policy's");
+}
+
+#[tokio::test]
 async fn a_rotated_secret_is_used_without_a_restart_and_causes_a_full_run() {
     let (world, git, server) = (World::start().await, shops(), shop_server());
     server.require_basic("ops", "first");

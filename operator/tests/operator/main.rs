@@ -24,6 +24,7 @@ mod election;
 mod events;
 mod failure_modes;
 mod faults;
+mod full_disk;
 mod in_process;
 mod interruption;
 mod lifecycle;

@@ -130,6 +130,16 @@ impl GitRemote {
         git(&self.work_tree(), &["push", "--quiet", "--force", "origin", BRANCH]);
     }
 
+    /// Deletes the branch of the bare repository.
+    pub fn delete_branch(&self) {
+        git(&self.bare(), &["update-ref", "-d", &format!("refs/heads/{BRANCH}")]);
+    }
+
+    /// Lets the next commit have no parent. The work tree stays.
+    pub fn restart_history(&self) {
+        git(&self.work_tree(), &["update-ref", "-d", "HEAD"]);
+    }
+
     /// Drops every object of the bare repository that no ref reaches, as a host does after a force-push.
     pub fn collect_garbage(&self) {
         git(&self.bare(), &["reflog", "expire", "--expire=now", "--all"]);

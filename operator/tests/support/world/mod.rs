@@ -78,11 +78,7 @@ impl World {
 
     /// The same with further variables of the environment.
     pub async fn start_in(environment: &[(&str, &str)], arguments: &[&str]) -> Self {
-        let mut world = if on_cluster() {
-            Self::cold_on_cluster(arguments).await
-        } else {
-            Self::prepare("team".to_owned(), nowhere(), None, arguments)
-        };
+        let mut world = Self::cold_anywhere(arguments).await;
         world.environment = owned(environment);
         world.launch().await;
         world
@@ -137,6 +133,11 @@ impl World {
         world
     }
 
+    /// Prepares an operator without objects, to be launched later.
+    pub async fn cold_anywhere(arguments: &[&str]) -> Self {
+        if on_cluster() { Self::cold_on_cluster(arguments).await } else { Self::cold(arguments, []) }
+    }
+
     /// Starts an operator that runs as in a cluster and stands for election.
     pub async fn start_elected(environment: &[(&str, &str)], arguments: &[&str]) -> Self {
         let mut world = Self::prepare_clustered(&[&["--leader-elect"], arguments].concat()).await;
@@ -183,12 +184,6 @@ impl World {
         let cluster = Cluster::shared();
         let (namespace, client) = (cluster.create_namespace().await, cluster.admin().await);
         Self::prepare(namespace, client, Some(cluster.operator_kubeconfig.clone()), arguments)
-    }
-
-    async fn start_on_cluster(arguments: &[&str]) -> Self {
-        let mut world = Self::cold_on_cluster(arguments).await;
-        world.launch().await;
-        world
     }
 
     /// Starts a further replica of an elected operator.
