@@ -1,11 +1,12 @@
 //! The operator as it is shipped: arguments, environment and probes of the rendered Deployment, with its `ServiceAccount`, in
 //! all namespaces of a real API server. Only addresses, directories and the port numbers of probes are replaced, and
-//! loopback is allowed.
+//! loopback is allowed. If the process ends, it is started again, as by a kubelet.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
 mod support;
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -28,7 +29,8 @@ use support::world::{declarest, is_true};
 const STATE: &str = "/var/lib/declarest";
 
 struct Shipped {
-    process: Child,
+    command: RefCell<Command>,
+    process: RefCell<Child>,
     directory: tempfile::TempDir,
 }
 
@@ -63,7 +65,15 @@ impl Shipped {
         command.env("KUBECONFIG", &cluster.operator_kubeconfig);
         let log = fs::File::create(directory.path().join("operator.log")).unwrap();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        Self { process: command.spawn().unwrap(), directory }
+        let process = command.spawn().unwrap().into();
+        Self { command: command.into(), process, directory }
+    }
+
+    fn restart_if_ended(&self) {
+        let mut process = self.process.borrow_mut();
+        if process.try_wait().unwrap().is_some() {
+            *process = self.command.borrow_mut().spawn().unwrap();
+        }
     }
 
     fn log(&self) -> String {
@@ -77,7 +87,20 @@ impl Shipped {
                 return found;
             }
             assert!(Instant::now() < deadline, "not reached: {what}\n{}", self.log());
+            self.restart_if_ended();
             tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until the policies are ready and have applied the revision.
+    async fn all_applied(&self, policies: &[Api<SyncPolicy>], revision: &str) {
+        for api in policies {
+            let ready = async || {
+                let status = api.get("policy").await.ok()?.status?;
+                let is_applied = status.last_applied_repo_revision.as_deref() == Some(revision);
+                (is_applied && is_true(&status.conditions, "Ready")).then_some(())
+            };
+            self.eventually("the policy has applied the revision", ready).await;
         }
     }
 
@@ -95,8 +118,9 @@ impl Shipped {
 
 impl Drop for Shipped {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let process = self.process.get_mut();
+        let _ = process.kill();
+        let _ = process.wait();
     }
 }
 
@@ -115,7 +139,7 @@ async fn status_of(address: &str, probe: &Probe) -> u16 {
 }
 
 #[tokio::test]
-async fn the_shipped_operator_reconciles_all_namespaces() {
+async fn the_shipped_operator_reconciles_all_namespaces_and_outlives_the_control_plane() {
     assert!(Path::new(&config_dir("default")).is_dir());
     let cluster = Cluster::shared();
     let client = cluster.admin().await;
@@ -140,7 +164,8 @@ async fn the_shipped_operator_reconciles_all_namespaces() {
     let mut namespaces = Vec::new();
     for name in ["a", "b"] {
         let namespace = cluster.create_namespace().await;
-        let repository = json!({"type": "git", "git": {"url": http.url("desired.git")}});
+        let git_source = json!({"url": http.url("desired.git")});
+        let repository = json!({"type": "git", "pollInterval": "30s", "git": git_source});
         let policy = json!({
             "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
             "source": {"path": format!("/{name}")},
@@ -154,14 +179,9 @@ async fn the_shipped_operator_reconciles_all_namespaces() {
         }
         namespaces.push(namespace);
     }
-    for namespace in &namespaces {
-        let policies: Api<SyncPolicy> = Api::namespaced(client.clone(), namespace);
-        let ready = async || {
-            let status = policies.get("policy").await.ok()?.status?;
-            is_true(&status.conditions, "Ready").then_some(())
-        };
-        operator.eventually("the policy is ready", ready).await;
-    }
+    let policies: Vec<Api<SyncPolicy>> =
+        namespaces.iter().map(|namespace| Api::namespaced(client.clone(), namespace)).collect();
+    operator.all_applied(&policies, &git.head()).await;
     assert!(server.get("/a/one").is_some() && server.get("/b/one").is_some());
 
     let probes = operator.listener("probes").await;
@@ -171,5 +191,26 @@ async fn the_shipped_operator_reconciles_all_namespaces() {
     let leases: Api<Lease> = Api::namespaced(client, OPERATOR_NAMESPACE);
     let lease = leases.get("declarest-operator.declarest.io").await.unwrap();
     assert!(lease.spec.unwrap().holder_identity.is_some());
+
+    // An etcd that does not answer for longer than the lease is renewed, and an API server that is killed.
+    for (number, trouble) in [("etcd", "-STOP"), ("kube-apiserver", "-KILL")].into_iter().enumerate() {
+        let (process, signal) = trouble;
+        cluster.signal(process, signal);
+        for name in ["a", "b"] {
+            git.write(&format!("{name}/more{number}/resource.json"), format!(r#"{{"id": "more{number}"}}"#));
+        }
+        git.commit("more");
+        git.push();
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        if signal == "-STOP" {
+            cluster.signal(process, "-CONT");
+        }
+        operator.all_applied(&policies, &git.head()).await;
+        for name in ["a", "b"] {
+            assert!(server.get(&format!("/{name}/more{number}")).is_some());
+        }
+    }
+    assert_eq!(server.duplicates(), []);
+    assert_eq!(server.writes().len(), 6, "{:?}", server.writes());
     assert!(!operator.log().contains("Forbidden"), "{}", operator.log());
 }

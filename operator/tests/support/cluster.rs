@@ -109,6 +109,11 @@ impl Cluster {
         write_kubeconfig(&self.control_plane, "operator.kubeconfig", &token)
     }
 
+    /// Sends a signal to `etcd` or `kube-apiserver`. This affects all tests of the process.
+    pub fn signal(&self, server: &str, signal: &str) {
+        self.control_plane.signal(server, signal);
+    }
+
     /// A client with all rights. Make one per test: it ends with the runtime that it is made in.
     pub async fn admin(&self) -> Client {
         client(&self.admin_kubeconfig).await

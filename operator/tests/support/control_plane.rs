@@ -15,14 +15,14 @@ use super::authority::Authority;
 /// Starting both takes 5 to 10 s on an idle machine; builds may run beside.
 const START_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Runs a program that must not outlive the test process: the shell waits for the end of its stdin, which
-/// comes when the test process ends in any way, kill -9 included, then kills the program and removes the
-/// directory. Ctrl-C reaches the whole process group, so the shell ignores it to get that far.
-const GUARD: &str = r#"trap "" HUP INT TERM
+/// Runs a program that must not outlive the test process, and starts it again if it ends. The shell waits for the end
+/// of its stdin, which comes when the test process ends in any way, kill -9 included. It then kills the program and
+/// removes the directory. Ctrl-C reaches the whole process group, so the shell ignores it to get that far.
+const GUARD: &str = r#"trap "" HUP INT TERM; set -m
 dir=$1; shift
-"$@" & pid=$!
+(while :; do "$@" & echo $! >"$dir/${1##*/}.pid"; wait $!; sleep 0.2; done) & group=$!
 cat >/dev/null
-kill -9 $pid; wait $pid; rm -rf "$dir""#;
+kill -9 -- -$group; wait; rm -rf "$dir""#;
 
 /// The file with an entry for each write of a service account.
 const AUDIT_LOG: &str = "audit.log";
@@ -65,6 +65,12 @@ impl ControlPlane {
         let dir = directory.keep();
         let url = format!("https://127.0.0.1:{api_port}");
         Ok(Self { dir, url, admin_token, ca, _servers: [etcd, api] })
+    }
+
+    /// Sends a signal, such as `-STOP`, to `etcd` or `kube-apiserver`. A server that ends is started again.
+    pub fn signal(&self, server: &str, signal: &str) {
+        let pid = fs::read_to_string(self.dir.join(format!("{server}.pid"))).unwrap();
+        assert!(Command::new("kill").args([signal, pid.trim()]).status().unwrap().success());
     }
 
     /// Returns the entries of the audit log (`audit.k8s.io/v1`, Event).
@@ -181,8 +187,8 @@ fn spawn(program: &Path, dir: &Path, args: &[OsString]) -> Result<Child, String>
     let log = File::create(dir.join(format!("{name}.log")))
         .and_then(|log| Ok((log.try_clone()?, log)))
         .map_err(|error| format!("cannot create the log of {name}: {error}"))?;
-    Command::new("sh")
-        .args(["-c", GUARD, "sh"])
+    Command::new("bash")
+        .args(["-c", GUARD, "bash"])
         .arg(dir)
         .arg(program)
         .args(args)
