@@ -121,7 +121,7 @@ fn objects_that_match() {
 #[case::warning("replicas: 2", "replicas: 9", &[], 0)]
 #[case::as_failure("replicas: 2", "replicas: 9", &["--fail-on", "warning"], 7)]
 #[case::namespace("namespace: default", "namespace: other", &[], 7)]
-#[case::other_namespace("namespace: default", "namespace: other", &["--namespace", "other"], 0)]
+#[case::other_namespace("namespace: default", "namespace: other", &["-n", "other"], 0)]
 #[case::kind("x", "y", &["--workload", "StatefulSet/shop"], 7)]
 #[case::bad_kind("x", "y", &["--workload", "Pod/shop"], 2)]
 #[case::json_list("x", "y", &["--workload", "deployment/shop"], 0)]

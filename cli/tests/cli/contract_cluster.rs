@@ -154,7 +154,8 @@ fn a_managed_server_states_contract_and_target() {
 #[case::no_context(&[], &["--kube-context", "absent"], 2)]
 #[case::no_plugin(&[], &["--kube-context", "plugin"], 4)]
 #[case::no_kubeconfig(&[], &["--kubeconfig", "absent"], 3)]
-#[case::other_namespace(&[SERVICE, DEPLOYMENT, PODS], &["--namespace", "other"], 7)]
+#[case::other_namespace(&[SERVICE, DEPLOYMENT, PODS], &["-n", "other"], 7)]
+#[case::long_flag(&[SERVICE, DEPLOYMENT, PODS], &["--namespace", "other", "--skip-result-message"], 7)]
 #[case::no_base_url(&[SERVICE, DEPLOYMENT, PODS], &["--probe", "base-url"], 2)]
 fn exit_codes(#[case] routes: &'static [Route], #[case] arguments: &[&str], #[case] code: i32) {
     let run = verify_file(routes, arguments);

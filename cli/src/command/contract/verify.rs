@@ -16,6 +16,7 @@ use url::Url;
 use super::cluster::{ApiServer, ClusterArguments, Server};
 use super::manifests::Manifests;
 use super::{source, validate};
+use crate::environment::parse_boolean;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -39,8 +40,13 @@ pub struct VerifyArguments {
     #[arg(long, value_name = "[KIND/]NAME")]
     workload: Option<String>,
     /// Namespace of the objects; default is that of the context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
+    // The global flag without its short form, which is that of the namespace here, as in kubectl.
+    /// Do not print a final line with success or failure
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        value_parser = parse_boolean, help_heading = "Global Flags")]
+    skip_result_message: Option<bool>,
     #[command(flatten)]
     cluster: ClusterArguments,
     /// Destination of probes: the Service, the origin of http.baseURL, or none; default is service inside of a cluster
