@@ -23,7 +23,7 @@ use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::world::{World, condition, declarest, on_cluster};
 
-const RUNTIME: &str = "runtime:
+pub const RUNTIME: &str = "runtime:
   workload: service
   state: {type: stateless, persistence: {scope: local, durability: ephemeral}, dataCriticality: low}
 ";
@@ -36,7 +36,7 @@ fn contract(version: &str, port: u16, more: &str) -> String {
 }
 
 /// Starts an operator that reaches all Services on this machine, with the rights of the overlay.
-async fn start() -> World {
+pub async fn start() -> World {
     if on_cluster() {
         let overlay = config_dir("overlays/runtime-verification");
         for file in ["role.yaml", "role_binding.yaml"] {
@@ -74,10 +74,16 @@ async fn deploy(world: &World, mut object: Value) {
 }
 
 async fn deploy_shop(world: &World, port: u16) {
+    deploy_service(world, json!({"port": port})).await;
+    deploy_workload(world, "r.io/shop:1").await;
+}
+
+/// Deploys a Service with this port and an endpoint that is ready.
+pub async fn deploy_service(world: &World, port: Value) {
     deploy(
         world,
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop"},
-               "spec": {"selector": {"app": "shop"}, "ports": [{"port": port}]}}),
+               "spec": {"selector": {"app": "shop"}, "ports": [port]}}),
     )
     .await;
     deploy(
@@ -87,7 +93,6 @@ async fn deploy_shop(world: &World, port: u16) {
                "endpoints": [{"addresses": ["10.0.0.9"], "conditions": {"ready": true}}]}),
     )
     .await;
-    deploy_workload(world, "r.io/shop:1").await;
 }
 
 async fn deploy_workload(world: &World, image: &str) {
@@ -108,7 +113,7 @@ async fn create(world: &World, base: &str, contract: Value) {
 }
 
 /// Waits until the contract of the server is as wanted.
-async fn verified(
+pub async fn verified(
     world: &World,
     what: &str,
     wanted: impl Fn(&ContractStatus) -> bool,

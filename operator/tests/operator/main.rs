@@ -15,6 +15,7 @@ mod cancellation;
 mod chaos;
 mod clock;
 mod confinement;
+mod contract_network;
 mod contract_server;
 mod contract_table;
 mod contracts;
