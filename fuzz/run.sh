@@ -30,7 +30,7 @@ max_length() {
   case $1 in
   bundle_archive) echo 16384 ;;
   openapi) echo 4096 ;;
-  known_hosts | metadata_* | bundle_manifest) echo 2048 ;;
+  known_hosts | metadata_* | bundle_manifest | contract_*) echo 2048 ;;
   json | yaml | located | ini | properties | text | octet_stream) echo 1024 ;;
   *) echo 512 ;;
   esac

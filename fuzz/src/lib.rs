@@ -6,6 +6,7 @@
 
 pub mod bundle;
 pub mod connection;
+pub mod contract;
 pub mod metadata;
 pub mod openapi;
 pub mod path;
@@ -20,6 +21,8 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("bundle_constraint", bundle::constraint),
     ("bundle_manifest", bundle::manifest),
     ("bundle_reference", bundle::reference),
+    ("contract_document", contract::document),
+    ("contract_objects", contract::objects),
     ("identity_template", metadata::identity_template),
     ("ini", payload::ini),
     ("jq", metadata::jq),
