@@ -90,6 +90,7 @@ async fn show(stage: &mut Stage) -> Result<(), Failure> {
     steps::correct_drift(stage).await?;
     steps::prune(stage).await?;
     steps::survive_a_bad_resource(stage).await?;
+    steps::compare_with_the_contract(stage).await?;
     steps::final_status(stage).await
 }
 

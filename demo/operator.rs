@@ -14,6 +14,8 @@ use super::Failure;
 const NAMESPACE: &str = "default";
 const REPOSITORY: &str = "shops";
 const POLICY: &str = "shops";
+/// The ManagedServer and the Deployment that runs it.
+const SERVER: &str = "shop-api";
 /// A change of this annotation makes the operator fetch at once, as a webhook of the Git host would.
 const WEBHOOK_ANNOTATION: &str = "declarest.io/webhook-last-received-at";
 /// Starts a program, sends it SIGTERM when stdin closes, and ends with its status. So the operator ends
@@ -51,6 +53,8 @@ struct ClientApis {
     address: String,
     repositories: Api<DynamicObject>,
     policies: Api<DynamicObject>,
+    servers: Api<DynamicObject>,
+    deployments: Api<DynamicObject>,
 }
 
 impl Operator {
@@ -100,8 +104,10 @@ impl Operator {
             .map_err(|error| Failure::new(format!("cannot make a client of {file}: {error}")))?;
         self.api = Some(ClientApis {
             address,
-            repositories: api(&client, "ResourceRepository", "resourcerepositories"),
-            policies: api(&client, "SyncPolicy", "syncpolicies"),
+            repositories: api(&client, "declarest.io/v1alpha1", "ResourceRepository", "resourcerepositories"),
+            policies: api(&client, "declarest.io/v1alpha1", "SyncPolicy", "syncpolicies"),
+            servers: api(&client, "declarest.io/v1alpha1", "ManagedServer", "managedservers"),
+            deployments: api(&client, "apps/v1", "Deployment", "deployments"),
         });
         Ok(true)
     }
@@ -128,7 +134,7 @@ impl Operator {
 
     /// Has the repository fetched now instead of at its poll interval.
     pub async fn fetch_now(&self) -> Result<(), Failure> {
-        let Some(api) = &self.api else { return Err(Failure::new("the operator is not connected")) };
+        let api = self.connected()?;
         let now = jiff::Timestamp::now().to_string();
         let patch = json!({"metadata": {"annotations": {WEBHOOK_ANNOTATION: now}}});
         let patched =
@@ -136,6 +142,44 @@ impl Operator {
         patched.map(drop).map_err(|error| {
             Failure::new(format!("cannot annotate ResourceRepository {NAMESPACE}/{REPOSITORY}: {error}"))
         })
+    }
+
+    /// The result of the comparison of the server with its contract; null while there is none.
+    pub async fn contract(&self) -> Result<Value, Failure> {
+        let server = self.connected()?.servers.get(SERVER).await.map_err(|error| {
+            Failure::new(format!("cannot read ManagedServer {NAMESPACE}/{SERVER}: {error}"))
+        })?;
+        Ok(server.data["status"]["contract"].clone())
+    }
+
+    /// Gives the server a contract.
+    pub async fn set_contract(&self, contract: &Value) -> Result<(), Failure> {
+        let patch = Patch::Merge(json!({"spec": {"contract": contract}}));
+        let patched = self.connected()?.servers.patch(SERVER, &PatchParams::default(), &patch).await;
+        patched.map(drop).map_err(|error| {
+            Failure::new(format!("cannot change ManagedServer {NAMESPACE}/{SERVER}: {error}"))
+        })
+    }
+
+    /// Creates the Deployment of the server, or changes its image.
+    pub async fn deploy(&self, image: &str) -> Result<(), Failure> {
+        let labels = json!({"app": SERVER});
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": SERVER, "namespace": NAMESPACE},
+            "spec": {"selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": SERVER, "image": image}]},
+            }},
+        });
+        let applied = PatchParams::apply("demo").force();
+        let patched = self.connected()?.deployments.patch(SERVER, &applied, &Patch::Apply(&deployment)).await;
+        patched
+            .map(drop)
+            .map_err(|error| Failure::new(format!("cannot apply Deployment {NAMESPACE}/{SERVER}: {error}")))
+    }
+
+    fn connected(&self) -> Result<&ClientApis, Failure> {
+        self.api.as_ref().ok_or_else(|| Failure::new("the operator is not connected"))
     }
 
     /// The last lines of the log.
@@ -155,7 +199,8 @@ impl Operator {
     }
 }
 
-fn api(client: &kube::Client, kind: &str, plural: &str) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("declarest.io", "v1alpha1", kind);
+fn api(client: &kube::Client, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let kind = GroupVersionKind::gvk(group, version, kind);
     Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::from_gvk_with_plural(&kind, plural))
 }

@@ -101,6 +101,24 @@ impl Stage {
         }
     }
 
+    /// Waits until the result of the contract is in this phase; returns it and the time it took.
+    pub async fn wait_for_phase(&mut self, phase: &str) -> Result<(Value, Duration), Failure> {
+        let start = Instant::now();
+        loop {
+            self.operator.check_alive()?;
+            let contract = self.operator.contract().await?;
+            if contract["phase"] == phase {
+                return Ok((contract, start.elapsed()));
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(Failure::new(format!(
+                    "the contract is not {phase} within {PATIENCE:?}: {contract}"
+                )));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// Commits and pushes the work tree, notifies the operator, and returns the commit id.
     pub async fn publish(&mut self, message: &str) -> Result<String, Failure> {
         let commit = self.remote.commit(message);

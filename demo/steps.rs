@@ -138,8 +138,34 @@ pub async fn survive_a_bad_resource(stage: &mut Stage) -> Result<(), Failure> {
     Ok(())
 }
 
+pub async fn compare_with_the_contract(stage: &mut Stage) -> Result<(), Failure> {
+    step(6, "The running service is compared with the contract of its developers");
+    let contract = "pactoVersion: '1.0'\n\
+                    service: {name: shop-api, version: 2.1.0, image: {ref: 'r.example/shop-api:2.1.0'}}\n";
+    stage.operator.deploy("r.example/shop-api:2.1.0").await?;
+    stage
+        .operator
+        .set_contract(&json!({"inline": contract, "target": {"workload": {"name": "shop-api"}}}))
+        .await?;
+    action("the contract says: a Deployment with the image r.example/shop-api:2.1.0");
+    let (_, took) = stage.wait_for_phase("Healthy").await?;
+    result(&format!("Healthy after {:.1} s", took.as_secs_f64()));
+    stage.operator.deploy("r.example/shop-api:2.0.0").await?;
+    action("a user deploys the image r.example/shop-api:2.0.0");
+    let (status, took) = stage.wait_for_phase("Degraded").await?;
+    let checks = status["checks"].as_array().cloned().unwrap_or_default();
+    let wrong: Vec<&Value> = checks.iter().filter(|check| check["status"] == "False").collect();
+    expect(wrong.len() == 1 && wrong[0]["type"] == "ImageMatches", || {
+        format!("the failed checks are {wrong:?}")
+    })?;
+    result(&format!("Degraded after {:.1} s", took.as_secs_f64()));
+    notice(wrong[0]["message"].as_str().unwrap_or("no message"));
+    notice("The operator only observes: it changes neither the Deployment nor the contract.");
+    Ok(())
+}
+
 pub async fn final_status(stage: &mut Stage) -> Result<(), Failure> {
-    step(6, "What kubectl shows in the end");
+    step(7, "What kubectl shows in the end");
     let (policy, _) = stage.wait_for("the policy is Ready", |policy, _| is_ready(policy)).await?;
     expect(stage.server.get(BY_HAND).is_some(), || format!("{BY_HAND} is gone from the server"))?;
     expect(stage.server.duplicates().is_empty(), || "a route was created twice".to_owned())?;

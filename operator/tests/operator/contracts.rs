@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::contract_server::{ProbedServer, serve};
 use crate::contract_table::{Row, rows};
-use crate::support::cluster::{Cluster, config_dir};
+use crate::support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
 use crate::support::faulty_api::Trouble;
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
@@ -329,6 +329,11 @@ async fn every_rule_of_the_table() {
         let own = |(group, plural): &(String, String)| group == "declarest.io" || plural == "events";
         assert!(written.iter().any(|(group, _)| group == "declarest.io"), "{written:?}");
         assert!(written.iter().all(own), "the operator writes other objects: {written:?}");
+        let written = Cluster::shared().written(OPERATOR_NAMESPACE);
+        let own = |(group, plural): &(String, String)| group == "coordination.k8s.io" && plural == "leases";
+        assert!(written.iter().all(own), "the operator writes other objects in its namespace: {written:?}");
+        let written = Cluster::shared().written("");
+        assert!(written.is_empty(), "the operator writes objects of the cluster: {written:?}");
     }
 }
 

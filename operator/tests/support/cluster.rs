@@ -139,13 +139,15 @@ impl Cluster {
         name
     }
 
-    /// Returns the groups and the plurals of the objects that the operator wrote in a namespace, by the audit log.
+    /// Returns the groups and the plurals of the objects that the operator wrote in a namespace, by the audit log. The
+    /// empty namespace stands for objects of the cluster.
     pub fn written(&self, namespace: &str) -> BTreeSet<(String, String)> {
         let user = format!("system:serviceaccount:{OPERATOR_NAMESPACE}:{SERVICE_ACCOUNT}");
         let entries = self.control_plane.audit_log();
         let own = entries.iter().filter(|entry| entry["user"]["username"] == user);
-        let objects = own.map(|entry| &entry["objectRef"]).filter(|object| object["namespace"] == namespace);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let objects = own.map(|entry| &entry["objectRef"]);
+        let objects = objects.filter(|object| text(&object["namespace"]) == namespace);
         objects.map(|object| (text(&object["apiGroup"]), text(&object["resource"]))).collect()
     }
 
