@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,11 +37,15 @@ fn contract(version: &str, port: u16, more: &str) -> String {
 
 /// Starts an operator that reaches all Services on this machine, with the rights of the overlay.
 pub async fn start() -> World {
+    // kubectl fails if two of them create the same object.
+    static RIGHTS: Once = Once::new();
     if on_cluster() {
-        let overlay = config_dir("overlays/runtime-verification");
-        for file in ["role.yaml", "role_binding.yaml"] {
-            Cluster::shared().kubectl(&["apply", "-f", &format!("{overlay}/{file}")]).unwrap();
-        }
+        RIGHTS.call_once(|| {
+            let overlay = config_dir("overlays/runtime-verification");
+            for file in ["role.yaml", "role_binding.yaml"] {
+                Cluster::shared().kubectl(&["apply", "-f", &format!("{overlay}/{file}")]).unwrap();
+            }
+        });
     }
     World::start_with(&["--resolve=*.svc=127.0.0.1"]).await
 }
