@@ -59,6 +59,16 @@ fn a_valid_contract() {
     assert_eq!((&result["errors"], &result["warnings"]), (&serde_json::json!([]), &serde_json::json!([])));
 }
 
+#[test]
+fn a_document_that_cannot_be_read_has_no_name() {
+    let home = home("pactoVersion: [", "");
+    let file = home.path("pacto.yaml");
+    let run = home.run(&["contract", "validate", file.to_str().unwrap()]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stdout.starts_with("invalid: <home>/pacto.yaml, sha256:"), "{run}");
+    assert!(run.stdout.contains("\nerror PARSE_ERROR: "), "{run}");
+}
+
 #[rstest]
 #[case::error("service: {}", &[], 2, "error UNKNOWN_FIELD runtime.healthy")]
 #[case::warning("sla: 1", &[], 0, "warning UNKNOWN_FIELD sla")]

@@ -57,11 +57,11 @@ pub fn invalid(errors: usize) -> Failure {
 
 fn text(validated: &Validated) -> String {
     let Validated { service_name, version, source, hash, .. } = validated;
-    let unknown = || "unknown".to_owned();
-    let (name, version) =
-        (service_name.clone().unwrap_or_else(unknown), version.clone().unwrap_or_else(unknown));
+    // A document with errors may not state them.
+    let service: Vec<&str> = [service_name, version].into_iter().flatten().map(String::as_str).collect();
+    let service = if service.is_empty() { String::new() } else { format!("{} from ", service.join(" ")) };
     let state = if validated.valid { "valid" } else { "invalid" };
-    let head = format!("{state}: {name} {version} from {source}, {hash}");
+    let head = format!("{state}: {service}{source}, {hash}");
     let line = |severity: &str, finding: &Finding| {
         let Finding { code, path, message } = finding;
         let place = if path.is_empty() { String::new() } else { format!(" {path}") };
