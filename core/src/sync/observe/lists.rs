@@ -15,7 +15,7 @@ use crate::metadata::{
 };
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::server::ServerError;
+use crate::server::{Request, ServerError};
 use crate::sync::model::{Doubt, ListAnswer, SyncError, request};
 use crate::sync::tasks::blocking;
 
@@ -33,8 +33,27 @@ impl Remote {
             }
             return Box::pin(current.listed(collection)).await;
         }
+        let collection = &self.listed_as(collection).await;
         let ask = || async { Arc::new(answer(Box::pin(self.read_list(collection)).await)) };
         Arc::clone(cell(&self.lists, collection).get_or_init(ask).await)
+    }
+
+    /// Returns the declared path of a collection with the ids of parents, if the lists of both are one request, because
+    /// metadata addresses the collection by the names of its parents. Otherwise returns `collection`.
+    async fn listed_as(&self, collection: &LogicalPath) -> LogicalPath {
+        let Some(declared) = self.declared_at(collection) else { return collection.clone() };
+        let requests = (self.list_request(collection).await, self.list_request(&declared).await);
+        match requests {
+            (Ok(located), Ok(other)) if located == other => declared,
+            _ => collection.clone(),
+        }
+    }
+
+    async fn list_request(&self, collection: &LogicalPath) -> Result<Request, SyncError> {
+        let rules = self.rules(collection).await?;
+        let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
+        let evaluation = rules.on_collection(collection)?.declared_in(&declared)?;
+        request(&evaluation, OperationName::List, &Value::Null)
     }
 
     /// Whether `other` has the same rules for `collection`, so that its list shows the same.
@@ -50,8 +69,7 @@ impl Remote {
         }
         let rules = self.rules(collection).await?;
         let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
-        let evaluation = rules.on_collection(collection)?.declared_in(&declared)?;
-        let mut request = request(&evaluation, OperationName::List, &Value::Null)?;
+        let mut request = self.list_request(collection).await?;
         let transforms = Arc::new(Transforms {
             collection: collection.clone(),
             declared,
