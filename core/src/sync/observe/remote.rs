@@ -258,14 +258,14 @@ impl Remote {
                 None => Verdict::Unknown(Doubt::NoList),
             };
         }
-        // There is no list below a parent that does not exist.
+        // If the address may be wrong, 404 does not prove that a resource to delete is absent.
+        if let (Verdict::Absent(_), Some(doubt)) = (&verdict, about_parents.filter(|_| doomed)) {
+            verdict = Verdict::Unknown(doubt);
+        }
+        // There is no list below a parent that does not exist, and no resource either.
         let is_open = address == Address::NotFound && matches!(verdict, Verdict::Unknown(_));
         if is_open && self.parent_is_absent(&at.path, doomed).await {
             verdict = judge(&question, Address::NoParent, &not_listed);
-        }
-        // If the address may be wrong, the resource is not proven absent.
-        if let (Verdict::Absent(_), Some(doubt)) = (&verdict, about_parents.filter(|_| doomed)) {
-            verdict = Verdict::Unknown(doubt);
         }
         match (verdict, read) {
             (Verdict::Here, read) => read,
