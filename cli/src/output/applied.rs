@@ -6,11 +6,39 @@ use std::fmt::Write as _;
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{FailureReason, Report, Step};
 
+/// What happened to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It was created, updated or deleted.
+    Done(Step),
+    /// It was deleted and created again.
+    Replaced,
+}
+
+impl Effect {
+    /// Returns the effect of this action and a later one.
+    pub fn followed_by(self, step: Step) -> Self {
+        match (self, step) {
+            (Self::Done(Step::Delete), Step::Create) => Self::Replaced,
+            // A resource that is created may also be updated, with its deferred attributes.
+            (first, _) => first,
+        }
+    }
+
+    /// Returns whether a request of this kind had an effect.
+    fn includes(self, step: Step) -> bool {
+        match self {
+            Self::Done(done) => done == step,
+            Self::Replaced => matches!(step, Step::Delete | Step::Create),
+        }
+    }
+}
+
 /// The results of one command.
 #[derive(Debug)]
 pub struct Applied<'r> {
     /// The executed actions.
-    pub results: &'r BTreeMap<LogicalPath, Step>,
+    pub results: &'r BTreeMap<LogicalPath, Effect>,
     pub report: &'r Report,
 }
 
@@ -23,7 +51,7 @@ impl Applied<'_> {
 
     /// Returns the counts, such as `1 created, 2 updated, 0 deleted, 14 unchanged, 0 failed`.
     pub fn counts(&self) -> String {
-        let count = |step| self.results.values().filter(|result| **result == step).count();
+        let count = |step| self.results.values().filter(|effect| effect.includes(step)).count();
         let [created, updated, deleted] = [Step::Create, Step::Update, Step::Delete].map(count);
         let (unchanged, not_attempted) = (self.report.stats.unchanged, self.not_attempted());
         let failed = self.report.failures.len() - not_attempted;
@@ -38,14 +66,15 @@ impl Applied<'_> {
 
     /// Returns a line for each changed resource, such as `+ /shops/oslo created`.
     pub fn lines(&self) -> Vec<(Step, String)> {
-        let line = |(path, step): (&LogicalPath, &Step)| {
-            let (sign, done) = match step {
-                Step::Create => ('+', "created"),
-                Step::Update => ('~', "updated"),
-                Step::Delete => ('-', "deleted"),
-                Step::Skip => return None,
+        let line = |(path, effect): (&LogicalPath, &Effect)| {
+            let (step, sign, done) = match effect {
+                Effect::Done(Step::Skip) => return None,
+                Effect::Done(step @ Step::Create) => (*step, "+", "created"),
+                Effect::Done(step @ Step::Update) => (*step, "~", "updated"),
+                Effect::Done(step @ Step::Delete) => (*step, "-", "deleted"),
+                Effect::Replaced => (Step::Delete, "-/+", "replaced"),
             };
-            Some((*step, format!("{sign} {path} {done}")))
+            Some((step, format!("{sign} {path} {done}")))
         };
         self.results.iter().filter_map(line).collect()
     }

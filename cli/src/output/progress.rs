@@ -9,6 +9,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::sync::{self, Step};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
+use super::applied::Effect;
 use super::stderr;
 use crate::settings::{ProgressForm, Settings};
 
@@ -36,7 +37,7 @@ struct State {
     total: usize,
     done: usize,
     failed: usize,
-    results: BTreeMap<LogicalPath, Step>,
+    results: BTreeMap<LogicalPath, Effect>,
 }
 
 impl Progress {
@@ -68,7 +69,7 @@ impl Progress {
     }
 
     /// Returns the executed actions, by path.
-    pub fn results(&self) -> BTreeMap<LogicalPath, Step> {
+    pub fn results(&self) -> BTreeMap<LogicalPath, Effect> {
         self.state().results.clone()
     }
 
@@ -113,8 +114,9 @@ impl sync::Progress for Progress {
 
     fn executed(&self, path: &LogicalPath, effect: Option<Step>) {
         if let Some(step) = effect.filter(|step| *step != Step::Skip) {
-            // A resource that is created may also be updated, with its deferred attributes.
-            self.state().results.entry(path.clone()).or_insert(step);
+            let mut state = self.state();
+            let entry = state.results.entry(path.clone());
+            entry.and_modify(|effect| *effect = effect.followed_by(step)).or_insert(Effect::Done(step));
         }
         self.advance(path, effect.is_none());
     }
