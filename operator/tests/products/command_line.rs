@@ -21,12 +21,28 @@ impl CommandLine {
     /// A context with the bundle of the product, its sample as repository, and the secrets of the sample.
     pub fn new(product: &Product, origin: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("repository");
+        for (path, content) in product.sample() {
+            let path = directory.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        Self::with_repository(product, origin, home, &json!({"filesystem": {"baseDir": directory}}))
+    }
+
+    /// The same with a checkout as repository.
+    pub fn in_checkout(product: &Product, origin: &str, checkout: &Path) -> Self {
+        let repository = json!({"git": {"local": {"baseDir": checkout}}});
+        Self::with_repository(product, origin, tempfile::tempdir().unwrap(), &repository)
+    }
+
+    fn with_repository(product: &Product, origin: &str, home: TempDir, repository: &Value) -> Self {
         let at = |name: &str| home.path().join(name);
         let mut catalogue = json!({
             "currentContext": "product",
             "contexts": [{
                 "name": "product",
-                "repository": {"filesystem": {"baseDir": at("repository")}},
+                "repository": repository,
                 "managedServer": {"http": product.context(origin)},
                 "metadata": {"bundle": product.pack(&at("bundles"))},
                 "secretStore": {"file": {"path": at("secrets.json"), "key": KEY}},
@@ -36,11 +52,6 @@ impl CommandLine {
             catalogue["credentials"] = json!([{"name": "login", "username": user, "password": password}]);
         }
         fs::write(at("contexts.yaml"), catalogue.to_string()).unwrap();
-        for (path, content) in product.sample() {
-            let path = at("repository").join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
         let command_line = Self { home };
         for (key, value) in product.secrets {
             command_line.set_secret(key, value);
@@ -48,8 +59,13 @@ impl CommandLine {
         command_line
     }
 
-    /// Runs `declarest`, which succeeds, and returns what it printed.
+    /// Runs `declarest`, which succeeds, and returns its standard output.
     pub fn run(&self, arguments: &[&str]) -> String {
+        self.outputs(arguments).0
+    }
+
+    /// Runs `declarest`, which succeeds, and returns its standard output and standard error.
+    pub fn outputs(&self, arguments: &[&str]) -> (String, String) {
         let program = Path::new(env!("CARGO_BIN_EXE_declarest-operator")).with_file_name("declarest");
         assert!(program.is_file(), "{} does not exist; run `make test-products`", program.display());
         let mut command = Command::new(program);
@@ -57,9 +73,9 @@ impl CommandLine {
         command.env("DECLAREST_CONTEXTS_FILE", self.home.path().join("contexts.yaml"));
         let output = command.env("DECLAREST_IGNORE_WARNINGS", "1").output().unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "declarest {arguments:?}\n{printed}{said}");
-        printed
+        (printed, said)
     }
 
     /// The method and the path of an operation.

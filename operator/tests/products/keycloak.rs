@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::Command;
 
 use reqwest::Method;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::command_line;
 use crate::process::{Process, free_ports};
 use crate::product::{Login, Product, answers};
-use crate::scene::Scene;
+use crate::scene::{By, Scene};
 
 async fn start() -> Product {
     let home = env::var("KEYCLOAK_HOME").unwrap_or_default();
@@ -64,9 +65,12 @@ async fn logs_in(product: &Product, password: &str) -> bool {
     answer["access_token"].is_string()
 }
 
+#[rstest]
+#[case::operator(By::Operator)]
+#[case::command_line(By::CommandLine)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_keeps_a_realm_and_what_it_contains() {
-    let scene = Scene::start(start().await).await;
+async fn a_realm_and_what_it_contains_are_kept(#[case] by: By) {
+    let scene = Scene::start(start().await, by).await;
     let product = &scene.product;
     let login = json!({"clientId": "login", "publicClient": true, "directAccessGrantsEnabled": true});
     product.change(Method::POST, &format!("{REALM}/clients"), login).await;
@@ -166,5 +170,5 @@ async fn five_hundred_clients() {
             (format!("realms/acme/clients/client-{index:03}/resource.json"), client.to_string())
         })
         .collect();
-    Scene::start(product).await;
+    Scene::start(product, By::Operator).await;
 }

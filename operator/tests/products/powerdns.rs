@@ -3,12 +3,13 @@
 use std::process::Command;
 
 use reqwest::Method;
+use rstest::rstest;
 use serde_json::json;
 
 use crate::command_line;
 use crate::process::{Process, free_ports};
 use crate::product::{Login, Product, answers};
-use crate::scene::Scene;
+use crate::scene::{By, Scene};
 
 const SCHEMA: &str = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql";
 
@@ -44,9 +45,12 @@ async fn start() -> Product {
 
 const ZONE: &str = "/zones/example.org.";
 
+#[rstest]
+#[case::operator(By::Operator)]
+#[case::command_line(By::CommandLine)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_keeps_zones_record_sets_and_metadata() {
-    let scene = Scene::start(start().await).await;
+async fn zones_record_sets_and_metadata_are_kept(#[case] by: By) {
+    let scene = Scene::start(start().await, by).await;
     let product = &scene.product;
 
     let address = json!({

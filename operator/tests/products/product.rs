@@ -40,7 +40,7 @@ pub struct Product {
     /// The secrets of the sample.
     pub secrets: &'static [(&'static str, &'static str)],
     /// How many resources of its sample always exist.
-    pub singletons: i32,
+    pub singletons: usize,
     /// Files in addition to its sample.
     pub further: Vec<(String, String)>,
     /// They end with it.
@@ -79,9 +79,9 @@ impl Product {
     }
 
     /// How many resources its sample declares.
-    pub fn sample_size(&self) -> i32 {
+    pub fn sample_size(&self) -> usize {
         let sample = self.sample();
-        sample.iter().filter(|(path, _)| path.contains("/resource.")).count().try_into().unwrap()
+        sample.iter().filter(|(path, _)| path.contains("/resource.")).count()
     }
 
     /// A request by hand, and its status and answer.

@@ -4,12 +4,13 @@ use std::fs;
 use std::process::Command;
 
 use reqwest::Method;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::command_line;
 use crate::process::{Process, free_ports};
 use crate::product::{Login, Product, answers, client};
-use crate::scene::Scene;
+use crate::scene::{By, Scene};
 
 async fn start() -> Product {
     let [mapper, broker, distribution, api] = free_ports();
@@ -64,9 +65,12 @@ async fn logs_in(product: &Product, password: &str) -> bool {
     request.basic_auth("till", Some(password)).send().await.unwrap().status() == 200
 }
 
+#[rstest]
+#[case::operator(By::Operator)]
+#[case::command_line(By::CommandLine)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_keeps_users_and_virtual_hosts() {
-    let scene = Scene::start(start().await).await;
+async fn users_and_virtual_hosts_are_kept(#[case] by: By) {
+    let scene = Scene::start(start().await, by).await;
     let product = &scene.product;
 
     product.change(Method::DELETE, "/exchanges/shop/orders", Value::Null).await;

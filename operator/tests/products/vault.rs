@@ -6,12 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use reqwest::Method;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::command_line::{self, CommandLine};
 use crate::process::{Process, free_ports};
 use crate::product::{Login, Product, answers};
-use crate::scene::Scene;
+use crate::scene::{By, Scene};
 
 async fn start() -> Product {
     let program = env::var("VAULT_BIN").unwrap_or_default();
@@ -55,9 +56,12 @@ async fn logs_in(product: &Product, password: &str) -> bool {
     product.ask(Method::PUT, "/auth/userpass/login/ana", json!({"password": password})).await.0 == 200
 }
 
+#[rstest]
+#[case::operator(By::Operator)]
+#[case::command_line(By::CommandLine)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_keeps_policies_methods_engines_and_identities() {
-    let scene = Scene::start(start().await).await;
+async fn policies_methods_engines_and_identities_are_kept(#[case] by: By) {
+    let scene = Scene::start(start().await, by).await;
     let product = &scene.product;
     assert!(logs_in(product, "correct horse").await);
 
