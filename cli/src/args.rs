@@ -10,6 +10,7 @@ use crate::command::completion::{self, Shell};
 use crate::command::context::{self, ContextCommand};
 use crate::command::contract::{self, ContractCommand};
 use crate::command::init::{self, InitArguments};
+use crate::command::operator::{self, OperatorCommand};
 use crate::command::plan::{self, PlanArguments};
 use crate::command::repository::{self, RepositoryCommand};
 use crate::command::resource::{self, ImportArguments, ResourceCommand};
@@ -84,6 +85,9 @@ pub enum Command {
     /// Check contracts of services, and compare them with Kubernetes objects
     #[command(subcommand, arg_required_else_help = true)]
     Contract(ContractCommand),
+    /// Show and control the operator's objects in a cluster: policies, repositories, servers and stores
+    #[command(subcommand, arg_required_else_help = true)]
+    Operator(OperatorCommand),
     /// Print a completion script for a shell
     #[command(subcommand, arg_required_else_help = true)]
     Completion(Shell),
@@ -148,6 +152,7 @@ impl Command {
             Self::Validate(arguments) => validate::run(arguments, invocation),
             Self::Server(command) => server::run(command, invocation),
             Self::Contract(command) => contract::run(command, invocation),
+            Self::Operator(command) => operator::run(command, invocation),
             Self::Completion(shell) => completion::run(*shell, invocation),
             Self::Schemas { dir } => schemas::run(dir),
             Self::Reference { markdown, man } => {
@@ -171,6 +176,7 @@ impl Command {
             | Self::Validate(_)
             | Self::Server(_)
             | Self::Contract(_)
+            | Self::Operator(_)
             | Self::Completion(_)
             | Self::Schemas { .. }
             | Self::Reference { .. }

@@ -1,6 +1,8 @@
 //! The global flags and their environment variables. A flag takes precedence over a variable, and a variable over the
 //! default.
 
+use std::time::Duration;
+
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::environment::{Environment, parse_boolean};
@@ -205,6 +207,21 @@ fn verbosity(flags: &GlobalFlags, environment: &Environment) -> u8 {
         Verbose::More => (level + 1).min(LOUDEST),
         Verbose::Exactly(level) => *level,
     })
+}
+
+/// Parses an interval such as `30s`, `5m` or `10`, which is in seconds.
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
+    let (number, unit) =
+        text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+    let seconds = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    let interval = number.parse::<u32>().ok().map(|number| u64::from(number) * seconds);
+    let interval = interval.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    interval.ok_or_else(|| "use an interval such as 30s or 5m".to_owned())
 }
 
 #[cfg(test)]

@@ -13,9 +13,10 @@ use declarest_core::contract::{
 use declarest_core::transport::{Names, TlsConfig};
 use url::Url;
 
-use super::cluster::{ApiServer, ClusterArguments, Server};
+use super::cluster::{ApiServer, Server};
 use super::manifests::Manifests;
 use super::{source, validate};
+use crate::cluster::ClusterArguments;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
