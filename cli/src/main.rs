@@ -1,7 +1,7 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
 //!
 //! A module uses only the modules before it, in this order: `error` → `cluster` → `environment` → `settings` → `output` → `terminal`
-//! → `interrupt` → `context` → `invocation` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `args`.
+//! → `interrupt` → `context` → `invocation` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `examples` → `args`.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -11,6 +11,7 @@ mod context;
 mod editor;
 mod environment;
 mod error;
+mod examples;
 mod hint;
 mod input;
 mod interrupt;

@@ -18,6 +18,10 @@ pub struct GlobalFlags {
     #[arg(short, long, global = true, value_name = "NAME")]
     context: Option<String>,
 
+    /// Catalogue of contexts, relative to the working directory
+    #[arg(long, global = true, value_name = "FILE")]
+    pub contexts_file: Option<String>,
+
     /// Format of the result: auto, text, json, yaml, wide, name, ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
     #[arg(short, long, global = true, value_name = "FORMAT")]
     output: Option<String>,
@@ -66,6 +70,10 @@ pub struct GlobalFlags {
         hide_default_value = true
     )]
     progress: ProgressForm,
+
+    /// Time limit of each attempt of a request to the managed server, such as 5s or 2m; default is 30s
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_interval)]
+    timeout: Option<Duration>,
 
     /// Do not show long text in a pager
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -157,6 +165,8 @@ pub struct Settings {
     pub errors: ErrorFormat,
     /// How progress is shown.
     pub progress: ProgressForm,
+    /// The time limit of each attempt of a request, if it is not the default.
+    pub timeout: Option<Duration>,
     /// The format of the result.
     pub output: Wish,
 }
@@ -189,6 +199,7 @@ impl Settings {
             no_pager: flags.no_pager.unwrap_or_default(),
             errors: flags.error_format.unwrap_or_default(),
             progress: flags.progress,
+            timeout: flags.timeout,
             output: Wish {
                 flag: flags.output.clone(),
                 variable: environment.get("DECLAREST_OUTPUT").map(str::to_owned),

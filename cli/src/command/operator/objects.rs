@@ -52,17 +52,18 @@ impl Report {
         let text = |pointer: &str| object.data.pointer(pointer)?.as_str().map(str::to_owned);
         let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
         let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
-        let of_ready = |key: &str| ready?[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let observed = ready.and_then(|ready| ready["observedGeneration"].as_i64());
-        let is_current = observed.is_none() || observed == object.metadata.generation;
-        let status = of_ready("status").filter(|_| is_current);
+        let ready = ready.filter(|_| observed.is_none() || observed == object.metadata.generation);
+        let of_ready = |key: &str| ready?[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let status = of_ready("status");
+        let unhandled = || "the operator has not handled the current spec".to_owned();
         Self {
             kind,
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),
             ready: status.unwrap_or_else(|| "Unknown".to_owned()),
             reason: of_ready("reason"),
-            message: of_ready("message"),
+            message: if ready.is_some() { of_ready("message") } else { Some(unhandled()) },
             suspended: (kind == "SyncPolicy").then(|| is_suspended(object)),
             revision: text("/status/lastAppliedRepoRevision").or_else(|| text("/status/lastFetchedRevision")),
             last_sync: text("/status/lastSuccessfulSyncTime"),

@@ -84,8 +84,7 @@ fn text(reports: &[Report], namespace: Option<&str>, wide: bool) -> String {
             |namespace| format!("No objects in namespace \"{namespace}\"."),
         );
     }
-    let columns =
-        if namespace.is_some() { 1 } else { 0 }..if wide { COLUMNS.len() } else { COLUMNS.len() - 1 };
+    let columns = usize::from(namespace.is_some())..if wide { COLUMNS.len() } else { COLUMNS.len() - 1 };
     let mut rows = vec![COLUMNS.map(str::to_owned)];
     rows.extend(reports.iter().map(cells));
     let widths: Vec<usize> = (0..COLUMNS.len())
