@@ -10,6 +10,7 @@ use crate::command::completion::{self, Shell};
 use crate::command::context::{self, ContextCommand};
 use crate::command::contract::{self, ContractCommand};
 use crate::command::init::{self, InitArguments};
+use crate::command::operator::{self, OperatorCommand};
 use crate::command::plan::{self, PlanArguments};
 use crate::command::repository::{self, RepositoryCommand};
 use crate::command::resource::{self, ImportArguments, ResourceCommand};
@@ -21,12 +22,12 @@ use crate::environment::{Environment, parse_boolean};
 use crate::error::{Cause, Failure};
 use crate::invocation::Invocation;
 use crate::settings::GlobalFlags;
-use crate::{hint, output, terminal};
+use crate::{examples, hint, output, terminal};
 
 const VARIABLES: &str = "\
 Environment variables:
   DECLAREST_CONTEXT              Default of --context
-  DECLAREST_CONTEXTS_FILE        Catalogue of contexts; default ~/.declarest/configs/contexts.yaml
+  DECLAREST_CONTEXTS_FILE        Default of --contexts-file; otherwise ~/.declarest/configs/contexts.yaml
   DECLAREST_CONTEXT_CREDENTIAL_<NAME>_USERNAME, _PASSWORD
                                  Used instead of prompts for the credential <NAME>
   DECLAREST_PROMPT_AUTH_SESSION_ID
@@ -84,6 +85,9 @@ pub enum Command {
     /// Check contracts of services, and compare them with Kubernetes objects
     #[command(subcommand, arg_required_else_help = true)]
     Contract(ContractCommand),
+    /// Show the operator's objects in a cluster, and control its policies
+    #[command(subcommand, arg_required_else_help = true)]
+    Operator(OperatorCommand),
     /// Print a completion script for a shell
     #[command(subcommand, arg_required_else_help = true)]
     Completion(Shell),
@@ -148,6 +152,7 @@ impl Command {
             Self::Validate(arguments) => validate::run(arguments, invocation),
             Self::Server(command) => server::run(command, invocation),
             Self::Contract(command) => contract::run(command, invocation),
+            Self::Operator(command) => operator::run(command, invocation),
             Self::Completion(shell) => completion::run(*shell, invocation),
             Self::Schemas { dir } => schemas::run(dir),
             Self::Reference { markdown, man } => {
@@ -171,6 +176,7 @@ impl Command {
             | Self::Validate(_)
             | Self::Server(_)
             | Self::Contract(_)
+            | Self::Operator(_)
             | Self::Completion(_)
             | Self::Schemas { .. }
             | Self::Reference { .. }
@@ -191,7 +197,12 @@ pub enum Request {
 
 /// Returns the parser of the command line.
 pub fn parser() -> clap::Command {
-    conventional(Args::command())
+    conventional(definition())
+}
+
+/// Returns the commands with their examples. They accept only the plain syntax, which is what help shows.
+fn definition() -> clap::Command {
+    examples::added(Args::command())
 }
 
 /// Adds the syntax that scripts use: `--yes=false` for every switch, the last value of a repeated flag, and values that
@@ -232,7 +243,7 @@ pub fn read() -> Result<Request, Failure> {
     });
     let mut error = match parsed {
         Ok((args, names)) => {
-            let invocation = Invocation::new(Args::command(), names, &args.global, Environment::of_process());
+            let invocation = Invocation::new(definition(), names, &args.global, Environment::of_process());
             return Ok(Request::Run(Box::new(args), Box::new(invocation)));
         }
         Err(error) => error,
@@ -311,14 +322,14 @@ fn completion_request() -> Option<Request> {
         innermost.and_then(|matches| GlobalFlags::from_arg_matches(&matches).ok()).unwrap_or_default()
     });
     let flags = flags.unwrap_or_default().without_messages();
-    let invocation = Invocation::new(Args::command(), Vec::new(), &flags, Environment::of_process());
+    let invocation = Invocation::new(definition(), Vec::new(), &flags, Environment::of_process());
     Some(Request::Complete(words, describe, Box::new(invocation)))
 }
 
 /// Returns the help without the values that switches accept. If an argument before `--help` is accepted only by
 /// [`parser`], the help shows them.
 fn help(error: &clap::Error) -> String {
-    match Args::command().try_get_matches() {
+    match examples::grouped(definition()).try_get_matches() {
         Err(plain) if plain.kind() == error.kind() => plain.render().to_string(),
         _ => error.render().to_string(),
     }
@@ -384,8 +395,8 @@ mod tests {
                     vec![long(""), long("")],
                 ],
                 _ if optional => vec![vec![long(""), long("")]],
-                _ if ["max-count", "unified"].contains(&name) => {
-                    vec![vec![long(""), "0".to_owned(), long("=1")]]
+                _ if ["max-count", "timeout", "unified"].contains(&name) => {
+                    vec![vec![long(""), "1".to_owned(), long("=2")]]
                 }
                 _ => vec![
                     vec![long(""), "-x".to_owned()],

@@ -18,6 +18,13 @@ impl Environment {
         Self { variables: std::env::vars_os().filter_map(text).collect() }
     }
 
+    /// Returns the environment with another value of a variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
     /// Returns a variable without changes.
     pub fn raw(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)

@@ -78,6 +78,15 @@ pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, 
     }
 }
 
+/// Runs asynchronous work that changes nothing, and normally only reads files, on this thread alone. Ctrl-C ends it.
+pub fn block_on_local<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
 /// Catches the signal from now on.
 #[cfg(unix)]
 fn presses() -> std::io::Result<tokio::signal::unix::Signal> {

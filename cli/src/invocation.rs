@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 
+use declarest_core::server::Client;
+
 use crate::context::{self, CatalogueError, ResolvedContext, Stored};
 use crate::environment::Environment;
 use crate::error::Failure;
@@ -30,6 +32,10 @@ impl Invocation {
         flags: &GlobalFlags,
         environment: Environment,
     ) -> Self {
+        let environment = match catalogue(flags) {
+            Some(file) => environment.with("DECLAREST_CONTEXTS_FILE", file),
+            None => environment,
+        };
         let settings = Settings::new(flags, &environment);
         let messages = Messages::new(&settings);
         Self { messages, settings, environment, parser, names, context: OnceCell::new() }
@@ -59,6 +65,15 @@ impl Invocation {
     /// prints warnings about insecure settings.
     pub fn context(&self) -> Result<&ResolvedContext, Failure> {
         self.context_named(None)
+    }
+
+    /// Returns a client of the managed server of `context`, with the time limit of the command line.
+    pub fn client(&self, context: &ResolvedContext) -> Result<Client, Failure> {
+        let client = context.server()?;
+        Ok(match self.settings.timeout {
+            Some(timeout) => client.with_attempt_timeout(timeout),
+            None => client,
+        })
     }
 
     /// Returns the context if the command has resolved it.
@@ -113,4 +128,14 @@ impl Invocation {
     pub fn catalogue(&self) -> Result<Stored, Failure> {
         Ok(Stored::load(context::file(&self.environment)?)?)
     }
+}
+
+/// Returns the catalogue that the flag names, below the working directory unless it is absolute or starts with `~`.
+fn catalogue(flags: &GlobalFlags) -> Option<String> {
+    let file = flags.contexts_file.as_deref().map(str::trim).filter(|file| !file.is_empty())?;
+    if file.starts_with('~') {
+        return Some(file.to_owned());
+    }
+    let absolute = std::path::absolute(file).ok().and_then(|file| file.into_os_string().into_string().ok());
+    Some(absolute.unwrap_or_else(|| file.to_owned()))
 }

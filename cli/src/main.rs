@@ -1,15 +1,17 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
 //!
-//! A module uses only the modules before it, in this order: `error` → `environment` → `settings` → `output` → `terminal`
-//! → `interrupt` → `context` → `invocation` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `args`.
+//! A module uses only the modules before it, in this order: `error` → `cluster` → `environment` → `settings` → `output` → `terminal`
+//! → `interrupt` → `context` → `invocation` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `examples` → `args`.
 #![forbid(unsafe_code)]
 
 mod args;
+mod cluster;
 mod command;
 mod context;
 mod editor;
 mod environment;
 mod error;
+mod examples;
 mod hint;
 mod input;
 mod interrupt;

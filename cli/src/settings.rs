@@ -1,6 +1,8 @@
 //! The global flags and their environment variables. A flag takes precedence over a variable, and a variable over the
 //! default.
 
+use std::time::Duration;
+
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::environment::{Environment, parse_boolean};
@@ -15,6 +17,10 @@ pub struct GlobalFlags {
     /// Name of the context
     #[arg(short, long, global = true, value_name = "NAME")]
     context: Option<String>,
+
+    /// Catalogue of contexts, relative to the working directory
+    #[arg(long, global = true, value_name = "FILE")]
+    pub contexts_file: Option<String>,
 
     /// Format of the result: auto, text, json, yaml, wide, name, ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
     #[arg(short, long, global = true, value_name = "FORMAT")]
@@ -64,6 +70,10 @@ pub struct GlobalFlags {
         hide_default_value = true
     )]
     progress: ProgressForm,
+
+    /// Time limit of each attempt of a request to the managed server, such as 5s or 2m; default is 30s
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_interval)]
+    timeout: Option<Duration>,
 
     /// Do not show long text in a pager
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -155,6 +165,8 @@ pub struct Settings {
     pub errors: ErrorFormat,
     /// How progress is shown.
     pub progress: ProgressForm,
+    /// The time limit of each attempt of a request, if it is not the default.
+    pub timeout: Option<Duration>,
     /// The format of the result.
     pub output: Wish,
 }
@@ -187,6 +199,7 @@ impl Settings {
             no_pager: flags.no_pager.unwrap_or_default(),
             errors: flags.error_format.unwrap_or_default(),
             progress: flags.progress,
+            timeout: flags.timeout,
             output: Wish {
                 flag: flags.output.clone(),
                 variable: environment.get("DECLAREST_OUTPUT").map(str::to_owned),
@@ -205,6 +218,21 @@ fn verbosity(flags: &GlobalFlags, environment: &Environment) -> u8 {
         Verbose::More => (level + 1).min(LOUDEST),
         Verbose::Exactly(level) => *level,
     })
+}
+
+/// Parses an interval such as `30s`, `5m` or `10`, which is in seconds.
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
+    let (number, unit) =
+        text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+    let seconds = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    let interval = number.parse::<u32>().ok().map(|number| u64::from(number) * seconds);
+    let interval = interval.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    interval.ok_or_else(|| "use an interval such as 30s or 5m".to_owned())
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl<'a> Workspace<'a> {
         let bundle = open_metadata(invocation, context, root.as_deref(), &mut sources).await?;
         sources.push(Arc::new(Source::repository(Arc::clone(&tree))));
         let mut metadata = Metadata::layered(sources).with_overrides(overrides);
-        let client = if connect { Some(context.server()?) } else { None };
+        let client = if connect { Some(invocation.client(context)?) } else { None };
         if let Some(client) = &client
             && let Some(document) = open_api(context, bundle.as_ref(), client).await?
         {

@@ -8,6 +8,7 @@ pub mod contract;
 pub mod defaults;
 pub mod init;
 pub mod metadata;
+pub mod operator;
 pub mod plan;
 pub mod reference;
 pub mod repository;

@@ -54,6 +54,11 @@ fn describe(command: &Command, text: &mut String) {
     if !rows.is_empty() {
         let _ = write!(text, "\n| argument | meaning |\n|---|---|\n{}", rows.concat());
     }
+    if let Some(example) = command.get_after_help().filter(|_| !is_root) {
+        let lines = example.to_string();
+        let lines = lines.lines().skip(1).map(str::trim);
+        let _ = write!(text, "\nExample:\n\n```sh\n{}\n```\n", lines.collect::<Vec<_>>().join("\n"));
+    }
     visible(command).for_each(|below| describe(below, text));
 }
 

@@ -45,6 +45,7 @@ fn without_a_shell_help_is_printed() {
 
     Global Flags:
       -c, --context <NAME>                Name of the context
+          --contexts-file <FILE>          Catalogue of contexts, relative to the working directory
       -o, --output <FORMAT>               Format of the result: auto, text, json, yaml, wide, name,
                                           ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
       -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
@@ -57,6 +58,8 @@ fn without_a_shell_help_is_printed() {
           --no-color[=<BOOL>]             Do not use colours
           --progress <FORM>               How to show progress on standard error: as a bar on a
                                           terminal, as lines, or not [possible values: auto, plain, off]
+          --timeout <TIME>                Time limit of each attempt of a request to the managed server,
+                                          such as 5s or 2m; default is 30s
           --no-pager[=<BOOL>]             Do not show long text in a pager
           --error-format <FORMAT>         How to print failures: as text, or as JSON on one line
                                           [possible values: text, json]

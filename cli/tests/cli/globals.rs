@@ -79,3 +79,20 @@ fn the_old_debug_flag_is_hidden_and_works() {
     assert_eq!(declarest(&["version", "-d"]).code, 0);
     assert!(!declarest(&["--help"]).stdout.contains("--debug"));
 }
+
+/// A relative file is in the working directory, unlike that of the variable, which is below the home directory.
+#[test]
+fn a_catalogue_by_flag() {
+    let home = Home::new();
+    home.write(
+        "other.yaml",
+        "currentContext: here\ncontexts: [{name: here, repository: {filesystem: {baseDir: /r}}}]\n",
+    );
+    let file = home.path("other.yaml");
+    let variables = [("DECLAREST_CONTEXTS_FILE", "/nonexistent")];
+    for flag in ["other.yaml", "./other.yaml", "~/other.yaml", file.to_str().unwrap()] {
+        let run =
+            home.run_with(&["context", "current", "-o", "text", "--contexts-file", flag], &variables, "");
+        assert_eq!((run.code, run.stdout.as_str()), (0, "here\n"), "{flag}: {run}");
+    }
+}

@@ -33,6 +33,7 @@ mod init;
 mod interrupt;
 mod masked_lists;
 mod openapi;
+mod operator;
 mod output_formats;
 mod pager;
 mod plan;

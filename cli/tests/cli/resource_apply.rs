@@ -86,6 +86,31 @@ fn a_failing_target_does_not_stop_the_others() {
 }
 
 #[test]
+fn the_first_failure_may_end_the_run() {
+    let world = shops();
+    // A till of a shop that exists, so it does not depend on the update of the shop, but comes after it.
+    world.declare("shops/rio/tills/t2/resource.json", r#"{"id": "t2"}"#);
+    world.server.fail(Matcher::new("PUT", "/shops/rio"), 422, 9);
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio", "-r", "--fail-fast"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    Applied: 0 created, 0 updated, 0 deleted, 0 unchanged, 1 failed, 1 not attempted.
+    PUT /shops/rio: remote request failed with status 422: {"error":"injected failure"}
+    /shops/rio/tills/t2: not attempted: another resource failed (--fail-fast)
+    [ERROR] command execution failed: 2 of 2 resources failed.
+    "#);
+    assert!(world.observed("/shops/rio/tills/t2").is_none());
+    let others = world.run(&["resource", "apply", "/shops/rio", "-r"]);
+    assert!(others.stderr.contains("+ /shops/rio/tills/t2 created"), "{others}");
+    // A file that cannot be read prevents all writes.
+    world.declare("shops/zoe/resource.json", "{");
+    let run = world.run(&["resource", "apply", "/shops", "--fail-fast"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(world.observed("/shops/oslo").is_none());
+}
+
+#[test]
 fn one_failure_is_the_failure_of_the_command() {
     let world = shops();
     world.server.fail(Matcher::new("PUT", "/shops/rio"), 400, 9);

@@ -146,3 +146,18 @@ fn verbose_output_is_redacted() {
     assert!(run.stderr.contains("authorization: Bearer canary-token"), "{run}");
     assert!(!run.stderr.contains("canary-secret"), "{run}");
 }
+
+#[test]
+fn a_server_that_does_not_answer_in_time() {
+    // Connections wait in the queue of the listener, and are never accepted.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let home = Home::with_catalogue(&format!(
+        "currentContext: dev\ncontexts: [{{name: dev, managedServer: {{http: {{url: '{url}'}}}}}}]\n"
+    ));
+    let start = std::time::Instant::now();
+    let run = home.run(&["server", "check", "--timeout", "1s"]);
+    assert_eq!(run.code, 6, "{run}");
+    // Less than one attempt without the flag.
+    assert!(start.elapsed() < std::time::Duration::from_secs(25), "{:?}", start.elapsed());
+}

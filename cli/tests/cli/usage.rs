@@ -9,23 +9,29 @@ fn without_arguments_help_is_printed() {
 
     Usage: declarest [OPTIONS] <COMMAND>
 
-    Commands:
+    Basic Commands:
       init        Create a context and a repository for a server, and import its resources
+      import      Save all resources that the server lists to the repository
       context     Manage contexts: repositories, servers and credentials
       repository  Manage the repository of a context: history, remote and uncommitted changes
       resource    Read, compare and change resources
-      secret      Manage secrets in a store, and their placeholders in files
-      import      Save all resources that the server lists to the repository
       plan        Show what an apply would create, update and delete, and optionally save the plan
       validate    Check the files of the repository without requests
+      secret      Manage secrets in a store, and their placeholders in files
       server      Check and inspect the managed server
+
+    Commands for Clusters:
       contract    Check contracts of services, and compare them with Kubernetes objects
+      operator    Show the operator's objects in a cluster, and control its policies
+
+    Other Commands:
       completion  Print a completion script for a shell
       version     Print the version, commit and date of this build
       help        Print this message or the help of the given subcommand(s)
 
     Global Flags:
       -c, --context <NAME>                Name of the context
+          --contexts-file <FILE>          Catalogue of contexts, relative to the working directory
       -o, --output <FORMAT>               Format of the result: auto, text, json, yaml, wide, name,
                                           ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
       -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
@@ -38,6 +44,8 @@ fn without_arguments_help_is_printed() {
           --no-color[=<BOOL>]             Do not use colours
           --progress <FORM>               How to show progress on standard error: as a bar on a
                                           terminal, as lines, or not [possible values: auto, plain, off]
+          --timeout <TIME>                Time limit of each attempt of a request to the managed server,
+                                          such as 5s or 2m; default is 30s
           --no-pager[=<BOOL>]             Do not show long text in a pager
           --error-format <FORMAT>         How to print failures: as text, or as JSON on one line
                                           [possible values: text, json]
@@ -45,7 +53,8 @@ fn without_arguments_help_is_printed() {
 
     Environment variables:
       DECLAREST_CONTEXT              Default of --context
-      DECLAREST_CONTEXTS_FILE        Catalogue of contexts; default ~/.declarest/configs/contexts.yaml
+      DECLAREST_CONTEXTS_FILE        Default of --contexts-file; otherwise
+      ~/.declarest/configs/contexts.yaml
       DECLAREST_CONTEXT_CREDENTIAL_<NAME>_USERNAME, _PASSWORD
                                      Used instead of prompts for the credential <NAME>
       DECLAREST_PROMPT_AUTH_SESSION_ID
@@ -73,6 +82,7 @@ fn help_knows_every_command() {
 
     Global Flags:
       -c, --context <NAME>                Name of the context
+          --contexts-file <FILE>          Catalogue of contexts, relative to the working directory
       -o, --output <FORMAT>               Format of the result: auto, text, json, yaml, wide, name,
                                           ndjson, jq=EXPRESSION or jsonpath=TEMPLATE
       -v, --verbose[=<N>]                 Print more: 1 results of quiet commands, 2 requests and
@@ -85,10 +95,15 @@ fn help_knows_every_command() {
           --no-color[=<BOOL>]             Do not use colours
           --progress <FORM>               How to show progress on standard error: as a bar on a
                                           terminal, as lines, or not [possible values: auto, plain, off]
+          --timeout <TIME>                Time limit of each attempt of a request to the managed server,
+                                          such as 5s or 2m; default is 30s
           --no-pager[=<BOOL>]             Do not show long text in a pager
           --error-format <FORMAT>         How to print failures: as text, or as JSON on one line
                                           [possible values: text, json]
       -h, --help                          Print help
+
+    Example:
+      declarest version -o json
     --- stderr
     ");
 }

@@ -6,7 +6,7 @@ use declarest_core::secrets::Secret;
 
 use crate::context::{Catalogue, MetadataSource, Session, Stored, Text};
 use crate::error::Failure;
-use crate::interrupt::block_on;
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::{self, OutputPolicy, to_stderr};
 use crate::repository::Repository;
@@ -93,7 +93,7 @@ pub fn init(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> 
     if let MetadataSource::Directory(directory) = context.metadata() {
         Store::init(&directory)?;
     }
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     // Report invalid metadata now, because otherwise every later command would fail.
     workspace.metadata.rules(&LogicalPath::root())?;
     Ok(())

@@ -66,7 +66,7 @@ pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure>
         row("context", Ok((Status::Ok, "settings are valid".to_owned()))),
         row("repository", repository(context)),
         row("metadata", metadata(context, invocation)),
-        row("managedServer", server(context)),
+        row("managedServer", server(context, invocation)),
         row("secretStore", secret_store(context, invocation)),
     ];
     let components = components.map(|row| row.redacted(&invocation.messages));
@@ -166,11 +166,11 @@ fn bundle(context: &ResolvedContext, invocation: &Invocation, reference: &Refere
     Ok((Status::Warn, warnings.join("; ")))
 }
 
-fn server(context: &ResolvedContext) -> Outcome {
+fn server(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
     if context.context.managed_server.is_none() {
         return Ok((Status::Skip, "not configured".to_owned()));
     }
-    let client = context.server()?;
+    let client = invocation.client(context)?;
     match block_on(async { Ok(client.health().await?) }) {
         Ok(()) => Ok((Status::Ok, "managed server responds".to_owned())),
         Err(failure)

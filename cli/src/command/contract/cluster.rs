@@ -1,33 +1,16 @@
-//! A Kubernetes cluster, reached with a kubeconfig. Nothing is written there.
+//! The objects of a cluster that a verification reads. Nothing is written there.
 
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use clap::Args;
 use declarest_core::contract::{ClusterReads, ContractBinding, KubernetesApi, ReadFailure};
-use declarest_core::error::{Category, with_causes};
 use http::Request;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::cluster::{ClusterArguments, connect, failure};
 use crate::error::Failure;
-
-/// The longest wait for a connection, and for an answer.
-const TIME: Duration = Duration::from_secs(20);
-
-#[derive(Debug, Args)]
-pub struct ClusterArguments {
-    /// File with the access to the cluster; default is $KUBECONFIG, ~/.kube/config, or that of the pod
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    kube_context: Option<String>,
-}
 
 /// The API server of a cluster.
 pub struct ApiServer {
@@ -55,11 +38,7 @@ pub struct Endpoint {
 impl ApiServer {
     /// Prepares the access. Sends requests only if the kubeconfig has a plugin for credentials.
     pub async fn connect(arguments: &ClusterArguments) -> Result<Self, Failure> {
-        let mut config = configuration(arguments).await?;
-        config.connect_timeout = Some(TIME);
-        config.read_timeout = Some(TIME);
-        let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| failure(&error))?;
+        let (client, namespace) = connect(arguments).await?;
         Ok(Self { client, namespace, failure: Mutex::new(None) })
     }
 
@@ -102,45 +81,4 @@ impl KubernetesApi for ApiServer {
             ReadFailure { status, message }
         })
     }
-}
-
-async fn configuration(arguments: &ClusterArguments) -> Result<Config, Failure> {
-    let ClusterArguments { kubeconfig, kube_context } = arguments;
-    let options = KubeConfigOptions { context: kube_context.clone(), ..KubeConfigOptions::default() };
-    let invalid = |error: &(dyn std::error::Error + 'static)| {
-        Failure::invalid(format!("cannot use the kubeconfig: {}", with_causes(error)))
-    };
-    match kubeconfig {
-        Some(file) if !file.is_file() => {
-            let message = format!("there is no kubeconfig {}", file.display());
-            Err(Failure::new(Category::NotFound, message))
-        }
-        Some(file) => {
-            let read = Kubeconfig::read_from(file).map_err(|error| invalid(&error))?;
-            Config::from_custom_kubeconfig(read, &options).await.map_err(|error| invalid(&error))
-        }
-        None if kube_context.is_some() => {
-            Config::from_kubeconfig(&options).await.map_err(|error| invalid(&error))
-        }
-        None => Config::infer().await.map_err(|error| invalid(&error)),
-    }
-}
-
-/// Returns the failure of a request to the API server.
-fn failure(error: &kube::Error) -> Failure {
-    let (category, message) = match error {
-        kube::Error::Api(status) => {
-            let category = match status.code {
-                401 | 403 => Category::Auth,
-                404 => Category::NotFound,
-                _ => Category::Transport,
-            };
-            (category, format!("the API server answered {}: {}", status.code, status.message))
-        }
-        kube::Error::Auth(cause) => {
-            (Category::Auth, format!("cannot log in to the cluster: {}", with_causes(cause)))
-        }
-        error => (Category::Transport, format!("cannot reach the API server: {}", with_causes(error))),
-    };
-    Failure::new(category, message)
 }

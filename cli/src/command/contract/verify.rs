@@ -13,10 +13,10 @@ use declarest_core::contract::{
 use declarest_core::transport::{Names, TlsConfig};
 use url::Url;
 
-use super::cluster::{ApiServer, ClusterArguments, Server};
+use super::cluster::{ApiServer, Server};
 use super::manifests::Manifests;
 use super::{source, validate};
-use crate::environment::parse_boolean;
+use crate::cluster::ClusterArguments;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -39,14 +39,6 @@ pub struct VerifyArguments {
     /// Name of the workload, optionally with its kind; default is the name of the Service
     #[arg(long, value_name = "[KIND/]NAME")]
     workload: Option<String>,
-    /// Namespace of the objects; default is that of the context of the kubeconfig
-    #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
-    // The global flag without its short form, which is that of the namespace here, as in kubectl.
-    /// Do not print a final line with success or failure
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
-        value_parser = parse_boolean, help_heading = "Global Flags")]
-    skip_result_message: Option<bool>,
     #[command(flatten)]
     cluster: ClusterArguments,
     /// Destination of probes: the Service, the origin of http.baseURL, or none; default is service inside of a cluster
@@ -118,7 +110,7 @@ async fn with_manifests(
     now: i64,
     invocation: &Invocation,
 ) -> Result<Comparison, Failure> {
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let namespace = arguments.cluster.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let target = target(arguments, namespace, ProbeVia::Nothing)?;
     let manifests = Manifests::read(path, &target.namespace)?;
     let loaded = stated(arguments, invocation).await?;
@@ -135,7 +127,7 @@ async fn with_cluster(
     invocation: &Invocation,
 ) -> Result<Comparison, Failure> {
     let api = ApiServer::connect(&arguments.cluster).await?;
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| api.namespace.clone());
+    let namespace = api.namespace.clone();
     let server = match &arguments.server {
         Some(name) => Some(api.server(&namespace, name).await?),
         None => None,

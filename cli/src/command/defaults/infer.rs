@@ -9,7 +9,7 @@ use declarest_core::sync::Resource;
 use super::super::metadata::Subject;
 use super::{Stored, edit};
 use crate::error::Failure;
-use crate::interrupt::block_on;
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
@@ -36,7 +36,7 @@ pub struct InferArguments {
 /// Prints the values that the declared resources of a collection share, or stores them.
 pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Payload)?;
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     let collection = arguments.collection(&workspace, invocation)?;
     let shared = shared(&samples(arguments, &workspace, &collection)?);
     let subject = Subject::of(&format!("{}/", collection.as_str().trim_end_matches('/')))?;

@@ -12,7 +12,7 @@ use declarest_core::repository::Store;
 use super::metadata::Subject;
 use crate::editor::EditorArgument;
 use crate::error::Failure;
-use crate::interrupt::block_on;
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
@@ -118,7 +118,7 @@ impl ProfileArguments {
 fn get(path: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Payload)?;
     let subject = Subject::new(path, invocation)?;
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     let rules = workspace.metadata.rules(&subject.representative()?)?;
     let defaults = Value::Object(rules.resolved().defaults.clone());
     Ok(output.show_payload(&defaults, &Descriptor::of(PayloadType::Json))?)
@@ -147,7 +147,7 @@ struct Stored {
 
 impl Stored {
     fn open(subject: Subject, invocation: &Invocation) -> Result<Self, Failure> {
-        let workspace = block_on(Workspace::local(invocation))?;
+        let workspace = block_on_local(Workspace::local(invocation))?;
         Self::of(subject, &workspace)
     }
 

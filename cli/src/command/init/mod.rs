@@ -81,7 +81,8 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     let stored = invocation.catalogue()?;
     let document = {
         let probe = with_context(&stored, &new, true)?;
-        let client = invocation.on(&probe, &new.name)?.context()?.server()?;
+        let probing = invocation.on(&probe, &new.name)?;
+        let client = probing.client(probing.context()?)?;
         block_on(openapi::find(arguments.openapi.as_deref(), new.bundle.is_some(), &client))?
     };
     new.openapi = document.as_ref().map(|document| document.setting(&new.directory));

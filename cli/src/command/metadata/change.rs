@@ -9,7 +9,7 @@ use super::Subject;
 use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::input::PayloadArguments;
-use crate::interrupt::block_on;
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -19,7 +19,7 @@ pub fn set(path: &PathArguments, input: &PayloadArguments, invocation: &Invocati
     let subject = Subject::new(path, invocation)?;
     let content = input.required_document()?;
     let document = checked(&subject, &content.origin, content.descriptor.payload_type, &content.bytes)?;
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     store(&subject, &workspace, &document)
 }
 
@@ -27,7 +27,7 @@ pub fn set(path: &PathArguments, input: &PayloadArguments, invocation: &Invocati
 pub fn edit(path: &PathArguments, editor: &EditorArgument, invocation: &Invocation) -> Result<(), Failure> {
     let subject = Subject::new(path, invocation)?;
     let editor = editor.editor(invocation)?;
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     let before = match workspace.metadata.stored(&subject.selector)?.last() {
         Some(document) => document.encode_yaml()?,
         None => Vec::new(),
@@ -64,6 +64,6 @@ fn store(subject: &Subject, workspace: &Workspace<'_>, document: &Document) -> R
 /// `resource metadata unset`. Keeps the files that the document includes, because they are content of the user.
 pub fn unset(path: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
     let subject = Subject::new(path, invocation)?;
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     Ok(workspace.metadata_store()?.delete_metadata(&subject.selector, &[])?)
 }

@@ -39,6 +39,9 @@ pub struct WriteArguments {
     /// Save the resulting state of the server to the repository
     #[arg(long)]
     refresh: bool,
+    /// End after the first failure; requests in flight are completed
+    #[arg(long)]
+    fail_fast: bool,
 }
 
 #[derive(Debug, Args)]
@@ -200,7 +203,8 @@ impl Run<'_> {
         let resources =
             if shows || self.arguments.refresh { targets.resources(&session) } else { Vec::new() };
         let (targeted, single) = (targets.selection.targeted(), targets.single);
-        let run = outcome::Run::new(self.invocation, targeted);
+        let fails_fast = self.arguments.fail_fast;
+        let run = outcome::Run::new(self.invocation, targeted).failing_fast(fails_fast);
         let plan = run.plan(&session, targets.selection, self.kind.options).await;
         if let Some(saved) = saved {
             outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
@@ -210,6 +214,9 @@ impl Run<'_> {
         if self.kind.only_plan {
             show_plan(self.output, &plan, path.as_str(), &session, self.invocation)?;
             return outcome::check(&plan.failures, targeted, &self.invocation.messages);
+        }
+        if fails_fast {
+            outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
         }
         // Apply.
         for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::input::{InputError, Literals, PayloadArguments};
-use crate::interrupt::block_on;
+use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
@@ -170,7 +170,7 @@ pub fn template(arguments: &TemplateArguments, invocation: &Invocation) -> Resul
     let output = invocation.output(OutputPolicy::Payload)?;
     let target = arguments.path.target(invocation)?;
     let input = arguments.input.payload(Literals::Refused)?.ok_or(InputError::Required)?;
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     let (tree, metadata) = (workspace.tree.as_ref(), &workspace.metadata);
     let resource = Resource::written(tree, metadata, target.path, input.value, input.descriptor)?;
     let evaluation = resource.evaluation()?;

@@ -17,6 +17,7 @@ use crate::invocation::Invocation;
 use crate::output::diff::{DiffRecord, DiffStyle, Drift, section, summary};
 use crate::output::{Output, OutputPolicy};
 use crate::pager;
+use crate::settings::parse_interval;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
@@ -63,21 +64,6 @@ fn parse_context(text: &str) -> Result<Context, String> {
         return Ok(Context::All);
     }
     text.parse().map(Context::Lines).map_err(|_| "use a number of lines, or all".to_owned())
-}
-
-/// Parses an interval such as `30s`, `5m` or `10`, which is in seconds.
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let (number, unit) =
-        text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
-    let seconds = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => 0,
-    };
-    let interval = number.parse::<u32>().ok().map(|number| u64::from(number) * seconds);
-    let interval = interval.filter(|seconds| *seconds > 0).map(Duration::from_secs);
-    interval.ok_or_else(|| "use an interval such as 30s or 5m".to_owned())
 }
 
 /// Shows the differences between the repository and the server.

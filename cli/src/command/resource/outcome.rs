@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
+use declarest_core::path::LogicalPath;
 use declarest_core::sync::{
     self, Failure as Failed, FailureReason, Options, Plan, Selection, Session, Step, Stop,
 };
@@ -21,18 +22,50 @@ pub struct Run<'i> {
     invocation: &'i Invocation,
     progress: Arc<Progress>,
     stop: Stop,
+    /// Whether the first failure ends the run.
+    fails_fast: bool,
+}
+
+/// Ends a run after its first failed action.
+#[derive(Debug)]
+struct FirstFailure {
+    progress: Arc<Progress>,
+    stop: Stop,
+}
+
+impl sync::Progress for FirstFailure {
+    fn compared(&self, path: &LogicalPath) {
+        sync::Progress::compared(self.progress.as_ref(), path);
+    }
+
+    fn executed(&self, path: &LogicalPath, effect: Option<Step>) {
+        if effect.is_none() {
+            self.stop.request("another resource failed (--fail-fast)");
+        }
+        self.progress.executed(path, effect);
+    }
 }
 
 impl<'i> Run<'i> {
     /// Returns a run over this number of resources.
     pub fn new(invocation: &'i Invocation, resources: usize) -> Self {
         let progress = Arc::new(Progress::new(&invocation.settings, resources));
-        Self { invocation, progress, stop: Stop::default() }
+        Self { invocation, progress, stop: Stop::default(), fails_fast: false }
+    }
+
+    /// Returns the run, ended by its first failure if `fails_fast`.
+    pub fn failing_fast(self, fails_fast: bool) -> Self {
+        Self { fails_fast, ..self }
     }
 
     /// Compares the resources of `selection` with the server.
     pub async fn plan(&self, session: &Session, selection: Selection, options: &Options) -> Plan {
-        let progress: Arc<dyn sync::Progress> = Arc::<Progress>::clone(&self.progress);
+        let progress = Arc::clone(&self.progress);
+        let progress: Arc<dyn sync::Progress> = if self.fails_fast {
+            Arc::new(FirstFailure { progress, stop: self.stop.clone() })
+        } else {
+            progress
+        };
         let options = Options { progress: Some(progress), ..options.clone() };
         let plan = sync::plan(session, selection, &options, &self.stop).await;
         self.progress.end();
@@ -41,7 +74,7 @@ impl<'i> Run<'i> {
 
     /// Executes a plan of this run, and prints the results.
     pub async fn apply(self, session: &Session, plan: Plan) -> Changes {
-        let Self { invocation, progress, stop } = self;
+        let Self { invocation, progress, stop, .. } = self;
         let targeted = plan.targeted;
         progress.applies(plan.actions.iter().filter(|action| action.step != Step::Skip).count());
         let report = interrupt::finish(&stop, sync::apply(session, plan, &stop)).await;

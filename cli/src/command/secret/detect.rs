@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::input::PayloadArguments;
-use crate::interrupt::block_on;
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::{Output, OutputPolicy};
 use crate::target::PathArguments;
@@ -86,7 +86,7 @@ impl DetectArguments {
         }
         let pointers: Vec<String> = found.iter().map(ToString::to_string).collect();
         if let Some(path) = path {
-            let workspace = block_on(Workspace::local(invocation))?;
+            let workspace = block_on_local(Workspace::local(invocation))?;
             fix(&workspace, vec![Detected { path, attributes: found }])?;
         }
         Ok(output.show(&pointers, None)?)
@@ -99,7 +99,7 @@ impl DetectArguments {
         invocation: &Invocation,
         output: &Output,
     ) -> Result<(), Failure> {
-        let workspace = block_on(Workspace::local(invocation))?;
+        let workspace = block_on_local(Workspace::local(invocation))?;
         // A context without a repository is an error.
         workspace.store()?;
         let scope = path.unwrap_or_else(LogicalPath::root);

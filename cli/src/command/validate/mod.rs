@@ -13,7 +13,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{DirTree, Mode, RepositoryError, Tree, write_atomically};
 
 use crate::error::Failure;
-use crate::interrupt::block_on;
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::{OutputPolicy, print};
 use crate::target::PathArguments;
@@ -91,7 +91,7 @@ fn sources(
         let tree: Arc<dyn Tree> = Arc::new(DirTree::open(directory)?);
         return Ok((Arc::clone(&tree), Arc::new(Metadata::new(tree))));
     }
-    let workspace = block_on(Workspace::local(invocation))?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
     // A context without a repository is an error.
     workspace.store()?;
     Ok((workspace.tree, workspace.metadata))
