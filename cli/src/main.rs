@@ -1,6 +1,6 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
 //!
-//! A module uses only the modules before it, in this order: `error` → `cluster` → `environment` → `settings` → `output` → `terminal`
+//! A module uses only the modules before it, in this order: `error` → `environment` → `cluster` → `settings` → `output` → `terminal`
 //! → `interrupt` → `context` → `invocation` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `examples` → `args`.
 #![forbid(unsafe_code)]
 
