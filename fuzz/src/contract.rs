@@ -29,7 +29,7 @@ impl Cluster for Monotonous {
         _: Option<&declarest_core::contract::objects::Selector>,
         limit: usize,
     ) -> Result<Vec<Value>, String> {
-        Ok(self.0.iter().cloned().take(limit).collect())
+        Ok(self.0.iter().take(limit).cloned().collect())
     }
 }
 
@@ -40,17 +40,17 @@ pub fn document(data: &[u8]) {
     let bundled = Document::read(data, Some(&BTreeSet::new()));
     assert!(bundled.errors.len() >= alone.errors.len());
     assert!(alone.errors.iter().chain(&alone.warnings).all(|finding| !finding.message.is_empty()));
-    compare(&alone, Monotonous(None));
+    compare(&alone, &Monotonous(None));
 }
 
 pub fn objects(data: &[u8]) {
     let Some(Ok(object)) = utf8(data).map(serde_json::from_str) else { return };
-    compare(&Document::read(LARGE.as_bytes(), None), Monotonous(Some(object)));
+    compare(&Document::read(LARGE.as_bytes(), None), &Monotonous(Some(object)));
 }
 
 /// Compares a contract with a cluster, and checks the size of the status.
-fn compare(document: &Document, cluster: Monotonous) {
-    let verified = document.contract.as_ref().map(|contract| verified(contract, &cluster));
+fn compare(document: &Document, cluster: &Monotonous) {
+    let verified = document.contract.as_ref().map(|contract| verified(contract, cluster));
     let origin = Origin { source: "inline".to_owned(), image_ref: None, stale: false, loaded: 0 };
     let status = report::loaded(document, &origin, verified, None, 0);
     let written = serde_json::to_vec(&status).expect("a status can be written");
