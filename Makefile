@@ -261,6 +261,11 @@ pin: ## Pin the actions of the workflows to commits and the base image to its di
 bundles: ## Write the bundles of bundles/ to dist/, as archives and as OCI image layouts
 	@hack/bundles.sh dist
 
+.PHONY: cli-build
+cli-build: ## Build the command line for release and print its path
+	cargo build --profile cli -p declarest-cli
+	@echo "$(TARGET_DIR)/cli/declarest"
+
 ##@ The operator
 
 .PHONY: operator-build
