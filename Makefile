@@ -38,7 +38,7 @@ test: ## Run all tests that do not need a cluster
 	env -u KUBEBUILDER_ASSETS cargo test --workspace
 
 .PHONY: test-cluster
-test-cluster: ## Run the tests on a real kube-apiserver and sshd (needs Go and openssh-server)
+test-cluster: build ## Run the tests on a real kube-apiserver and sshd (needs Go and openssh-server)
 	assets=$$(hack/envtest/build.sh) && helm=$$(hack/helm/build.sh) && \
 	KUBEBUILDER_ASSETS=$$assets HELM=$$helm cargo test --workspace $(CLUSTER_TESTS:%=--test %)
 
@@ -274,7 +274,7 @@ operator-build: ## Build the operator for release and print its path
 	@echo "$(TARGET_DIR)/release/declarest-operator"
 
 .PHONY: operator-test
-operator-test: ## Run the tests of the operator that do not need a cluster
+operator-test: build ## Run the tests of the operator that do not need a cluster
 	env -u KUBEBUILDER_ASSETS cargo test -p declarest-operator
 
 .PHONY: operator-run

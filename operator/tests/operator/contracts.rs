@@ -28,7 +28,7 @@ pub const RUNTIME: &str = "runtime:
   state: {type: stateless, persistence: {scope: local, durability: ephemeral}, dataCriticality: low}
 ";
 
-fn contract(version: &str, port: u16, more: &str) -> String {
+pub fn contract(version: &str, port: u16, more: &str) -> String {
     format!(
         "pactoVersion: '1.0'\nservice: {{name: shop, version: {version}, image: {{ref: 'r.io/shop:1'}}}}\n\
          interfaces: [{{name: api, type: http, port: {port}}}]\n{RUNTIME}  health: {{interface: api, path: /health}}\n{more}"
@@ -77,7 +77,7 @@ async fn deploy(world: &World, mut object: Value) {
     }
 }
 
-async fn deploy_shop(world: &World, port: u16) {
+pub async fn deploy_shop(world: &World, port: u16) {
     deploy_service(world, json!({"port": port})).await;
     deploy_workload(world, "r.io/shop:1").await;
 }
@@ -111,7 +111,7 @@ async fn deploy_workload(world: &World, image: &str) {
     .await;
 }
 
-async fn create(world: &World, base: &str, contract: Value) {
+pub async fn create(world: &World, base: &str, contract: Value) {
     let spec = json!({"http": {"baseURL": base}, "contract": contract});
     world.create(declarest("ManagedServer", "server", &spec)).await;
 }

@@ -14,6 +14,7 @@ mod canary;
 mod cancellation;
 mod chaos;
 mod clock;
+mod command_line;
 mod confinement;
 mod contract_network;
 mod contract_server;

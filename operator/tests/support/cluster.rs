@@ -28,7 +28,8 @@ const SERVICE_ACCOUNT: &str = "declarest-operator";
 pub struct Cluster {
     control_plane: ControlPlane,
     assets: PathBuf,
-    admin_kubeconfig: PathBuf,
+    /// All rights.
+    pub admin_kubeconfig: PathBuf,
     /// Credentials of the operator's service account, and so only what the shipped RBAC allows.
     pub operator_kubeconfig: PathBuf,
     namespaces: AtomicU32,

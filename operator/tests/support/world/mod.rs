@@ -429,6 +429,14 @@ impl World {
         self.directory.path().join("state")
     }
 
+    /// The access of a user to the API.
+    pub fn user_kubeconfig(&self) -> PathBuf {
+        if self.kubeconfig.is_some() && self.served.is_none() {
+            return Cluster::shared().admin_kubeconfig.clone();
+        }
+        self.kubeconfig.clone().unwrap_or_else(|| self.state().join("kubeconfig"))
+    }
+
     /// Where the mirror of a repository is kept.
     pub fn mirror(&self, repository: &str) -> PathBuf {
         self.state().join("repos/resourcerepositories").join(&self.namespace).join(repository)
