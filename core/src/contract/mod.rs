@@ -42,7 +42,7 @@ pub use model::{
     UpgradeStrategy, Workload,
 };
 pub use observe::{Cluster, ObjectKind, observe};
-pub use probe::Prober;
+pub use probe::{Prober, unsent};
 pub use reads::{ClusterReads, KubernetesApi, ReadFailure};
 pub use request::{ProbeRequest, probe_requests};
 pub use snapshot::{FoundWorkload, ProbeAnswer, ProbeKind, Probed, Read, Snapshot};

@@ -152,6 +152,15 @@ impl Prober {
     }
 }
 
+/// Returns the results of probes that cannot be sent. They say nothing about the endpoints.
+pub fn unsent(requests: &[ProbeRequest], reason: &str) -> Vec<(ProbeKind, Probed)> {
+    let result = |request: &ProbeRequest| {
+        let answer = ProbeAnswer::Unresolved(reason.to_owned());
+        (request.kind, Probed { url: shown(&request.url), status: None, latency_ms: 0, answer })
+    };
+    requests.iter().map(result).collect()
+}
+
 /// Sends a request, and once more if the connection is refused, because a pod may just be replaced.
 async fn persistent<F>(send: impl Fn() -> F) -> Result<Response, reqwest::Error>
 where

@@ -9,8 +9,8 @@ use declarest_core::bundle::RegistryLogin;
 use declarest_core::contract::report::{self, Origin};
 use declarest_core::contract::status::{CheckStatus, ContractStatus, Gate, Phase};
 use declarest_core::contract::{
-    Contract, ContractSource, Loaded, Loading, ObjectKind, ProbeVia, Prober, Read, Snapshot, Target,
-    Verification, observe, probe_requests, verify,
+    Contract, ContractSource, Loaded, Loading, ObjectKind, ProbeKind, ProbeRequest, ProbeVia, Probed, Prober,
+    Read, Snapshot, Target, Verification, observe, probe_requests, unsent, verify,
 };
 use declarest_core::digest::{hex, sha256};
 use declarest_core::error::with_causes;
@@ -30,7 +30,7 @@ use super::frame::Round;
 use super::kind::{Key, Kind as _};
 use super::outcome::{Fact, Notice, Outcome, Truth};
 use super::references::SecretReader;
-use super::target_watches::{TargetWatches, Watched};
+use super::target_watches::{ANY, TargetWatches, Watched};
 use crate::crd::contract::ContractSpec;
 use crate::crd::{ManagedServer, SecretKeyRef};
 
@@ -106,7 +106,8 @@ impl Contracts {
                 let document = loaded.document();
                 let verification = match &document.contract {
                     Some(contract) => {
-                        Some(self.compare(round.context, &round.object, &spec, contract, now).await)
+                        let scaler = former.as_ref().and_then(autoscaler);
+                        Some(self.compare(round.context, &round.object, &spec, contract, scaler, now).await)
                     }
                     None => None,
                 };
@@ -214,11 +215,12 @@ impl Contracts {
         server: &ManagedServer,
         spec: &ContractSpec,
         contract: &Contract,
+        scaler: Option<&str>,
         now: i64,
     ) -> Verification {
         let (target, severities) = (target(server, spec), spec.binding.severities());
         // Watch the target before it is read, so that no later change is missed.
-        self.watches.set(&context.client, &server.key(), watched(contract, &target));
+        self.watches.set(&context.client, &server.key(), watched(contract, &target, scaler));
         let snapshot = if target.workload_name().is_none() {
             Snapshot::empty(now)
         } else {
@@ -234,6 +236,12 @@ impl Contracts {
                 }
             })
         };
+        // Only the objects show which autoscaler belongs to the target.
+        if let Some(found) = snapshot.autoscaler.found().map(|found| found.metadata.name.as_str())
+            && Some(found) != scaler
+        {
+            self.watches.set(&context.client, &server.key(), watched(contract, &target, Some(found)));
+        }
         verify(contract, &target, &severities, &snapshot)
     }
 }
@@ -279,11 +287,21 @@ fn target(server: &ManagedServer, spec: &ContractSpec) -> Target {
     spec.binding.target(server.key().namespace, ProbeVia::Service(origin))
 }
 
-/// Returns the objects of a target.
-fn watched(contract: &Contract, target: &Target) -> BTreeSet<Watched> {
+/// Returns the objects of a target. `scaler` is the autoscaler that was found last; a further one may follow.
+fn watched(contract: &Contract, target: &Target, scaler: Option<&str>) -> BTreeSet<Watched> {
     let Some(name) = target.workload_name() else { return BTreeSet::new() };
     let kinds = target.kinds(contract).into_iter().map(|kind| (ObjectKind::Workload(kind), name.to_owned()));
-    kinds.chain(target.service.iter().map(|name| (ObjectKind::Service, name.clone()))).collect()
+    let scalers = scaler.into_iter().chain([ANY]).filter(|_| contract.scaling.is_some());
+    let scalers = scalers.map(|name| (ObjectKind::Autoscaler, name.to_owned()));
+    kinds
+        .chain(target.service.iter().map(|name| (ObjectKind::Service, name.clone())))
+        .chain(scalers)
+        .collect()
+}
+
+/// Returns the name of the autoscaler of a target.
+fn autoscaler(status: &ContractStatus) -> Option<&str> {
+    Some(&status.observed.as_ref()?.autoscaler.as_ref()?.name)
 }
 
 async fn snapshot(
@@ -300,17 +318,31 @@ async fn snapshot(
     if requests.is_empty() {
         return snapshot;
     }
-    let mut secrets = SecretReader::new(&context.client, &target.namespace);
-    let tls = connections::tls(&mut secrets, "spec.http.tls", server.spec.http.tls.as_ref()).await;
-    let tls = tls.unwrap_or_else(|failure| {
-        tracing::warn!(detail = failure.message, "probes trust the CAs of the system");
-        TlsConfig::default()
-    });
-    match Prober::new(&tls, &context.settings.names) {
-        Ok(prober) => snapshot.probes.extend(prober.send_all(&requests).await),
-        Err(error) => tracing::warn!(%error, "cannot send probes"),
-    }
+    snapshot.probes.extend(probes(context, server, requests).await);
     snapshot
+}
+
+/// Sends probes. Without the CAs of the server, nothing is known about an endpoint with TLS.
+async fn probes(
+    context: &Context,
+    server: &ManagedServer,
+    requests: Vec<ProbeRequest>,
+) -> Vec<(ProbeKind, Probed)> {
+    let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
+    let tls = connections::tls(&mut secrets, "spec.http.tls", server.spec.http.tls.as_ref()).await;
+    let (tls, sent, refused) = match tls {
+        Ok(tls) => (tls, requests, Vec::new()),
+        Err(failure) => {
+            let (secure, plain): (Vec<_>, Vec<_>) =
+                requests.into_iter().partition(|request| request.url.scheme() == "https");
+            (TlsConfig::default(), plain, unsent(&secure, &failure.message))
+        }
+    };
+    let answers = match Prober::new(&tls, &context.settings.names) {
+        Ok(prober) => prober.send_all(&sent).await,
+        Err(error) => unsent(&sent, &with_causes(&error)),
+    };
+    answers.into_iter().chain(refused).collect()
 }
 
 /// Returns the condition of a contract.

@@ -20,8 +20,12 @@ use super::kind::Key;
 /// A contract is verified at most once in this time because of changes of its target.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// An object of a target: its kind and its name.
+/// An object of a target: its kind and its name, or [`ANY`].
 pub type Watched = (ObjectKind, String);
+
+/// Instead of a name: the autoscalers that are created in the namespace, because only their content shows what they
+/// scale. No object has an empty name.
+pub const ANY: &str = "";
 
 /// The watches of all targets: one for each kind and namespace that a target is in.
 pub struct TargetWatches {
@@ -89,12 +93,14 @@ impl Shared {
     }
 
     /// Announces the servers with this object in their target, each at most once in ten seconds.
-    fn object_changed(&self, kind: ObjectKind, namespace: &str, name: &str) {
+    fn object_changed(&self, kind: ObjectKind, namespace: &str, name: &str, is_new: bool) {
         let now = Instant::now();
         let mut state = self.lock();
         let State { targets, announced, .. } = &mut *state;
         let is_of = |(key, objects): &(&Key, &BTreeSet<Watched>)| {
-            key.namespace == namespace && objects.iter().any(|object| object.0 == kind && object.1 == name)
+            let affects =
+                |object: &Watched| object.0 == kind && (object.1 == name || (is_new && object.1 == ANY));
+            key.namespace == namespace && objects.iter().any(affects)
         };
         for (key, _) in targets.iter().filter(is_of) {
             let at = announced.get(key).map_or(now, |last| (*last + QUIET).max(now));
@@ -120,10 +126,19 @@ async fn watch(client: Client, kind: ObjectKind, namespace: String, shared: Arc<
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::namespaced_with(client, &namespace, &resource);
     let events = watch_objects(api, watcher::Config::default()).default_backoff();
     let mut events = std::pin::pin!(events);
+    // The status of autoscalers changes often, so those of other targets are of interest only once.
+    let mut seen = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
-                shared.object_changed(kind, &namespace, &object.name_any());
+            Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                let name = object.name_any();
+                let is_new = kind == ObjectKind::Autoscaler && seen.insert(name.clone());
+                shared.object_changed(kind, &namespace, &name, is_new);
+            }
+            Ok(Event::Delete(object)) => {
+                let name = object.name_any();
+                seen.remove(&name);
+                shared.object_changed(kind, &namespace, &name, false);
             }
             Ok(Event::Init | Event::InitDone) => {}
             // Without the rights, the checks of the contract report it.

@@ -37,6 +37,11 @@ pub fn contract(version: &str, port: u16, more: &str) -> String {
 
 /// Starts an operator that reaches all Services on this machine, with the rights of the overlay.
 pub async fn start() -> World {
+    start_with(&[]).await
+}
+
+/// The same with further flags.
+pub async fn start_with(arguments: &[&str]) -> World {
     // kubectl fails if two of them create the same object.
     static RIGHTS: Once = Once::new();
     if on_cluster() {
@@ -47,19 +52,19 @@ pub async fn start() -> World {
             }
         });
     }
-    World::start_with(&["--resolve=*.svc=127.0.0.1"]).await
+    World::start_with(&[&["--resolve=*.svc=127.0.0.1"], arguments].concat()).await
 }
 
-async fn web() -> SocketAddr {
+pub async fn web() -> SocketAddr {
     serve(Router::new().route("/health", axum::routing::get(async || "ok"))).await
 }
 
-async fn send(world: &World, request: Request<Vec<u8>>) -> Value {
+pub async fn send(world: &World, request: Request<Vec<u8>>) -> Value {
     world.client.request::<Value>(request).await.unwrap()
 }
 
 /// Creates an object as a user would, and its status as a controller of the cluster would.
-async fn deploy(world: &World, mut object: Value) {
+pub async fn deploy(world: &World, mut object: Value) {
     let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
     let status = object.as_object_mut().unwrap().remove("status");
     let version = object["apiVersion"].as_str().unwrap();
@@ -99,7 +104,7 @@ pub async fn deploy_service(world: &World, port: Value) {
     .await;
 }
 
-async fn deploy_workload(world: &World, image: &str) {
+pub async fn deploy_workload(world: &World, image: &str) {
     deploy(
         world,
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"},
@@ -131,13 +136,13 @@ pub async fn verified(
         .await
 }
 
-fn outcome(status: &ManagedServerStatus, kind: CheckKind) -> String {
+pub fn outcome(status: &ManagedServerStatus, kind: CheckKind) -> String {
     let contract = status.contract.as_ref().unwrap();
     let check = contract.checks.iter().find(|check| check.kind == kind).unwrap();
     format!("{} {}", check.status.as_str(), check.reason)
 }
 
-fn reason(status: &ManagedServerStatus) -> (String, String) {
+pub fn reason(status: &ManagedServerStatus) -> (String, String) {
     let verified = condition(&status.conditions, "ContractVerified");
     (verified.status, verified.reason)
 }

@@ -9,7 +9,7 @@ use crate::support::published::Published;
 use crate::support::world::{World, declarest};
 
 /// Waits for an event, and returns its type and note.
-async fn event(world: &World, reason: &str) -> (String, String) {
+pub async fn event(world: &World, reason: &str) -> (String, String) {
     let look = || async {
         let events = world.api::<Event>().list(&ListParams::default()).await.ok()?.items;
         let event = events.into_iter().find(|event| event.reason.as_deref() == Some(reason))?;

@@ -17,6 +17,7 @@ mod clock;
 mod command_line;
 mod confinement;
 mod contract_network;
+mod contract_rounds;
 mod contract_server;
 mod contract_table;
 mod contracts;

@@ -157,9 +157,6 @@ fn secrets_hash(context: &Context, policy: &SyncPolicy) -> String {
 
 /// Adds the server without its contract, because a change of the contract alone changes no resource.
 fn add_server(hash: &mut Sha256, server: &ManagedServer) {
-    if server.spec.contract.is_none() {
-        return add_object(hash, server);
-    }
     let spec = ManagedServerSpec { contract: None, ..server.spec.clone() };
     let uid = server.meta().uid.as_deref().unwrap_or_default();
     // A spec can always be encoded. Placeholders are expanded, and only the digest is kept.
