@@ -196,6 +196,10 @@ async fn credentials_come_from_the_pull_secret(#[case] auth: &str) {
         assert_eq!(condition(&status.conditions, "ContractVerified").reason, "ContractUnavailable");
         texts.push(format!("{status:?}"));
     }
+    // A change of the Secret is noticed before the next interval.
+    world.replace_secret("wrong", &[(".dockerconfigjson", &login(PASSWORD))]).await;
+    let corrected = verified(&world, "wrong", |contract| contract.phase == Some(Phase::Reference)).await;
+    texts.push(format!("{corrected:?}"));
     texts.push(world.log());
     let texts = texts.join("\n");
     let encoded = STANDARD.encode(format!("user:{PASSWORD}"));

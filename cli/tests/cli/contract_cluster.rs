@@ -1,9 +1,12 @@
 //! `declarest contract verify` with the objects of a cluster.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rstest::rstest;
 use serde_json::Value;
 
 use crate::environment::{Home, Run};
+use crate::network::Authority;
 use crate::server::{Route, Server};
 
 const CONTRACT: &str = "pactoVersion: '1.0'
@@ -72,21 +75,25 @@ const NO_CONTRACT: Route = (
 
 /// A home directory with a contract, and with a kubeconfig for two clusters.
 fn home(server: &Server) -> Home {
+    home_of(&format!("server: '{}'", server.url()))
+}
+
+/// The same, with these fields of the first cluster.
+fn home_of(cluster: &str) -> Home {
     let home = Home::new();
     home.write("pacto.yaml", CONTRACT);
     let config = format!(
         "apiVersion: v1
 kind: Config
 current-context: dev
-clusters: [{{name: dev, cluster: {{server: '{}'}}}}, {{name: gone, cluster: {{server: 'http://127.0.0.1:1'}}}}]
+clusters: [{{name: dev, cluster: {{{cluster}}}}}, {{name: gone, cluster: {{server: 'http://127.0.0.1:1'}}}}]
 users: [{{name: user, user: {{token: canary}}}}, {{name: plugin, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, \
          command: /nonexistent/plugin, interactiveMode: Never}}}}}}]
 contexts:
 - {{name: dev, context: {{cluster: dev, user: user, namespace: team}}}}
 - {{name: gone, context: {{cluster: gone, user: user}}}}
 - {{name: plugin, context: {{cluster: dev, user: plugin}}}}
-",
-        server.url()
+"
     );
     home.write(".kube/config", &config);
     home
@@ -193,4 +200,23 @@ fn probes_are_sent_to_the_base_url() {
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("ok HealthEndpointReachable"), "{run}");
     assert_eq!(server.requests(), "GET /health");
+}
+
+/// API servers have TLS, an authority of their own, and a name that the certificate may not have.
+#[rstest]
+#[case::trusted(true, "127.0.0.1", 0)]
+#[case::other_authority(false, "127.0.0.1", 6)]
+#[case::other_name(true, "other.example", 6)]
+fn an_api_server_with_tls(#[case] trusted: bool, #[case] name: &str, #[case] code: i32) {
+    let server = Server::new(&[SERVICE, DEPLOYMENT, PODS]);
+    let behind = server.url().strip_prefix("http://").unwrap().parse().unwrap();
+    let (authority, other) = (Authority::new(), Authority::new());
+    let secure = authority.serve(name, behind);
+    let pem = if trusted { authority.pem() } else { other.pem() };
+    let (address, pem) = (secure.address, STANDARD.encode(pem));
+    let home = home_of(&format!("server: 'https://{address}', certificate-authority-data: {pem}"));
+    let run = verify(&home, &["--contract", "pacto.yaml", "--service", "shop"]);
+    assert_eq!(run.code, code, "{run}");
+    let requests = if code == 0 { 3 } else { 0 };
+    assert_eq!(server.requests().lines().count(), requests, "{run}");
 }

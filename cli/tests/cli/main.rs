@@ -22,6 +22,7 @@ mod context_rows;
 mod context_session_hook;
 mod contract;
 mod contract_cluster;
+mod contract_registry;
 mod environment;
 mod errors;
 mod formats;
@@ -32,6 +33,8 @@ mod import;
 mod init;
 mod interrupt;
 mod masked_lists;
+#[path = "../../../core/tests/support/network.rs"]
+mod network;
 mod openapi;
 mod operator;
 mod output_formats;

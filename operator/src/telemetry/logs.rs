@@ -166,7 +166,8 @@ mod tests {
     /// What a subscriber answers for a span, before any other subscriber of the process is asked. `is_disabled` of a
     /// span would depend on the subscribers of tests that run at the same time.
     fn interest(subscriber: &impl Subscriber, span: fn() -> tracing::Span) -> Interest {
-        let metadata = tracing::subscriber::with_default(tracing_subscriber::registry(), || span().metadata());
+        let metadata =
+            tracing::subscriber::with_default(tracing_subscriber::registry(), || span().metadata());
         subscriber.register_callsite(metadata.expect("a registry enables all spans"))
     }
 

@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect};
 use bytes::Bytes;
-use declarest_core::contract::status::{ContractStatus, Phase};
+use declarest_core::contract::status::{ContractStatus, Gate, Phase};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -15,7 +17,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::contract_server::serve;
-use super::contracts::{RUNTIME, deploy_service, start, verified};
+use super::contracts::{RUNTIME, deploy_service, start, start_resolving, verified};
 use crate::support::network::Authority;
 use crate::support::world::{World, condition, declarest};
 
@@ -59,6 +61,19 @@ async fn a_service_with_https(#[case] trusts: bool, #[case] expected: &str) {
     let (result, status) = health(&world, json!({"name": "https", "port": port}), &contract, http).await;
     assert_eq!(result, expected, "{status:#?}");
     assert_eq!(status.endpoints[0].url, format!("https://{host}:{port}/health"));
+}
+
+/// Without its CAs, the server says nothing about the service.
+#[tokio::test]
+async fn a_service_with_https_is_not_judged_without_the_configured_authority() {
+    let world = start().await;
+    let contract = contract("http", 8443, "{interface: api, path: /health}");
+    let missing = json!({"caCertRef": {"name": "absent", "key": "ca.crt"}});
+    let http = json!({"baseURL": "https://127.0.0.1:1", "tls": missing});
+    let (result, status) = health(&world, json!({"port": 8443}), &contract, http).await;
+    assert_eq!(result, "Unknown ObservationFailed", "{status:#?}");
+    assert_eq!(status.gate, Some(Gate::Closed));
+    assert!(status.endpoints[0].error.contains("absent"), "{status:#?}");
 }
 
 /// A gRPC server whose health check answers with this status.
@@ -132,4 +147,26 @@ async fn denied_addresses_are_refused(#[case] arguments: &[&str], #[case] kind: 
     assert_eq!(verified.reason, "ContractUnavailable");
     assert!(verified.message.contains("denied"), "{}", verified.message);
     assert!(!verified.message.contains("canary"), "{}", verified.message);
+}
+
+/// Names of Services are resolved, and DNS may answer with any address.
+#[rstest]
+#[case::metadata(&["--resolve=*.svc=169.254.169.254"])]
+#[case::link_local(&["--resolve=*.svc=fe80::1"])]
+#[case::denied(&["--resolve=*.svc=127.0.0.1", "--deny-cidr=127.0.0.1/32"])]
+#[tokio::test]
+async fn probes_do_not_reach_denied_addresses(#[case] arguments: &[&str]) {
+    let world = start_resolving(arguments).await;
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let router = Router::new().fallback(async move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let port = serve(router).await.port();
+    let contract = contract("http", port, "{interface: api, path: /health}");
+    let http = json!({"baseURL": "https://shop.example"});
+    let (result, status) = health(&world, json!({"port": port}), &contract, http).await;
+    assert_eq!(result, "Unknown ObservationFailed", "{status:#?}");
+    assert!(status.endpoints[0].error.contains("denied"), "{status:#?}");
+    assert_eq!(requests.load(Ordering::Relaxed), 0);
 }

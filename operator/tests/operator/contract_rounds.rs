@@ -11,7 +11,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::contract_server::serve;
-use super::contracts::{contract, create, deploy, deploy_shop, outcome, start_with, verified, web};
+use super::contracts::{
+    contract, create, deploy, deploy_shop, outcome, start_clustered, start_with, verified, web,
+};
 use super::events::event;
 use super::metrics::{METRICS, series};
 use crate::support::faulty_api::Trouble;
@@ -40,12 +42,14 @@ async fn deploy_autoscaler(world: &World, max: u32) {
         .await;
 }
 
+/// Each change comes back once, because a pass that another event started may see the first one.
 #[rstest]
 #[case::created(false)]
 #[case::changed(true)]
 #[tokio::test]
 async fn an_autoscaler_is_noticed(#[case] exists: bool) {
-    let (world, address) = (start_with(&[]).await, web().await);
+    let (mut world, address) = (start_with(&[]).await, web().await);
+    world.patience *= 2;
     deploy_shop(&world, address.port()).await;
     if exists {
         deploy_autoscaler(&world, 2).await;
@@ -53,15 +57,24 @@ async fn an_autoscaler_is_noticed(#[case] exists: bool) {
     let document = contract("1.0.0", address.port(), "scaling: {min: 1, max: 2}\n");
     create(&world, NOWHERE, json!({"inline": document, "target": {"service": "shop"}})).await;
     once_an_hour(&world).await;
+    let change = async |max: u32| {
+        if exists {
+            let range = json!({"spec": {"maxReplicas": max}});
+            world.patch::<HorizontalPodAutoscaler>("scaler", range).await;
+        } else if max > 2 {
+            deploy_autoscaler(&world, max).await;
+        } else {
+            world.delete::<HorizontalPodAutoscaler>("scaler").await;
+        }
+    };
     verified(&world, "the replicas are in range", is(Phase::Healthy)).await;
-    if exists {
-        let wider = json!({"spec": {"maxReplicas": 9}});
-        world.patch::<HorizontalPodAutoscaler>("scaler", wider).await;
-    } else {
-        deploy_autoscaler(&world, 9).await;
+    for _ in 0..2 {
+        change(9).await;
+        let status = verified(&world, "the autoscaler exceeds the range", is(Phase::Degraded)).await;
+        assert_eq!(outcome(&status, CheckKind::ScalingMatches), "False AutoscalerOutOfRange");
+        change(2).await;
+        verified(&world, "the autoscaler is in range", is(Phase::Healthy)).await;
     }
-    let status = verified(&world, "the autoscaler exceeds the range", is(Phase::Degraded)).await;
-    assert_eq!(outcome(&status, CheckKind::ScalingMatches), "False AutoscalerOutOfRange");
 }
 
 #[tokio::test]
@@ -79,7 +92,7 @@ async fn phases_are_announced_and_measured() {
         |name: &str, more: &str| format!(r#"{name}{{{more}name="server",namespace="{}"}}"#, world.namespace);
     let failed = r#"check="ServiceExists",name="server",namespace="#;
     let failed = format!(r#"contract_check{{{failed}"{}",status="False"}}"#, world.namespace);
-    series(&world, &failed, |value| value == 1.0).await;
+    series(&world, &failed, |value| value > 0.5).await;
     series(&world, &of("contract_last_verified_timestamp_seconds", ""), |value| value > 1e9).await;
 
     deploy_shop(&world, address.port()).await;
@@ -87,13 +100,13 @@ async fn phases_are_announced_and_measured() {
     let phase = |phase: &str| {
         format!(r#"contract_phase{{name="server",namespace="{}",phase="{phase}"}}"#, world.namespace)
     };
-    series(&world, &phase("Healthy"), |value| value == 1.0).await;
+    series(&world, &phase("Healthy"), |value| value > 0.5).await;
 
     let broken = json!({"spec": {"contract": {"inline": "pactoVersion: '2.0'"}}});
     world.patch::<ManagedServer>("server", broken).await;
     let (type_, note) = event(&world, "ContractInvalid").await;
     assert!(type_ == "Warning" && note.contains("UNSUPPORTED_VERSION"), "{type_}: {note}");
-    series(&world, &phase("Invalid"), |value| value == 1.0).await;
+    series(&world, &phase("Invalid"), |value| value > 0.5).await;
 
     let absent = json!({"spec": {"contract": {"inline": null, "url": format!("{NOWHERE}/pacto.yaml")}}});
     world.patch::<ManagedServer>("server", absent).await;
@@ -124,7 +137,7 @@ async fn a_contract_is_verified_although_artifacts_cannot_be_fetched() {
 /// The last copy also serves after a restart, and its checks are run.
 #[tokio::test]
 async fn the_last_contract_is_compared_while_its_source_fails() {
-    let (mut world, address) = (start_with(&[]).await, web().await);
+    let (mut world, address) = (start_clustered().await, web().await);
     deploy_shop(&world, address.port()).await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let source = format!("http://{}/pacto.yaml", listener.local_addr().unwrap());

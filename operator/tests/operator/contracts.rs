@@ -42,6 +42,22 @@ pub async fn start() -> World {
 
 /// The same with further flags.
 pub async fn start_with(arguments: &[&str]) -> World {
+    start_resolving(&[&["--resolve=*.svc=127.0.0.1"], arguments].concat()).await
+}
+
+/// Starts an operator that reaches Services as these flags state.
+pub async fn start_resolving(arguments: &[&str]) -> World {
+    grant_rights();
+    World::start_with(arguments).await
+}
+
+/// The same with an API that outlives the operator.
+pub async fn start_clustered() -> World {
+    grant_rights();
+    World::start_clustered(&["--resolve=*.svc=127.0.0.1"]).await
+}
+
+fn grant_rights() {
     // kubectl fails if two of them create the same object.
     static RIGHTS: Once = Once::new();
     if on_cluster() {
@@ -52,7 +68,6 @@ pub async fn start_with(arguments: &[&str]) -> World {
             }
         });
     }
-    World::start_with(&[&["--resolve=*.svc=127.0.0.1"], arguments].concat()).await
 }
 
 pub async fn web() -> SocketAddr {
