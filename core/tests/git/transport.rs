@@ -72,6 +72,28 @@ fn http_credentials(#[case] auth: RemoteAuth, #[case] user: &str) {
 }
 
 #[test]
+fn a_fetch_over_http_takes_two_requests_after_any_number_of_commits() {
+    let checkout = Checkout::of_one_commit();
+    for number in 0..50 {
+        checkout.remote.write("first", format!("{number}")).commit("change");
+    }
+    checkout.remote.push();
+    let server = GitHttp::start(checkout.remote.root(), None);
+    let worktree = checkout.worktree_with(remote(&server.url("desired.git"), RemoteAuth::None));
+    worktree.refresh(deadline()).unwrap();
+    let objects = |checkout: &Checkout| -> usize {
+        let counts = checkout.git(&["count-objects", "--verbose"]);
+        counts.lines().find_map(|line| line.strip_prefix("in-pack: ")).unwrap().parse().unwrap()
+    };
+    let (requests, before) = (server.requests(), objects(&checkout));
+    checkout.remote_commits("second");
+    worktree.refresh(deadline()).unwrap();
+    assert_eq!(checkout.read("second").as_deref(), Some("second"));
+    assert_eq!(server.requests() - requests, 2, "the list of refs, and the pack");
+    assert_eq!(objects(&checkout) - before, 3, "the commit, its tree and its file");
+}
+
+#[test]
 fn refused_http_credentials() {
     let checkout = Checkout::of_one_commit();
     let server = GitHttp::start(checkout.remote.root(), Some("hunter2"));

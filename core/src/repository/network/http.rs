@@ -13,12 +13,16 @@ use url::Url;
 
 use super::super::{Remote, RemoteAuth, RepositoryError};
 use super::failure::Way;
+use super::negotiation::{NONE_KNOWN, Negotiation, Step};
 use super::{Session, stopped, take};
 use crate::error::with_causes;
 use crate::transport::{client_builder, destinations};
 
 /// Servers recognise Git clients by the prefix `git/`.
 const AGENT: &str = concat!("git/2.0 (declarest ", env!("CARGO_PKG_VERSION"), ")");
+
+/// The program of Git that a server runs for fetches.
+const FETCH: &str = "git-upload-pack";
 
 /// The number of redirects that the first request follows.
 const MOST_REDIRECTS: usize = 5;
@@ -40,6 +44,7 @@ struct Exchange {
     client: reqwest::Client,
     /// The URL of the repository. The first request may be redirected to another one.
     repository: Mutex<Url>,
+    negotiation: Mutex<Negotiation>,
 }
 
 /// One request and its answer.
@@ -51,8 +56,8 @@ struct HttpStream {
 enum State {
     /// libgit2 is still writing the request.
     Request { program: &'static str, body: SpooledTempFile },
-    /// The rest of a part of the answer, and further parts.
-    Answer { part: Bytes, rest: Response },
+    /// The rest of a part of the answer, and further parts. Without further parts, the answer is not of the server.
+    Answer { part: Bytes, rest: Option<Response> },
 }
 
 impl HttpTransport {
@@ -71,7 +76,9 @@ impl HttpTransport {
             action: action(),
             reason: "it is not an http URL".to_owned(),
         })?;
-        let exchange = Exchange { session: Arc::clone(session), client, repository: Mutex::new(url.clone()) };
+        let repository = Mutex::new(url.clone());
+        let exchange =
+            Exchange { session: Arc::clone(session), client, repository, negotiation: Mutex::default() };
         Ok(Self { exchange: Arc::new(exchange) })
     }
 }
@@ -82,7 +89,8 @@ impl SmartSubtransport for HttpTransport {
         let state = match service {
             Service::UploadPackLs | Service::ReceivePackLs => {
                 let rest = self.exchange.session.run(self.exchange.discover(program));
-                State::Answer { part: Bytes::new(), rest: rest.map_err(|error| stopped(&error))? }
+                let rest = rest.map_err(|error| stopped(&error))?;
+                State::Answer { part: Bytes::new(), rest: Some(rest) }
             }
             Service::UploadPack | Service::ReceivePack => {
                 State::Request { program, body: SpooledTempFile::new(KEPT_IN_MEMORY) }
@@ -99,7 +107,7 @@ impl SmartSubtransport for HttpTransport {
 /// Returns the program of Git that a server runs for a service.
 pub(super) fn program(service: Service) -> &'static str {
     match service {
-        Service::UploadPackLs | Service::UploadPack => "git-upload-pack",
+        Service::UploadPackLs | Service::UploadPack => FETCH,
         Service::ReceivePackLs | Service::ReceivePack => "git-receive-pack",
     }
 }
@@ -134,22 +142,44 @@ impl Exchange {
         Err(self.way(&url).network("it redirects too often"))
     }
 
-    /// Sends a request of libgit2. Only the first request may be redirected.
-    async fn post(&self, program: &str, body: &mut SpooledTempFile) -> Result<Response, RepositoryError> {
-        let url = below(&self.repository(), program);
-        let unreadable = |error: io::Error| RepositoryError::Git {
+    /// Returns the answer to a request of libgit2, which may be one that is not sent.
+    async fn answer(
+        &self,
+        program: &'static str,
+        mut body: SpooledTempFile,
+    ) -> Result<State, RepositoryError> {
+        if program == FETCH {
+            let request = content(&mut body).map_err(|error| self.unreadable(&error))?;
+            let step = self.negotiation.lock().unwrap_or_else(PoisonError::into_inner).step(request);
+            let Step::Sent(request) = step else {
+                return Ok(State::Answer { part: Bytes::from_static(NONE_KNOWN), rest: None });
+            };
+            let length = request.len() as u64;
+            let rest = self.post(program, length, request.into()).await?;
+            return Ok(State::Answer { part: Bytes::new(), rest: Some(rest) });
+        }
+        let length = length(&mut body).map_err(|error| self.unreadable(&error))?;
+        let rest = self.post(program, length, parts(body)).await?;
+        Ok(State::Answer { part: Bytes::new(), rest: Some(rest) })
+    }
+
+    fn unreadable(&self, error: &io::Error) -> RepositoryError {
+        RepositoryError::Git {
             action: format!("read the request to {}", self.shown()),
             reason: error.to_string(),
-        };
-        let length = body.seek(SeekFrom::End(0)).map_err(unreadable)?;
-        body.rewind().map_err(unreadable)?;
+        }
+    }
+
+    /// Sends a request with a body of `length` bytes. Only the first request may be redirected.
+    async fn post(&self, program: &str, length: u64, body: Body) -> Result<Response, RepositoryError> {
+        let url = below(&self.repository(), program);
         let request = self
             .client
             .request(Method::POST, url.clone())
             .header(CONTENT_TYPE, format!("application/x-{program}-request"))
             .header(ACCEPT, format!("application/x-{program}-result"))
             .header(CONTENT_LENGTH, length)
-            .body(parts(std::mem::replace(body, SpooledTempFile::new(0))));
+            .body(body);
         let answer = self.send(&url, request).await?;
         if answer.status().is_redirection() {
             return Err(self.way(&url).network("it redirects a request that must not be repeated"));
@@ -260,6 +290,21 @@ fn above(mut url: Url, path: &str) -> Url {
     url
 }
 
+/// Returns the length of a file in bytes, and goes to its beginning.
+fn length(file: &mut SpooledTempFile) -> io::Result<u64> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.rewind()?;
+    Ok(length)
+}
+
+/// Returns the content of a file.
+fn content(file: &mut SpooledTempFile) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
 /// Returns a request body that is read from a file as it is sent.
 fn parts(mut file: SpooledTempFile) -> Body {
     let parts = std::iter::from_fn(move || {
@@ -293,11 +338,13 @@ impl Read for HttpStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (exchange, session) = (&self.exchange, &self.exchange.session);
         if let State::Request { program, body } = &mut self.state {
-            let rest = session.run(exchange.post(program, body))?;
-            self.state = State::Answer { part: Bytes::new(), rest };
+            let body = std::mem::replace(body, SpooledTempFile::new(0));
+            self.state = session.run(exchange.answer(program, body))?;
         }
         let State::Answer { part, rest } = &mut self.state else { return Ok(0) };
-        if part.is_empty() {
+        if part.is_empty()
+            && let Some(rest) = rest
+        {
             *part = session.run(async {
                 let url = rest.url().clone();
                 let next = rest.chunk().await.map_err(|error| exchange.way(&url).broken_off(&error))?;

@@ -7,6 +7,7 @@
 
 mod failure;
 mod http;
+mod negotiation;
 mod ssh;
 
 use std::collections::HashMap;
