@@ -1,9 +1,10 @@
 //! The DeclaREST operator: its custom resources and their controllers.
 //!
-//! A module uses only the modules before it, in this order: [`crd`] → [`directories`] → [`args`] → [`crds`] → [`leader`]
-//! → [`shard`] → [`tls`] → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
+//! A module uses only the modules before it, in this order: [`crd`] → [`directories`] → [`args`] → [`crds`] → [`access`]
+//! → [`leader`] → [`watching`] → [`shard`] → [`tls`] → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod admission;
 pub mod args;
 pub mod controller;
@@ -17,6 +18,7 @@ pub mod shard;
 pub mod standalone;
 pub mod telemetry;
 pub mod tls;
+pub mod watching;
 pub mod webhooks;
 
 /// Configured in `.cargo/config.toml`. It is declared in the library so that benchmarks use the same allocator.

@@ -19,8 +19,8 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::core::PartialObjectMeta;
+use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt as _, watcher as watch};
 use kube::{Api, Client, ResourceExt as _};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::leader::{Timing, lease_name};
+use crate::watching::{LONGEST_OF_REQUIRED, with_pauses};
 
 /// Which namespaces a shard reconciles in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -361,7 +362,8 @@ fn wanted(client: &Client, members: &Members) -> impl Stream<Item = HashSet<Stri
         }
         Members::Selected(selector) => {
             let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
-            let events = watch(api, watcher::Config::default().labels(selector)).default_backoff();
+            let events = watch(api, watcher::Config::default().labels(selector));
+            let events = with_pauses(events, LONGEST_OF_REQUIRED);
             let mut known = HashSet::new();
             let mut listed = HashSet::new();
             events

@@ -10,13 +10,16 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 
 use super::warnings;
+use crate::access::{self, Right};
 use crate::controller::context::Settings;
 use crate::controller::kind::Kind;
 use crate::controller::sync_policy::{Claim, overlapping};
-use crate::crd::{FieldErrors, LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+use crate::crd::{
+    FieldErrors, LocalRef, ManagedServer, ResourceRepository, SecretStore, Storage, SyncPolicy,
+};
 
-/// Limit of the time for reading policies. The API server waits 10 s for the webhook.
-const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Limit of the time of a request to the API server, which waits 10 s for the webhook. A review needs at most one.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reviews requests.
 pub struct Reviewer {
@@ -33,11 +36,20 @@ pub trait Reviewed: Kind {
     fn claim(&self, _: &Settings) -> Option<Claim> {
         None
     }
+
+    /// Returns where the object stores its data, if it states that.
+    fn storage(&self) -> Option<&Storage> {
+        None
+    }
 }
 
 impl Reviewed for ResourceRepository {
     fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
         Some(&policy.spec.resource_repository_ref)
+    }
+
+    fn storage(&self) -> Option<&Storage> {
+        self.spec.storage.as_ref()
     }
 }
 
@@ -50,6 +62,10 @@ impl Reviewed for ManagedServer {
 impl Reviewed for SecretStore {
     fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
         policy.spec.secret_store_ref.as_ref()
+    }
+
+    fn storage(&self) -> Option<&Storage> {
+        self.spec.file.as_ref()?.storage.as_ref()
     }
 }
 
@@ -89,6 +105,14 @@ impl Denial {
 
     fn conflict(message: String) -> Self {
         Self { reason: "Conflict", code: 409, message }
+    }
+
+    fn forbidden(message: String) -> Self {
+        Self { reason: "Forbidden", code: 403, message }
+    }
+
+    fn internal(message: String) -> Self {
+        Self { reason: "InternalError", code: 500, message }
     }
 }
 
@@ -136,11 +160,36 @@ impl Reviewer {
         let spec = object.data.get("spec").unwrap_or(&Value::Null);
         let expanded = self.settings.expand(&written).map_err(|failure| Denial::invalid(failure.message))?;
         expanded.validate(&self.settings.limits).map_err(|errors| Denial::of_fields(&errors, spec))?;
+        let before = before.and_then(|before| typed::<K>(before).ok());
+        if let Some(template) = written.storage().and_then(|storage| storage.pvc.as_ref())
+            && before.as_ref().and_then(Reviewed::storage).and_then(|storage| storage.pvc.as_ref())
+                != Some(template)
+        {
+            self.check_right_to_claims(request).await?;
+        }
         if let Some(claim) = written.claim(&self.settings) {
-            let before = before.and_then(|before| typed::<K>(before).ok()?.claim(&self.settings));
+            let before = before.and_then(|before| before.claim(&self.settings));
             self.check_overlap(&claim, before.as_ref(), request.namespace.as_deref()).await?;
         }
         Ok(warnings::of_spec(spec))
+    }
+
+    /// Rejects a template of a claim by a user who may not create claims, because the operator creates it for the user.
+    async fn check_right_to_claims(&self, request: &AdmissionRequest<DynamicObject>) -> Result<(), Denial> {
+        let namespace = request.namespace.as_deref().unwrap_or_default();
+        let user = request.user_info.clone();
+        let name = user.username.clone().unwrap_or_default();
+        let right = Right::CreateClaims(namespace);
+        let allowed = answered(access::is_allowed(&self.client, user, right)).await.map_err(|cause| {
+            Denial::internal(format!("cannot review the right of {name} to create claims: {cause}"))
+        })?;
+        if allowed {
+            return Ok(());
+        }
+        Err(Denial::forbidden(format!(
+            "storage.pvc: user \"{name}\" may not create persistentvolumeclaims in the namespace \"{namespace}\"; \
+             get this right, or use storage.existingPVC"
+        )))
     }
 
     /// Rejects a policy that begins to overlap another one. A policy that overlapped before can still be changed.
@@ -192,15 +241,18 @@ impl Reviewer {
     async fn policies(&self, namespace: &str) -> Result<Vec<SyncPolicy>, Denial> {
         let policies: Api<SyncPolicy> = Api::namespaced(self.client.clone(), namespace);
         let all = ListParams::default();
-        let failed = |cause: String| Denial {
-            reason: "InternalError",
-            code: 500,
-            message: format!("cannot list the SyncPolicies of the namespace {namespace}: {cause}"),
-        };
-        match tokio::time::timeout(LIST_TIMEOUT, policies.list(&all)).await {
-            Ok(listed) => listed.map(|list| list.items).map_err(|error| failed(error.to_string())),
-            Err(_) => Err(failed(format!("no response within {} s", LIST_TIMEOUT.as_secs()))),
-        }
+        let listed = answered(policies.list(&all)).await.map_err(|cause| {
+            Denial::internal(format!("cannot list the SyncPolicies of the namespace {namespace}: {cause}"))
+        })?;
+        Ok(listed.items)
+    }
+}
+
+/// Waits for the answer of the API server. Returns the reason if there is none.
+async fn answered<T>(answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match tokio::time::timeout(TIMEOUT, answer).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no response within {} s", TIMEOUT.as_secs())),
     }
 }
 

@@ -26,6 +26,7 @@ use crate::directories::Directories;
 use crate::leader::Leadership;
 use crate::shard::Namespaces;
 use crate::telemetry::{self, Metrics};
+use crate::watching::{LONGEST_OF_REQUIRED, with_pauses};
 
 /// A cached object of one of the four kinds: decoded, or with the error of decoding.
 pub type Guarded<K> = DeserializeGuard<K>;
@@ -179,11 +180,11 @@ where
     cache
 }
 
-/// Restarts a watch after errors, with increasing waits. Drops `managedFields`, which use much memory.
+/// Restarts a watch after errors, with increasing pauses. Drops `managedFields`, which use much memory.
 fn lean<T: Cached>(
-    events: impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send,
+    events: impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send + 'static,
 ) -> impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send {
-    events.default_backoff().modify(|object| object.managed_fields_mut().clear())
+    with_pauses(events, LONGEST_OF_REQUIRED).modify(|object| object.managed_fields_mut().clear())
 }
 
 fn changed_names<K>(

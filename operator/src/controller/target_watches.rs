@@ -9,16 +9,20 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::{Stream, StreamExt as _, stream};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::core::PartialObjectMeta;
+use kube::runtime::watcher as watch_objects;
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt as _, watcher as watch_objects};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::kind::Key;
+use crate::watching::with_pauses;
 
 /// A contract is verified at most once in this time because of changes of its target.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// The longest pause after failures. Without the rights, a watch fails until an administrator grants them.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// An object of a target: its kind and its name, or [`ANY`].
 pub type Watched = (ObjectKind, String);
@@ -124,7 +128,7 @@ async fn watch(client: Client, kind: ObjectKind, namespace: String, shared: Arc<
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), plural);
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::namespaced_with(client, &namespace, &resource);
-    let events = watch_objects(api, watcher::Config::default()).default_backoff();
+    let events = with_pauses(watch_objects(api, watcher::Config::default()), LONGEST_PAUSE);
     let mut events = std::pin::pin!(events);
     // The status of autoscalers changes often, so those of other targets are of interest only once.
     let mut seen = BTreeSet::new();

@@ -10,13 +10,11 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use sha2::{Digest as _, Sha256};
 
+use crate::access::{self, Right};
 use crate::http_server::{HttpServer, bearer_token};
 use crate::tls::{SelfSigned, TlsError};
 
@@ -66,7 +64,10 @@ impl Readers {
         }
         let decision = match self.user(token).await? {
             None => Decision::Unknown,
-            Some(user) => self.right(user, path).await?,
+            Some(user) => {
+                let allowed = access::is_allowed(&self.client, user, Right::GetPath(path)).await?;
+                if allowed { Decision::Allowed } else { Decision::Forbidden }
+            }
         };
         let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -90,22 +91,6 @@ impl Readers {
         let reviews = Api::<TokenReview>::all(self.client.clone());
         let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
         Ok(status.user.filter(|_| status.authenticated == Some(true)))
-    }
-
-    async fn right(&self, user: UserInfo, path: &str) -> Result<Decision, kube::Error> {
-        let attributes = NonResourceAttributes { path: Some(path.to_owned()), verb: Some("get".to_owned()) };
-        let spec = SubjectAccessReviewSpec {
-            user: user.username,
-            uid: user.uid,
-            groups: user.groups,
-            extra: user.extra,
-            non_resource_attributes: Some(attributes),
-            ..Default::default()
-        };
-        let review = SubjectAccessReview { spec, ..Default::default() };
-        let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
-        let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
-        Ok(if status.allowed { Decision::Allowed } else { Decision::Forbidden })
     }
 }
 

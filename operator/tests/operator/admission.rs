@@ -4,15 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use declarest_operator::crd::{ManagedServer, SyncPolicy};
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use reqwest::{Certificate, Client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::authority::{Authority, Certified};
+use crate::support::cluster::{Cluster, config_dir};
 use crate::support::world::{World, declarest, on_cluster};
 
 const KINDS: [&str; 4] = ["managedserver", "resourcerepository", "secretstore", "syncpolicy"];
@@ -289,23 +290,7 @@ async fn an_api_server_denies_and_warns() {
         return;
     }
     let host = Host::new().await;
-    let namespace = host.world.namespace.clone();
-    let webhooks: Vec<Value> = KINDS.iter().map(|kind| webhook(&host, kind)).collect();
-    let name = format!("declarest-{namespace}");
-    let configuration = json!({"metadata": {"name": name}, "webhooks": webhooks});
-    let configurations = Api::<ValidatingWebhookConfiguration>::all(host.world.client.clone());
-    configurations
-        .create(&PostParams::default(), &serde_json::from_value(configuration).unwrap())
-        .await
-        .unwrap();
-    // The API server follows configurations with a delay.
-    let invalid: SyncPolicy =
-        serde_json::from_value(with(policy("bad", "/a"), "/spec/fullResyncCron", json!("0 0 30 2 *")))
-            .unwrap();
-    let policies = host.world.api::<SyncPolicy>();
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let denied = || async { policies.create(&dry_run, &invalid).await.err() };
-    let error = host.world.eventually("the invalid policy is denied", denied).await.to_string();
+    let (registration, error) = Registration::of(&host).await;
     assert!(
         error.contains("vsyncpolicy-v1alpha1.declarest.io") && error.contains("spec.fullResyncCron"),
         "{error}"
@@ -318,7 +303,93 @@ async fn an_api_server_denies_and_warns() {
     assert!(error.contains("is used by SyncPolicy \"a\""), "{error}");
     host.world.delete::<SyncPolicy>("a").await;
     host.world.delete::<ManagedServer>("server").await;
-    configurations.delete(&name, &DeleteParams::default()).await.unwrap();
+    registration.remove().await;
+}
+
+/// The operator creates claims for the users who ask for them, so they need the right themselves.
+#[tokio::test]
+async fn a_claim_needs_the_right_of_its_author() {
+    if !on_cluster() {
+        return;
+    }
+    let cluster = Cluster::shared();
+    for file in ["review_role.yaml", "review_role_binding.yaml"] {
+        cluster.kubectl(&["apply", "-f", &format!("{}/{file}", config_dir("webhook"))]).unwrap();
+    }
+    let host = Host::new().await;
+    let namespace = host.world.namespace.clone();
+    let (registration, _) = Registration::of(&host).await;
+    let user = format!("editor-of-{namespace}");
+    let (in_namespace, of_user) = (format!("--namespace={namespace}"), format!("--user={user}"));
+    let bind = |name: &str, role: &str| {
+        cluster.kubectl(&["create", "rolebinding", name, &in_namespace, &of_user, role]).unwrap();
+    };
+    bind("objects", "--clusterrole=declarest-operator-editor");
+    let repositories = Api::<ResourceRepository>::namespaced(cluster.user(&user).await, &namespace);
+    let with_storage = |name: &str, storage: Value| -> ResourceRepository {
+        let git = json!({"url": "https://git.example.test/r.git"});
+        let spec = json!({"type": "git", "git": git, "storage": storage});
+        serde_json::from_value(declarest("ResourceRepository", name, &spec)).unwrap()
+    };
+    let claim =
+        |size: &str| json!({"pvc": {"accessModes": ["ReadWriteOnce"], "requests": {"storage": size}}});
+    let create =
+        async |repository: &ResourceRepository| repositories.create(&PostParams::default(), repository).await;
+    // Without the right, only existing claims can be used.
+    let error = create(&with_storage("a", claim("1Gi"))).await.unwrap_err().to_string();
+    let expected =
+        format!("user \"{user}\" may not create persistentvolumeclaims in the namespace \"{namespace}\"");
+    assert!(error.contains(&expected), "{error}");
+    create(&with_storage("b", json!({"existingPVC": {"name": "shared"}}))).await.unwrap();
+    // A template of another user stays as it is.
+    let admin = host.world.api::<ResourceRepository>();
+    admin.create(&PostParams::default(), &with_storage("c", claim("1Gi"))).await.unwrap();
+    let patch = async |patch: Value| {
+        repositories.patch("c", &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
+    };
+    patch(json!({"spec": {"pollInterval": "10m"}})).await.unwrap();
+    let error = patch(json!({"spec": {"storage": claim("2Gi")}})).await.unwrap_err().to_string();
+    assert!(error.contains(&expected), "{error}");
+    // With the right.
+    let right = ["create", "role", "claims", "--verb=create", "--resource=persistentvolumeclaims"];
+    cluster.kubectl(&[&right[..], &[&in_namespace]].concat()).unwrap();
+    bind("claims", "--role=claims");
+    let created = || async { create(&with_storage("a", claim("1Gi"))).await.ok() };
+    host.world.eventually("the user may create claims", created).await;
+    registration.remove().await;
+}
+
+/// The webhooks of an operator, registered at the API server for the namespace of its test.
+struct Registration {
+    configurations: Api<ValidatingWebhookConfiguration>,
+    name: String,
+}
+
+impl Registration {
+    /// Registers the webhooks, and returns also the error for an invalid policy, which shows that they are called.
+    async fn of(host: &Host) -> (Self, String) {
+        let webhooks: Vec<Value> = KINDS.iter().map(|kind| webhook(host, kind)).collect();
+        let name = format!("declarest-{}", host.world.namespace);
+        let configuration = json!({"metadata": {"name": name}, "webhooks": webhooks});
+        let configurations = Api::<ValidatingWebhookConfiguration>::all(host.world.client.clone());
+        configurations
+            .create(&PostParams::default(), &serde_json::from_value(configuration).unwrap())
+            .await
+            .unwrap();
+        // The API server follows configurations with a delay.
+        let invalid: SyncPolicy =
+            serde_json::from_value(with(policy("bad", "/a"), "/spec/fullResyncCron", json!("0 0 30 2 *")))
+                .unwrap();
+        let policies = host.world.api::<SyncPolicy>();
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let denied = || async { policies.create(&dry_run, &invalid).await.err() };
+        let error = host.world.eventually("the invalid policy is denied", denied).await.to_string();
+        (Self { configurations, name }, error)
+    }
+
+    async fn remove(self) {
+        self.configurations.delete(&self.name, &DeleteParams::default()).await.unwrap();
+    }
 }
 
 fn webhook(host: &Host, kind: &str) -> Value {

@@ -127,6 +127,13 @@ impl Cluster {
         Client::try_from(config).unwrap()
     }
 
+    /// A client with the rights of a user with this name.
+    pub async fn user(&self, name: &str) -> Client {
+        let mut config = config(&self.admin_kubeconfig).await;
+        config.auth_info.impersonate = Some(name.to_owned());
+        Client::try_from(config).unwrap()
+    }
+
     /// A client with the operator's rights.
     pub async fn operator(&self) -> Client {
         client(&self.operator_kubeconfig).await
@@ -145,7 +152,9 @@ impl Cluster {
     pub fn written(&self, namespace: &str) -> BTreeSet<(String, String)> {
         let user = format!("system:serviceaccount:{OPERATOR_NAMESPACE}:{SERVICE_ACCOUNT}");
         let entries = self.control_plane.audit_log();
-        let own = entries.iter().filter(|entry| entry["user"]["username"] == user);
+        // A review of a right is a question, which is not stored.
+        let is_question = |entry: &Value| entry["objectRef"]["resource"] == "subjectaccessreviews";
+        let own = entries.iter().filter(|entry| entry["user"]["username"] == user && !is_question(entry));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let objects = own.map(|entry| &entry["objectRef"]);
         let objects = objects.filter(|object| text(&object["namespace"]) == namespace);
