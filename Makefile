@@ -13,7 +13,7 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)$(OPERATOR_IMAGE_DIGEST:%=@%)
 # The target directory of cargo: CARGO_TARGET_DIR, its configuration, or target/.
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Tests that need a real API server, Helm or sshd, so plain `cargo test` does not run them.
-CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install shipped ssh upgrade
+CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install samples shipped ssh upgrade
 # Tests that need a real Vault, registry or tinyproxy, so plain `cargo test` does not run them.
 REAL_TESTS = vault registry real_proxy
 # Tests that need the products of bundles/, so plain `cargo test` does not run them.
@@ -245,13 +245,25 @@ bundle-install-admission-openshift: ## Write dist/install-admission-openshift.ya
 	@$(call INSTALL_MANIFEST,admission-openshift,install-admission-openshift.yaml)
 
 .PHONY: release-assets
-release-assets: ## Write the files of the release RELEASE_TAG, such as v1.2.3, into dist: manifests, chart, checksums
+release-assets: ## Write manifests and chart of the release RELEASE_TAG, such as v1.2.3, and checksums of all its files into dist
 	@echo "$(RELEASE_TAG)" | grep -qE '^v[0-9]+\.[0-9]+\.[0-9]+$$' || { echo 'set RELEASE_TAG=vX.Y.Z' >&2; exit 1; }
 	@$(MAKE) --no-print-directory OPERATOR_IMAGE_TAG=$(RELEASE_TAG) bundle-install-core \
 		bundle-install-admission-certmanager bundle-install-admission-openshift
 	@helm=$$(hack/helm/build.sh) && "$$helm" package charts/declarest-operator --destination "$(DIST)" \
 		--version $(RELEASE_TAG:v%=%) --app-version $(RELEASE_TAG:v%=%) >/dev/null 2>&1
-	@cd "$(DIST)" && sha256sum install*.yaml declarest-operator-$(RELEASE_TAG:v%=%).tgz >SHA256SUMS && cat SHA256SUMS
+	@cd "$(DIST)" && rm -f SHA256SUMS && sha256sum -- *.* >SHA256SUMS && cat SHA256SUMS
+
+.PHONY: release-binaries
+release-binaries: ## Build the programs for release and pack them into dist (RELEASE_TAG=vX.Y.Z, TARGET=x86_64-unknown-linux-musl)
+	DIST="$(DIST)" hack/release-binaries "$(RELEASE_TAG)" "$(TARGET)" declarest declarest-operator
+
+.PHONY: release-sboms
+release-sboms: ## Write the SBOMs of the programs, in the format CycloneDX, into dist (needs cargo-cyclonedx)
+	cargo cyclonedx --quiet --format json --override-filename release-sbom
+	@mkdir -p "$(DIST)"
+	mv cli/release-sbom.json "$(DIST)/declarest.cdx.json"
+	mv operator/release-sbom.json "$(DIST)/declarest-operator.cdx.json"
+	@rm -f */release-sbom.json
 
 .PHONY: pin
 pin: ## Pin the actions of the workflows to commits and the base image to its digest (needs the network)

@@ -178,7 +178,7 @@ fn the_manifests_of_a_release_pin_its_image() {
     let files: Vec<&str> = checksums.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     let [certmanager, openshift, core] =
         ["install-admission-certmanager.yaml", "install-admission-openshift.yaml", "install.yaml"];
-    assert_eq!(files, [certmanager, openshift, core, "declarest-operator-1.2.3.tgz"]);
+    assert_eq!(files, ["declarest-operator-1.2.3.tgz", certmanager, openshift, core]);
     for manifest in [certmanager, openshift, core] {
         let rendered = objects(&read(manifest));
         let deployment = rendered.values().find(|object| object["kind"] == "Deployment").unwrap();

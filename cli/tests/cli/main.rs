@@ -48,6 +48,7 @@ mod pull_request;
 mod readme;
 mod reference;
 mod references;
+mod release;
 mod repository_discard;
 mod repository_filesystem;
 mod repository_git;

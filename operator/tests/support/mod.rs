@@ -22,6 +22,7 @@ pub mod published;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
 mod served;
+pub mod shipped;
 pub mod signature;
 pub mod simulated_clock;
 pub mod sshd;

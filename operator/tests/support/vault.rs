@@ -30,7 +30,7 @@ struct State {
 }
 
 impl FakeVault {
-    /// A version 2 engine at `secret`, and logins by userpass with this password.
+    /// A version 2 engine at `secret`, and logins with this password by userpass, or with this secret id by `AppRole`.
     pub async fn start(password: &str) -> Self {
         let state = State { password: password.to_owned(), ..State::default() };
         let state = Arc::new(Mutex::new(state));
@@ -93,10 +93,11 @@ impl State {
                 self.refusals += 1;
                 refuse(503, "Vault is sealed")
             }
-            "/v1/auth/userpass/login/ops" => {
+            "/v1/auth/userpass/login/ops" | "/v1/auth/approle/login" => {
                 let body: Value = serde_json::from_slice(body).unwrap();
-                if body["password"] != self.password.as_str() {
-                    return refuse(400, "invalid username or password");
+                let given = if path.ends_with("/ops") { &body["password"] } else { &body["secret_id"] };
+                if given != self.password.as_str() {
+                    return refuse(400, "the credentials are not valid");
                 }
                 self.logins.push(self.password.clone());
                 (200, json!({"auth": {"client_token": "t", "lease_duration": 3600, "renewable": true}}))
