@@ -1,6 +1,7 @@
 //! The invocation of a command: its settings, output, environment and context.
 
 use std::cell::OnceCell;
+use std::num::NonZero;
 
 use declarest_core::server::Client;
 
@@ -67,13 +68,21 @@ impl Invocation {
         self.context_named(None)
     }
 
-    /// Returns a client of the managed server of `context`, with the time limit of the command line.
-    pub fn client(&self, context: &ResolvedContext) -> Result<Client, Failure> {
-        let client = context.server()?;
-        Ok(match self.settings.timeout {
-            Some(timeout) => client.with_attempt_timeout(timeout),
-            None => client,
-        })
+    /// Returns a client of the managed server of `context`, with the limits of the command line. `parallel` replaces the
+    /// configured number of concurrent requests.
+    pub fn client(
+        &self,
+        context: &ResolvedContext,
+        parallel: Option<NonZero<u32>>,
+    ) -> Result<Client, Failure> {
+        let mut client = context.server(parallel)?;
+        if let Some(timeout) = self.settings.timeout {
+            client = client.with_attempt_timeout(timeout);
+        }
+        if let Some(retries) = self.settings.retries {
+            client = client.with_retries(retries);
+        }
+        Ok(client)
     }
 
     /// Returns the context if the command has resolved it.
@@ -86,14 +95,15 @@ impl Invocation {
         if let Some(context) = self.context.get() {
             return Ok(context);
         }
-        let context = self.resolve(argument, &[])?;
+        let context = self.resolve(argument)?;
         context.warnings().iter().for_each(|warning| self.messages.warn(warning));
         Ok(self.context.get_or_init(|| context))
     }
 
     /// Returns the invocation with the context `name` of `stored`, which need not be that of the file.
     pub fn on(&self, stored: &Stored, name: &str) -> Result<Self, Failure> {
-        let context = ResolvedContext::new(stored, Some(name), &[], &self.environment, &self.messages)?;
+        let overrides = &self.settings.overrides;
+        let context = ResolvedContext::new(stored, Some(name), overrides, &self.environment, &self.messages)?;
         Ok(Self {
             settings: self.settings.clone(),
             environment: self.environment.clone(),
@@ -104,11 +114,12 @@ impl Invocation {
         })
     }
 
-    /// Resolves a context without warnings, with overrides of the form `key=value`.
-    pub fn resolve(&self, argument: Option<&str>, set: &[String]) -> Result<ResolvedContext, Failure> {
+    /// Resolves a context without warnings.
+    pub fn resolve(&self, argument: Option<&str>) -> Result<ResolvedContext, Failure> {
         let name = self.context_name(argument)?;
         let stored = self.catalogue()?;
-        ResolvedContext::new(&stored, name.as_deref(), set, &self.environment, &self.messages)
+        let overrides = &self.settings.overrides;
+        ResolvedContext::new(&stored, name.as_deref(), overrides, &self.environment, &self.messages)
     }
 
     /// Returns the name of a context from an argument, the flag or the environment, which must agree.

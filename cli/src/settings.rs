@@ -75,6 +75,14 @@ pub struct GlobalFlags {
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_interval)]
     timeout: Option<Duration>,
 
+    /// How often a request to the managed server is repeated if that is safe; default is 3
+    #[arg(long, global = true, value_name = "N")]
+    retries: Option<u32>,
+
+    /// Override a value of the context, such as managedServer.http.url=URL; may be repeated
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
     /// Do not show long text in a pager
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean)]
@@ -167,6 +175,10 @@ pub struct Settings {
     pub progress: ProgressForm,
     /// The time limit of each attempt of a request, if it is not the default.
     pub timeout: Option<Duration>,
+    /// How often a request is repeated, if it is not the default.
+    pub retries: Option<u32>,
+    /// Overrides of the context, of the form `key=value`.
+    pub overrides: Vec<String>,
     /// The format of the result.
     pub output: Wish,
 }
@@ -200,6 +212,8 @@ impl Settings {
             errors: flags.error_format.unwrap_or_default(),
             progress: flags.progress,
             timeout: flags.timeout,
+            retries: flags.retries,
+            overrides: flags.set.clone(),
             output: Wish {
                 flag: flags.output.clone(),
                 variable: environment.get("DECLAREST_OUTPUT").map(str::to_owned),

@@ -1,5 +1,6 @@
 //! The workspace of commands on resources: the repository of the context, its metadata, and the managed server.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub struct Workspace<'a> {
 impl<'a> Workspace<'a> {
     /// Opens the repository and its metadata. Contacts no server, except to download a bundle.
     pub async fn local(invocation: &'a Invocation) -> Result<Self, Failure> {
-        Self::open(invocation, false, Document::default()).await
+        Self::open(invocation, None, Document::default()).await
     }
 
     /// Opens the repository, its metadata, and the managed server.
@@ -52,10 +53,24 @@ impl<'a> Workspace<'a> {
 
     /// Like [`Self::connected`], with `overrides` of all metadata.
     pub async fn connected_with(invocation: &'a Invocation, overrides: Document) -> Result<Self, Failure> {
-        Self::open(invocation, true, overrides).await
+        Self::connected_in_parallel(invocation, overrides, None).await
     }
 
-    async fn open(invocation: &'a Invocation, connect: bool, overrides: Document) -> Result<Self, Failure> {
+    /// Like [`Self::connected_with`], with another number of concurrent requests.
+    pub async fn connected_in_parallel(
+        invocation: &'a Invocation,
+        overrides: Document,
+        parallel: Option<NonZero<u32>>,
+    ) -> Result<Self, Failure> {
+        let client = invocation.client(invocation.context()?, parallel)?;
+        Self::open(invocation, Some(client), overrides).await
+    }
+
+    async fn open(
+        invocation: &'a Invocation,
+        client: Option<Client>,
+        overrides: Document,
+    ) -> Result<Self, Failure> {
         let context = invocation.context()?;
         let root = repository_root(context)?;
         let tree: Arc<dyn Tree> = match &root {
@@ -66,7 +81,6 @@ impl<'a> Workspace<'a> {
         let bundle = open_metadata(invocation, context, root.as_deref(), &mut sources).await?;
         sources.push(Arc::new(Source::repository(Arc::clone(&tree))));
         let mut metadata = Metadata::layered(sources).with_overrides(overrides);
-        let client = if connect { Some(invocation.client(context)?) } else { None };
         if let Some(client) = &client
             && let Some(document) = open_api(context, bundle.as_ref(), client).await?
         {

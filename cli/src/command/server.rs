@@ -45,7 +45,7 @@ fn get(part: Part, invocation: &Invocation) -> Result<(), Failure> {
         Part::AccessToken => {
             // Report a missing configuration before the request.
             token_url(context)?;
-            let client = invocation.client(context)?;
+            let client = invocation.client(context, None)?;
             let token = block_on(async { Ok(client.access_token().await?) })?;
             token.map(|token| token.expose().to_owned()).unwrap_or_default()
         }
@@ -65,7 +65,7 @@ fn token_url(context: &ResolvedContext) -> Result<String, Failure> {
 
 fn check(invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Text)?;
-    let client = invocation.client(invocation.context()?)?;
+    let client = invocation.client(invocation.context()?, None)?;
     let target = client.health_target()?;
     block_on(async { Ok(client.health().await?) })?;
     let text = format!("server check: OK (probe succeeded: GET {target})");

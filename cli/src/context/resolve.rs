@@ -1,6 +1,7 @@
 //! Resolved contexts: references replaced, overrides applied, defaults set. Also creates the components of a context,
 //! such as clients and proxies.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -222,7 +223,7 @@ impl ResolvedContext {
     }
 
     /// Returns a client of the managed server.
-    pub fn server(&self) -> Result<Client, Failure> {
+    pub fn server(&self, parallel: Option<NonZero<u32>>) -> Result<Client, Failure> {
         let http = self.http()?;
         let base_url = BaseUrl::parse(&http.url.0)?;
         let settings = ServerSettings {
@@ -235,7 +236,11 @@ impl ResolvedContext {
             cross_origin_redirects: true,
             trace: self.messages.trace(),
         };
-        let gate = Gate::new(&throttling(http.request_throttling.as_ref()))?;
+        let mut throttling = throttling(http.request_throttling.as_ref());
+        if let Some(parallel) = parallel {
+            throttling.max_concurrent_requests = Some(parallel.get() as usize);
+        }
+        let gate = Gate::new(&throttling)?;
         Ok(Client::new(settings, Arc::new(gate), None)?)
     }
 

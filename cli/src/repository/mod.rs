@@ -115,7 +115,7 @@ pub fn worktree(
     }
 }
 
-fn not_git(context: &ResolvedContext, action: &'static str) -> Failure {
+pub fn not_git(context: &ResolvedContext, action: &'static str) -> Failure {
     RepositoryUseError::NotGit { action, context: context.name.clone() }.into()
 }
 

@@ -60,6 +60,10 @@ fn without_a_shell_help_is_printed() {
                                           terminal, as lines, or not [possible values: auto, plain, off]
           --timeout <TIME>                Time limit of each attempt of a request to the managed server,
                                           such as 5s or 2m; default is 30s
+          --retries <N>                   How often a request to the managed server is repeated if that
+                                          is safe; default is 3
+          --set <KEY=VALUE>               Override a value of the context, such as
+                                          managedServer.http.url=URL; may be repeated
           --no-pager[=<BOOL>]             Do not show long text in a pager
           --error-format <FORMAT>         How to print failures: as text, or as JSON on one line
                                           [possible values: text, json]

@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use crate::environment::{Home, declarest, declarest_with};
+use crate::world::World;
 
 const TWO: &str = "currentContext: a\ncontexts:\n- {name: a, repository: {filesystem: {baseDir: /a}}}\n\
                    - {name: b, repository: {filesystem: {baseDir: /b}}}\n- {name: c, repository: {filesystem: {baseDir: /c}}}\n";
@@ -95,4 +96,31 @@ fn a_catalogue_by_flag() {
             home.run_with(&["context", "current", "-o", "text", "--contexts-file", flag], &variables, "");
         assert_eq!((run.code, run.stdout.as_str()), (0, "here\n"), "{flag}: {run}");
     }
+}
+
+#[rstest]
+#[case::default(&[], 4)]
+#[case::none(&["--retries", "0"], 1)]
+#[case::one(&["--retries=1"], 2)]
+fn retries(#[case] flags: &[&str], #[case] requests: usize) {
+    let world = World::new(&["/shops"], &[]);
+    world.live("/shops/rio", r#"{"id": "rio"}"#);
+    world.server.fail(crate::rest_server::Matcher::new("GET", "/shops/rio"), 503, 100);
+    let run = world.run(&[&["resource", "get", "/shops/rio"], flags].concat());
+    assert_eq!(run.code, 6, "{run}");
+    assert_eq!(world.server.counts().of("GET", "/shops/rio"), requests);
+}
+
+#[test]
+fn a_value_of_the_context_is_overridden_for_one_run() {
+    let (world, other) = (World::new(&["/shops"], &[]), World::new(&["/shops"], &[]));
+    other.live("/shops/rio", r#"{"id": "rio"}"#);
+    let url = format!("managedServer.http.url={}", other.server.url());
+    let run = world.run(&["resource", "get", "/shops/rio", "--set", &url]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.run(&["--set", &url, "resource", "get", "/shops/rio"]).code, 0);
+    assert_eq!(world.server.log().len(), 0);
+    let run = world.run(&["resource", "get", "/shops/rio", "--set", "managedServer.name=x"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("managedServer.name") && run.stderr.contains("the keys are"), "{run}");
 }

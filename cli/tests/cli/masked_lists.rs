@@ -109,3 +109,12 @@ fn a_declared_list(#[case] args: &[&str], #[values(BARE, WITH_ITEMS)] answer: &'
         assert!(!shown.contains(CANARY), "{shown}");
     }
 }
+
+#[test]
+fn a_list_shows_secrets_on_request() {
+    let shown = run(BARE, &[METADATA], &["resource", "list", "/shops", "--show-secrets", "-o", "json"]);
+    let shown = shown.split("--- stderr").next().unwrap();
+    assert!(shown.contains("c4n-pin-1") && shown.contains("c4n-pin-2"), "{shown}");
+    let masked = run(BARE, &[METADATA], &["resource", "list", "/shops", "-o", "json"]);
+    assert!(!masked.contains(CANARY), "{masked}");
+}

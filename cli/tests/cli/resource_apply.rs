@@ -276,3 +276,18 @@ fn placeholders_need_a_store() {
     assert!(run.stderr.contains("secret"), "{run}");
     assert!(world.writes().is_empty());
 }
+
+#[test]
+fn the_number_of_requests_in_parallel() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let world = World::new(&["/shops"], &[]);
+    for name in names {
+        world.declare(&format!("shops/{name}/resource.json"), &format!(r#"{{"id": "{name}"}}"#));
+    }
+    world.server.latency(std::time::Duration::from_millis(30));
+    let run = world.run(&["resource", "apply", "/shops", "-r", "--parallel", "1"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.server.peak_concurrency(), 1);
+    let run = world.run(&["resource", "apply", "/shops", "-r", "--parallel", "0"]);
+    assert_eq!(run.code, 1, "{run}");
+}

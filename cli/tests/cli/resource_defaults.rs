@@ -2,7 +2,8 @@
 
 use rstest::rstest;
 
-use crate::environment::Run;
+use crate::api_server::{Answer, ApiServer, Ids, Request};
+use crate::environment::{Home, Run};
 use crate::terminal::Terminal;
 use crate::world::World;
 
@@ -69,7 +70,10 @@ fn results(#[case] args: &[&str], #[case] expected: &str) {
 #[case::unknown_item(&["infer", "/shops", "--items", "lima,paris"], 2, "--items: \"paris\" is not the alias")]
 #[case::check(&["infer", "/shops", "--check"], 2, "the defaults of /shops/ differ")]
 #[case::no_terminal(&["edit", "/shops/"], 2, "cannot ask for the defaults of /shops/")]
-#[case::both(&["infer", "/shops", "--check", "--save"], 1, "cannot be used with")]
+#[case::both(&["infer", "/shops", "--check", "--save"], 2, "--save and --check exclude each other")]
+#[case::wait(&["infer", "/shops", "--wait", "2s"], 2, "--wait needs --from managed-server")]
+#[case::consent(&["infer", "/shops", "--from", "managed-server"], 2, "confirm it with --yes")]
+#[case::origin(&["infer", "/shops", "--from", "git"], 2, "git")]
 fn failures(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
     let run = defaults(&shops(), args);
     assert_eq!(run.code, code, "{run}");
@@ -140,4 +144,66 @@ fn a_checkout_gets_a_commit() {
     assert_eq!(run.code, 0, "{run}");
     let history = world.run(&["repository", "history", "--max-count", "1", "-o", "jq=.[].subject"]);
     assert_eq!(history.stdout, "declarest: infer resource defaults /shops/\n");
+}
+
+/// A server that adds values to what it creates, and requires an owner.
+fn generous(ids: Ids) -> (ApiServer, Home) {
+    let server = ApiServer::start(&["/shops"], move |request, store| {
+        if request.method != "POST" {
+            return request.rest(store, ids);
+        }
+        let mut body = request.body.clone();
+        if body["owner"].is_null() {
+            return Answer::json(422, &serde_json::json!({"error": "owner is missing"}));
+        }
+        body["open"] = true.into();
+        body["limits"] = serde_json::json!({"cpu": 1, "serial": body["id"]});
+        Request { body, ..request.clone() }.rest(store, ids)
+    });
+    let home = Home::with_catalogue(&format!(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{filesystem: {{baseDir: <home>/repo}}}}\n  \
+         managedServer: {{http: {{url: '{}'}}}}\n",
+        server.url()
+    ));
+    home.write("repo/shops/_/metadata.yaml", "resource: {requiredAttributes: [/owner]}\n");
+    (server, home)
+}
+
+#[test]
+fn defaults_that_the_server_adds_are_inferred() {
+    let (server, home) = generous(Ids::Stated("id"));
+    let infer = |args: &[&str]| {
+        let args =
+            [&["resource", "defaults", "infer", "/shops", "--from", "managed-server", "-y"], args].concat();
+        home.run_with(&args, &[("DECLAREST_IGNORE_WARNINGS", "1")], "")
+    };
+    let run = infer(&[]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("/owner is required, and no declared resource"), "{run}");
+    home.write("repo/shops/rio/resource.json", r#"{"id": "rio", "owner": "ops", "tier": "gold"}"#);
+    let run = infer(&["--wait", "1"]);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "{\n  \"limits\": {\n    \"cpu\": 1\n  },\n  \"open\": true\n}\n"),
+        "{run}"
+    );
+    assert_eq!(server.paths(), [] as [&str; 0]);
+    // With the repository, only what declared resources share, too.
+    let both = home.run_with(
+        &["resource", "defaults", "infer", "/shops", "--from", "repository,managed-server", "-y"],
+        &[("DECLAREST_IGNORE_WARNINGS", "1")],
+        "",
+    );
+    assert_eq!((both.code, both.stdout.as_str()), (0, "{}\n"), "{both}");
+}
+
+#[test]
+fn a_temporary_resource_that_cannot_be_found_is_reported() {
+    let (server, home) = generous(Ids::Given);
+    home.write("repo/shops/rio/resource.json", r#"{"id": "rio", "owner": "ops"}"#);
+    let args = ["resource", "defaults", "infer", "/shops", "--from", "managed-server", "-y"];
+    let run = home.run_with(&args, &[("DECLAREST_IGNORE_WARNINGS", "1")], "");
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stderr.contains("-1 was created, but the server has no resource with this name"), "{run}");
+    assert_eq!(server.paths().len(), 2, "what may belong to others is not deleted");
 }

@@ -153,3 +153,23 @@ fn a_commit_and_no_push() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("clean git worktree"), "{run}");
 }
+
+#[test]
+fn a_push_on_request() {
+    let world = World::with_repository(
+        "git: {local: {baseDir: <home>/repo}, remote: {url: 'file://<home>/origin.git', autoSync: false}}",
+        &["/shops"],
+        &[("shops/lima/resource.json", r#"{"id": "lima"}"#)],
+    );
+    let origin = world.home.path("origin.git");
+    std::fs::create_dir(&origin).unwrap();
+    crate::git::git(&origin, &["init", "--bare", "--initial-branch=main"]);
+    assert_eq!(world.run(&["repository", "commit", "-m", "first"]).code, 0);
+    let run = world.run(&["resource", "delete", "/shops/lima", "-y", "--push"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("--push needs --source repository or both"), "{run}");
+    let run = world.run(&["resource", "delete", "/shops/lima", "-y", "--source", "repository", "--push"]);
+    assert_eq!(run.code, 0, "{run}");
+    let pushed = crate::git::git(&origin, &["log", "--format=%s", "main"]);
+    assert_eq!(pushed, "declarest: delete resource /shops/lima\nfirst");
+}

@@ -206,6 +206,21 @@ fn secrets_count_and_do_not_show() {
     ]
     --- stderr
     "#);
+    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/lima", "--show-secrets"]), @r#"
+    exit 0
+    --- stdout
+    /shops/lima [CHANGED]
+    --- repository
+    +++ managed-server
+    @@ -1,5 +1,5 @@
+     {
+       "id": "lima",
+    -  "pin": "local-canary",
+    +  "pin": "remote-canary",
+       "size": 1
+     }
+    --- stderr
+    "#);
     let canary = |run: crate::environment::Run| run.to_string().contains("canary");
     assert!(!canary(world.run(&["resource", "explain", "/shops/lima"])));
     assert!(!canary(world.run(&["resource", "apply", "/shops/lima", "-vvv"])));

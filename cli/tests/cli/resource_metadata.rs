@@ -467,3 +467,28 @@ fn get_shows_the_documents_that_govern_a_path_without_a_request() {
     "#);
     assert_eq!(server.requests(), "");
 }
+
+#[test]
+fn changes_are_committed_on_request() {
+    let home = Home::with_catalogue(crate::git::WITHOUT_REMOTE);
+    let work = home.path("work");
+    std::fs::create_dir(&work).unwrap();
+    crate::git::git(&work, &["init", "--initial-branch=main"]);
+    let log = || crate::git::git(&work, &["log", "--format=%s"]);
+    let document = r#"{"resource": {"id": "/code"}}"#;
+    let set = metadata(&home, &["set", "/shops/_", "--commit", "-f", "-"], document);
+    assert_eq!(set.code, 0, "{set}");
+    assert_eq!(log(), "declarest: change metadata of /shops/_");
+    // Other changes are not included.
+    home.write("work/stray.txt", "x");
+    let unset = metadata(&home, &["unset", "/shops/_", "--commit"], "");
+    assert_eq!(unset.code, 2, "{unset}");
+    assert!(home.path("work/shops/_/metadata.yaml").exists());
+    std::fs::remove_file(home.path("work/stray.txt")).unwrap();
+    assert_eq!(metadata(&home, &["unset", "/shops/_", "--commit"], "").code, 0);
+    assert_eq!(log().lines().count(), 2);
+    // A directory without Git.
+    let plain = metadata(&self::home(), &["set", "/shops/_", "--commit", "-f", "-"], document);
+    assert_eq!(plain.code, 2, "{plain}");
+    assert!(plain.stderr.contains("--commit"), "{plain}");
+}

@@ -185,3 +185,28 @@ fn other_methods_are_literal() {
     // The target of CONNECT is the host, not a path (RFC 9110 section 9.3.6).
     assert_eq!(log, ["HEAD /shops/lima", "OPTIONS /shops/lima", "TRACE /shops/lima", "CONNECT /"]);
 }
+
+#[test]
+fn the_envelope_of_earlier_versions() {
+    let world = shops();
+    insta::assert_snapshot!(request(&world, &["get", "/shops/7", "--envelope"]), @r#"
+    exit 0
+    --- stdout
+    {
+      "Descriptor": {
+        "Extension": ".json",
+        "MediaType": "application/json",
+        "PayloadType": "json"
+      },
+      "Value": {
+        "id": "7",
+        "name": "rio",
+        "tier": "free"
+      }
+    }
+    --- stderr
+    "#);
+    let template = ["resource", "template", "/shops/rio", "--envelope", "-f", "-"];
+    let template = world.run_with(&template, r#"{"id": "7", "name": "rio"}"#);
+    assert!(template.to_string().contains("\"Value\""), "{template}");
+}

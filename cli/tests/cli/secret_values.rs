@@ -145,3 +145,25 @@ fn without_a_store_nothing_works() {
     assert_eq!(get.code, 2);
     assert!(get.stderr.starts_with("secret provider is not configured"), "{get}");
 }
+
+#[test]
+fn keys_beside_the_repository() {
+    let home = filled();
+    std::fs::create_dir_all(home.path("repo/shops/rio")).unwrap();
+    std::fs::create_dir_all(home.path("repo/shops/lima")).unwrap();
+    home.write("repo/shops/rio/resource.yaml", "apiToken: '{{secret .}}'\nother: '{{secret db}}'\n");
+    home.write("repo/shops/lima/resource.json", r#"{"pin": "{{secret .}}", "plain": "x"}"#);
+    let listed = |args: &[&str]| {
+        let run = run(&home, &[&["list", "-o", "text"], args].concat());
+        assert_eq!(run.code, 0, "{run}");
+        run.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&["--missing"]), ["/shops/lima:/pin", "/shops/rio:db"]);
+    assert_eq!(listed(&["--missing", "/shops/rio"]), ["/shops/rio:db"]);
+    assert_eq!(listed(&["--missing", "/shops"]), [] as [&str; 0]);
+    assert_eq!(listed(&["--missing", "/shops", "-r"]), ["/shops/lima:/pin", "/shops/rio:db"]);
+    assert_eq!(listed(&["--unused"]), ["/shops:/pin", "/shops:ci", "token"]);
+    assert_eq!(listed(&["--unused", "/shops"]), ["/shops:/pin", "/shops:ci"]);
+    let both = run(&home, &["list", "--missing", "--unused"]);
+    assert_eq!(both.code, 1, "{both}");
+}

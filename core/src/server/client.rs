@@ -14,10 +14,11 @@ use super::observer::RequestObserver;
 use super::redaction::Redaction;
 use super::request::query_secrets;
 use super::trace::{self, Trace};
-use super::wire::{Call, Purpose, Wire, pooled};
+use super::wire::{Call, Patience, Purpose, Wire, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
+use crate::transport::retry::ATTEMPTS;
 use crate::transport::{Access, Connector, TlsSettings, TransportError, destinations, shown};
 
 /// The default of [`Client::with_attempt_timeout`].
@@ -65,7 +66,7 @@ impl Settings {
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
-    attempt_timeout: Duration,
+    patience: Patience,
     cancelled: Option<CancellationToken>,
     renewal: TokenRenewal,
 }
@@ -130,8 +131,8 @@ impl Client {
         };
         wire.gate.serves(&wire.base_url);
         let shared = Arc::new(Shared { wire, credentials, tokens, health_check, tls });
-        let (attempt_timeout, renewal) = (ATTEMPT_TIMEOUT, TokenRenewal::default());
-        Ok(Self { shared, attempt_timeout, cancelled: None, renewal })
+        let patience = Patience { attempt: ATTEMPT_TIMEOUT, attempts: ATTEMPTS };
+        Ok(Self { shared, patience, cancelled: None, renewal: TokenRenewal::default() })
     }
 
     /// Returns the base URL without its query. It identifies the server.
@@ -142,13 +143,19 @@ impl Client {
     /// Returns the client with another timeout for one attempt; the default is 30 s. The time counts from connecting
     /// to the last byte of the answer, without waiting at the gate.
     #[must_use]
-    pub fn with_attempt_timeout(self, attempt_timeout: Duration) -> Self {
-        Self { attempt_timeout, ..self }
+    pub fn with_attempt_timeout(self, attempt: Duration) -> Self {
+        Self { patience: Patience { attempt, ..self.patience }, ..self }
+    }
+
+    /// Returns the client with another number of attempts that may follow the first one of a request; the default is 3.
+    #[must_use]
+    pub fn with_retries(self, retries: u32) -> Self {
+        Self { patience: Patience { attempts: retries.saturating_add(1), ..self.patience }, ..self }
     }
 
     /// Returns the time limit of one attempt, from connecting to the last byte of the answer.
     pub const fn attempt_timeout(&self) -> Duration {
-        self.attempt_timeout
+        self.patience.attempt
     }
 
     /// Returns the client for a run that `cancelled` ends. From then on a request that waits, for the gate or for a
@@ -227,7 +234,7 @@ impl Client {
     /// Returns the current OAuth 2.0 token, or requests one. `None` if another kind of authentication is configured.
     pub async fn access_token(&self) -> Result<Option<Secret>, ServerError> {
         match &self.shared.tokens {
-            Some(tokens) => tokens.token(self.attempt_timeout).await.map(|token| Some(token.value.clone())),
+            Some(tokens) => tokens.token(self.patience).await.map(|token| Some(token.value.clone())),
             None => Ok(None),
         }
     }
@@ -247,7 +254,7 @@ impl Client {
             ..Settings::new(BaseUrl::parse(&url.origin().ascii_serialization())?)
         };
         let gate = Arc::new(Gate::new(&Throttling::default())?);
-        Ok(Self::new(settings, gate, None)?.with_attempt_timeout(self.attempt_timeout))
+        Ok(Self { patience: self.patience, ..Self::new(settings, gate, None)? })
     }
 
     /// Returns the current access data of this server, for other HTTP clients: default headers, credentials, TLS and
@@ -257,7 +264,7 @@ impl Client {
         insert_all(&mut headers, &self.wire().default_headers);
         insert_all(&mut headers, &self.shared.credentials);
         if let Some(tokens) = &self.shared.tokens {
-            let token = tokens.token(self.attempt_timeout).await?;
+            let token = tokens.token(self.patience).await?;
             insert_all(&mut headers, std::slice::from_ref(&token.header));
         }
         let tls = self.shared.tls.read()?;
@@ -290,17 +297,17 @@ impl Client {
         let Some(tokens) = tokens else {
             return self.send_with(request, target, conditions, &self.shared.credentials).await;
         };
-        let token = tokens.token(self.attempt_timeout).await?;
+        let token = tokens.token(self.patience).await?;
         let outcome = self.send_with(request, target, conditions, std::slice::from_ref(&token.header)).await;
         let fresh = match outcome.as_ref().err().and_then(ServerError::status) {
             Some(StatusCode::UNAUTHORIZED) => {
                 let path = self.wire().redaction.redact_with(&request.secrets, &request.path);
                 tracing::debug!(path, "the server rejected the access token; requesting another");
                 tokens.drop_token(Some(&token));
-                Some(tokens.token(self.attempt_timeout).await?)
+                Some(tokens.token(self.patience).await?)
             }
             // The server has not acted on this request, either.
-            Some(StatusCode::FORBIDDEN) => tokens.renewed(&token, &self.renewal, self.attempt_timeout).await,
+            Some(StatusCode::FORBIDDEN) => tokens.renewed(&token, &self.renewal, self.patience).await,
             _ => None,
         };
         let Some(fresh) = fresh else { return outcome };
@@ -314,9 +321,9 @@ impl Client {
         conditions: &[Header],
         credentials: &[Header],
     ) -> Result<Response, ServerError> {
-        let (purpose, attempt_timeout) = (Purpose::Resource, self.attempt_timeout);
+        let (purpose, patience) = (Purpose::Resource, self.patience);
         let cancelled = self.cancelled.as_ref();
-        let call = Call { request, target, credentials, conditions, purpose, attempt_timeout, cancelled };
+        let call = Call { request, target, credentials, conditions, purpose, patience, cancelled };
         // Boxed because the future is large and part of the futures of all callers.
         Box::pin(self.wire().send(call)).await
     }

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::header::{Header, sensitive};
 use super::observer::TokenNeed;
 use super::request::query_secrets;
-use super::wire::{Call, Purpose, Wire};
+use super::wire::{Call, Patience, Purpose, Wire};
 use super::{Body, Request, Response, ServerError};
 use crate::secrets::Secret;
 use crate::transport::shown;
@@ -172,8 +172,8 @@ impl Tokens {
 
     /// Returns the current token, or requests a new one. Concurrent callers share one request. A failure is not kept,
     /// but rejected credentials are for a few seconds. The caller must not hold a slot of the gate.
-    pub async fn token(&self, attempt_timeout: Duration) -> Outcome {
-        let flight = self.flight(attempt_timeout);
+    pub async fn token(&self, patience: Patience) -> Outcome {
+        let flight = self.flight(patience);
         flight.await
     }
 
@@ -197,29 +197,24 @@ impl Tokens {
         &self,
         forbidden: &Arc<Token>,
         renewal: &TokenRenewal,
-        attempt_timeout: Duration,
+        patience: Patience,
     ) -> Option<Arc<Token>> {
-        let flight = self.renewing(forbidden, renewal, attempt_timeout)?;
+        let flight = self.renewing(forbidden, renewal, patience)?;
         flight.await.ok().filter(|token| !Arc::ptr_eq(token, forbidden))
     }
 
-    fn renewing(
-        &self,
-        forbidden: &Arc<Token>,
-        renewal: &TokenRenewal,
-        attempt_timeout: Duration,
-    ) -> Option<Flight> {
+    fn renewing(&self, forbidden: &Arc<Token>, renewal: &TokenRenewal, patience: Patience) -> Option<Flight> {
         let mut current = self.current();
         let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
         if !outcome.is_some_and(|outcome| outcome.as_ref().is_ok_and(|token| Arc::ptr_eq(token, forbidden))) {
             // Another request has replaced the token since, or is replacing it, so no additional request is needed.
             drop(current);
-            return Some(self.flight(attempt_timeout));
+            return Some(self.flight(patience));
         }
         if !renewal.claim() {
             return None;
         }
-        let asked = self.ask(TokenNeed::Forbidden, attempt_timeout);
+        let asked = self.ask(TokenNeed::Forbidden, patience);
         let kept = Arc::clone(forbidden);
         let flight = async move {
             // The server accepted the old token for other requests, so it stays in use if there is no new one.
@@ -233,7 +228,7 @@ impl Tokens {
         Some(flight)
     }
 
-    fn flight(&self, attempt_timeout: Duration) -> Flight {
+    fn flight(&self, patience: Patience) -> Flight {
         let mut current = self.current();
         if let Some((flight, began)) = &current.flight {
             match flight.peek() {
@@ -246,16 +241,16 @@ impl Tokens {
                 Some(Err(_)) => {}
             }
         }
-        let flight = self.ask(current.need, attempt_timeout).boxed().shared();
+        let flight = self.ask(current.need, patience).boxed().shared();
         current.flight = Some((flight.clone(), Instant::now()));
         flight
     }
 
     /// Requests a token on a separate task, because a caller may be cancelled while the request holds a slot.
-    fn ask(&self, need: TokenNeed, attempt_timeout: Duration) -> impl Future<Output = Outcome> + use<> {
+    fn ask(&self, need: TokenNeed, patience: Patience) -> impl Future<Output = Outcome> + use<> {
         let (wire, endpoint) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint));
         let asking = async move {
-            let outcome = endpoint.ask(&wire, attempt_timeout).await;
+            let outcome = endpoint.ask(&wire, patience).await;
             wire.observe(|observer| observer.token_asked(need, outcome.is_ok()));
             outcome
         };
@@ -275,7 +270,7 @@ impl Tokens {
 }
 
 impl Endpoint {
-    async fn ask(&self, wire: &Wire, attempt_timeout: Duration) -> Outcome {
+    async fn ask(&self, wire: &Wire, patience: Patience) -> Outcome {
         let mut request = Request::new(Method::POST, self.url.path());
         request.accept = Some("application/json".to_owned());
         request.body = Some(Body {
@@ -288,7 +283,7 @@ impl Endpoint {
             credentials: &[],
             conditions: &[],
             purpose: Purpose::Token,
-            attempt_timeout,
+            patience,
             // Other requests may wait for the same token.
             cancelled: None,
         };

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::header::{HeaderMap, RETRY_AFTER};
 use http::{Method, StatusCode};
 
-/// The number of attempts, including the first.
+/// The number of attempts, including the first, unless another one is configured.
 pub(crate) const ATTEMPTS: u32 = 4;
 
 /// The longest wait that a server may ask for. For longer ones the request fails, and a later sync repeats it.
@@ -37,12 +37,13 @@ pub(crate) enum Failure {
     Final,
 }
 
-/// Returns the pause after the failure of the `attempt`-th attempt (from 1); `None` if it is the last one.
+/// Returns the pause after the failure of the `attempt`-th of at most `attempts` attempts (from 1); `None` if there is
+/// no further one.
 ///
 /// A request that is not `repeatable` is repeated only if the server cannot have acted on it: it was not sent, or the
 /// answer was 429 (RFC 6585 §4).
-pub(crate) fn pause(repeatable: bool, attempt: u32, failure: &Failure) -> Option<Duration> {
-    if attempt >= ATTEMPTS {
+pub(crate) fn pause(repeatable: bool, attempt: u32, attempts: u32, failure: &Failure) -> Option<Duration> {
+    if attempt >= attempts {
         return None;
     }
     let asked = match *failure {
@@ -105,13 +106,14 @@ mod tests {
         };
         let failure = Failure::Status(StatusCode::from_u16(status).unwrap(), None);
         let method = Method::from_bytes(method.as_bytes()).unwrap();
-        assert_eq!(pause(is_idempotent(&method), 1, &failure).is_some(), again);
+        assert_eq!(pause(is_idempotent(&method), 1, ATTEMPTS, &failure).is_some(), again);
     }
 
     #[test]
     fn pauses_grow_and_vary() {
         for (attempt, longest) in [(1, 500), (2, 1000), (3, 2000)] {
-            let pauses: Vec<_> = (0..200).map(|_| pause(true, attempt, &Failure::Connect).unwrap()).collect();
+            let pauses: Vec<_> =
+                (0..200).map(|_| pause(true, attempt, ATTEMPTS, &Failure::Connect).unwrap()).collect();
             let longest = Duration::from_millis(longest);
             assert!(pauses.iter().all(|pause| *pause <= longest), "{attempt}: {pauses:?}");
             // It is practically impossible that 200 even pauses are all in one half.
@@ -122,10 +124,10 @@ mod tests {
 
     #[test]
     fn a_post_that_may_have_arrived_is_not_repeated() {
-        assert_eq!(pause(false, 1, &Failure::Interrupted), None);
-        assert!(pause(false, 1, &Failure::Connect).is_some());
-        assert!(pause(false, 1, &Failure::NotContacted(Duration::ZERO)).is_some());
-        assert!(pause(true, 1, &Failure::Interrupted).is_some());
+        assert_eq!(pause(false, 1, ATTEMPTS, &Failure::Interrupted), None);
+        assert!(pause(false, 1, ATTEMPTS, &Failure::Connect).is_some());
+        assert!(pause(false, 1, ATTEMPTS, &Failure::NotContacted(Duration::ZERO)).is_some());
+        assert!(pause(true, 1, ATTEMPTS, &Failure::Interrupted).is_some());
     }
 
     #[rstest]
@@ -133,28 +135,28 @@ mod tests {
     #[case(Failure::Elsewhere)]
     #[case(Failure::NotContacted(Duration::ZERO))]
     fn attempts_are_bounded(#[case] failure: Failure) {
-        assert_eq!(pause(true, ATTEMPTS, &failure), None);
+        assert_eq!(pause(true, ATTEMPTS, ATTEMPTS, &failure), None);
     }
 
     #[rstest]
     #[case(Failure::Certificate)]
     #[case(Failure::Final)]
     fn some_failures_are_final(#[case] failure: Failure) {
-        assert_eq!(pause(true, 1, &failure), None);
+        assert_eq!(pause(true, 1, ATTEMPTS, &failure), None);
     }
 
     #[test]
     fn a_probe_is_awaited_only_if_it_is_soon() {
         let soon = Duration::from_millis(1900);
-        assert!(pause(false, 1, &Failure::NotContacted(soon)).unwrap() >= soon);
-        assert_eq!(pause(true, 1, &Failure::NotContacted(Duration::from_millis(2001))), None);
+        assert!(pause(false, 1, ATTEMPTS, &Failure::NotContacted(soon)).unwrap() >= soon);
+        assert_eq!(pause(true, 1, ATTEMPTS, &Failure::NotContacted(Duration::from_millis(2001))), None);
     }
 
     #[test]
     fn retry_after_is_obeyed_up_to_a_limit() {
         let asked = |seconds| {
             let patience = Some(Duration::from_secs(seconds));
-            pause(true, 1, &Failure::Status(StatusCode::TOO_MANY_REQUESTS, patience))
+            pause(true, 1, ATTEMPTS, &Failure::Status(StatusCode::TOO_MANY_REQUESTS, patience))
         };
         assert!(asked(7).unwrap() >= Duration::from_secs(7));
         assert_eq!(asked(60), Some(Duration::from_mins(1)));

@@ -170,7 +170,7 @@ fn server(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
     if context.context.managed_server.is_none() {
         return Ok((Status::Skip, "not configured".to_owned()));
     }
-    let client = invocation.client(context)?;
+    let client = invocation.client(context, None)?;
     match block_on(async { Ok(client.health().await?) }) {
         Ok(()) => Ok((Status::Ok, "managed server responds".to_owned())),
         Err(failure)

@@ -53,6 +53,7 @@ pub enum ContextCommand {
     Resolve {
         #[command(flatten)]
         name: Name,
+        // The global flag, which only here has a short form. Its values are those of the global flag.
         /// Override a value of the catalogue
         #[arg(short, long, value_name = "KEY=VALUE")]
         set: Vec<String>,
@@ -117,7 +118,7 @@ pub fn run(command: &ContextCommand, invocation: &Invocation) -> Result<(), Fail
         ContextCommand::List => show::list(invocation),
         ContextCommand::Current => show::current(invocation),
         ContextCommand::Show(name) => show::show(name.name.as_deref(), invocation),
-        ContextCommand::Resolve { name, set } => show::resolve(name.name.as_deref(), set, invocation),
+        ContextCommand::Resolve { name, .. } => show::resolve(name.name.as_deref(), invocation),
         ContextCommand::Check(name) => check::check(name.name.as_deref(), invocation),
         ContextCommand::Clean { credentials_in_session } => {
             change::clean(*credentials_in_session, invocation)

@@ -45,9 +45,9 @@ pub fn show(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> 
 }
 
 /// `context resolve`.
-pub fn resolve(name: Option<&str>, set: &[String], invocation: &Invocation) -> Result<(), Failure> {
+pub fn resolve(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Adaptive)?;
-    let resolved = invocation.resolve(name, set)?;
+    let resolved = invocation.resolve(name)?;
     Ok(output.show(&shown(resolved.context.write().unwrap_or_default()), Some(&resolved.name))?)
 }
 

@@ -1,17 +1,20 @@
 //! `resource defaults infer`.
 
-use clap::Args;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, Object, PayloadType, Value};
 use declarest_core::repository;
 use declarest_core::sync::Resource;
 
 use super::super::metadata::Subject;
-use super::{Stored, edit};
+use super::{Stored, edit, probe};
 use crate::error::Failure;
-use crate::interrupt::block_on_local;
+use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
+use crate::settings::parse_interval;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
@@ -20,7 +23,7 @@ pub struct InferArguments {
     #[command(flatten)]
     path: PathArguments,
     /// Store the result as the defaults of the collection, and print nothing
-    #[arg(long, conflicts_with = "check")]
+    #[arg(long)]
     save: bool,
     /// Exit with 2 if the stored defaults differ from the result
     #[arg(long)]
@@ -28,17 +31,49 @@ pub struct InferArguments {
     /// Compare only the resources with these aliases
     #[arg(long, value_name = "ALIAS,...", value_delimiter = ',')]
     items: Vec<String>,
-    /// The source of the resources; repository is the only one
-    #[arg(long, value_name = "SOURCE", default_value = "repository", value_parser = ["repository"])]
-    from: String,
+    /// Compare declared resources, or two temporary resources that are created on the server and deleted
+    #[arg(long, value_enum, value_name = "SOURCE,...", default_value = "repository", value_delimiter = ',')]
+    from: Vec<Origin>,
+    /// Time between the creation and the read of temporary resources, such as 2s
+    #[arg(long, value_name = "TIME", value_parser = parse_interval)]
+    wait: Option<Duration>,
+    /// Confirm the creation of temporary resources
+    #[arg(short, long)]
+    yes: bool,
 }
 
-/// Prints the values that the declared resources of a collection share, or stores them.
+/// Where the compared resources are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Origin {
+    Repository,
+    ManagedServer,
+}
+
+/// Prints the values that the resources of a collection share, or stores them.
 pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Payload)?;
-    let workspace = block_on_local(Workspace::local(invocation))?;
+    if arguments.save && arguments.check {
+        return Err(Failure::invalid("--save and --check exclude each other"));
+    }
+    let asks_server = arguments.from.contains(&Origin::ManagedServer);
+    if arguments.wait.is_some() && !asks_server {
+        return Err(Failure::invalid("--wait needs --from managed-server"));
+    }
+    let workspace = if asks_server {
+        block_on(Workspace::connected(invocation))?
+    } else {
+        block_on_local(Workspace::local(invocation))?
+    };
     let collection = arguments.collection(&workspace, invocation)?;
-    let shared = shared(&samples(arguments, &workspace, &collection)?);
+    let declared = samples(arguments, &workspace, &collection)?;
+    let mut compared =
+        if arguments.from.contains(&Origin::Repository) { declared.clone() } else { Vec::new() };
+    if asks_server {
+        probe::confirm(arguments.yes, &collection)?;
+        let wait = arguments.wait.unwrap_or_default();
+        compared.extend(block_on(probe::added_by_server(&workspace, &collection, &declared, wait))?);
+    }
+    let shared = shared(&compared);
     let subject = Subject::of(&format!("{}/", collection.as_str().trim_end_matches('/')))?;
     if arguments.save {
         return edit::save(subject, shared, invocation);

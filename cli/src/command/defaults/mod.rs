@@ -2,6 +2,7 @@
 
 mod edit;
 mod infer;
+mod probe;
 
 use clap::Subcommand;
 use declarest_core::metadata::document::{DefaultsSection, DefaultsSource, Document, ResourceSection};

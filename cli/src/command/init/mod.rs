@@ -82,7 +82,7 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     let document = {
         let probe = with_context(&stored, &new, true)?;
         let probing = invocation.on(&probe, &new.name)?;
-        let client = probing.client(probing.context()?)?;
+        let client = probing.client(probing.context()?, None)?;
         block_on(openapi::find(arguments.openapi.as_deref(), new.bundle.is_some(), &client))?
     };
     new.openapi = document.as_ref().map(|document| document.setting(&new.directory));

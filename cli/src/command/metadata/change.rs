@@ -1,31 +1,81 @@
 //! Commands that change stored metadata.
 
+use clap::Args;
 use declarest_core::metadata;
 use declarest_core::metadata::document::Document;
 use declarest_core::payload::PayloadType;
 use declarest_core::repository::DefaultsEdit;
 
 use super::Subject;
+use crate::context::{MetadataSource, RepositoryPlace};
 use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::input::PayloadArguments;
 use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
+use crate::repository::{Authoring, MessageArgument, Push, not_git};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
+#[derive(Clone, Copy, Debug, Args)]
+pub struct CommitArgument {
+    /// Commit the change to the Git repository, and push it if the context does so
+    #[arg(long)]
+    commit: bool,
+}
+
+impl CommitArgument {
+    /// Begins a change of metadata that is committed, if the flag requests that. Fails if there are uncommitted changes,
+    /// or if the metadata is not in the repository.
+    pub fn begin<'i>(
+        self,
+        subject: &Subject,
+        invocation: &'i Invocation,
+    ) -> Result<Option<Authoring<'i>>, Failure> {
+        if !self.commit {
+            return Ok(None);
+        }
+        let context = invocation.context()?;
+        let RepositoryPlace::Git { base_dir, .. } = context.repository()? else {
+            return Err(not_git(context, "--commit"));
+        };
+        if let MetadataSource::Directory(directory) = context.metadata()
+            && !directory.starts_with(&base_dir)
+        {
+            let message =
+                format!("--commit needs metadata in the repository, but it is in {}", directory.display());
+            return Err(Failure::invalid(message));
+        }
+        let message = format!("declarest: change metadata of {}", subject.text);
+        Authoring::begin(invocation, &MessageArgument::default(), message, Push::Configured).map(Some)
+    }
+}
+
 /// `resource metadata set`.
-pub fn set(path: &PathArguments, input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
+pub fn set(
+    path: &PathArguments,
+    input: &PayloadArguments,
+    commit: CommitArgument,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
     let subject = Subject::new(path, invocation)?;
+    let authoring = commit.begin(&subject, invocation)?;
     let content = input.required_document()?;
     let document = checked(&subject, &content.origin, content.descriptor.payload_type, &content.bytes)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
-    store(&subject, &workspace, &document)
+    store(&subject, &workspace, &document)?;
+    finish(authoring)
 }
 
 /// `resource metadata edit`.
-pub fn edit(path: &PathArguments, editor: &EditorArgument, invocation: &Invocation) -> Result<(), Failure> {
+pub fn edit(
+    path: &PathArguments,
+    editor: &EditorArgument,
+    commit: CommitArgument,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
     let subject = Subject::new(path, invocation)?;
+    let authoring = commit.begin(&subject, invocation)?;
     let editor = editor.editor(invocation)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
     let before = match workspace.metadata.stored(&subject.selector)?.last() {
@@ -38,7 +88,13 @@ pub fn edit(path: &PathArguments, editor: &EditorArgument, invocation: &Invocati
         return Ok(());
     }
     let document = checked(&subject, &name, PayloadType::Yaml, &edited)?;
-    store(&subject, &workspace, &document)
+    store(&subject, &workspace, &document)?;
+    finish(authoring)
+}
+
+/// Commits a change of metadata, if that was requested.
+pub fn finish(authoring: Option<Authoring<'_>>) -> Result<(), Failure> {
+    authoring.map_or(Ok(()), |authoring| authoring.finish().map(|_| ()))
 }
 
 /// Decodes and checks the document in `content`, which is from `origin`.
@@ -62,8 +118,10 @@ fn store(subject: &Subject, workspace: &Workspace<'_>, document: &Document) -> R
 }
 
 /// `resource metadata unset`. Keeps the files that the document includes, because they are content of the user.
-pub fn unset(path: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
+pub fn unset(path: &PathArguments, commit: CommitArgument, invocation: &Invocation) -> Result<(), Failure> {
     let subject = Subject::new(path, invocation)?;
+    let authoring = commit.begin(&subject, invocation)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
-    Ok(workspace.metadata_store()?.delete_metadata(&subject.selector, &[])?)
+    workspace.metadata_store()?.delete_metadata(&subject.selector, &[])?;
+    finish(authoring)
 }

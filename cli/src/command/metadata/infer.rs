@@ -5,6 +5,7 @@ use declarest_core::authoring::add_inferred;
 use declarest_core::metadata::Api;
 use declarest_core::metadata::inference::infer;
 
+use super::change::{CommitArgument, finish};
 use super::{Subject, workspace};
 use crate::error::Failure;
 use crate::interrupt::block_on;
@@ -21,6 +22,8 @@ pub struct InferArguments {
     apply: bool,
     #[arg(short, long, hide = true)]
     recursive: bool,
+    #[command(flatten)]
+    commit: CommitArgument,
 }
 
 /// Prints the metadata that is inferred for a path or selector, and optionally stores it.
@@ -30,6 +33,7 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     if arguments.recursive {
         return Err(Failure::invalid("metadata is inferred for one path at a time; remove --recursive"));
     }
+    let authoring = if arguments.apply { arguments.commit.begin(&subject, invocation)? } else { None };
     let inferred = block_on(async {
         let workspace = workspace(invocation).await?;
         let document = workspace.metadata.api().map(Api::document);
@@ -40,5 +44,6 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
         let (store, governed) = (workspace.metadata_store()?, subject.representative()?);
         Ok(add_inferred(&store, &workspace.metadata, &subject.selector, &governed, &inferred)?)
     })?;
+    finish(authoring)?;
     Ok(output.show(&inferred.to_value(), None)?)
 }

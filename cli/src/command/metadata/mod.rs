@@ -8,6 +8,7 @@ mod show;
 use clap::Subcommand;
 use declarest_core::path::{LogicalPath, Selector};
 
+use self::change::CommitArgument;
 use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::input::PayloadArguments;
@@ -37,15 +38,24 @@ pub enum MetadataCommand {
         path: PathArguments,
         #[command(flatten)]
         input: PayloadArguments,
+        #[command(flatten)]
+        commit: CommitArgument,
     },
     /// Remove the metadata of exactly this path
-    Unset(PathArguments),
+    Unset {
+        #[command(flatten)]
+        path: PathArguments,
+        #[command(flatten)]
+        commit: CommitArgument,
+    },
     /// Edit the metadata of exactly this path
     Edit {
         #[command(flatten)]
         path: PathArguments,
         #[command(flatten)]
         editor: EditorArgument,
+        #[command(flatten)]
+        commit: CommitArgument,
     },
 }
 
@@ -56,9 +66,9 @@ pub fn run(command: &MetadataCommand, invocation: &Invocation) -> Result<(), Fai
         MetadataCommand::Resolve(path) => show::resolve(path, invocation),
         MetadataCommand::Render(arguments) => render::run(arguments, invocation),
         MetadataCommand::Infer(arguments) => infer::run(arguments, invocation),
-        MetadataCommand::Set { path, input } => change::set(path, input, invocation),
-        MetadataCommand::Unset(path) => change::unset(path, invocation),
-        MetadataCommand::Edit { path, editor } => change::edit(path, editor, invocation),
+        MetadataCommand::Set { path, input, commit } => change::set(path, input, *commit, invocation),
+        MetadataCommand::Unset { path, commit } => change::unset(path, *commit, invocation),
+        MetadataCommand::Edit { path, editor, commit } => change::edit(path, editor, *commit, invocation),
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use declarest_core::authoring::{Batch, Draft, SecretOptions};
 use declarest_core::error::Category;
 use declarest_core::metadata::OperationName;
+use declarest_core::metadata::document::Document;
 use declarest_core::path::LogicalPath;
 use declarest_core::secrets::with_placeholders_of;
 use declarest_core::sync::{Intent, Observed, Options, Resource, SavedPlan, Step};
@@ -42,6 +44,9 @@ pub struct WriteArguments {
     /// End after the first failure; requests in flight are completed
     #[arg(long)]
     fail_fast: bool,
+    /// Number of concurrent requests, instead of that of the context
+    #[arg(long, value_name = "N")]
+    parallel: Option<NonZero<u32>>,
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +121,9 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
     let options = &Options { sealable: true, ..pruning() };
     let kind = Kind { options, prune: saved.subject.prune, only_plan: arguments.dry_run };
     block_on(async {
-        let workspace = Workspace::connected(invocation).await?;
+        let workspace =
+            Workspace::connected_in_parallel(invocation, Document::default(), arguments.write.parallel)
+                .await?;
         let targets = if kind.prune {
             Targets::with_withdrawn(&workspace, &path, invocation)?
         } else {
@@ -163,7 +170,7 @@ fn write(
         ));
     }
     block_on(async {
-        let workspace = Workspace::connected_with(invocation, overrides).await?;
+        let workspace = Workspace::connected_in_parallel(invocation, overrides, arguments.parallel).await?;
         let run = Run { arguments, kind, workspace: &workspace, output: &output, invocation };
         run.write(&target, input).await
     })

@@ -37,6 +37,9 @@ pub struct DeleteArguments {
     method: MethodArgument,
     #[command(flatten)]
     message: MessageArgument,
+    /// Push the commit to the remote of the repository
+    #[arg(long)]
+    push: bool,
 }
 
 /// The place where resources are deleted.
@@ -58,11 +61,15 @@ pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), F
     if arguments.source == Place::Repository && overrides != Document::default() {
         return Err(Failure::invalid("--http-method needs --source managed-server or both"));
     }
+    if arguments.source == Place::ManagedServer && arguments.push {
+        return Err(Failure::invalid("--push needs --source repository or both"));
+    }
+    let push = if arguments.push { Push::Always } else { Push::Never };
     let default = format!("declarest: delete resource {}", target.path);
     let authoring = match arguments.source {
         Place::ManagedServer => None,
         Place::Repository | Place::Both => {
-            Some(Authoring::begin(invocation, &arguments.message, default, Push::Never)?)
+            Some(Authoring::begin(invocation, &arguments.message, default, push)?)
         }
     };
     block_on(async {

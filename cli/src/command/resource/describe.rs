@@ -11,6 +11,7 @@ use declarest_core::payload::{Descriptor, decode};
 use declarest_core::sync::Resource;
 use serde::Serialize;
 
+use super::envelope::EnvelopeArgument;
 use crate::error::Failure;
 use crate::input::{InputError, Literals, PayloadArguments};
 use crate::interrupt::{block_on, block_on_local};
@@ -25,6 +26,8 @@ pub struct TemplateArguments {
     path: PathArguments,
     #[command(flatten)]
     input: PayloadArguments,
+    #[command(flatten)]
+    envelope: EnvelopeArgument,
 }
 
 /// The description of a path.
@@ -181,5 +184,5 @@ pub fn template(arguments: &TemplateArguments, invocation: &Invocation) -> Resul
     let descriptor = Descriptor::from_media_type(&body.media_type);
     let descriptor =
         descriptor.or_else(|| resource.descriptor.clone()).unwrap_or_else(|| Descriptor::from_extension(""));
-    Ok(output.show_payload(&decode(descriptor.payload_type, &body.bytes)?, &descriptor)?)
+    arguments.envelope.show(&output, decode(descriptor.payload_type, &body.bytes)?, &descriptor)
 }

@@ -22,6 +22,7 @@ use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct DiffArguments {
     #[command(flatten)]
     path: PathArguments,
@@ -31,6 +32,9 @@ pub struct DiffArguments {
     /// Print only the paths of resources that differ
     #[arg(long)]
     list: bool,
+    /// Print secrets instead of placeholders
+    #[arg(long)]
+    show_secrets: bool,
     /// Exit with 7 if there are differences
     #[arg(long)]
     exit_code: bool,
@@ -115,7 +119,7 @@ async fn differences(
     let targets = Targets::declared(&workspace, path, arguments.recursive)?;
     let (single, targeted) = (targets.single, targets.selection.targeted());
     let formats = formats(&targets);
-    let plan = compare(&workspace, targets, invocation).await?;
+    let plan = compare(&workspace, targets, arguments.show_secrets, invocation).await?;
     let drifting = plan.actions.iter().filter(|action| drift(action) != Drift::Unchanged);
     let drifting: Vec<String> = drifting.map(|action| action.path.to_string()).collect();
     let text = if arguments.list {
@@ -176,7 +180,7 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
                 target.path
             )));
         }
-        let plan = compare(&workspace, targets, invocation).await?;
+        let plan = compare(&workspace, targets, false, invocation).await?;
         outcome::check(&plan.failures, 1, &invocation.messages)?;
         let records = records(&plan);
         let lines: Vec<String> = records.iter().map(DiffRecord::line).collect();
@@ -188,9 +192,10 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
 async fn compare(
     workspace: &Workspace<'_>,
     targets: Targets,
+    show_secrets: bool,
     invocation: &Invocation,
 ) -> Result<Plan, Failure> {
-    let options = Options { keep_compared: true, ..Options::default() };
+    let options = Options { keep_compared: true, show_secrets, ..Options::default() };
     let run = outcome::Run::new(invocation, targets.selection.targeted());
     Ok(run.plan(&workspace.session()?, targets.selection, &options).await)
 }

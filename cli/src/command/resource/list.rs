@@ -8,7 +8,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::sync::{self, Members};
 
 use super::crawl::{Unlisted, crawl};
-use super::item::{self, Exclusions, Item};
+use super::item::{self, Exclusions, Item, Secrets};
 use super::read;
 use super::source::{Source, SourceArguments};
 use crate::error::{Cause, Failure};
@@ -19,6 +19,7 @@ use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct ListArguments {
     #[command(flatten)]
     path: PathArguments,
@@ -34,6 +35,9 @@ pub struct ListArguments {
         help = "Include all collections below the path that metadata or the OpenAPI document describes"
     )]
     crawl: bool,
+    /// Print secrets instead of placeholders
+    #[arg(long)]
+    show_secrets: bool,
     /// Print only resources that the repository does not declare
     #[arg(long)]
     undeclared: bool,
@@ -49,20 +53,24 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     if source == Source::Repository && (arguments.crawl || arguments.undeclared) {
         return Err(Failure::invalid("--crawl and --undeclared need --source managed-server"));
     }
-    let (mut items, failed) = block_on(async {
-        match source {
+    let secrets = Secrets::new(arguments.show_secrets, invocation)?;
+    let (items, failed) = block_on(async {
+        let (mut items, failed) = match source {
             Source::ManagedServer => {
                 let workspace = Workspace::connected_with(invocation, overrides).await?;
-                arguments.of_server(&workspace, &path, invocation).await
+                arguments.of_server(&workspace, &path, invocation).await?
             }
             Source::Repository => {
                 let workspace = Workspace::local(invocation).await?;
-                Ok((read::local_list(&workspace, &path, arguments.recursive)?, None))
+                (read::local_list(&workspace, &path, arguments.recursive)?, None)
             }
+        };
+        arguments.exclusions.apply(&mut items);
+        for item in &mut items {
+            secrets.apply(item).await?;
         }
+        Ok((items, failed))
     })?;
-    arguments.exclusions.apply(&mut items);
-    items.iter_mut().for_each(Item::mask);
     // An alias alone does not identify a resource of several collections, or one to save.
     let by_path = arguments.crawl || arguments.undeclared;
     let paths = item::paths(&items);

@@ -7,6 +7,7 @@ mod crawl;
 mod delete;
 mod describe;
 mod diff;
+mod envelope;
 mod fetch;
 mod get;
 mod import;

@@ -15,6 +15,7 @@ use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 
 use super::delete;
+use super::envelope::EnvelopeArgument;
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
 use crate::interrupt::{block_on, finish};
@@ -57,6 +58,8 @@ pub struct RequestArguments {
     /// Media type of the Accept header
     #[arg(long, value_name = "TYPE")]
     accept_type: Option<String>,
+    #[command(flatten)]
+    envelope: EnvelopeArgument,
 }
 
 #[derive(Debug, Args)]
@@ -105,7 +108,7 @@ pub fn run(command: &RequestCommand, invocation: &Invocation) -> Result<(), Fail
     if command.prints_footer() && invocation.settings.verbosity == 0 {
         return Ok(());
     }
-    Ok(output.show_payload(&value, &descriptor)?)
+    arguments.envelope.show(&output, value, &descriptor)
 }
 
 fn delete(arguments: &DeleteRequestArguments, invocation: &Invocation) -> Result<(), Failure> {

@@ -1,16 +1,22 @@
 //! `secret list`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
-use declarest_core::secrets::SecretKey;
+use declarest_core::payload::Value;
+use declarest_core::repository::resources;
+use declarest_core::secrets::{Placeholder, Scope, SecretKey, placeholder_places};
+use declarest_core::sync::Resource;
 
 use super::open;
 use crate::error::Failure;
-use crate::interrupt::block_on;
+use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
+use crate::workspace::Workspace;
 
 #[derive(Debug, Args)]
 pub struct ListArguments {
@@ -19,6 +25,12 @@ pub struct ListArguments {
     /// Include the keys of all resources below the path
     #[arg(short, long)]
     recursive: bool,
+    /// Print the keys that resources of the repository refer to and that the store does not have
+    #[arg(long, conflicts_with = "unused")]
+    missing: bool,
+    /// Print the keys of the store that no resource of the repository refers to
+    #[arg(long)]
+    unused: bool,
 }
 
 /// Prints keys without values.
@@ -26,6 +38,11 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     let output = invocation.output(OutputPolicy::Adaptive)?;
     let path = arguments.path.optional_target()?.map(|target| target.path);
     let keys = block_on(async { Ok(open(invocation)?.list().await?) })?;
+    if arguments.missing || arguments.unused {
+        let mut shown = arguments.beside_the_repository(path.as_ref(), &keys, invocation)?;
+        shown.sort();
+        return Ok(output.show(&shown, Some(&shown.join("\n")))?);
+    }
     let mut shown = match &path {
         None => keys.iter().map(|key| absolute(key.as_str())).collect(),
         Some(path) => of_path(&keys, path, arguments.recursive),
@@ -36,6 +53,55 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
         return Err(Failure::new(Category::NotFound, message));
     }
     Ok(output.show(&shown, Some(&shown.join("\n")))?)
+}
+
+impl ListArguments {
+    /// Returns the keys that only the repository or only the store has. If a path is given, those of resources below it.
+    fn beside_the_repository(
+        &self,
+        path: Option<&LogicalPath>,
+        keys: &[SecretKey],
+        invocation: &Invocation,
+    ) -> Result<Vec<String>, Failure> {
+        let root = LogicalPath::root();
+        let scope = path.unwrap_or(&root);
+        let referred = block_on_local(async {
+            let workspace = Workspace::local(invocation).await?;
+            referred(&workspace)
+        })?;
+        let stored: BTreeSet<&str> = keys.iter().map(SecretKey::as_str).collect();
+        let of_scope = |key: &&str| {
+            scope.is_root()
+                || key
+                    .strip_prefix(scope.relative())
+                    .is_some_and(|rest| rest.starts_with(':') || (self.recursive && rest.starts_with('/')))
+        };
+        let referred: BTreeSet<&str> = referred.iter().map(SecretKey::as_str).collect();
+        let differing =
+            if self.missing { referred.difference(&stored) } else { stored.difference(&referred) };
+        // Without a path, also keys that do not belong to a resource.
+        Ok(differing.copied().filter(of_scope).map(absolute).collect())
+    }
+}
+
+/// Returns the keys of all placeholders in the repository.
+fn referred(workspace: &Workspace<'_>) -> Result<Vec<SecretKey>, Failure> {
+    let found = resources(workspace.tree.as_ref(), &LogicalPath::root(), true)?;
+    if let Some((_, error)) = found.broken.into_iter().next() {
+        return Err(error.into());
+    }
+    let mut keys = Vec::new();
+    for file in found.resources {
+        let resource = Resource::declared(workspace.tree.as_ref(), &workspace.metadata, file)?;
+        let scope = Scope::Resource(resource.path.clone());
+        for at in placeholder_places(&resource.payload) {
+            let text = at.get(&resource.payload).and_then(Value::as_str).unwrap_or_default();
+            // Malformed placeholders are findings of "declarest validate".
+            let Ok(Some(placeholder)) = Placeholder::parse(text) else { continue };
+            keys.push(scope.key(&at, &placeholder)?);
+        }
+    }
+    Ok(keys)
 }
 
 /// Returns a key in the form for other commands: with a slash if it belongs to a resource.

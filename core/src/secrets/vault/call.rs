@@ -147,7 +147,9 @@ impl Line {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            let Some(pause) = retry::pause(call.repeatable, attempt, &failure) else { return Err(error) };
+            let Some(pause) = retry::pause(call.repeatable, attempt, retry::ATTEMPTS, &failure) else {
+                return Err(error);
+            };
             tracing::debug!(%error, attempt, ?pause, "call of Vault will be repeated");
             tokio::time::sleep(pause).await;
             attempt += 1;

@@ -58,6 +58,15 @@ pub(super) struct Wire {
     pub auth: &'static str,
 }
 
+/// How long a request waits for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// The time of one attempt, from connecting to the last byte of the answer; waiting at the gate does not count.
+    pub attempt: Duration,
+    /// The highest number of attempts, including the first.
+    pub attempts: u32,
+}
+
 /// One request with everything that is needed to send it.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
@@ -69,8 +78,7 @@ pub(super) struct Call<'a> {
     /// Conditional headers (RFC 9110 section 13.1); sent to every target, also after a redirect.
     pub conditions: &'a [Header],
     pub purpose: Purpose,
-    /// The time from connecting to the last byte of the answer; waiting at the gate does not count.
-    pub attempt_timeout: Duration,
+    pub patience: Patience,
     /// Ends the waits at the gate and between attempts. A request that has been sent is completed.
     pub cancelled: Option<&'a CancellationToken>,
 }
@@ -124,7 +132,7 @@ impl Wire {
                 Err(failed) => failed,
             };
             let repeatable = call.purpose == Purpose::Token || retry::is_idempotent(&call.request.method);
-            let Some(pause) = retry::pause(repeatable, attempt, &failure) else {
+            let Some(pause) = retry::pause(repeatable, attempt, call.patience.attempts, &failure) else {
                 return Err(received.filter(|_| error.is_unsent()).unwrap_or(error));
             };
             tracing::debug!(%error, attempt, ?pause, "request will be repeated");
@@ -158,9 +166,9 @@ impl Wire {
         let started = Instant::now();
         let span = self.span(call, attempt);
         let exchange = self.exchange(call, started).instrument(span.clone());
-        let outcome = tokio::time::timeout(call.attempt_timeout, exchange).await;
+        let outcome = tokio::time::timeout(call.patience.attempt, exchange).await;
         let outcome = outcome.unwrap_or_else(|_| {
-            let error = request.timed_out(call.attempt_timeout);
+            let error = request.timed_out(call.patience.attempt);
             Err(Failed { error, failure: Failure::Interrupted })
         });
         let outcome = outcome.map_err(|failed| self.redacted_failure(request, failed));

@@ -69,6 +69,8 @@ pub struct Options {
     pub force: bool,
     /// Whether actions keep the compared payloads, which needs memory for all of them.
     pub keep_compared: bool,
+    /// Whether declared secrets are shown in differences and compared payloads.
+    pub show_secrets: bool,
     /// Whether the plan can become a [`SavedPlan`](crate::sync::SavedPlan), which needs a digest of each action.
     pub sealable: bool,
     /// The maximum number of deletions.

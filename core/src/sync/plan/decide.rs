@@ -82,7 +82,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         secrets.learn(&desired.payload);
         observed.payload.iter().for_each(|payload| secrets.learn(payload));
     }
-    let hides = conceal(&mut action, &secrets);
+    let hides = !options.show_secrets && conceal(&mut action, &secrets);
     if let Some(recurrences) = &options.recurrences
         && matches!(action.reason, Reason::Different | Reason::Replaced)
     {
