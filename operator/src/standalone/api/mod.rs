@@ -63,8 +63,8 @@ use resource::Registry;
 use status_error::StatusError;
 use store::Store;
 
-/// Number of changes of each type that a watch can be behind before its client must list again. Each change holds a whole
-/// object, about 16 KiB for a policy.
+/// Number of changes of each type, in the last minutes, that a watch can be behind before its client must list again. Each
+/// change holds a whole object, about 16 KiB for a policy.
 const LOG_CAPACITY: usize = 1024;
 
 /// The API could not be set up.

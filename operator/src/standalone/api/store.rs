@@ -5,13 +5,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::object::{meta, set_meta};
 use super::resource::ResourceType;
 use crate::standalone::state::{StateDir, StateError};
+
+/// The age at which a change leaves the history with the next change of its type. Watches get a bookmark each minute, so
+/// only a client that was away for longer must list again.
+const LOG_AGE: Duration = Duration::from_mins(5);
 
 /// Namespace and name; the namespace of a cluster-scoped object is empty.
 pub(crate) type ObjectKey = (String, String);
@@ -30,7 +36,7 @@ pub(crate) struct Change {
 #[derive(Debug, Default)]
 struct Table {
     objects: BTreeMap<ObjectKey, Arc<Value>>,
-    log: VecDeque<Change>,
+    log: VecDeque<(Instant, Change)>,
     /// The newest revision that is no longer in the log.
     floor: u64,
 }
@@ -116,8 +122,8 @@ impl Store {
         if revision < table.floor || revision > current {
             return History::Gone(table.floor.max(1));
         }
-        let start = table.log.partition_point(|change| change.revision <= revision);
-        History::Changes(table.log.range(start..).cloned().collect())
+        let start = table.log.partition_point(|(_, change)| change.revision <= revision);
+        History::Changes(table.log.range(start..).map(|(_, change)| change.clone()).collect())
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -180,11 +186,13 @@ impl Writer<'_> {
             } else {
                 table.objects.insert(key, Arc::clone(&object))
             };
-            table.log.push_back(Change { revision, old, new: Arc::clone(&object), removed });
-            if table.log.len() > self.store.log_capacity
-                && let Some(dropped) = table.log.pop_front()
+            let (now, capacity) = (Instant::now(), self.store.log_capacity);
+            table.log.push_back((now, Change { revision, old, new: Arc::clone(&object), removed }));
+            while let Some((at, oldest)) = table.log.front()
+                && (table.log.len() > capacity || now.duration_since(*at) > LOG_AGE)
             {
-                table.floor = dropped.revision;
+                table.floor = oldest.revision;
+                table.log.pop_front();
             }
         }
         // Wake the watches.
