@@ -2,13 +2,14 @@
 
 use declarest_core::payload::fields::read_document;
 
-use super::AddArguments;
+use super::{AddArguments, wizard};
 use crate::context::{
     Catalogue, CatalogueError, Context, Stored, Text, decode_catalogue, decode_context, empty,
 };
 use crate::error::Failure;
 use crate::input::{Content, InputError, PayloadArguments};
 use crate::invocation::Invocation;
+use crate::terminal;
 
 /// The input: a catalogue or a context.
 enum Given {
@@ -32,8 +33,19 @@ fn read(content: &Content) -> Result<Given, Failure> {
 /// `context add`.
 pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Failure> {
     let name = wanted_name(arguments, invocation)?;
-    let content = arguments.input.required_document()?;
     let stored = invocation.catalogue()?;
+    let content = match arguments.input.document()? {
+        Some(content) => content,
+        None if terminal::is_interactive() => {
+            let known =
+                |name: &String| stored.catalogue.contexts.iter().any(|context| context.name.0 == *name);
+            if let Some(name) = name.as_ref().filter(|name| known(name)) {
+                return Err(CatalogueError::Exists(name.clone()).into());
+            }
+            wizard::ask(name.as_deref())?
+        }
+        None => return Err(InputError::Required.into()),
+    };
     let mut catalogue = stored.catalogue.clone();
     let mut added = match read(&content)? {
         Given::Context(mut context) => {

@@ -5,6 +5,7 @@ mod change;
 mod check;
 mod edit;
 mod show;
+mod wizard;
 
 use clap::{Args, Subcommand};
 

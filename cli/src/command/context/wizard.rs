@@ -1,0 +1,256 @@
+//! The questions of `context add` on a terminal. Only the questions of chosen branches are asked.
+
+use declarest_core::payload::{Descriptor, PayloadType};
+use serde_json::{Map, Value, json};
+
+use crate::error::Failure;
+use crate::input::Content;
+use crate::terminal;
+
+/// Asks for a context and its credentials. Returns them as a catalogue. `name` is not asked for if it is given.
+pub fn ask(name: Option<&str>) -> Result<Content, Failure> {
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => required("Name of the context")?,
+    };
+    let mut wizard = Wizard { name: name.clone(), credentials: Vec::new() };
+    let mut context = json!({ "name": name });
+    set(&mut context, "repository", wizard.repository()?);
+    set(&mut context, "metadata", wizard.metadata()?);
+    set(&mut context, "managedServer", wizard.server()?);
+    set(&mut context, "secretStore", wizard.secret_store()?);
+    set(&mut context, "preferences", preferences()?);
+    let catalogue = json!({"currentContext": name, "contexts": [context], "credentials": wizard.credentials});
+    Ok(Content {
+        origin: "the answers".to_owned(),
+        bytes: catalogue.to_string().into_bytes(),
+        descriptor: Descriptor::of(PayloadType::Json),
+    })
+}
+
+struct Wizard {
+    name: String,
+    credentials: Vec<Value>,
+}
+
+impl Wizard {
+    fn repository(&mut self) -> Result<Option<Value>, Failure> {
+        Ok(match choice("Repository", &["filesystem", "git", "none"])? {
+            "filesystem" => {
+                Some(json!({"filesystem": {"baseDir": required("Directory of the repository")?}}))
+            }
+            "git" => {
+                let directory = required("Directory of the checkout")?;
+                let creates = confirmed("Create the checkout if it is missing?")?;
+                let mut git = json!({"local": {"baseDir": directory, "autoInit": creates}});
+                set(&mut git, "remote", self.remote()?);
+                Some(json!({ "git": git }))
+            }
+            _ => None,
+        })
+    }
+
+    fn remote(&mut self) -> Result<Option<Value>, Failure> {
+        let Some(url) = optional("URL of the remote, empty for none")? else { return Ok(None) };
+        let mut remote = json!({ "url": url });
+        set(&mut remote, "branch", optional("Branch, empty for main")?.map(Value::from));
+        set(&mut remote, "autoSync", Some(confirmed("Push commits automatically?")?.into()));
+        let auth = match choice("Authentication", &["none", "basic", "ssh", "accessKey"])? {
+            "basic" => Some(json!({"basic": self.credential("git")?})),
+            "ssh" => {
+                let mut ssh = json!({"privateKeyFile": required("File of the private key")?});
+                set(&mut ssh, "user", optional("User, empty for git")?.map(Value::from));
+                set(
+                    &mut ssh,
+                    "passphrase",
+                    hidden("Passphrase of the key, empty for none")?.map(Value::from),
+                );
+                let hosts = optional("File of known hosts, empty for ~/.ssh/known_hosts")?;
+                set(&mut ssh, "knownHostsFile", hosts.map(Value::from));
+                Some(json!({ "ssh": ssh }))
+            }
+            "accessKey" => Some(json!({"accessKey": {"token": required_secret("Token")?}})),
+            _ => None,
+        };
+        set(&mut remote, "auth", auth);
+        set(&mut remote, "tls", tls()?);
+        Ok(Some(remote))
+    }
+
+    fn metadata(&self) -> Result<Option<Value>, Failure> {
+        let directory = optional("Directory of metadata, empty for the repository")?;
+        Ok(directory.map(|directory| json!({ "baseDir": directory })))
+    }
+
+    fn server(&mut self) -> Result<Option<Value>, Failure> {
+        let Some(url) = optional("URL of the managed server, empty for none")? else { return Ok(None) };
+        let mut http = json!({ "url": url });
+        let openapi = optional("OpenAPI document: URL or file, empty for none")?;
+        set(&mut http, "openapi", openapi.map(Value::from));
+        let headers = pairs("Header of each request as NAME=VALUE, empty for no further one")?;
+        set(&mut http, "defaultHeaders", headers);
+        set(&mut http, "proxy", proxy()?);
+        let auth = match choice("Authentication", &["none", "basic", "oauth2", "customHeaders"])? {
+            "basic" => Some(json!({"basic": self.credential("server")?})),
+            "oauth2" => {
+                let mut oauth2 = json!({
+                    "tokenURL": required("URL of the token endpoint")?,
+                    "grantType": "client_credentials",
+                    "clientID": required("Client id")?,
+                    "clientSecret": required_secret("Client secret")?,
+                });
+                set(&mut oauth2, "scope", optional("Scope, empty for none")?.map(Value::from));
+                Some(json!({ "oauth2": oauth2 }))
+            }
+            "customHeaders" => {
+                let mut header = json!({"header": required("Name of the header, such as Authorization")?});
+                let prefix = optional("Prefix of the value, such as Bearer, empty for none")?;
+                set(&mut header, "prefix", prefix.map(Value::from));
+                set(&mut header, "value", Some(required_secret("Value of the header")?.into()));
+                Some(json!({ "customHeaders": [header] }))
+            }
+            _ => None,
+        };
+        set(&mut http, "auth", auth);
+        set(&mut http, "tls", tls()?);
+        Ok(Some(json!({ "http": http })))
+    }
+
+    fn secret_store(&mut self) -> Result<Option<Value>, Failure> {
+        Ok(match choice("Secret store", &["none", "file", "vault"])? {
+            "file" => {
+                let path = required("File of the encrypted secrets")?;
+                let mut file = json!({ "path": path });
+                match optional("File of the passphrase, empty to state the passphrase")? {
+                    Some(passphrase) => set(&mut file, "passphraseFile", Some(passphrase.into())),
+                    None => set(&mut file, "passphrase", Some(required_secret("Passphrase")?.into())),
+                }
+                Some(json!({ "file": file }))
+            }
+            "vault" => {
+                let mut vault = json!({"address": required("Address of Vault")?});
+                set(
+                    &mut vault,
+                    "mount",
+                    optional("Mount of the KV engine, empty for secret")?.map(Value::from),
+                );
+                set(
+                    &mut vault,
+                    "pathPrefix",
+                    optional("Prefix of the paths, empty for none")?.map(Value::from),
+                );
+                let auth = match choice("Authentication", &["token", "password", "appRole"])? {
+                    "password" => json!({"password": self.credential("vault")?}),
+                    "appRole" => {
+                        let (role, secret) = (required("Role id")?, required_secret("Secret id")?);
+                        json!({"appRole": {"roleID": role, "secretID": secret}})
+                    }
+                    _ => json!({"token": required_secret("Token")?}),
+                };
+                set(&mut vault, "auth", Some(auth));
+                set(&mut vault, "tls", tls()?);
+                Some(json!({ "vault": vault }))
+            }
+            _ => None,
+        })
+    }
+
+    /// Asks for a credential, and returns the reference to it.
+    fn credential(&mut self, purpose: &str) -> Result<Value, Failure> {
+        let name = format!("{}-{purpose}", self.name);
+        let username = required("Username")?;
+        let password = match hidden("Password, empty to be asked for it when it is needed")? {
+            Some(password) => password.into(),
+            None => json!({"prompt": true}),
+        };
+        self.credentials.push(json!({"name": name, "username": username, "password": password}));
+        Ok(json!({"credentialsRef": {"name": name}}))
+    }
+}
+
+fn tls() -> Result<Option<Value>, Failure> {
+    let authority = optional("File of the CA certificate, empty for those of the system")?;
+    Ok(authority.map(|file| json!({ "caCertFile": file })))
+}
+
+fn proxy() -> Result<Option<Value>, Failure> {
+    let url = optional("URL of the proxy, empty for that of the environment")?;
+    Ok(url.map(|url| json!({"http": url, "https": url})))
+}
+
+fn preferences() -> Result<Option<Value>, Failure> {
+    pairs("Preference as NAME=VALUE, empty for no further one")
+}
+
+/// Asks for members until the answer is empty. Returns `None` if there are none.
+fn pairs(question: &str) -> Result<Option<Value>, Failure> {
+    let mut members = Map::new();
+    while let Some(answer) = optional(question)? {
+        match answer.split_once('=') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                members.insert(name.trim().to_owned(), value.trim().into());
+            }
+            _ => say("write it as NAME=VALUE"),
+        }
+    }
+    Ok((!members.is_empty()).then_some(Value::Object(members)))
+}
+
+/// Asks until the answer is one of `options`, or the beginning of only one. The first is the default.
+fn choice<'o>(question: &str, options: &[&'o str]) -> Result<&'o str, Failure> {
+    let shown = format!("{question}: {} [{}]", options.join(", "), options[0]);
+    loop {
+        let Some(answer) = optional(&shown)? else { return Ok(options[0]) };
+        let answer = answer.to_lowercase();
+        let mut matching = options.iter().filter(|option| option.to_lowercase().starts_with(&answer));
+        match (matching.next(), matching.next()) {
+            (Some(only), None) => return Ok(only),
+            _ => say(&format!("choose one of {}", options.join(", "))),
+        }
+    }
+}
+
+fn confirmed(question: &str) -> Result<bool, Failure> {
+    let answer = optional(&format!("{question} [Y/n]"))?;
+    Ok(answer.is_none_or(|answer| answer.to_lowercase().starts_with('y')))
+}
+
+fn required(question: &str) -> Result<String, Failure> {
+    loop {
+        if let Some(answer) = optional(question)? {
+            return Ok(answer);
+        }
+        say("an answer is required");
+    }
+}
+
+fn required_secret(question: &str) -> Result<String, Failure> {
+    loop {
+        if let Some(answer) = hidden(question)? {
+            return Ok(answer);
+        }
+        say("an answer is required");
+    }
+}
+
+/// Returns the answer, or `None` if it is blank.
+fn optional(question: &str) -> Result<Option<String>, Failure> {
+    let answer = terminal::ask(question, false)?;
+    Ok(Some(answer.expose().trim().to_owned()).filter(|answer| !answer.is_empty()))
+}
+
+/// Like [`optional`]; the input is not shown.
+fn hidden(question: &str) -> Result<Option<String>, Failure> {
+    let answer = terminal::ask(question, true)?;
+    Ok(Some(answer.expose().to_owned()).filter(|answer| !answer.trim().is_empty()))
+}
+
+fn say(text: &str) {
+    crate::output::to_stderr(text);
+}
+
+fn set(object: &mut Value, key: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        object[key] = value;
+    }
+}
