@@ -395,7 +395,7 @@ mod tests {
                     vec![long(""), long("")],
                 ],
                 _ if optional => vec![vec![long(""), long("")]],
-                _ if ["max-count", "timeout", "unified"].contains(&name) => {
+                _ if ["max-count", "parallel", "retries", "timeout", "unified", "wait"].contains(&name) => {
                     vec![vec![long(""), "1".to_owned(), long("=2")]]
                 }
                 _ => vec![

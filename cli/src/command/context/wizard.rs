@@ -16,7 +16,7 @@ pub fn ask(name: Option<&str>) -> Result<Content, Failure> {
     let mut wizard = Wizard { name: name.clone(), credentials: Vec::new() };
     let mut context = json!({ "name": name });
     set(&mut context, "repository", wizard.repository()?);
-    set(&mut context, "metadata", wizard.metadata()?);
+    set(&mut context, "metadata", metadata()?);
     set(&mut context, "managedServer", wizard.server()?);
     set(&mut context, "secretStore", wizard.secret_store()?);
     set(&mut context, "preferences", preferences()?);
@@ -75,11 +75,6 @@ impl Wizard {
         set(&mut remote, "auth", auth);
         set(&mut remote, "tls", tls()?);
         Ok(Some(remote))
-    }
-
-    fn metadata(&self) -> Result<Option<Value>, Failure> {
-        let directory = optional("Directory of metadata, empty for the repository")?;
-        Ok(directory.map(|directory| json!({ "baseDir": directory })))
     }
 
     fn server(&mut self) -> Result<Option<Value>, Failure> {
@@ -166,6 +161,11 @@ impl Wizard {
         self.credentials.push(json!({"name": name, "username": username, "password": password}));
         Ok(json!({"credentialsRef": {"name": name}}))
     }
+}
+
+fn metadata() -> Result<Option<Value>, Failure> {
+    let directory = optional("Directory of metadata, empty for the repository")?;
+    Ok(directory.map(|directory| json!({ "baseDir": directory })))
 }
 
 fn tls() -> Result<Option<Value>, Failure> {
