@@ -242,6 +242,11 @@ pub fn read() -> Result<Request, Failure> {
         Ok((args, command_names(&matches)))
     });
     let mut error = match parsed {
+        Ok((args, _)) if args.global.loses_overrides() => {
+            return Err(Failure::Syntax(
+                "--set must be given either before or after the command, because one place replaces the other\n".to_owned(),
+            ));
+        }
         Ok((args, names)) => {
             let invocation = Invocation::new(definition(), names, &args.global, Environment::of_process());
             return Ok(Request::Run(Box::new(args), Box::new(invocation)));

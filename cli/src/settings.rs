@@ -98,6 +98,14 @@ pub struct GlobalFlags {
 }
 
 impl GlobalFlags {
+    /// Returns whether the process has more `--set` than were read: those before the command are lost if it has some.
+    pub fn loses_overrides(&self) -> bool {
+        let is_set = |word: &std::ffi::OsString| {
+            word.to_str().is_some_and(|word| word == "--set" || word.starts_with("--set="))
+        };
+        !self.set.is_empty() && std::env::args_os().filter(is_set).count() > self.set.len()
+    }
+
     /// Returns the flags for a run that prints nothing to standard error.
     pub fn without_messages(self) -> Self {
         let (verbose, debug) = (vec![Verbose::Exactly(0)], false);

@@ -123,4 +123,8 @@ fn a_value_of_the_context_is_overridden_for_one_run() {
     let run = world.run(&["resource", "get", "/shops/rio", "--set", "managedServer.name=x"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("managedServer.name") && run.stderr.contains("the keys are"), "{run}");
+    let run = world.run(&["--set", &url, "resource", "get", "/shops/rio", "--set", "metadata.baseDir=/x"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stderr.contains("either before or after the command"), "{run}");
+    assert_eq!(world.server.log().len(), 0);
 }

@@ -203,7 +203,25 @@ fn a_temporary_resource_that_cannot_be_found_is_reported() {
     home.write("repo/shops/rio/resource.json", r#"{"id": "rio", "owner": "ops"}"#);
     let args = ["resource", "defaults", "infer", "/shops", "--from", "managed-server", "-y"];
     let run = home.run_with(&args, &[("DECLAREST_IGNORE_WARNINGS", "1")], "");
-    assert_eq!(run.code, 1, "{run}");
-    assert!(run.stderr.contains("-1 was created, but the server has no resource with this name"), "{run}");
+    assert_eq!(run.code, 5, "{run}");
+    assert!(
+        run.stderr
+            .contains("created, but could not be deleted; delete it by hand: /shops/declarest-defaults-"),
+        "{run}"
+    );
     assert_eq!(server.paths().len(), 2, "what may belong to others is not deleted");
+}
+
+#[test]
+fn an_address_that_does_not_depend_on_the_name_is_refused() {
+    let (server, home) = generous(Ids::Stated("id"));
+    server.put("/shops/R1", serde_json::json!({"id": "R1", "owner": "ops"}));
+    home.write("repo/shops/rio/resource.json", r#"{"id": "rio", "owner": "ops", "code": "R1"}"#);
+    let metadata = "resource: {requiredAttributes: [/owner, /code]}\noperations:\n  get: {path: './{{/code}}'}\n  delete: {path: './{{/code}}'}\n";
+    home.write("repo/shops/_/metadata.yaml", metadata);
+    let args = ["resource", "defaults", "infer", "/shops", "--from", "managed-server", "-y"];
+    let run = home.run_with(&args, &[("DECLAREST_IGNORE_WARNINGS", "1")], "");
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("that depend on the id or the alias"), "{run}");
+    assert_eq!((server.paths(), server.writes()), (vec!["/shops/R1".to_owned()], vec![]));
 }

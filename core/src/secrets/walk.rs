@@ -59,8 +59,19 @@ pub fn find_placeholder(payload: &Value) -> Option<String> {
 /// Returns the places of all secret placeholders in `payload`, depth-first; none if one is malformed or the payload
 /// nests too deep.
 pub fn placeholder_places(payload: &Value) -> Vec<Pointer> {
-    let found = placeholders(payload).unwrap_or_default().into_iter();
-    found.filter(|(_, found)| matches!(found, Found::Secret(_))).map(|(at, _)| at).collect()
+    secret_placeholders(payload).unwrap_or_default().into_iter().map(|(at, _)| at).collect()
+}
+
+/// Returns all secret placeholders in `payload` and their places, depth-first.
+///
+/// # Errors
+/// A placeholder is malformed, or the payload nests too deep.
+pub fn secret_placeholders(payload: &Value) -> Result<Vec<(Pointer, Placeholder)>, WalkError> {
+    let secret = |(at, found)| match found {
+        Found::Secret(placeholder) => Some((at, placeholder)),
+        Found::Descriptor(_) => None,
+    };
+    Ok(placeholders(payload)?.into_iter().filter_map(secret).collect())
 }
 
 /// Returns the text that may be a placeholder. A binary payload can be one as a whole.

@@ -1,8 +1,10 @@
 //! Defaults that the server adds: temporary resources are created, read and deleted.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::error::Category;
+use declarest_core::metadata::document::OnRemove;
 use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
@@ -37,8 +39,15 @@ pub fn confirm(yes: bool, collection: &LogicalPath) -> Result<(), Failure> {
     }
 }
 
-/// Creates two resources in `collection`, reads them after `wait`, and deletes them in any case. Returns what the server
-/// added to both. `samples` are payloads of declared resources, which provide the values of required attributes.
+/// A temporary resource.
+struct Probe {
+    resource: Resource,
+    sent: Value,
+}
+
+/// Creates two resources in `collection`, reads them after `wait`, and deletes those that were created. Returns what the
+/// server added to each, without declared secrets. `samples` are payloads of declared resources, which provide the values
+/// of required attributes.
 pub async fn added_by_server(
     workspace: &Workspace<'_>,
     collection: &LogicalPath,
@@ -47,35 +56,77 @@ pub async fn added_by_server(
 ) -> Result<Vec<Object>, Failure> {
     let session = workspace.session()?;
     let run = fastrand::u32(..);
-    let mut probes = Vec::new();
-    for number in 1..=2 {
-        let name = format!("{PREFIX}{run:08x}-{number}");
-        let path = collection.child(&name).map_err(|error| Failure::invalid(error.to_string()))?;
-        let rules = workspace.metadata.rules(&path)?;
-        let payload = minimal(&rules, &name, samples)?;
-        let (tree, descriptor) = (workspace.tree.as_ref(), Descriptor::of(PayloadType::Json));
-        let probe = Resource::written(tree, &workspace.metadata, path, payload.clone(), descriptor)?;
-        probes.push((probe, payload));
-    }
-    let resources: Vec<Resource> = probes.iter().map(|(probe, _)| probe.clone()).collect();
+    let probes = [
+        Probe::new(workspace, collection, &format!("{PREFIX}{run:08x}-1"), samples)?,
+        Probe::new(workspace, collection, &format!("{PREFIX}{run:08x}-2"), samples)?,
+    ];
+    check_addresses(&probes)?;
     let stop = Stop::default();
     // Ctrl-C ends the wait and the reads, but not the deletion.
     finish(&stop, async {
-        let created = write(&session, resources.clone(), Intent::Create, &stop).await;
-        let read = match created {
-            Ok(()) => read(workspace, &probes, wait, &stop).await,
-            Err(failure) => Err(failure),
+        let (mut created, mut failed) = (Vec::new(), None);
+        for probe in &probes {
+            match write(&session, &probe.resource, Intent::Create, &stop).await {
+                Ok(()) => created.push(probe),
+                Err(failure) => failed = Some(failure),
+            }
+        }
+        let read = match failed {
+            None => read(workspace, &created, wait, &stop).await,
+            Some(failure) => Err(failure),
         };
-        let deleted = remove(&session, resources).await;
+        let deleted = remove(&session, &created).await;
         // A resource that is left behind is more important than the cause.
         deleted.and(read)
     })
     .await
 }
 
+impl Probe {
+    fn new(
+        workspace: &Workspace<'_>,
+        collection: &LogicalPath,
+        name: &str,
+        samples: &[Object],
+    ) -> Result<Self, Failure> {
+        let path = collection.child(name).map_err(|error| Failure::invalid(error.to_string()))?;
+        let rules = workspace.metadata.rules(&path)?;
+        let sent = minimal(&rules, name, samples)?;
+        let (tree, descriptor) = (workspace.tree.as_ref(), Descriptor::of(PayloadType::Json));
+        let resource = Resource::written(tree, &workspace.metadata, path, sent.clone(), descriptor)?;
+        // Stored defaults are not sent, because the answer would confirm them.
+        let resource = Resource { payload: Arc::new(sent.clone()), ..resource };
+        Ok(Self { resource, sent })
+    }
+
+    /// Returns the paths of the requests that name the resource.
+    fn addresses(&self) -> Result<[String; 2], Failure> {
+        let evaluation = self.resource.evaluation()?;
+        let path = |operation| Ok::<_, Failure>(evaluation.render(operation)?.path);
+        Ok([path(OperationName::Get)?, path(OperationName::Delete)?])
+    }
+}
+
+/// Fails if the requests of the two resources have the same address, because then the address does not depend on the name,
+/// and a deletion could delete another resource.
+fn check_addresses(probes: &[Probe; 2]) -> Result<(), Failure> {
+    let [first, second] = probes;
+    if first.addresses()?.iter().zip(second.addresses()?).any(|(first, second)| *first == second) {
+        return Err(Failure::invalid(
+            "--from managed-server needs addresses of get and delete that depend on the id or the alias of a resource",
+        ));
+    }
+    Ok(())
+}
+
 /// Returns a payload with a name and the required attributes only.
 fn minimal(rules: &Rules, name: &str, samples: &[Object]) -> Result<Value, Failure> {
     let resolved = rules.resolved();
+    if resolved.secret || *resolved.on_remove() != OnRemove::Delete {
+        return Err(Failure::invalid(
+            "--from managed-server is not possible for secrets, singletons and resources with resource.onRemove",
+        ));
+    }
     let pointer = |stated: &Option<String>| {
         let text = stated.as_deref().unwrap_or("/id");
         Pointer::parse(text).map_err(|_| {
@@ -108,9 +159,9 @@ fn minimal(rules: &Rules, name: &str, samples: &[Object]) -> Result<Value, Failu
     Ok(payload)
 }
 
-async fn write(session: &Session, given: Vec<Resource>, intent: Intent, stop: &Stop) -> Result<(), Failure> {
+async fn write(session: &Session, resource: &Resource, intent: Intent, stop: &Stop) -> Result<(), Failure> {
     let options = Options { intent, ..Options::default() };
-    let selection = Selection { given, ..Selection::default() };
+    let selection = Selection { given: vec![resource.clone()], ..Selection::default() };
     let plan = sync::plan(session, selection, &options, stop).await;
     let report = sync::apply(session, plan, stop).await;
     match report.failures.into_iter().next() {
@@ -122,27 +173,29 @@ async fn write(session: &Session, given: Vec<Resource>, intent: Intent, stop: &S
     }
 }
 
-/// Deletes the resources that exist. Ctrl-C does not end it.
-async fn remove(session: &Session, resources: Vec<Resource>) -> Result<(), Failure> {
+/// Deletes the resources that were created. Ctrl-C does not end it.
+async fn remove(session: &Session, created: &[&Probe]) -> Result<(), Failure> {
     let mut left = Vec::new();
-    for resource in resources {
-        let path = resource.path.clone();
-        if let Err(failure) = write(session, vec![resource], Intent::Delete, &Stop::default()).await
-            && failure.category() != Category::NotFound
-        {
-            left.push((path, failure));
-        }
+    for probe in created {
+        let deleted = write(session, &probe.resource, Intent::Delete, &Stop::default()).await;
+        left.extend(deleted.err().map(|failure| (&probe.resource.path, failure)));
     }
     let Some((_, first)) = left.first() else { return Ok(()) };
     let paths: Vec<String> = left.iter().map(|(path, _)| path.to_string()).collect();
-    let message = format!("delete by hand, because it failed: {}: {}", paths.join(", "), first.message());
-    Err(Failure::new(first.category(), message))
+    let cause = if first.category() == Category::NotFound {
+        "the server has no resource with this name; it may have assigned another id".to_owned()
+    } else {
+        first.message().to_owned()
+    };
+    let message =
+        format!("created, but could not be deleted; delete it by hand: {}: {cause}", paths.join(", "));
+    Err(Failure::new(Category::Conflict, message))
 }
 
 /// Returns what the server added to each resource.
 async fn read(
     workspace: &Workspace<'_>,
-    probes: &[(Resource, Value)],
+    created: &[&Probe],
     wait: Duration,
     stop: &Stop,
 ) -> Result<Vec<Object>, Failure> {
@@ -151,16 +204,13 @@ async fn read(
         tokio::time::sleep(STEP.min(end - Instant::now())).await;
     }
     let mut added = Vec::new();
-    for (probe, sent) in probes {
-        let observed = workspace.remote()?.read(probe).await?;
-        let Some(payload) = observed.payload else {
-            return Err(Failure::internal(format!(
-                "{} was created, but the server has no resource with this name; if it assigned another id, delete the \
-                 resource by hand, and let resource.id and resource.alias in metadata name the attributes",
-                probe.path
-            )));
-        };
-        added.push(without(payload.as_object().cloned().unwrap_or_default(), sent));
+    for probe in created {
+        let observed = workspace.remote()?.read(&probe.resource).await?;
+        let mut payload = observed.payload.unwrap_or_default();
+        for secret in &probe.resource.rules.resolved().secret_attributes {
+            payload = secret.remove(payload);
+        }
+        added.push(without(payload.as_object().cloned().unwrap_or_default(), &probe.sent));
     }
     Ok(added)
 }

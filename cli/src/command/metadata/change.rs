@@ -25,6 +25,10 @@ pub struct CommitArgument {
 }
 
 impl CommitArgument {
+    pub const fn is_given(self) -> bool {
+        self.commit
+    }
+
     /// Begins a change of metadata that is committed, if the flag requests that. Fails if there are uncommitted changes,
     /// or if the metadata is not in the repository.
     pub fn begin<'i>(

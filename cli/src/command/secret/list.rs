@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use clap::Args;
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::Value;
 use declarest_core::repository::resources;
-use declarest_core::secrets::{Placeholder, Scope, SecretKey, placeholder_places};
+use declarest_core::secrets::{Scope, SecretKey, secret_placeholders};
 use declarest_core::sync::Resource;
 
 use super::open;
@@ -94,10 +93,9 @@ fn referred(workspace: &Workspace<'_>) -> Result<Vec<SecretKey>, Failure> {
     for file in found.resources {
         let resource = Resource::declared(workspace.tree.as_ref(), &workspace.metadata, file)?;
         let scope = Scope::Resource(resource.path.clone());
-        for at in placeholder_places(&resource.payload) {
-            let text = at.get(&resource.payload).and_then(Value::as_str).unwrap_or_default();
-            // Malformed placeholders are findings of "declarest validate".
-            let Ok(Some(placeholder)) = Placeholder::parse(text) else { continue };
+        let placeholders = secret_placeholders(&resource.payload)
+            .map_err(|error| Failure::invalid(error.to_string()).at(resource.path.as_str()))?;
+        for (at, placeholder) in placeholders {
             keys.push(scope.key(&at, &placeholder)?);
         }
     }
