@@ -335,12 +335,15 @@ async fn a_claim_needs_the_right_of_its_author() {
         |size: &str| json!({"pvc": {"accessModes": ["ReadWriteOnce"], "requests": {"storage": size}}});
     let create =
         async |repository: &ResourceRepository| repositories.create(&PostParams::default(), repository).await;
+    // The API server follows roles with a delay.
+    let existing =
+        || async { create(&with_storage("b", json!({"existingPVC": {"name": "shared"}}))).await.ok() };
+    host.world.eventually("the user may create repositories", existing).await;
     // Without the right, only existing claims can be used.
     let error = create(&with_storage("a", claim("1Gi"))).await.unwrap_err().to_string();
     let expected =
         format!("user \"{user}\" may not create persistentvolumeclaims in the namespace \"{namespace}\"");
     assert!(error.contains(&expected), "{error}");
-    create(&with_storage("b", json!({"existingPVC": {"name": "shared"}}))).await.unwrap();
     // A template of another user stays as it is.
     let admin = host.world.api::<ResourceRepository>();
     admin.create(&PostParams::default(), &with_storage("c", claim("1Gi"))).await.unwrap();

@@ -93,12 +93,13 @@ impl Shipped {
         }
     }
 
-    /// The address of the listener for this purpose.
+    /// The address of the listener of the running process for this purpose.
     pub async fn listener(&self, purpose: &str) -> String {
         let text = format!("listening for {purpose}");
         self.eventually(&text, async || {
             let log = self.log();
-            let line: Value = serde_json::from_str(log.lines().find(|line| line.contains(&text))?).ok()?;
+            let line: Value =
+                serde_json::from_str(log.lines().rev().find(|line| line.contains(&text))?).ok()?;
             Some(line["address"].as_str()?.to_owned())
         })
         .await
