@@ -20,6 +20,11 @@ const SUBJECT: Subject<'_> = Subject { namespace: "team", name: "a" };
 
 /// Returns the labels of each series after every metric was recorded once.
 fn exported() -> BTreeMap<String, Labels> {
+    series_of(&recorded())
+}
+
+/// Returns what is exported after every metric was recorded once, except those of contracts.
+fn recorded() -> String {
     let metrics = Metrics::new().unwrap();
     metrics.polled(SUBJECT, true);
     metrics.revision_changed(SUBJECT);
@@ -34,11 +39,15 @@ fn exported() -> BTreeMap<String, Labels> {
     metrics.open_queue("SyncPolicy");
     let gate = Arc::new(Gate::new(&Throttling::default()).unwrap());
     metrics.show_gate(SUBJECT, &gate);
-    series_of(&metrics)
+    text_of(&metrics)
 }
 
 /// Returns the labels of the series of contracts, which only servers with a contract have.
 fn exported_of_contracts() -> BTreeMap<String, Labels> {
+    series_of(&recorded_of_contracts())
+}
+
+fn recorded_of_contracts() -> String {
     let metrics = Metrics::new().unwrap();
     let status = ContractStatus {
         phase: Some(Phase::Degraded),
@@ -47,11 +56,21 @@ fn exported_of_contracts() -> BTreeMap<String, Labels> {
         ..ContractStatus::default()
     };
     metrics.contract(SUBJECT, &status, 0);
-    series_of(&metrics)
+    text_of(&metrics)
 }
 
-fn series_of(metrics: &Metrics) -> BTreeMap<String, Labels> {
-    let text = String::from_utf8(metrics.encode().unwrap()).unwrap();
+/// Returns the type of each metric in the exported `text`.
+fn types_of(text: &str) -> BTreeMap<String, String> {
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    types.map(|(name, kind)| (name.to_owned(), kind.to_owned())).collect()
+}
+
+fn text_of(metrics: &Metrics) -> String {
+    String::from_utf8(metrics.encode().unwrap()).unwrap()
+}
+
+/// Returns the labels of each series in the exported `text`.
+fn series_of(text: &str) -> BTreeMap<String, Labels> {
     let series = text.lines().filter(|line| !line.starts_with('#'));
     let name_of = |line: &str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
     series.map(|line| (name_of(line), words(r#"([a-z_]+)=""#, line).into_iter().collect())).collect()
@@ -146,18 +165,54 @@ fn alerts_and_panels_use_exported_series_only() {
 }
 
 #[test]
-fn every_exported_series_is_in_the_dashboard_and_in_the_manual() {
-    let manual = include_str!("../../docs/operator.md");
+fn every_exported_series_is_in_the_dashboard() {
     let used = dashboard().into_iter().map(|query| query.expression).collect::<String>();
     for name in exported().keys().chain(exported_of_contracts().keys()) {
-        let metric = name.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count");
+        let metric = metric_of(name);
         assert!(used.contains(metric), "{metric} is not in the dashboard");
-        let short = metric.strip_prefix("declarest_operator_").unwrap();
-        let abbreviated = short.strip_prefix("syncpolicy_resources").map(|rest| format!("`…{rest}`"));
-        let documented = [format!("`{short}`"), abbreviated.unwrap_or_default()];
-        let named = documented.iter().any(|name| !name.is_empty() && manual.contains(name));
-        assert!(named, "{short} is not in docs/operator.md");
     }
+}
+
+/// Returns the metric that has a series of this name.
+fn metric_of(series: &str) -> &str {
+    series.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count")
+}
+
+/// A metric: its type and its labels.
+type Described = (String, Labels);
+
+/// Returns the metrics of the table in docs/operator.md, without their prefix.
+fn documented() -> BTreeMap<String, Described> {
+    let manual = include_str!("../../docs/operator.md");
+    let (_, section) = manual.split_once("\n### Metrics\n").unwrap();
+    let rows = section.split("\n#").next().unwrap().lines().filter(|line| line.starts_with("| `"));
+    let mut documented = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [names, kind, labels] = cells[..] else { panic!("{row}") };
+        let labels: Labels = words("[a-z]+", labels).into_iter().collect();
+        for name in words("`([^`]+)`", names.split(": ").next().unwrap()) {
+            // The names in one row share a beginning.
+            let name = name.replace('…', "syncpolicy_resources");
+            documented.insert(name, (kind.to_owned(), labels.clone()));
+        }
+    }
+    documented
+}
+
+#[test]
+fn the_manual_lists_each_metric_with_its_type_and_labels() {
+    let mut exported = BTreeMap::new();
+    for text in [recorded(), recorded_of_contracts()] {
+        let types = types_of(&text);
+        for (series, mut labels) in series_of(&text) {
+            let metric = metric_of(&series);
+            labels.remove("le");
+            let short = metric.strip_prefix("declarest_operator_").unwrap().to_owned();
+            exported.insert(short, (types[metric].clone(), labels));
+        }
+    }
+    assert_eq!(documented(), exported);
 }
 
 #[test]
