@@ -12,8 +12,10 @@ pub fn of_spec(spec: &Value) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if spec.get("file").is_some_and(|file| file.get("storage").is_none()) {
-        warnings.push("spec.file.storage: without it, the secrets are lost with the pod".to_owned());
+    let is_lost = |file: &Value| file.get("storage").is_none() && file.get("seedRef").is_none();
+    if spec.get("file").is_some_and(is_lost) {
+        warnings
+            .push("spec.file.storage: without it or seedRef, the secrets are lost with the pod".to_owned());
     }
     warnings
 }
@@ -74,6 +76,7 @@ mod tests {
     #[case(json!({"vault": {"address": "http://v"}}), &["spec.vault.address"])]
     #[case(json!({"file": {"path": "s"}}), &["spec.file.storage"])]
     #[case(json!({"file": {"path": "s", "storage": {}}}), &[])]
+    #[case(json!({"file": {"path": "s", "seedRef": {}}}), &[])]
     #[case(json!({"source": {"path": "/"}, "sync": {"prune": true, "force": true}}), &["spec.sync.force", "spec.sync.prune"])]
     #[case(json!({"source": {"path": "/a"}, "sync": {"prune": true}}), &[])]
     #[case(json!({"source": {"path": "/"}, "sync": {"prune": false}}), &[])]

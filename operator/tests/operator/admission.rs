@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy};
@@ -14,9 +15,18 @@ use tempfile::TempDir;
 
 use crate::support::authority::{Authority, Certified};
 use crate::support::cluster::{Cluster, config_dir};
+use crate::support::faulty_api::Trouble;
 use crate::support::world::{World, declarest, on_cluster};
 
 const KINDS: [&str; 4] = ["managedserver", "resourcerepository", "secretstore", "syncpolicy"];
+
+/// The flags of an operator that reviews, except for the directory of its certificate.
+const FLAGS: [&str; 3] =
+    ["--enable-admission-webhooks", "--admission-webhook-port=127.0.0.1:0", "--env-expand-allow=*"];
+
+fn certificates_in(directory: &TempDir) -> String {
+    format!("--admission-webhook-cert-dir={}", directory.path().display())
+}
 
 /// Writes a new certificate, as a kubelet updates a volume.
 fn certify(authority: &Authority, directory: &Path) {
@@ -50,15 +60,13 @@ impl Host {
     }
 
     async fn with(authority: Authority, directory: TempDir, arguments: &[&str]) -> Self {
-        let certificates = format!("--admission-webhook-cert-dir={}", directory.path().display());
-        let ours = [
-            "--enable-admission-webhooks",
-            "--admission-webhook-port=127.0.0.1:0",
-            "--env-expand-allow=*",
-            &certificates,
-        ];
-        let arguments: Vec<&str> = ours.into_iter().chain(arguments.iter().copied()).collect();
+        let certificates = certificates_in(&directory);
+        let arguments = [&FLAGS[..], &[&certificates], arguments].concat();
         let world = World::start_clustered(&arguments).await;
+        Self::of(world, authority, directory).await
+    }
+
+    async fn of(world: World, authority: Authority, directory: TempDir) -> Self {
         let address = world.listener("listening for admission reviews").await;
         Self { world, authority, directory, address }
     }
@@ -214,24 +222,60 @@ async fn what_a_policy_uses_cannot_be_deleted() {
     assert_eq!(host.denial("DELETE", &Value::Null, &policy("a", "/a")).await, "");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_is_denied_while_the_policies_cannot_be_listed() {
+    let (authority, directory) = (Authority::new().unwrap(), tempfile::tempdir().unwrap());
+    certify(&authority, directory.path());
+    let certificates = certificates_in(&directory);
+    let (world, api) = World::start_behind(&[&FLAGS[..], &[&certificates]].concat()).await;
+    let host = Host::of(world, authority, directory).await;
+    let server = server(&json!({"baseURL": "https://a.example.test"}));
+    assert_eq!(host.denial("DELETE", &Value::Null, &server).await, "");
+    api.set(Trouble::Forbidden("/syncpolicies"));
+    let response = host.review("DELETE", &Value::Null, &server).await;
+    assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(500)));
+    let message = response["status"]["message"].as_str().unwrap();
+    assert!(message.starts_with("cannot list the SyncPolicies of the namespace"), "{message}");
+}
+
 #[tokio::test]
 async fn risky_fields_are_allowed_with_warnings() {
     let host = Host::new().await;
-    let risky = server(&json!({"baseURL": "http://api.example.test", "tls": {"insecureSkipVerify": true}}));
-    let response = host.review("CREATE", &risky, &Value::Null).await;
-    assert_eq!(response["allowed"], json!(true));
-    let warnings: Vec<&str> =
-        response["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(
-        warnings.iter().any(|warning| warning.starts_with("spec.http.baseURL: plain http")),
-        "{warnings:?}"
-    );
-    assert!(
-        warnings.iter().any(|warning| warning.starts_with("spec.http.tls.insecureSkipVerify: ")),
-        "{warnings:?}"
-    );
-    let safe = server(&json!({"baseURL": "https://api.example.test"}));
-    assert_eq!(host.review("CREATE", &safe, &Value::Null).await["warnings"], Value::Null);
+    let store = |spec: Value| declarest("SecretStore", "store", &spec);
+    let key = json!({"keyRef": {"name": "k", "key": "key"}});
+    let file = |more: Value| {
+        let mut file = json!({"path": "secrets.enc", "encryption": key});
+        file.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        store(json!({"file": file}))
+    };
+    let ssh = json!({"privateKeyRef": {"name": "k", "key": "key"}, "insecureIgnoreHostKey": true});
+    let every_resource = with(policy("a", "/"), "/spec/sync", json!({"prune": true, "force": true}));
+    let cases: [(Value, &[&str]); 8] = [
+        (server(&json!({"baseURL": "https://api.example.test"})), &[]),
+        (
+            server(&json!({"baseURL": "http://api.example.test", "tls": {"insecureSkipVerify": true}})),
+            &["spec.http.baseURL: plain http", "spec.http.tls.insecureSkipVerify: any certificate"],
+        ),
+        (
+            repository(&json!({"url": "ssh://git@git.example.test/r.git", "auth": {"sshSecretRef": ssh}})),
+            &["spec.git.auth.sshSecretRef.insecureIgnoreHostKey: any host key"],
+        ),
+        (every_resource, &["spec.sync.force: each full run", "spec.sync.prune: with source.path /"]),
+        (with(policy("a", "/a"), "/spec/sync", json!({"prune": true})), &[]),
+        (file(json!({})), &["spec.file.storage: without it"]),
+        (file(json!({"seedRef": {"name": "k", "key": "seed"}})), &[]),
+        (file(json!({"storage": {"existingPVC": {"name": "claim"}}})), &[]),
+    ];
+    for (object, expected) in cases {
+        let response = host.review("CREATE", &object, &Value::Null).await;
+        assert_eq!(response["allowed"], json!(true), "{response}");
+        let warnings = response["warnings"].as_array().cloned().unwrap_or_default();
+        let mut warnings: Vec<&str> = warnings.iter().filter_map(Value::as_str).collect();
+        warnings.sort_unstable();
+        let as_expected = warnings.len() == expected.len()
+            && warnings.iter().zip(expected).all(|(warning, start)| warning.starts_with(start));
+        assert!(as_expected, "{warnings:?}: {object}");
+    }
 }
 
 #[tokio::test]
@@ -301,8 +345,18 @@ async fn an_api_server_denies_and_warns() {
     let servers = host.world.api::<ManagedServer>();
     let error = servers.delete("server", &DeleteParams::default()).await.unwrap_err().to_string();
     assert!(error.contains("is used by SyncPolicy \"a\""), "{error}");
+    // A user of kubectl sees the warnings.
+    let mut risky = server(&json!({"baseURL": "http://api.example.test"}));
+    risky["metadata"] = json!({"name": "risky", "namespace": host.world.namespace});
+    let file = host.directory.path().join("risky.json");
+    fs::write(&file, risky.to_string()).unwrap();
+    let mut apply = Command::new("sh");
+    apply.args(["-c", r#""$1" apply -f "$2" 2>&1"#, "sh"]).arg(Cluster::shared().kubectl_path()).arg(&file);
+    let printed = Cluster::shared().run(&mut apply).unwrap();
+    assert!(printed.contains("Warning: spec.http.baseURL: plain http"), "{printed}");
     host.world.delete::<SyncPolicy>("a").await;
     host.world.delete::<ManagedServer>("server").await;
+    host.world.delete::<ManagedServer>("risky").await;
     registration.remove().await;
 }
 
