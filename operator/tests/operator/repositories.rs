@@ -8,8 +8,10 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt as _;
 use kube::api::{ListParams, PostParams};
+use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::support::git_http::GitHttp;
 use crate::support::git_remote::{GitRemote, git};
 use crate::support::world::{World, declarest, is_true, ready};
 
@@ -52,6 +54,38 @@ async fn the_revision_of_the_branch_is_published() {
     assert_eq!(status.local_path.as_deref(), mirror.to_str());
     assert!(mirror.is_dir());
     assert_eq!(object.finalizers(), [] as [&str; 0]);
+}
+
+#[rstest]
+#[case::fetch("--max-fetch-size=64Ki", "a fetch", "64 KiB")]
+#[case::mirror("--max-mirror-size=256Ki", "its mirror", "256 KiB")]
+#[tokio::test]
+async fn a_repository_above_a_limit_fails_and_others_continue(
+    #[case] flag: &str,
+    #[case] what: &str,
+    #[case] size: &str,
+) {
+    let world = World::start_with(&[flag]).await;
+    let large = GitRemote::new();
+    // Git cannot compress random bytes.
+    let random = std::iter::repeat_with(|| fastrand::u8(..)).take(1 << 20).collect::<Vec<u8>>();
+    large.write("shops/rio/resource.bin", random);
+    large.commit("large");
+    large.push();
+    let http = GitHttp::start(large.root(), None);
+    let of_http = json!({"type": "git", "git": {"url": http.url("desired.git")}});
+    world.create(declarest("ResourceRepository", "large", &of_http)).await;
+    let api = world.api::<ResourceRepository>();
+    let failed = || async {
+        let condition = ready(&api.get("large").await.ok()?.status?.conditions);
+        (condition.reason == "FetchFailed").then_some(condition.message)
+    };
+    let message = world.eventually("the fetch fails", failed).await;
+    let flag = flag.split_once('=').unwrap().0;
+    assert!([flag, what, size].iter().all(|part| message.contains(part)), "{message}");
+    let (git, revision) = remote();
+    create(&world, &spec(&git)).await;
+    world.fetched(&revision).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use declarest_operator::crd::SyncPolicy;
+use declarest_operator::crd::{ResourceRepository, SyncPolicy};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::cluster::Cluster;
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
+use crate::support::signature::signature;
 use crate::support::world::{World, on_cluster};
 
 const RESOURCES: usize = 40;
@@ -78,12 +79,31 @@ async fn namespace(world: &World) -> String {
     "other".to_owned()
 }
 
+/// Delivers a push to the repository of `owner` at the receiver of another shard.
+async fn deliver(receiver: &World, owner: &World) {
+    const SECRET: &str = "canary-webhook-secret";
+    const BODY: &str = r#"{"ref":"refs/heads/main"}"#;
+    owner.create_secret("hook", &[("secret", SECRET)]).await;
+    let webhook = json!({"provider": "generic-hmac", "secretRef": {"name": "hook", "key": "secret"}});
+    owner.patch::<ResourceRepository>("repo", json!({"spec": {"git": {"webhook": webhook}}})).await;
+    let address = receiver.webhook_address().await;
+    let url = format!("http://{address}/webhooks/repository/{}/repo", owner.namespace);
+    // The receiver follows the API with a delay.
+    let accepted = || async {
+        let request = reqwest::Client::new().post(&url).body(BODY).header("X-Event-Type", "push");
+        let response = request.header("X-Signature", signature(SECRET, BODY)).send().await.ok()?;
+        (response.status().as_u16() == 202).then_some(())
+    };
+    receiver.eventually("the delivery is accepted", accepted).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_always_has_one_shard() {
     // The shards select nothing before the namespaces have labels.
     let flags = |shard: &str| {
         vec![
             "--leader-elect".to_owned(),
+            "--repository-webhook-bind-address=127.0.0.1:0".to_owned(),
             format!("--watch-namespace-selector=shard={shard}"),
             format!("--shard-name={shard}"),
         ]
@@ -103,16 +123,22 @@ async fn a_namespace_always_has_one_shard() {
     own.assert_written_once(0);
     moving.assert_written_once(0);
 
+    // The receiver of each shard serves the namespaces of all shards.
+    let revision = moving.commit(1);
+    deliver(&first, &second).await;
+    second.applied(&revision).await;
+    moving.assert_written_once(1);
+
     // Both shards run when the namespace moves, in the middle of a run.
     moving.server.latency(Duration::from_millis(50));
-    let revision = moving.commit(1);
+    let revision = moving.commit(2);
     second.notify().await;
-    let begun = || async { (moving.server.writes().len() > RESOURCES + 3).then_some(()) };
+    let begun = || async { (moving.server.writes().len() > 2 * RESOURCES + 3).then_some(()) };
     second.eventually("the run writes", begun).await;
     label(&first, &other, &a).await;
     second.applied(&revision).await;
     assert!(second.log().contains("released the namespace"), "{}", second.log_tail());
-    moving.assert_written_once(1);
+    moving.assert_written_once(2);
 
     // And back, while its shard is dead: the other shard goes on, and the namespace waits.
     label(&first, &other, &b).await;
@@ -125,19 +151,19 @@ async fn a_namespace_always_has_one_shard() {
     own.assert_written_once(1);
     // A shard that is alive takes it over when the lease of the dead one has expired.
     label(&first, &other, &a).await;
-    let revision = moving.commit(2);
+    let revision = moving.commit(3);
     second.notify().await;
     second.applied(&revision).await;
-    moving.assert_written_once(2);
+    moving.assert_written_once(3);
 
     // The shard that was dead begins again, and leaves it alone.
     second.launch().await;
     let leads = || async { (second.log().matches("became leader").count() == 2).then_some(()) };
     second.eventually("it leads again", leads).await;
-    let revision = moving.commit(3);
+    let revision = moving.commit(4);
     second.notify().await;
     second.applied(&revision).await;
-    moving.assert_written_once(3);
+    moving.assert_written_once(4);
     // No object of one namespace was handled by the shard of the other one.
     assert!(
         !second.log().contains(&format!("\"namespace\":\"{}\"", first.namespace)),

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::support::faulty_api::Trouble;
 use crate::support::git_remote::GitRemote;
 use crate::support::signature::signature as code;
-use crate::support::world::{World, declarest, ready};
+use crate::support::world::{World, declarest, on_cluster, ready};
 
 /// The shared secret, which must not appear in logs.
 const SECRET: &str = "canary-webhook-secret";
@@ -59,7 +59,11 @@ impl Host {
 
     /// A push, signed as the provider generic-hmac requires.
     fn delivery(&self, id: &str, body: &str) -> RequestBuilder {
-        let request = reqwest::Client::new().post(self.url("repo")).body(body.to_owned());
+        Self::delivery_to(self.url("repo"), id, body)
+    }
+
+    fn delivery_to(url: String, id: &str, body: &str) -> RequestBuilder {
+        let request = reqwest::Client::new().post(url).body(body.to_owned());
         let request = request.header("X-Signature", code(SECRET, body)).header("X-Event-Type", "push");
         if id.is_empty() { request } else { request.header("X-Delivery-ID", id) }
     }
@@ -301,6 +305,48 @@ async fn slow_and_large_headers_end_the_connection() {
     assert!(response.is_empty() || response.starts_with(b"HTTP/1.1 431"), "{response:?}");
     let ended = tokio::time::timeout(Duration::from_secs(10), slow.read_to_end(&mut response)).await;
     assert!(ended.is_ok(), "the connection is still open after 10 s");
+}
+
+#[tokio::test]
+async fn a_body_that_stops_ends_the_delivery() {
+    let host = Host::new(json!({})).await;
+    let mut slow = TcpStream::connect(&host.address).await.unwrap();
+    let path = format!("/webhooks/repository/{}/repo", host.world.namespace);
+    let begun = format!("POST {path} HTTP/1.1\r\nHost: receiver\r\nContent-Length: 100\r\n\r\n{{");
+    slow.write_all(begun.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    tokio::time::timeout(Duration::from_secs(25), slow.read_to_string(&mut response)).await.unwrap().unwrap();
+    assert!(response.starts_with("HTTP/1.1 408"), "{response}");
+    assert!(response.ends_with("the body did not arrive in time\n"), "{response}");
+}
+
+#[tokio::test]
+async fn a_delivery_waits_while_all_connections_are_in_use() {
+    let host = Host::new(json!({})).await;
+    let idle = join_all((0..64).map(|_| TcpStream::connect(&host.address))).await;
+    let mut waiting = tokio::spawn(answer(host.delivery("d1", MAIN)));
+    let early = tokio::time::timeout(Duration::from_millis(500), &mut waiting).await;
+    assert!(early.is_err(), "a connection above the limit is served: {early:?}");
+    drop(idle);
+    assert_eq!(waiting.await.unwrap(), (202, "accepted".to_owned()));
+}
+
+#[tokio::test]
+async fn an_operator_of_one_namespace_serves_short_paths_and_no_other_namespace() {
+    let mut arguments = vec!["--repository-webhook-bind-address=127.0.0.1:0"];
+    // On a cluster, the operator of each test watches one namespace.
+    if !on_cluster() {
+        arguments.push("--watch-namespace=team");
+    }
+    let host = Host::with(&arguments, json!({})).await;
+    let to = |path: &str| format!("http://{}/webhooks/repository/{path}", host.address);
+    let foreign = answer(Host::delivery_to(to("elsewhere/repo"), "d1", MAIN)).await;
+    assert_eq!(foreign, (400, "the operator does not watch this namespace".to_owned()));
+    let revision = host.push();
+    let short = answer(Host::delivery_to(to("repo"), "d2", MAIN)).await;
+    assert_eq!(short, (202, "accepted".to_owned()));
+    host.world.fetched(&revision).await;
+    assert_eq!(answer(Host::delivery_to(to("none"), "d3", MAIN)).await.0, 404);
 }
 
 #[tokio::test]
