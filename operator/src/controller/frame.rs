@@ -129,7 +129,7 @@ impl<K: Kind> Round<'_, K> {
         }
         K::observe(&mut self.status, verdict.generation, conditions);
         let mut status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
-        conceal_status(&mut status, &shown);
+        status::conceal(&mut status, &shown);
         let resource = ApiResource::erase::<K>(&());
         let written =
             status::apply(&self.context.client, &resource, self.object.meta(), self.stored.as_ref(), &status)
@@ -147,19 +147,6 @@ fn insecure_note<K: Kind>(object: &K) -> Result<Option<String>, kube::Error> {
     let settings: Vec<String> =
         found.iter().map(|found| format!("{}: {}", found.field, found.consequence)).collect();
     Ok((!settings.is_empty()).then(|| format!("insecure: {}", settings.join(", "))))
-}
-
-/// Hides values of placeholders in the parts of a status that quote the spec or errors. Other parts, such as paths of
-/// resources, are input of later rounds.
-fn conceal_status(status: &mut Value, shown: &impl Fn(&str) -> String) {
-    let failed = status.get_mut("failedResources").and_then(Value::as_array_mut);
-    let messages = failed.into_iter().flatten().filter_map(|failed| failed.get_mut("message"));
-    for message in messages {
-        *message = json!(shown(message.as_str().unwrap_or_default()));
-    }
-    if let Some(path) = status.get_mut("resolvedPath").filter(|path| path.is_string()) {
-        *path = json!(shown(path.as_str().unwrap_or_default()));
-    }
 }
 
 /// Runs one controller until `context.stop` is cancelled and the rounds in flight have ended. `wakeups` yields
@@ -338,13 +325,15 @@ impl<R: Reconciler> Frame<R> {
     }
 
     /// Waits until no other round or cleanup of the object runs, and cleans up after deleted objects of this name. If
-    /// this fails, the next start of the operator repeats it.
+    /// this fails, an event reports it, and the next start of the operator repeats it.
     async fn turn(&self, key: &Key) -> OwnedMutexGuard<()> {
         let turn = self.turns.wait(key).await;
         let deleted = self.deleted().remove(key).unwrap_or_default();
         for object in &deleted {
             if let Err(failure) = self.reconciler.cleanup(&self.context, object).await {
                 tracing::warn!(controller = R::Kind::NAME, object = %key, %failure, "cleanup failed");
+                let notice = Notice::warning("CleanupFailed", failure.message);
+                self.context.events.publish(&object.object_ref(&()), &notice).await;
             }
         }
         if !deleted.is_empty() {

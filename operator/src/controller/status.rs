@@ -7,6 +7,19 @@ use serde_json::{Value, json};
 /// The field manager of the operator.
 pub const FIELD_MANAGER: &str = "declarest-operator";
 
+/// Hides values of placeholders in the parts of a status that quote the spec or errors. Other parts, such as paths of
+/// resources, are input of later rounds.
+pub fn conceal(status: &mut Value, shown: &impl Fn(&str) -> String) {
+    let failed = status.get_mut("failedResources").and_then(Value::as_array_mut);
+    let messages = failed.into_iter().flatten().filter_map(|failed| failed.get_mut("message"));
+    for message in messages {
+        *message = json!(shown(message.as_str().unwrap_or_default()));
+    }
+    if let Some(path) = status.get_mut("resolvedPath").filter(|path| path.is_string()) {
+        *path = json!(shown(path.as_str().unwrap_or_default()));
+    }
+}
+
 /// Writes `status` with server-side apply on the status subresource. If it equals `current`, the status of the
 /// object, nothing is sent. Returns the new version of the object if it was written.
 pub async fn apply(

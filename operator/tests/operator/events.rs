@@ -82,3 +82,22 @@ async fn insecure_settings_are_reported_once() {
     let insecure = events.iter().filter(|event| event.reason.as_deref() == Some("Insecure"));
     assert_eq!(insecure.count(), 1);
 }
+
+#[tokio::test]
+async fn a_cleanup_that_fails_is_reported() {
+    let world = World::start().await;
+    world.create_server(json!({"baseURL": "https://api.example.test"})).await;
+    world.server_reason("Ready").await;
+    // A file in the place of the directory of all servers cannot be removed like a directory.
+    let directory = world.state().join("cache/managedservers");
+    std::fs::remove_dir_all(&directory)
+        .or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })
+        .unwrap();
+    std::fs::write(&directory, "").unwrap();
+    world.delete::<ManagedServer>("server").await;
+    let (type_, note) = event(&world, "CleanupFailed").await;
+    assert!(type_ == "Warning" && note.contains("cannot remove directory"), "{type_}: {note}");
+}
