@@ -45,6 +45,14 @@ async fn fields_explain_themselves() {
     let explained = Cluster::shared().kubectl(&["explain", "sp.spec.sync.pruneLimit"]).unwrap();
     let words = explained.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("deletes nothing; raise the limit to approve it."), "{explained}");
+    let explained = Cluster::shared().kubectl(&["explain", "syncpolicy.spec.sync"]).unwrap();
+    let (_, fields) = explained.split_once("FIELDS:").unwrap();
+    for field in ["force", "prune", "pruneLimit"] {
+        let (_, after) =
+            fields.split_once(&format!("\n  {field}\t")).unwrap_or_else(|| panic!("{explained}"));
+        let sentence = after.lines().nth(1).unwrap_or_default().trim();
+        assert!(sentence.split(' ').count() > 3, "{field} is not explained: {explained}");
+    }
 }
 
 #[tokio::test]

@@ -212,6 +212,34 @@ impl Path {
             (lima["city"] == "Lima").then_some(())
         };
         operator.eventually("the drift is corrected", corrected).await;
+        self.show(operator).await;
+    }
+
+    /// Checks what kubectl shows of the policy: its columns, and its events in the order in which they happened.
+    async fn show(&self, operator: &Shipped) {
+        let described = async || {
+            let described = self.kubectl(&["describe", "syncpolicy", "shops"]);
+            let at = |reason: &str| described.find(&format!("  {reason}  "));
+            let (synced, corrected) = (at("SyncSucceeded")?, at("DriftCorrected")?);
+            Some((synced, corrected, described))
+        };
+        let (synced, corrected, described) =
+            operator.eventually("kubectl describe shows the corrected drift", described).await;
+        assert!(synced < corrected, "{described}");
+        let shown = self.kubectl(&["get", "syncpolicy", "shops", "--output=wide"]);
+        let (header, row) = shown.trim_end().split_once('\n').unwrap();
+        let columns: Vec<&str> = header.split_whitespace().collect();
+        assert_eq!(
+            columns,
+            ["NAME", "REPO", "SERVER", "REVISION", "LAST", "SYNC", "READY", "MODE", "FAILED"]
+        );
+        let status = self.policies.get("shops").await.unwrap().status.unwrap();
+        let revision = status.last_applied_repo_revision.unwrap();
+        let values: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(values[..4], ["shops", "desired-state", "shop-api", &revision], "{row}");
+        // The age of the last sync is a number of seconds or minutes.
+        assert!(values[4].ends_with(['s', 'm']), "{row}");
+        assert_eq!(values[5..], ["True", "apply", "0"], "{row}");
     }
 
     async fn prune(&self, operator: &Shipped) {

@@ -1,6 +1,8 @@
 //! Bundles and documents that a ManagedServer fetches: which hosts get credentials, and what is used while they cannot be
 //! fetched again.
 
+use std::path::Path;
+
 use declarest_operator::crd::ManagedServer;
 use declarest_operator::crd::sync_policy::RunKind;
 use serde_json::{Value, json};
@@ -173,4 +175,17 @@ async fn another_bundle_makes_the_policies_of_the_server_run_in_full() {
     let status = world.finished("DependencyChanged").await;
     assert_eq!(status.last_sync_mode, Some(RunKind::Full));
     world.applied(&git.head()).await;
+}
+
+#[tokio::test]
+async fn bundles_are_kept_in_the_directory_that_the_environment_names() {
+    let published = Published::start("ours", Some(KEY)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let variable = ("DECLAREST_BUNDLE_CACHE_DIR", directory.path().to_str().unwrap());
+    let world = World::start_elected(&[variable], &[]).await;
+    world.create_secret("app", &[("key", KEY)]).await;
+    create_server(&world, &published.url, &format!("{}/bundle.tar.gz", published.url)).await;
+    let (status, _) = world.artifacts_cached("Cached").await;
+    let kept = status.metadata_cache_path.unwrap();
+    assert!(Path::new(&kept).starts_with(directory.path()) && Path::new(&kept).exists(), "{kept}");
 }

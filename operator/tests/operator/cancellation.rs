@@ -1,13 +1,13 @@
 //! Work that ends because it is no longer wanted has not failed.
 
 use std::net::TcpListener;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use declarest_operator::crd::SyncPolicy;
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
-use crate::support::rest_server::{Config, RestServer};
+use crate::support::rest_server::{Config, Matcher, RestServer};
 use crate::support::world::{World, is_true};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,4 +70,21 @@ async fn a_run_that_the_end_of_the_operator_cancels_has_not_failed() {
     world.launch().await;
     let status = world.applied(&git.head()).await;
     assert_eq!((status.consecutive_failures, server.resources().len()), (0, 60));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_the_process_at_once() {
+    let (mut world, _git, server) = running().await;
+    // A request in flight delays the end after the first signal.
+    let _held = server.hold(Matcher::any());
+    let in_flight = || async { (server.open() > 0).then_some(()) };
+    world.eventually("a request is in flight", in_flight).await;
+    world.signal("-TERM");
+    let stopping =
+        || async { world.log().contains("a second signal ends the process at once").then_some(()) };
+    world.eventually("the first signal is handled", stopping).await;
+    world.signal("-TERM");
+    let started = Instant::now();
+    assert_eq!(world.ended().await.code(), Some(1));
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
